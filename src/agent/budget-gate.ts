@@ -1,0 +1,56 @@
+// The narrow gate through which an agent sees the ledger: its own account, nothing else of the tree.
+
+import type { ModelPrice } from "../model/model-price.ts";
+import type { SpendAxis } from "../policies/budget.ts";
+import type { LeaseId } from "../protocol/ids.ts";
+import type { Usage } from "../protocol/usage.ts";
+
+/** What one model call asks for: its counted input, and room to answer. */
+export interface LeaseAsk {
+  readonly inputTokens: number;
+  /** Clamped to what the tightest account on the path has left; at least 1 must fit. */
+  readonly maxOutputTokens: number;
+  readonly price: ModelPrice | undefined;
+}
+
+/** The right to one model call. No call is made without one (B4); settled or released exactly once (B2). */
+export interface Lease {
+  readonly leaseId: LeaseId;
+  readonly inputTokens: number;
+  readonly maxOutputTokens: number;
+}
+
+/** A limit on the path that leaves no room. */
+export interface BudgetRefusal {
+  readonly axis: SpendAxis | "wallTimeMs";
+  /** The agent whose budget it is. */
+  readonly accountPath: string;
+  readonly maximum: number;
+  readonly spent: number;
+  readonly asked: number;
+}
+
+export type LeaseOutcome =
+  | { readonly type: "granted"; readonly lease: Lease; readonly waitedMs: number }
+  | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly waitedMs: number }
+  /** The agent was told to end while it waited. */
+  | { readonly type: "cancelled"; readonly waitedMs: number };
+
+/** What is left on the limited axes. */
+export type Remaining = Readonly<Record<string, number>>;
+
+/** What an agent may ask of the ledger at once. Waiting for a lease is an effect: `Effects.reserve`. */
+export interface BudgetGate {
+  /** Books what a call really used, on this account and every ancestor, and gives the rest of the lease back. */
+  settle(lease: Lease, usage: Usage): void;
+  /** Gives back a lease that was not used. */
+  release(lease: Lease): void;
+  /** Books one tool call, or says which limit forbids it. */
+  chargeToolCall(): BudgetRefusal | undefined;
+  /** The first limit on the path that is reached, if any: then nothing further may start. */
+  exhausted(): BudgetRefusal | undefined;
+  /** Left to this agent: on each axis the least on its path. */
+  remaining(): Remaining;
+  /** Left to the whole run. */
+  runRemaining(): Remaining;
+}

@@ -1,0 +1,60 @@
+// The port through which an agent waits for the world. Its shape is strict because durable engines are: an effect is created at
+// once and in order, is named by its place, and can be awaited only through `join`. An Effect is deliberately not thenable.
+
+import type { ModelRequest } from "../model/model.ts";
+import type { ModelError } from "../model/model-error.ts";
+import type { ModelReply } from "../model/model.ts";
+import type { Message } from "../protocol/message.ts";
+import type { ToolCall } from "../protocol/message.ts";
+import type { StepId } from "../protocol/ids.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
+import type { Usage } from "../protocol/usage.ts";
+import type { BoundCall } from "../tools/bind-call.ts";
+import type { Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
+
+/** The key to an effect's result: for adapters of this port only. */
+export const settledBy: unique symbol = Symbol("settledBy");
+
+/** Something that was set going. Hand it to `join`; there is no other way to wait. */
+export interface Effect<T> {
+  /** Stable name by place: `model.3`, `tool.3.1:search`. */
+  readonly name: string;
+  /** Never rejects: failures are data. */
+  [settledBy](): Promise<T>;
+}
+
+/** Runs each named effect exactly once and gives its result. No method throws, no result is a rejection. */
+export interface Effects {
+  /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). */
+  reserve(place: EffectPlace, ask: LeaseAsk): Effect<LeaseOutcome>;
+  /** One logical model call, its retries included. The lease is the proof that it is paid for (X1). */
+  infer(place: EffectPlace, lease: Lease, request: ModelRequest): Effect<InferOutcome>;
+  /** One tool call. */
+  callTool(place: EffectPlace, call: PlannedCall): Effect<ToolExecution>;
+  /** Waits until all have settled; results in the order given. */
+  join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]>;
+  /** The time, as the agent may know it. */
+  nowMs(): number;
+}
+
+/** Where an effect stands in its execution. */
+export interface EffectPlace {
+  readonly stepId: StepId;
+  readonly stepNumber: number;
+}
+
+/** A call that was checked and admitted, or the reason why it was not. */
+export interface PlannedCall {
+  readonly call: ToolCall;
+  /** From 0, in the order of the reply. */
+  readonly index: number;
+  readonly bound: BoundCall;
+  /** The history at the time of the call, for what subagents inherit. */
+  readonly messages: readonly Message[];
+}
+
+export type InferOutcome =
+  | { readonly type: "replied"; readonly reply: ModelReply; readonly usage: Usage }
+  | { readonly type: "failed"; readonly error: ModelError; readonly usage: Usage }
+  /** The agent was told to end; what had been consumed by then is in `usage`. */
+  | { readonly type: "cancelled"; readonly usage: Usage };

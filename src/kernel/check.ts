@@ -1,0 +1,66 @@
+// Checks of what a user hands us. Each throws one coded error that names the field, what was expected and what came.
+
+import { EspalierError, type ErrorCode } from "./error.ts";
+
+/** Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no limit". */
+export function checkCount(field: string, value: unknown): void {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return;
+  throw mismatch(field, "a whole number from 0 up", value, "Leave it out for no limit of its own.");
+}
+
+/** Throws `invalid_option` unless `value` is a finite number from 0 up. */
+export function checkAmount(field: string, value: unknown): void {
+  if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;
+  throw mismatch(field, "a finite number from 0 up", value, "Leave it out for no limit of its own.");
+}
+
+/** Throws `invalid_option` if `value` is no object or has a key that is not in `known`: a typing mistake must not switch a limit off. */
+export function checkKeys(field: string, value: object, known: readonly string[]): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw mismatch(field, "an object", value, `Its fields are ${known.join(", ")}.`);
+  }
+  const unknown = Object.keys(value).find((key) => !known.includes(key));
+  if (unknown === undefined) return;
+  throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, "Correct the name.");
+}
+
+/** Throws `invalid_definition` unless `value` is text that `pattern` accepts. */
+export function checkName(field: string, value: unknown, pattern: RegExp): void {
+  if (typeof value === "string" && pattern.test(value)) return;
+  throw misdefinition(field, `text that matches ${String(pattern)}`, value, "Choose another name.");
+}
+
+/** Throws `invalid_definition` unless `value` is text with something in it. */
+export function checkText(field: string, value: unknown): void {
+  if (typeof value === "string" && value.trim() !== "") return;
+  throw misdefinition(field, "text that is not empty", value, "Say it in words.");
+}
+
+/** An option that holds something else than it should: what was expected, what came, what to do. */
+export function mismatch(field: string, expected: string, got: unknown, advice: string): EspalierError {
+  return complaint("invalid_option", { field, expected, got: show(got), advice });
+}
+
+/** The same for a part of a definition. */
+export function misdefinition(field: string, expected: string, got: unknown, advice: string): EspalierError {
+  return complaint("invalid_definition", { field, expected, got: show(got), advice });
+}
+
+interface Complaint {
+  readonly field: string;
+  readonly expected: string;
+  readonly got: string;
+  readonly advice: string;
+}
+
+function complaint(code: ErrorCode, { field, expected, got, advice }: Complaint): EspalierError {
+  const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
+  return new EspalierError({ code, message, data: { field, expected, got } });
+}
+
+function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "function") return "a function";
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "an array" : "an object";
+  return String(value);
+}

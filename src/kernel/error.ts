@@ -1,0 +1,74 @@
+import type { JsonObject } from "./json.ts";
+
+/**
+ * Why espalier refused or failed. Stable across releases; match on it instead of on messages.
+ *
+ * At definition: `invalid_definition`, `invalid_option`, `duplicate_tool`, `duplicate_role`, `unknown_subagent`,
+ * `price_unknown`, `missing_api_key`. In use: `already_iterating`, `event_backlog_overflow`, `unknown_agent`,
+ * `illegal_transition`, `invalid_state`, `script_mismatch` (testing). Of a model: `model_rate_limited`,
+ * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
+ * `model_protocol_error`, `model_misbehaved`. Of a run: `condition_failed`, `internal_error`.
+ */
+export type ErrorCode =
+  | "invalid_definition"
+  | "invalid_option"
+  | "duplicate_tool"
+  | "duplicate_role"
+  | "unknown_subagent"
+  | "price_unknown"
+  | "missing_api_key"
+  | "already_iterating"
+  | "event_backlog_overflow"
+  | "unknown_agent"
+  | "illegal_transition"
+  | "invalid_state"
+  | "script_mismatch"
+  | ModelErrorCode
+  | "condition_failed"
+  | "internal_error";
+
+/** What can go wrong with a model call, whoever serves it. */
+export type ModelErrorCode =
+  | "model_rate_limited"
+  | "model_overloaded"
+  | "model_unavailable"
+  | "model_timeout"
+  | "model_refused_request"
+  | "model_not_authorized"
+  | "model_protocol_error"
+  | "model_misbehaved";
+
+export interface EspalierErrorOptions {
+  readonly code: ErrorCode;
+  /** What was expected, what came, what to do. */
+  readonly message: string;
+  /** The same as plain values, for logs and programs. */
+  readonly data?: JsonObject;
+  readonly cause?: unknown;
+}
+
+const MARK = Symbol.for("espalier.error");
+
+/** The one error class of espalier. Told apart by `code`; recognised across copies of the package by `is`. */
+export class EspalierError extends Error {
+  override readonly name = "EspalierError";
+  readonly code: ErrorCode;
+  readonly data: JsonObject;
+  readonly [MARK] = true;
+
+  constructor(options: EspalierErrorOptions) {
+    super(options.message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code;
+    this.data = options.data ?? {};
+  }
+
+  /** True if `value` is an error of espalier, also of another copy of the package. */
+  static is(value: unknown): value is EspalierError {
+    return value instanceof Error && MARK in value;
+  }
+}
+
+/** The message of anything that was thrown, without a stack. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

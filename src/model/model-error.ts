@@ -1,0 +1,34 @@
+import { EspalierError, type EspalierErrorOptions, type ModelErrorCode } from "../kernel/error.ts";
+
+/** Codes of failures that may pass by themselves. The one place that answers "may it be tried again?" for models. */
+const RETRYABLE_CODES: ReadonlySet<ModelErrorCode> = new Set([
+  "model_rate_limited",
+  "model_overloaded",
+  "model_unavailable",
+  "model_timeout",
+]);
+
+export interface ModelErrorOptions extends EspalierErrorOptions {
+  readonly code: ModelErrorCode;
+  /** How long the provider asked us to wait before the next attempt. */
+  readonly retryAfterMs?: number;
+  /** Output tokens that had arrived before the call broke, by estimate: they are paid for. */
+  readonly lostOutputTokens?: number;
+}
+
+/** A model call that failed. */
+export class ModelError extends EspalierError {
+  override readonly code: ModelErrorCode;
+  readonly isRetryable: boolean;
+  readonly retryAfterMs: number | undefined;
+  /** Undefined: the provider never began to answer, so nothing was consumed. */
+  readonly lostOutputTokens: number | undefined;
+
+  constructor(options: ModelErrorOptions) {
+    super(options);
+    this.code = options.code;
+    this.isRetryable = RETRYABLE_CODES.has(options.code);
+    this.retryAfterMs = options.retryAfterMs;
+    this.lostOutputTokens = options.lostOutputTokens;
+  }
+}

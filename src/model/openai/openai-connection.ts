@@ -1,0 +1,140 @@
+// OpenAiConnection: one attempt at one model call over the `openai` client.
+// Owns the client. Loaded at the first call only, so that importing espalier stays cheap.
+// A1. An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline.
+// A2. What comes after a complete reply cannot spoil it: it is paid for.
+
+import { OpenAI } from "openai";
+
+import { linkedController } from "../../kernel/cancel.ts";
+import type { Clock } from "../../kernel/clock.ts";
+import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
+import type { ModelError } from "../model-error.ts";
+import { replyOfBody } from "./from-openai.ts";
+import { LeanClient } from "./lean-client.ts";
+import { LeanResponse } from "./lean-fetch.ts";
+import { timeoutError, toModelError, withoutKey, type CallProgress } from "./openai-errors.ts";
+import { EventSplitter } from "./server-sent-events.ts";
+import { StreamedReply } from "./streamed-reply.ts";
+import { toOpenAi, type WireSettings } from "./to-openai.ts";
+
+export interface ConnectionSettings extends WireSettings {
+  /** Undefined: the server needs none. */
+  readonly apiKey: string | undefined;
+  readonly baseUrl: string | undefined;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fetch: typeof globalThis.fetch | undefined;
+}
+
+const PATH = "/chat/completions";
+const JSON_BODY = { "content-type": "application/json" };
+/** The client wants some key; a server that needs none does not look at it. */
+const NO_KEY = "none";
+const NEVER_MS = 2 ** 31 - 1;
+/** Anything shorter is no secret, and would be found in words. */
+const SHORTEST_SECRET = 6;
+
+export class OpenAiConnection {
+  readonly #settings: ConnectionSettings;
+  readonly #client: OpenAI;
+
+  constructor(settings: ConnectionSettings) {
+    this.#settings = settings;
+    this.#client = clientOf(settings);
+  }
+
+  /** As `Model.generate`. */
+  async generate(request: ModelRequest, { signal, onText }: GenerateOptions): Promise<ModelReply> {
+    const { timeoutMs, clock } = this.#settings;
+    const { controller, unlink } = linkedController(signal);
+    const stopDeadline = clock.setTimer(timeoutMs, () => controller.abort());
+    const answer = onText === undefined ? new WholeAnswer() : new StreamedAnswer(onText);
+    try {
+      const body = toOpenAi(request, this.#settings, onText !== undefined);
+      const options = { body, headers: JSON_BODY, signal: controller.signal };
+      return await answer.read(await this.#client.post(PATH, options).asResponse());
+    } catch (thrown) {
+      signal.throwIfAborted();
+      if (controller.signal.aborted) throw timeoutError(timeoutMs, answer.progress.lostOutputTokens);
+      throw this.#withoutKey(toModelError(thrown, answer.progress));
+    } finally {
+      stopDeadline();
+      unlink();
+    }
+  }
+
+  #withoutKey(error: ModelError): ModelError {
+    const { apiKey = "" } = this.#settings;
+    return apiKey.length < SHORTEST_SECRET ? error : withoutKey(error, apiKey);
+  }
+}
+
+function clientOf({ apiKey = NO_KEY, baseUrl, headers, fetch }: ConnectionSettings): OpenAI {
+  const options = {
+    apiKey,
+    ...(baseUrl === undefined ? {} : { baseURL: baseUrl }),
+    defaultHeaders: { "User-Agent": "espalier", ...headers },
+    // One layer retries, and one deadline counts: ours.
+    maxRetries: 0,
+    timeout: NEVER_MS,
+  };
+  return fetch === undefined ? new LeanClient(options) : new OpenAI({ ...options, fetch });
+}
+
+/** A reply that comes in one piece. */
+class WholeAnswer {
+  #hasHead = false;
+
+  /** How much of a broken body had arrived is not known, only that the model had written. */
+  get progress(): CallProgress {
+    return { isAnswering: this.#hasHead, lostOutputTokens: this.#hasHead ? 0 : undefined };
+  }
+
+  async read(response: Response): Promise<ModelReply> {
+    this.#hasHead = true;
+    return replyOfBody(await response.text());
+  }
+}
+
+/** A reply that comes in pieces, unless the server does not know how to. */
+class StreamedAnswer {
+  readonly #onText: (piece: string) => void;
+  readonly #reply: StreamedReply;
+  #hasHead = false;
+
+  constructor(onText: (piece: string) => void) {
+    this.#onText = onText;
+    this.#reply = new StreamedReply(onText);
+  }
+
+  get progress(): CallProgress {
+    return { isAnswering: this.#hasHead, lostOutputTokens: this.#reply.lostOutputTokens };
+  }
+
+  async read(response: Response): Promise<ModelReply> {
+    this.#hasHead = true;
+    if (response.headers.get("content-type")?.includes("application/json") === true) {
+      return this.#sayAtOnce(replyOfBody(await response.text()));
+    }
+    try {
+      await this.#readEvents(response instanceof LeanResponse ? response.chunks : response.body);
+    } catch (thrown) {
+      if (!this.#reply.isComplete) throw thrown;
+    }
+    return this.#reply.finish();
+  }
+
+  #sayAtOnce(reply: ModelReply): ModelReply {
+    if (reply.message.text !== "") this.#onText(reply.message.text);
+    return reply;
+  }
+
+  async #readEvents(chunks: AsyncIterable<Uint8Array> | null): Promise<void> {
+    const decoder = new TextDecoder();
+    const events = new EventSplitter();
+    const take = (data: string): void => this.#reply.take(data);
+    for await (const chunk of chunks ?? []) events.push(decoder.decode(chunk, { stream: true }), take);
+    events.end(take);
+  }
+}

@@ -1,0 +1,134 @@
+// openai(): the model port over the Chat Completions interface, of OpenAI or of any server that speaks it.
+// Owns one connection, opened at the first call: until then nothing of the provider's code is loaded and no key is needed.
+
+import { checkKeys, checkText, mismatch } from "../../kernel/check.ts";
+import { systemClock } from "../../kernel/clock.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import type { Model } from "../model.ts";
+import { checkPrice, type ModelPrice } from "../model-price.ts";
+import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
+import type { MaxTokensField } from "./to-openai.ts";
+
+export interface OpenAiOptions {
+  /** Default: the environment variable `OPENAI_API_KEY`. May be missing if there is a base URL: local servers need none. */
+  readonly apiKey?: string;
+  /** Where the server is, up to and without `/chat/completions`. Default: `OPENAI_BASE_URL`, else OpenAI itself. */
+  readonly baseUrl?: string;
+  /** What the model costs. Left out: unknown, and a cost limit over it is refused. */
+  readonly price?: ModelPrice;
+  /** How long one attempt may take, from the request to the last byte of the reply. Default: 600,000. */
+  readonly timeoutMs?: number;
+  /**
+   * How the server calls the cap on output tokens. Default: `max_completion_tokens` at OpenAI and Azure, where newer models know
+   * nothing else; `max_tokens` at any other base URL, since many servers ignore the newer name in silence, and with it the cap.
+   */
+  readonly maxTokensField?: MaxTokensField;
+  /** Headers to send along with each request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sends the requests instead of our own transport: `globalThis.fetch` for proxies of Node, or a fake. Must heed its signal. */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+const OPTION_NAMES = ["apiKey", "baseUrl", "price", "timeoutMs", "maxTokensField", "headers", "fetch"] as const;
+const KEY_VARIABLE = "OPENAI_API_KEY";
+const URL_VARIABLE = "OPENAI_BASE_URL";
+const DEFAULT_TIMEOUT_MS = 600_000;
+const MAX_TOKENS_FIELDS: readonly unknown[] = ["max_completion_tokens", "max_tokens"] satisfies MaxTokensField[];
+const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
+
+/**
+ * A model served over Chat Completions. Retries are not its business: one call is one request.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`, if the id or an option cannot be used.
+ */
+export function openai(modelId: string, options: OpenAiOptions = {}): Model {
+  checkText("openai.modelId", modelId);
+  checkOptions(options);
+  let connection: Promise<OpenAiConnection> | undefined;
+  return Object.freeze({
+    provider: "openai",
+    id: modelId,
+    ...(options.price === undefined ? {} : { price: options.price }),
+    assertReady: () => void settingsOf(modelId, options),
+    generate: async (request, generation) => {
+      generation.signal.throwIfAborted();
+      connection ??= connect(settingsOf(modelId, options));
+      return await (await connection).generate(request, generation);
+    },
+  } satisfies Model);
+}
+
+async function connect(settings: ConnectionSettings): Promise<OpenAiConnection> {
+  const { OpenAiConnection } = await import("./openai-connection.ts");
+  return new OpenAiConnection(settings);
+}
+
+/** Options and environment together, as they are now. */
+function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings {
+  const baseUrl = options.baseUrl ?? readVariable(URL_VARIABLE);
+  if (options.baseUrl === undefined && baseUrl !== undefined) checkUrl(URL_VARIABLE, baseUrl);
+  const apiKey = (options.apiKey ?? readVariable(KEY_VARIABLE))?.trim();
+  if (baseUrl === undefined && (apiKey === undefined || apiKey === "")) throw missingKey(modelId);
+  return {
+    modelId,
+    apiKey: apiKey === "" ? undefined : apiKey,
+    baseUrl,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    clock: systemClock,
+    maxTokensField: options.maxTokensField ?? maxTokensFieldAt(baseUrl),
+    headers: options.headers ?? {},
+    fetch: options.fetch,
+  };
+}
+
+function readVariable(name: string): string | undefined {
+  const value = process.env[name]?.trim();
+  return value === "" ? undefined : value;
+}
+
+function missingKey(modelId: string): EspalierError {
+  return new EspalierError({
+    code: "missing_api_key",
+    message: `Expected an API key for the model ${modelId}, got none. Set the environment variable ${KEY_VARIABLE} or the option apiKey; a server that needs no key is named by the option baseUrl.`,
+    data: { model: modelId, variable: KEY_VARIABLE, option: "apiKey" },
+  });
+}
+
+function maxTokensFieldAt(baseUrl: string | undefined): MaxTokensField {
+  const isOpenAi = baseUrl === undefined || OPENAI_HOSTS.test(new URL(baseUrl).hostname);
+  return isOpenAi ? "max_completion_tokens" : "max_tokens";
+}
+
+function checkOptions(options: OpenAiOptions): void {
+  checkKeys("openai", options, OPTION_NAMES);
+  const { apiKey, baseUrl, price, timeoutMs, maxTokensField, headers, fetch } = options;
+  if (apiKey !== undefined && typeof apiKey !== "string") {
+    throw mismatch("openai.apiKey", "text", typeof apiKey, `Leave it out to use ${KEY_VARIABLE}.`);
+  }
+  if (baseUrl !== undefined) checkUrl("openai.baseUrl", baseUrl);
+  if (price !== undefined) checkPrice("openai.price", price);
+  if (timeoutMs !== undefined && !(Number.isSafeInteger(timeoutMs) && timeoutMs > 0)) {
+    throw mismatch("openai.timeoutMs", "a whole number from 1 up", timeoutMs, "Leave it out for ten minutes.");
+  }
+  if (maxTokensField !== undefined && !MAX_TOKENS_FIELDS.includes(maxTokensField)) {
+    const expected = MAX_TOKENS_FIELDS.join(" or ");
+    throw mismatch("openai.maxTokensField", expected, maxTokensField, "Leave it out to go by the base URL.");
+  }
+  if (headers !== undefined) checkHeaders(headers);
+  if (fetch !== undefined && typeof fetch !== "function") {
+    throw mismatch("openai.fetch", "a function like fetch", fetch, "Leave it out for our own transport.");
+  }
+}
+
+function checkUrl(field: string, url: unknown): void {
+  if (typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url)) return;
+  throw mismatch(field, "an http or https URL", url, "Give the address up to and without /chat/completions.");
+}
+
+function checkHeaders(headers: Readonly<Record<string, string>>): void {
+  try {
+    new Headers(headers);
+  } catch {
+    throw mismatch("openai.headers", "names and values that HTTP allows", headers, "Correct them.");
+  }
+}

@@ -1,0 +1,193 @@
+// BudgetLedger: who may still spend what, over the whole tree of one run.
+// Owns: the accounts, the open leases and the waiting line. The arithmetic is in ledger-core.ts; this holds its result.
+//
+// B2. A lease is settled or released exactly once; a second attempt throws.
+// B5. Waiters are served in order: nobody is granted an account that blocks an earlier waiter. They cannot deadlock, since only
+//     calls in flight hold leases, and those settle by themselves.
+
+import { invariant } from "../kernel/assert.ts";
+import type { Clock } from "../kernel/clock.ts";
+import type { BudgetGate, BudgetRefusal, Lease, LeaseAsk, LeaseOutcome, Remaining } from "../agent/budget-gate.ts";
+import type { Amounts } from "../policies/budget.ts";
+import { LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
+import { subtractUsage, type Usage, type UsageReport } from "../protocol/usage.ts";
+import * as core from "./ledger-core.ts";
+
+interface OpenLease {
+  readonly agentId: AgentId;
+  readonly hold: Amounts;
+}
+
+interface Waiter {
+  readonly agentId: AgentId;
+  readonly ask: LeaseAsk;
+  readonly askedAtMs: number;
+  readonly resolve: (outcome: LeaseOutcome) => void;
+}
+
+export class BudgetLedger {
+  readonly #clock: Clock;
+  readonly #accounts = new Map<AgentId, core.Account>();
+  readonly #leases = new Map<LeaseId, OpenLease>();
+  #line: readonly Waiter[] = [];
+  #leaseCount = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Opens an account below its parent's; the first one is the root's. */
+  open(account: Omit<core.NewAccount, "nowMs">, parentId: AgentId | null): void {
+    invariant(!this.#accounts.has(account.agentId), "an account is opened once");
+    const parent = parentId === null ? undefined : this.#account(parentId);
+    const nowMs = this.#clock.nowMs();
+    this.#accounts.set(account.agentId, core.openAccount({ ...account, nowMs }, parent));
+  }
+
+  /** Asks for a lease. Waits in line while calls in flight may make room; never rejects. */
+  reserve(agentId: AgentId, ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+    if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
+    return new Promise((resolve) => {
+      const leave = (): void => {
+        this.#line = this.#line.filter((other) => other !== waiter);
+        resolve({ type: "cancelled", waitedMs: this.#clock.nowMs() - waiter.askedAtMs });
+        this.#serve();
+      };
+      const waiter: Waiter = {
+        agentId,
+        ask,
+        askedAtMs: this.#clock.nowMs(),
+        resolve: (outcome) => {
+          signal.removeEventListener("abort", leave);
+          resolve(outcome);
+        },
+      };
+      this.#line = [...this.#line, waiter];
+      this.#serve();
+      if (this.#line.includes(waiter)) signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  /** Books what a call used and gives the rest of its lease back (B2, B3). */
+  settle(leaseId: LeaseId, usage: Usage): void {
+    const { agentId, hold } = this.#take(leaseId);
+    this.#store(core.settle(this.#path(agentId), hold, usage));
+    this.#serve();
+  }
+
+  /** Gives an unused lease back (B2). */
+  release(leaseId: LeaseId): void {
+    const { agentId, hold } = this.#take(leaseId);
+    this.#store(core.release(this.#path(agentId), hold));
+    this.#serve();
+  }
+
+  /** Gives back what an agent that has ended still holds. */
+  close(agentId: AgentId): void {
+    for (const [leaseId, lease] of this.#leases) if (lease.agentId === agentId) this.release(leaseId);
+  }
+
+  /** The agent's narrow view of its account. */
+  gate(agentId: AgentId): BudgetGate {
+    return {
+      settle: (lease, usage) => this.settle(lease.leaseId, usage),
+      release: (lease) => this.release(lease.leaseId),
+      chargeToolCall: () => this.#chargeToolCall(agentId),
+      exhausted: () => core.exhausted(this.#path(agentId), this.#clock.nowMs(), core.REPLY_AXES),
+      remaining: () => this.remaining(agentId),
+      runRemaining: () => core.remaining(this.#path(agentId).slice(-1), this.#clock.nowMs()),
+    };
+  }
+
+  /** Left to an agent: on each limited axis the least on its path. */
+  remaining(agentId: AgentId): Remaining {
+    return core.remaining(this.#path(agentId), this.#clock.nowMs());
+  }
+
+  /** The limit that would keep a new child of this agent from taking even one step, if there is one. */
+  exhaustedForChild(agentId: AgentId): BudgetRefusal | undefined {
+    return core.exhausted(this.#path(agentId), this.#clock.nowMs(), ["steps", ...core.REPLY_AXES]);
+  }
+
+  /** What an agent and its subtree have consumed. */
+  usage(agentId: AgentId): UsageReport {
+    const { own, total } = this.#account(agentId);
+    return { own, descendants: subtractUsage(total, own), total };
+  }
+
+  /** When the agent must have ended; null: no limit in time. */
+  deadlineAtMs(agentId: AgentId): number | null {
+    return this.#account(agentId).deadlineAtMs;
+  }
+
+  /** All accounts, as plain values, in the order in which they were opened. */
+  snapshot(): readonly core.Account[] {
+    return [...this.#accounts.values()];
+  }
+
+  #serve(): void {
+    if (this.#line.length === 0) return;
+    const blocked = new Set<AgentId>();
+    const waiting: Waiter[] = [];
+    for (const waiter of this.#line) {
+      const path = this.#path(waiter.agentId);
+      const overtakes = path.some((account) => blocked.has(account.agentId));
+      const outcome = overtakes ? undefined : core.reserve(path, waiter.ask, this.#clock.nowMs());
+      if (outcome === undefined) waiting.push(waiter);
+      else if (outcome.type === "wait") {
+        invariant(this.#leases.size > 0, "B5: somebody waits and nobody holds a lease");
+        for (const blocker of outcome.blockers) blocked.add(blocker);
+        waiting.push(waiter);
+      } else this.#answer(waiter, outcome);
+    }
+    this.#line = waiting;
+  }
+
+  #answer(waiter: Waiter, outcome: Exclude<core.ReserveOutcome, { readonly type: "wait" }>): void {
+    const waitedMs = this.#clock.nowMs() - waiter.askedAtMs;
+    if (outcome.type === "refused") {
+      waiter.resolve({ type: "refused", refusal: outcome.refusal, waitedMs });
+      return;
+    }
+    this.#store(outcome.path);
+    this.#leaseCount += 1;
+    const leaseId = LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
+    this.#leases.set(leaseId, { agentId: waiter.agentId, hold: outcome.hold });
+    const { inputTokens, outputTokens: maxOutputTokens } = outcome.hold;
+    waiter.resolve({ type: "granted", lease: { leaseId, inputTokens, maxOutputTokens } satisfies Lease, waitedMs });
+  }
+
+  #chargeToolCall(agentId: AgentId): BudgetRefusal | undefined {
+    const charged = core.chargeToolCall(this.#path(agentId), this.#clock.nowMs());
+    if ("axis" in charged) return charged;
+    this.#store(charged);
+    return undefined;
+  }
+
+  #take(leaseId: LeaseId): OpenLease {
+    const lease = this.#leases.get(leaseId);
+    invariant(lease !== undefined, `B2: ${leaseId} is settled or released once`);
+    this.#leases.delete(leaseId);
+    return lease;
+  }
+
+  #store(path: core.AccountPath): void {
+    for (const account of path) this.#accounts.set(account.agentId, account);
+  }
+
+  #path(agentId: AgentId): core.AccountPath {
+    const path: core.Account[] = [];
+    for (let id: AgentId | null = agentId; id !== null; ) {
+      const account: core.Account = this.#account(id);
+      path.push(account);
+      id = account.parentId;
+    }
+    return path;
+  }
+
+  #account(agentId: AgentId): core.Account {
+    const account = this.#accounts.get(agentId);
+    invariant(account !== undefined, `${agentId} has an account`);
+    return account;
+  }
+}

@@ -1,0 +1,226 @@
+// The arithmetic of the ledger: pure functions over the accounts on one path, own account first, root last. Plain JSON in and out.
+//
+// B1. spent + reserved ≤ limit + excess, for every account and axis, after every operation. `excess` is what providers reported
+//     beyond a lease; it is booked, never dropped, and closes the axis to new leases.
+// B3. A charge reaches every ancestor: an account's total is its own plus its children's.
+
+import type { BudgetRefusal, LeaseAsk, Remaining } from "../agent/budget-gate.ts";
+import { costMicroUsd } from "../model/model-price.ts";
+import { SPEND_AXES, type Amounts, type SpendAxis, type SpendLimits } from "../policies/budget.ts";
+import type { AgentId } from "../protocol/ids.ts";
+import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+
+/** One agent's account. */
+export interface Account {
+  readonly agentId: AgentId;
+  readonly parentId: AgentId | null;
+  readonly path: string;
+  readonly limits: SpendLimits;
+  /** No request starts at or after it; null: no limit in time. Never later than the parent's. */
+  readonly deadlineAtMs: number | null;
+  readonly openedAtMs: number;
+  /** Spent by the agent itself. */
+  readonly own: Usage;
+  /** Spent by the agent and its descendants. */
+  readonly total: Usage;
+  readonly reserved: Amounts;
+  readonly excess: Amounts;
+}
+
+/** An account with its ancestors: own first, root last. */
+export type AccountPath = readonly Account[];
+
+export const NO_AMOUNTS: Amounts = Object.freeze({
+  steps: 0,
+  totalTokens: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  costMicroUsd: 0,
+  toolCalls: 0,
+});
+
+export interface NewAccount {
+  readonly agentId: AgentId;
+  readonly path: string;
+  readonly limits: SpendLimits;
+  readonly deadlineAtMs: number | undefined;
+  readonly nowMs: number;
+}
+
+/** Opens an account below `parent`. The deadline can only be tightened on the way down. */
+export function openAccount(account: NewAccount, parent: Account | undefined): Account {
+  const deadlines = [account.deadlineAtMs, parent?.deadlineAtMs ?? undefined].filter((at) => at !== undefined);
+  return {
+    agentId: account.agentId,
+    parentId: parent?.agentId ?? null,
+    path: account.path,
+    limits: account.limits,
+    deadlineAtMs: deadlines.length === 0 ? null : Math.min(...deadlines),
+    openedAtMs: account.nowMs,
+    own: NO_USAGE,
+    total: NO_USAGE,
+    reserved: NO_AMOUNTS,
+    excess: NO_AMOUNTS,
+  };
+}
+
+export type ReserveOutcome =
+  | { readonly type: "granted"; readonly path: AccountPath; readonly hold: Amounts }
+  /** It does not fit now, but may once calls in flight settle; `blockers` are the accounts that have no room. */
+  | { readonly type: "wait"; readonly blockers: readonly AgentId[] }
+  /** It can never fit. */
+  | { readonly type: "refused"; readonly refusal: BudgetRefusal };
+
+/**
+ * Takes a lease from the account and all its ancestors in one step. The output cap is clamped to what the tightest of them has
+ * not spent; room that calls in flight hold is waited for, not clamped away.
+ */
+export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): ReserveOutcome {
+  const overdue = deadlineRefusal(path, nowMs);
+  if (overdue !== undefined) return { type: "refused", refusal: overdue };
+  const least = holdFor(ask, 1);
+  const refusal = unfit(path, least);
+  if (refusal !== undefined) return { type: "refused", refusal };
+  const hold = holdFor(ask, clampOutput(path, ask));
+  const blockers = path.filter((account) => SPEND_AXES.some((axis) => hold[axis] > roomNow(account, axis)));
+  if (blockers.length > 0) return { type: "wait", blockers: blockers.map((account) => account.agentId) };
+  return { type: "granted", hold, path: path.map((account) => ({ ...account, reserved: add(account.reserved, hold) })) };
+}
+
+/** Books what was used and gives the rest of the hold back. */
+export function settle(path: AccountPath, hold: Amounts, usage: Usage): AccountPath {
+  const beyond = mapAxes((axis) => Math.max(0, usage[axis] - hold[axis]));
+  return path.map((account, index) => ({
+    ...account,
+    own: index === 0 ? addUsage(account.own, usage) : account.own,
+    total: addUsage(account.total, usage),
+    reserved: subtract(account.reserved, hold),
+    excess: add(account.excess, beyond),
+  }));
+}
+
+/** Gives a hold back unused. */
+export function release(path: AccountPath, hold: Amounts): AccountPath {
+  return path.map((account) => ({ ...account, reserved: subtract(account.reserved, hold) }));
+}
+
+/** Books one tool call, or says which limit forbids it. */
+export function chargeToolCall(path: AccountPath, nowMs: number): AccountPath | BudgetRefusal {
+  const refusal = deadlineRefusal(path, nowMs) ?? unfit(path, ONE_TOOL_CALL);
+  if (refusal !== undefined) return refusal;
+  const held = path.map((account) => ({ ...account, reserved: add(account.reserved, ONE_TOOL_CALL) }));
+  return settle(held, ONE_TOOL_CALL, { ...NO_USAGE, toolCalls: 1 });
+}
+
+/** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start (C5). */
+export const REPLY_AXES = ["totalTokens", "inputTokens", "cachedInputTokens", "outputTokens", "costMicroUsd"] as const;
+
+/** The first of the axes, or the deadline, that is reached. */
+export function exhausted(path: AccountPath, nowMs: number, axes: readonly SpendAxis[]): BudgetRefusal | undefined {
+  for (const axis of axes) {
+    const account = tightest(path, axis);
+    if (account !== undefined && roomEver(account, axis) <= 0) return refusalOf(account, axis, 0);
+  }
+  return deadlineRefusal(path, nowMs);
+}
+
+/** On each limited axis the least room on the path, reservations taken off; never below zero. */
+export function remaining(path: AccountPath, nowMs: number): Remaining {
+  const left: Record<string, number> = {};
+  for (const axis of SPEND_AXES) {
+    const rooms = path.filter((account) => account.limits[axis] !== undefined).map((account) => roomNow(account, axis));
+    if (rooms.length > 0) left[axis] = Math.max(0, Math.min(...rooms));
+  }
+  const deadlineAtMs = path[0]?.deadlineAtMs;
+  if (typeof deadlineAtMs === "number") left["wallTimeMs"] = Math.max(0, deadlineAtMs - nowMs);
+  return left;
+}
+
+const ONE_TOOL_CALL: Amounts = Object.freeze({ ...NO_AMOUNTS, toolCalls: 1 });
+
+/** The hold for a call with a given output cap. All input may turn out to be cached, or none: both are held. */
+function holdFor(ask: LeaseAsk, outputTokens: number): Amounts {
+  const { inputTokens, price } = ask;
+  const worst = { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+  return {
+    steps: 1,
+    totalTokens: inputTokens + outputTokens,
+    inputTokens,
+    cachedInputTokens: inputTokens,
+    outputTokens,
+    costMicroUsd: price === undefined ? 0 : costMicroUsd(price, worst),
+    toolCalls: 0,
+  };
+}
+
+/** The largest output cap up to the wanted one for which the path will have room. A cap of 1 is known to fit. */
+function clampOutput(path: AccountPath, ask: LeaseAsk): number {
+  let cap = ask.maxOutputTokens;
+  for (const account of path) {
+    cap = Math.min(cap, roomEver(account, "outputTokens"), roomEver(account, "totalTokens") - ask.inputTokens);
+    const room = roomEver(account, "costMicroUsd");
+    if (ask.price === undefined || ask.price.outputUsdPerMillion === 0 || room === Infinity) continue;
+    cap = Math.min(cap, Math.floor((room - holdFor(ask, 0).costMicroUsd) / ask.price.outputUsdPerMillion));
+    while (cap > 1 && holdFor(ask, cap).costMicroUsd > room) cap -= 1;
+  }
+  return Math.max(1, cap);
+}
+
+function unfit(path: AccountPath, hold: Amounts): BudgetRefusal | undefined {
+  for (const axis of SPEND_AXES) {
+    if (hold[axis] === 0) continue;
+    const account = tightest(path, axis);
+    if (account !== undefined && hold[axis] > roomEver(account, axis)) return refusalOf(account, axis, hold[axis]);
+  }
+  return undefined;
+}
+
+function tightest(path: AccountPath, axis: SpendAxis): Account | undefined {
+  const limited = path.filter((account) => account.limits[axis] !== undefined);
+  return limited.toSorted((left, right) => roomEver(left, axis) - roomEver(right, axis))[0];
+}
+
+function deadlineRefusal(path: AccountPath, nowMs: number): BudgetRefusal | undefined {
+  const deadlineAtMs = path[0]?.deadlineAtMs;
+  if (typeof deadlineAtMs !== "number" || nowMs < deadlineAtMs) return undefined;
+  const owner = path.findLast((account) => account.deadlineAtMs === deadlineAtMs);
+  if (owner === undefined) return undefined;
+  const maximum = deadlineAtMs - owner.openedAtMs;
+  return { axis: "wallTimeMs", accountPath: owner.path, maximum, spent: nowMs - owner.openedAtMs, asked: 0 };
+}
+
+function refusalOf(account: Account, axis: SpendAxis, asked: number): BudgetRefusal {
+  const maximum = account.limits[axis] ?? Infinity;
+  return { axis, accountPath: account.path, maximum, spent: account.total[axis], asked };
+}
+
+/** What is not spent: the most that can ever become free. */
+function roomEver(account: Account, axis: SpendAxis): number {
+  return (account.limits[axis] ?? Infinity) - account.total[axis];
+}
+
+/** What is neither spent nor held. */
+function roomNow(account: Account, axis: SpendAxis): number {
+  return roomEver(account, axis) - account.reserved[axis];
+}
+
+function add(left: Amounts, right: Amounts): Amounts {
+  return mapAxes((axis) => left[axis] + right[axis]);
+}
+
+function subtract(left: Amounts, right: Amounts): Amounts {
+  return mapAxes((axis) => left[axis] - right[axis]);
+}
+
+function mapAxes(amount: (axis: SpendAxis) => number): Amounts {
+  return {
+    steps: amount("steps"),
+    totalTokens: amount("totalTokens"),
+    inputTokens: amount("inputTokens"),
+    cachedInputTokens: amount("cachedInputTokens"),
+    outputTokens: amount("outputTokens"),
+    costMicroUsd: amount("costMicroUsd"),
+    toolCalls: amount("toolCalls"),
+  };
+}

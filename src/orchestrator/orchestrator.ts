@@ -1,0 +1,192 @@
+// Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
+
+import { checkAmount, checkCount, checkKeys, checkText, mismatch } from "../kernel/check.ts";
+import { systemClock, type Clock } from "../kernel/clock.ts";
+import { randomIds, type IdSource } from "../kernel/id-source.ts";
+import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import { checkRetryPolicy, type RetryPolicy } from "../model/retry.ts";
+import type { EventSink, Tracing } from "../protocol/event-sink.ts";
+import { EVENT_SCHEMA_VERSION } from "../protocol/event.ts";
+import { RunIdSchema } from "../protocol/ids.ts";
+import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { checkBudget, spendLimitsOf, tighterLimits, type Budget } from "../policies/budget.ts";
+import { subagentLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
+import { BudgetLedger } from "./budget-ledger.ts";
+import { EventRecorder } from "./event-recorder.ts";
+import { localTracing } from "./local-tracing.ts";
+import { RoleRegistry } from "./role-registry.ts";
+import { Run } from "./run.ts";
+import { runResult } from "./run-result.ts";
+import { RunTree } from "./run-tree.ts";
+import { DEFAULT_CONCURRENCY, scheduler, type Concurrency } from "./scheduler.ts";
+import { bringToLife, deadlineOf, live, type RunScope, type TextPiece } from "./supervisor.ts";
+
+/** What holds for all runs of an orchestrator. Everything has a default. */
+export interface OrchestratorOptions {
+  /** Bounds on the shape of each tree. Default 3 / 5 / 10. */
+  readonly limits?: Partial<SubagentLimits>;
+  /** How much of one tree goes on at once. Default 32 model calls, 32 tool calls. */
+  readonly concurrency?: Partial<Concurrency>;
+  /** How model calls are repeated. Default: 3 attempts, doubling from 500 ms. */
+  readonly retry?: RetryPolicy;
+  /** How long a tool or model that ignores its signal is waited for. Default 5,000 ms. */
+  readonly graceMs?: number;
+  /** Roles that others refer to by name and that no `subagents` list holds as a value. */
+  readonly roles?: readonly AgentRole[];
+  readonly sinks?: readonly EventSink[];
+  /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
+  readonly tracing?: Tracing;
+  readonly clock?: Clock;
+  readonly ids?: IdSource;
+}
+
+/** What holds for one run. */
+export interface StartOptions {
+  /** Over the whole tree, on top of the root role's own. */
+  readonly budget?: Budget;
+  /** Plain data for tools; subagents inherit what the context policy hands on. */
+  readonly metadata?: JsonObject;
+  /** Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`. */
+  readonly deadlineAtMs?: number;
+  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. Must not throw. */
+  readonly onText?: (piece: TextPiece) => void;
+}
+
+const DEFAULT_GRACE_MS = 5_000;
+
+const OPTION_FIELDS = ["limits", "concurrency", "retry", "graceMs", "roles", "sinks", "tracing", "clock", "ids"];
+const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText"];
+
+/** Runs trees of agents. Holds no state of its runs; one orchestrator serves any number of them at once. */
+export class Orchestrator {
+  readonly #limits: SubagentLimits;
+  readonly #concurrency: Concurrency;
+  readonly #retry: RetryPolicy;
+  readonly #graceMs: number;
+  readonly #roles: readonly AgentRole[];
+  readonly #sinks: readonly EventSink[];
+  readonly #tracing: Tracing;
+  readonly #clock: Clock;
+  readonly #ids: IdSource;
+
+  /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
+  constructor(options: OrchestratorOptions = {}) {
+    checkKeys("options", options, OPTION_FIELDS);
+    this.#limits = subagentLimits("limits", options.limits ?? {});
+    this.#concurrency = concurrencyOf(options.concurrency ?? {});
+    this.#retry = Object.freeze({ ...options.retry });
+    checkRetryPolicy("retry", this.#retry);
+    if (options.graceMs !== undefined) checkAmount("graceMs", options.graceMs);
+    this.#graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
+    this.#roles = [...(options.roles ?? [])];
+    this.#sinks = [...(options.sinks ?? [])];
+    for (const [index, sink] of this.#sinks.entries()) {
+      const fits = typeof sink === "object" && sink !== null && typeof sink.take === "function";
+      if (!fits) throw mismatch(`sinks[${index}]`, "an object with take(event)", sink, "See EventSink.");
+    }
+    this.#tracing = options.tracing ?? localTracing();
+    this.#clock = options.clock ?? systemClock;
+    this.#ids = options.ids ?? randomIds;
+  }
+
+  /**
+   * Starts a run: `role` at the root, told to do `task`. It begins in the next tick.
+   *
+   * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
+   * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), or an option is not usable.
+   */
+  start(role: AgentRole, task: string, options: StartOptions = {}): Run {
+    checkText("task", task);
+    checkKeys("start options", options, START_FIELDS);
+    const budget = options.budget ?? {};
+    checkBudget("budget", budget);
+    if (options.deadlineAtMs !== undefined) checkAmount("deadlineAtMs", options.deadlineAtMs);
+    const metadata = frozenMetadata(options.metadata ?? {});
+    const registry = new RoleRegistry(role, this.#roles);
+    registry.assertReady(role, budget);
+    const scope = this.#scope(registry, options.onText);
+    const limits = tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget));
+    const deadlineAtMs = earliest(this.#deadlines(role, options));
+    const root = bringToLife(scope, {
+      role,
+      task,
+      metadata,
+      agentPath: role.name,
+      depth: 0,
+      parent: undefined,
+      limits,
+      deadlineAtMs,
+    });
+    const { runId, tree, ledger, recorder } = scope;
+    const place = { ...root.identity, executionId: null, stepId: null, callId: null };
+    let traceId = "";
+    return new Run({
+      runId,
+      root,
+      tree,
+      subscribe: (sink) => recorder.subscribe(sink),
+      begin: () => {
+        const started = { schemaVersion: EVENT_SCHEMA_VERSION, role: role.name, task, limits: this.#limits } as const;
+        const event = recorder.record(place, { type: "run.started", ...started, budget: ledger.remaining(root.identity.agentId) });
+        traceId = event.traceId;
+        return live(scope, root, { inherited: [], spawnCallId: undefined });
+      },
+      conclude: () => {
+        const result = runResult(traceId, tree, ledger);
+        const { status, reason, subagentsByDepth, refusalsByCode, durationMs } = result;
+        const { own, descendants, total } = result.usage;
+        const usage = { own, descendants, total };
+        recorder.record(place, { type: "run.ended", status, reason, usage, subagentsByDepth, refusalsByCode, durationMs });
+        return result;
+      },
+    });
+  }
+
+  #scope(registry: RoleRegistry, onText: StartOptions["onText"]): RunScope {
+    const clock = this.#clock;
+    return {
+      runId: RunIdSchema.parse(this.#ids.next("run")),
+      tree: new RunTree(this.#limits),
+      ledger: new BudgetLedger(clock),
+      slots: scheduler(this.#concurrency),
+      recorder: new EventRecorder({ clock, tracing: this.#tracing, sinks: this.#sinks }),
+      registry,
+      clock,
+      ids: this.#ids,
+      graceMs: this.#graceMs,
+      retry: this.#retry,
+      onText,
+    };
+  }
+
+  #deadlines(role: AgentRole, options: StartOptions): readonly (number | undefined)[] {
+    const wallTimeMs = options.budget?.wallTimeMs;
+    const relative = wallTimeMs === undefined ? undefined : this.#clock.nowMs() + wallTimeMs;
+    return [relative, options.deadlineAtMs, deadlineOf(this.#clock, role)];
+  }
+}
+
+function earliest(deadlines: readonly (number | undefined)[]): number | undefined {
+  const known = deadlines.filter((at) => at !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
+function frozenMetadata(metadata: JsonObject): JsonObject {
+  const parsed = JsonObjectSchema.safeParse(metadata);
+  if (!parsed.success) throw mismatch("metadata", "an object of JSON values", metadata, "Hand in plain data.");
+  return deepFreeze(structuredClone(parsed.data));
+}
+
+function concurrencyOf(given: Partial<Concurrency>): Concurrency {
+  checkKeys("concurrency", given, Object.keys(DEFAULT_CONCURRENCY));
+  for (const [name, limit] of Object.entries(given)) {
+    if (limit === undefined) continue;
+    checkCount(`concurrency.${name}`, limit);
+    if (limit === 0) throw mismatch(`concurrency.${name}`, "at least 1", limit, "With none nothing could run.");
+  }
+  return Object.freeze({
+    modelCalls: given.modelCalls ?? DEFAULT_CONCURRENCY.modelCalls,
+    toolCalls: given.toolCalls ?? DEFAULT_CONCURRENCY.toolCalls,
+  });
+}

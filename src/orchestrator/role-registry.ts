@@ -1,0 +1,82 @@
+// The roles of one run: everything that can be reached from the root, each name once, each reference resolved.
+
+import { misdefinition } from "../kernel/check.ts";
+import { EspalierError } from "../kernel/error.ts";
+import { requirePrice, type AgentRole } from "../agent/agent-role.ts";
+import type { Budget } from "../policies/budget.ts";
+
+export class RoleRegistry {
+  readonly #roles = new Map<string, AgentRole>();
+
+  /** Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do not fit together. */
+  constructor(root: AgentRole, others: readonly AgentRole[]) {
+    for (const role of [root, ...others]) this.#add(role);
+    for (const role of this.#roles.values()) this.#checkReferences(role);
+  }
+
+  /** The roles that a role may spawn, in the order of its definition. */
+  subagentsOf(role: AgentRole): readonly AgentRole[] {
+    return role.subagents.flatMap((subagent) => this.#roles.get(nameOf(subagent)) ?? []);
+  }
+
+  /** The role itself and all that can come to live below it. */
+  reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
+    const reached = new Set([role]);
+    for (const next of reached) for (const subagent of this.subagentsOf(next)) reached.add(subagent);
+    return reached;
+  }
+
+  /** Throws a coded error if a role cannot work at all: a cost limit over an unknown price, or a model without a key. */
+  assertReady(root: AgentRole, runBudget: Budget): void {
+    const all = this.reachableFrom(root);
+    if (runBudget.costUsd !== undefined) for (const role of all) requirePrice("budget.costUsd", role);
+    for (const role of all) {
+      role.model.assertReady?.();
+      if (role.budget.costUsd === undefined) continue;
+      for (const below of this.reachableFrom(role)) requirePrice(`${role.name}.budget.costUsd`, below);
+    }
+  }
+
+  #add(role: AgentRole): void {
+    const known = this.#roles.get(role.name);
+    if (known === role) return;
+    if (known !== undefined) {
+      throw new EspalierError({
+        code: "duplicate_role",
+        message: `Expected one role named "${role.name}", got two different ones. Rename one, or use the same value for both.`,
+        data: { role: role.name },
+      });
+    }
+    this.#roles.set(role.name, role);
+    for (const subagent of role.subagents) if (typeof subagent !== "string") this.#add(subagent);
+  }
+
+  #checkReferences(role: AgentRole): void {
+    const names = new Set<string>();
+    for (const [index, subagent] of role.subagents.entries()) {
+      const field = `${role.name}.subagents[${index}]`;
+      const name = nameOf(subagent);
+      const known = this.#roles.get(name);
+      if (known === undefined) throw this.#unknown(field, name);
+      if (names.has(name)) throw misdefinition(field, "listed once", name, "Leave one out.");
+      names.add(name);
+      if (known.purpose === undefined) {
+        const advice = `Say in one line what ${name} is for: ${role.name} chooses by it.`;
+        throw misdefinition(`${name}.purpose`, "text, since it is spawned", known.purpose, advice);
+      }
+    }
+  }
+
+  #unknown(field: string, name: string): EspalierError {
+    const names = [...this.#roles.keys()].join(", ");
+    return new EspalierError({
+      code: "unknown_subagent",
+      message: `Expected ${field} to be the name of a role of this run (${names}), got "${name}". Correct the name, or list the role itself.`,
+      data: { field, got: name },
+    });
+  }
+}
+
+function nameOf(subagent: AgentRole | string): string {
+  return typeof subagent === "string" ? subagent : subagent.name;
+}

@@ -1,0 +1,156 @@
+// What a run leaves behind: plain values about every agent and about the whole (R36, R135, X18).
+
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import { lastTextOf } from "../agent/agent-state.ts";
+import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import type { ErrorRecord, StopReason, TerminalStatus } from "../protocol/stop.ts";
+import type { SubagentResult } from "../protocol/subagent.ts";
+import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../protocol/usage.ts";
+import type { AgentNode } from "./agent-node.ts";
+import type { BudgetLedger } from "./budget-ledger.ts";
+import type { Account } from "./ledger-core.ts";
+import type { RunTree } from "./run-tree.ts";
+
+/** How one agent of the tree ended. */
+export interface AgentReport {
+  readonly agentId: AgentId;
+  readonly executionId: ExecutionId;
+  /** Null for the root. */
+  readonly parentAgentId: AgentId | null;
+  readonly agentPath: string;
+  readonly depth: number;
+  readonly role: string;
+  readonly model: string;
+  readonly task: string;
+  readonly status: TerminalStatus;
+  readonly reason: StopReason;
+  /** The last text that it wrote; partial unless it completed. */
+  readonly text: string;
+  /** The typed result, if its role declares one and it was given. */
+  readonly output: JsonValue | undefined;
+  readonly steps: readonly StepRecord[];
+  /** How often each tool ran, by name. */
+  readonly toolsUsed: Readonly<Record<string, number>>;
+  readonly usage: UsageReport;
+  /** Every error on the way, also those that were recovered from. */
+  readonly errors: readonly ErrorRecord[];
+  readonly metadata: JsonObject;
+  readonly durationMs: number;
+  /** Part of `durationMs` that was spent waiting for the budget. */
+  readonly waitedMs: number;
+}
+
+/** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
+export interface RunUsage extends UsageReport {
+  readonly byRole: Readonly<Record<string, Usage>>;
+  readonly byModel: Readonly<Record<string, Usage>>;
+}
+
+/** How a run ended. Holds no live object; survives JSON. */
+export interface RunResult {
+  readonly runId: RunId;
+  /** The trace that shows the run. */
+  readonly traceId: string;
+  readonly status: TerminalStatus;
+  readonly reason: StopReason;
+  /** The root's last text. */
+  readonly text: string;
+  /** The root's typed result. */
+  readonly output: JsonValue | undefined;
+  /** The root's steps. */
+  readonly steps: readonly StepRecord[];
+  readonly usage: RunUsage;
+  /** Every agent of the tree, in the order of their start; the root first. */
+  readonly agents: readonly AgentReport[];
+  readonly subagentsByDepth: Readonly<Record<string, number>>;
+  readonly refusalsByCode: Readonly<Record<string, number>>;
+  /** The ledger's accounts as they stand at the end. */
+  readonly accounts: readonly Account[];
+  readonly durationMs: number;
+}
+
+/** The report of an agent that has ended. */
+export function agentReport(node: AgentNode, ledger: BudgetLedger): AgentReport {
+  const { identity, role, ended } = node;
+  if (ended === undefined) throw new Error(`${identity.agentPath} has not ended.`);
+  const { log, telemetry } = ended;
+  return {
+    agentId: identity.agentId,
+    executionId: identity.executionId,
+    parentAgentId: identity.parentAgentId,
+    agentPath: identity.agentPath,
+    depth: identity.depth,
+    role: role.name,
+    model: role.model.id,
+    task: node.task,
+    status: ended.status,
+    reason: ended.reason,
+    text: lastTextOf(ended),
+    output: log.output,
+    steps: log.steps,
+    toolsUsed: toolsUsed(log.steps),
+    usage: ledger.usage(identity.agentId),
+    errors: log.errors,
+    metadata: node.metadata,
+    durationMs: (telemetry.endedAtMs ?? 0) - (telemetry.startedAtMs ?? 0),
+    waitedMs: telemetry.waitedMs,
+  };
+}
+
+/** What a parent is given of a subagent that has ended. */
+export function subagentResult(report: AgentReport): SubagentResult {
+  const { agentId, executionId, role, agentPath, depth, status, reason, text, output } = report;
+  const { toolsUsed: tools, usage, errors, metadata, durationMs } = report;
+  const typed = output === undefined ? {} : { output };
+  const steps = report.steps.length;
+  const place = { agentId, executionId, role, agentPath, depth };
+  return { ...place, status, reason, text, ...typed, steps, toolsUsed: tools, usage, errors, metadata, durationMs };
+}
+
+/** The result of a run all of whose agents have ended. */
+export function runResult(traceId: string, tree: RunTree, ledger: BudgetLedger): RunResult {
+  const agents = tree.nodes.map((node) => agentReport(node, ledger));
+  const [root] = agents;
+  if (root === undefined) throw new Error("A run has a root.");
+  const { status, reason, text, output, steps, usage, durationMs } = root;
+  return {
+    runId: tree.nodes[0]?.identity.runId ?? neverEmpty(),
+    traceId,
+    status,
+    reason,
+    text,
+    output,
+    steps,
+    usage: { ...usage, byRole: sumBy(agents, (agent) => agent.role), byModel: sumBy(agents, (agent) => agent.model) },
+    agents,
+    subagentsByDepth: tree.subagentsByDepth,
+    refusalsByCode: tree.refusalsByCode,
+    accounts: ledger.snapshot(),
+    durationMs,
+  };
+}
+
+function neverEmpty(): never {
+  throw new Error("A run has a root.");
+}
+
+function sumBy(agents: readonly AgentReport[], keyOf: (agent: AgentReport) => string): Readonly<Record<string, Usage>> {
+  const sums: Record<string, Usage> = {};
+  for (const agent of agents) {
+    const key = keyOf(agent);
+    sums[key] = addUsage(sums[key] ?? NO_USAGE, agent.usage.own);
+  }
+  return sums;
+}
+
+const NOT_RUN: ReadonlySet<string> = new Set(["unknown_tool", "invalid_json", "invalid_arguments", "not_executed"]);
+
+function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const { call, type, errorCode } of steps.flatMap((step) => step.tools.executions)) {
+    if (type === "refused" || NOT_RUN.has(errorCode ?? "")) continue;
+    counts[call.toolName] = (counts[call.toolName] ?? 0) + 1;
+  }
+  return counts;
+}

@@ -1,0 +1,114 @@
+// What an agent and its subtree may spend. Limits only; who has spent what is the ledger's business.
+
+import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
+import { assertNever } from "../kernel/assert.ts";
+import type { StopCode } from "../protocol/stop.ts";
+
+/**
+ * Upper limits for an agent with all its descendants. An axis that is left out has no limit of its own; the limits of the
+ * ancestors hold all the same, and the tightest on the path wins (X3). Zero means zero.
+ * A budget is exhausted when it is reached: N steps are allowed, step N + 1 is not (C46).
+ */
+export interface Budget {
+  readonly inputTokens?: number;
+  /** Input that the provider read from its cache; part of `inputTokens`. */
+  readonly cachedInputTokens?: number;
+  readonly outputTokens?: number;
+  /** Input plus output. */
+  readonly totalTokens?: number;
+  /** US dollars. Every model that may run below needs a price. */
+  readonly costUsd?: number;
+  /** Model calls that completed a pass of the loop. */
+  readonly steps?: number;
+  readonly toolCalls?: number;
+  /** From the start of the agent, its children included. */
+  readonly wallTimeMs?: number;
+}
+
+/** The axes of a budget. */
+export type BudgetAxis = keyof Budget;
+
+/** The axes on which amounts are spent and add up over the tree. Money is held in whole micro-dollars, so that sums are exact. */
+export const SPEND_AXES = [
+  "steps",
+  "totalTokens",
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "costMicroUsd",
+  "toolCalls",
+] as const;
+export type SpendAxis = (typeof SPEND_AXES)[number];
+
+/** An amount on every axis. */
+export type Amounts = Readonly<Record<SpendAxis, number>>;
+/** Limits on some axes. */
+export type SpendLimits = Readonly<Partial<Record<SpendAxis, number>>>;
+
+const BUDGET_AXES: readonly BudgetAxis[] = [
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "totalTokens",
+  "costUsd",
+  "steps",
+  "toolCalls",
+  "wallTimeMs",
+];
+
+const MICRO_USD_PER_USD = 1_000_000;
+
+/** Throws `invalid_option` if the budget has an axis that does not exist, or a limit that is negative, fractional or no number. */
+export function checkBudget(field: string, budget: Budget): void {
+  checkKeys(field, budget, BUDGET_AXES);
+  for (const axis of BUDGET_AXES) {
+    const limit = budget[axis];
+    if (limit === undefined) continue;
+    if (axis === "costUsd" || axis === "wallTimeMs") checkAmount(`${field}.${axis}`, limit);
+    else checkCount(`${field}.${axis}`, limit);
+  }
+}
+
+/** The limits of a budget in the ledger's units. */
+export function spendLimitsOf(budget: Budget): SpendLimits {
+  const { costUsd, wallTimeMs: _deadline, ...rest } = budget;
+  const limits = Object.entries(rest).filter(([, limit]) => limit !== undefined);
+  return {
+    ...Object.fromEntries(limits),
+    ...(costUsd === undefined ? {} : { costMicroUsd: Math.floor(costUsd * MICRO_USD_PER_USD + ROUNDING_SLACK) }),
+  };
+}
+
+// 0.29 * 1e6 is 289999.99…: the slack keeps a limit in whole micro-dollars from losing one.
+const ROUNDING_SLACK = 1e-6;
+
+/** The reason with which an execution stops when `axis` refuses. */
+export function stopCodeOf(axis: SpendAxis | "wallTimeMs"): StopCode {
+  switch (axis) {
+    case "steps":
+      return "steps_limit";
+    case "costMicroUsd":
+      return "cost_limit";
+    case "toolCalls":
+      return "tool_calls_limit";
+    case "wallTimeMs":
+      return "time_limit";
+    case "totalTokens":
+    case "inputTokens":
+    case "cachedInputTokens":
+    case "outputTokens":
+      return "token_limit";
+    default:
+      return assertNever(axis, "budget axis");
+  }
+}
+
+/** On each axis the tighter of two limits. */
+export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
+  const limits: Partial<Record<SpendAxis, number>> = {};
+  for (const axis of SPEND_AXES) {
+    const given = [left[axis], right[axis]].filter((limit) => limit !== undefined);
+    if (given.length > 0) limits[axis] = Math.min(...given);
+  }
+  return limits;
+}

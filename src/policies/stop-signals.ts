@@ -1,0 +1,34 @@
+// Which of several stop signals wins, and how an execution ends by it. Order as C3; equal rank: the first raised.
+
+import { STOP_CODES, type StopReason, type StopSignal, type TerminalStatus } from "../protocol/stop.ts";
+
+const RANKS: ReadonlyMap<string, number> = new Map(STOP_CODES.map((code, rank) => [code, rank]));
+/** A code that a stop condition declared ranks with `tool_called`: below every limit, above what the model says of itself. */
+const DECLARED_RANK = STOP_CODES.indexOf("tool_called");
+
+/** The highest signal, whatever the order of arrival (R22); undefined if there is none. */
+export function winningSignal(signals: readonly StopSignal[]): StopSignal | undefined {
+  let winner: StopSignal | undefined;
+  for (const signal of signals) {
+    if (winner === undefined || rankOf(signal) < rankOf(winner)) winner = signal;
+  }
+  return winner;
+}
+
+/** The status that belongs to a reason: set here, never guessed from a class or a flag (L5). */
+export function statusOf(reason: StopReason): TerminalStatus {
+  switch (reason.code) {
+    case "error":
+      return "failed";
+    case "cancelled":
+      return "cancelled";
+    case "completed":
+      return "completed";
+    default:
+      return "stopped";
+  }
+}
+
+function rankOf(signal: StopSignal): number {
+  return RANKS.get(signal.reason.code) ?? DECLARED_RANK;
+}

@@ -1,0 +1,209 @@
+// Everything that happens in a run, as facts in the past tense: typed, serialisable, numbered per run (E1).
+// The event log is the truth; spans, terminal views and the ledger's history are projections of it.
+
+import { z } from "zod";
+
+import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, LeaseIdSchema, RunIdSchema, StepIdSchema } from "./ids.ts";
+import { ErrorRecordSchema, StopReasonSchema, StopSignalSchema, TerminalStatusSchema } from "./stop.ts";
+import { SpawnRefusalSchema, UsageReportSchema } from "./subagent.ts";
+import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
+import { UsageSchema } from "./usage.ts";
+
+/** Version of the event vocabulary, on every `run.started`. */
+export const EVENT_SCHEMA_VERSION = 1;
+
+const count = z.int().nonnegative();
+
+const CorrelationSchema = z.strictObject({
+  runId: RunIdSchema,
+  agentId: AgentIdSchema,
+  /** Null for the root. */
+  parentAgentId: AgentIdSchema.nullable(),
+  /** Place in the tree: `lead/researcher#2`. */
+  agentPath: z.string(),
+  depth: count,
+  /** Null on events of the run as a whole. */
+  executionId: ExecutionIdSchema.nullable(),
+  /** Null outside steps. */
+  stepId: StepIdSchema.nullable(),
+  /** Set on events of a tool call. */
+  callId: CallIdSchema.nullable(),
+});
+/** The ids that place an event in the tree (R176). */
+export type Correlation = Readonly<z.infer<typeof CorrelationSchema>>;
+
+const TraceIdsSchema = z.strictObject({
+  /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
+  traceId: z.string(),
+  /** 16 hexadecimal digits: the span to which the event belongs. */
+  spanId: z.string(),
+});
+/** Where an event is in a trace. */
+export type TraceIds = Readonly<z.infer<typeof TraceIdsSchema>>;
+
+const StampSchema = z.strictObject({
+  /** From 1, without gaps, per run. */
+  seq: z.int().positive(),
+  atMs: z.number(),
+  ...CorrelationSchema.shape,
+  ...TraceIdsSchema.shape,
+});
+
+/** Amounts left on the limited axes of a budget. Axes without a limit are absent. */
+const RemainingSchema = z.record(z.string(), z.number()).readonly();
+
+const bodies = {
+  "run.started": {
+    schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
+    role: z.string(),
+    task: z.string(),
+    limits: z.strictObject({ maxDepth: count, maxBreadthPerParent: count, maxTotalSubagents: count }),
+    /** What the run may spend; limited axes only. */
+    budget: RemainingSchema,
+  },
+  "run.ended": {
+    status: TerminalStatusSchema,
+    reason: StopReasonSchema,
+    usage: UsageReportSchema,
+    /** Subagents started at each depth, from "1". */
+    subagentsByDepth: z.record(z.string(), count).readonly(),
+    refusalsByCode: z.record(z.string(), count).readonly(),
+    durationMs: z.number(),
+  },
+  "agent.started": {
+    role: z.string(),
+    purpose: z.string().optional(),
+    provider: z.string(),
+    model: z.string(),
+    task: z.string(),
+    /** The call that spawned it, in its parent; null for the root. */
+    spawnCallId: CallIdSchema.nullable(),
+    /** What it may still spend: the tightest of its own budget and its ancestors'. Limited axes only. */
+    budget: RemainingSchema,
+  },
+  "agent.ended": {
+    role: z.string(),
+    status: TerminalStatusSchema,
+    reason: StopReasonSchema,
+    steps: count,
+    text: z.string(),
+    usage: UsageReportSchema,
+    error: ErrorRecordSchema.optional(),
+    durationMs: z.number(),
+  },
+  "step.started": { number: z.int().positive() },
+  "step.completed": {
+    number: z.int().positive(),
+    usage: UsageSchema,
+    toolCalls: count,
+    /** Set when the step was cut off by an error. */
+    error: ErrorRecordSchema.optional(),
+  },
+  "model.requested": {
+    provider: z.string(),
+    model: z.string(),
+    messageCount: count,
+    toolNames: z.array(z.string()).readonly(),
+    estimatedInputTokens: count,
+    maxOutputTokens: count,
+    temperature: z.number().optional(),
+    streaming: z.boolean(),
+  },
+  "model.retried": { attempt: z.int().positive(), error: ErrorRecordSchema, delayMs: z.number() },
+  "model.replied": {
+    finishReason: z.string(),
+    toolCalls: count,
+    usage: UsageSchema,
+    attempts: z.int().positive(),
+    responseId: z.string().optional(),
+    responseModel: z.string().optional(),
+    queuedMs: z.number(),
+  },
+  "model.failed": {
+    error: ErrorRecordSchema,
+    isRetryable: z.boolean(),
+    usage: UsageSchema,
+    attempts: z.int().positive(),
+    queuedMs: z.number(),
+  },
+  "tool.started": { toolName: z.string(), kind: z.enum(["function", "delegation", "finish"]), description: z.string() },
+  "tool.ended": {
+    toolName: z.string(),
+    outcome: ToolOutcomeTypeSchema,
+    success: z.boolean(),
+    errorCode: z.string().optional(),
+    resultCharacters: count,
+    durationMs: z.number(),
+    queuedMs: z.number(),
+    /** What the delegated subtree consumed. */
+    usage: UsageSchema.optional(),
+  },
+  "subagent.spawned": {
+    childId: AgentIdSchema,
+    childPath: z.string(),
+    role: z.string(),
+    childDepth: z.int().positive(),
+    task: z.string(),
+    inheritedMessages: count,
+    injectedMessages: count,
+    metadataKeys: z.array(z.string()).readonly(),
+    subagentsByDepth: z.record(z.string(), count).readonly(),
+  },
+  "subagent.refused": { role: z.string(), refusal: SpawnRefusalSchema },
+  "subagent.ended": {
+    childId: AgentIdSchema,
+    childPath: z.string(),
+    role: z.string(),
+    status: TerminalStatusSchema,
+    reason: StopReasonSchema,
+    usage: UsageReportSchema,
+  },
+  "budget.reserved": { leaseId: LeaseIdSchema, inputTokens: count, maxOutputTokens: count, waitedMs: z.number() },
+  "budget.settled": {
+    leaseId: LeaseIdSchema,
+    usage: UsageSchema,
+    /** Left to this agent after the settlement. */
+    remaining: RemainingSchema,
+    /** Left to the whole run after the settlement. */
+    runRemaining: RemainingSchema,
+  },
+  "budget.denied": {
+    axis: z.string(),
+    /** The ancestor whose limit refused. */
+    accountPath: z.string(),
+    maximum: z.number(),
+    spent: z.number(),
+    asked: z.number(),
+  },
+  "signal.raised": { signal: StopSignalSchema },
+  "continuation.evaluated": {
+    decision: z.enum(["continue", "stop"]),
+    signals: z.array(StopSignalSchema).readonly(),
+    winner: StopReasonSchema.optional(),
+  },
+} as const;
+
+type Bodies = typeof bodies;
+/** The names of all events. */
+export type EventType = keyof Bodies;
+
+/** What an event of type `T` says, without its stamp. */
+export type EventBody<T extends EventType = EventType> = {
+  [K in T]: { readonly type: K } & Readonly<z.infer<z.ZodObject<Bodies[K], z.core.$strict>>>;
+}[T];
+
+/** One event of a run: what happened, when, where in the tree, and where in the trace. */
+export type EspalierEvent<T extends EventType = EventType> = EventBody<T> & Readonly<z.infer<typeof StampSchema>>;
+
+const schemas = Object.fromEntries(
+  Object.entries(bodies).map(([type, body]) => [
+    type,
+    z.strictObject({ ...StampSchema.shape, type: z.literal(type), ...body }),
+  ]),
+);
+
+/** Checks that a value is an event of this schema version; for what was stored or received. Throws a `ZodError`. */
+export function checkEvent(value: unknown): void {
+  const { type } = z.looseObject({ type: z.enum(Object.keys(bodies)) }).parse(value);
+  schemas[type]?.parse(value);
+}

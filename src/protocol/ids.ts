@@ -1,0 +1,35 @@
+// The ids that place an event in the tree. Branded, so that two of them cannot be swapped; parsed and minted here only.
+
+import { z } from "zod";
+
+const id = z.string().min(1);
+
+export const RunIdSchema = id.brand<"RunId">();
+export const AgentIdSchema = id.brand<"AgentId">();
+export const ExecutionIdSchema = id.brand<"ExecutionId">();
+export const StepIdSchema = id.brand<"StepId">();
+export const CallIdSchema = id.brand<"CallId">();
+export const LeaseIdSchema = id.brand<"LeaseId">();
+
+/** One tree execution. */
+export type RunId = z.infer<typeof RunIdSchema>;
+/** One living instance of a role inside a run. */
+export type AgentId = z.infer<typeof AgentIdSchema>;
+/** One agent from input to a terminal status. */
+export type ExecutionId = z.infer<typeof ExecutionIdSchema>;
+/** One pass of the loop: `<executionId>.<number>`. */
+export type StepId = z.infer<typeof StepIdSchema>;
+/** One tool call, as the model named it. Unique within its step. */
+export type CallId = z.infer<typeof CallIdSchema>;
+/** One reservation in the ledger. */
+export type LeaseId = z.infer<typeof LeaseIdSchema>;
+
+/** The id of step `number` (from 1) of an execution: derived, so that a repeated run names its steps alike. */
+export function stepIdOf(executionId: ExecutionId, number: number): StepId {
+  return StepIdSchema.parse(`${executionId}.${number}`);
+}
+
+/** The id of a call to which the model gave none, or one that was taken: derived from its place. */
+export function callIdOf(stepId: StepId, index: number): CallId {
+  return CallIdSchema.parse(`${stepId}.${index}`);
+}

@@ -1,0 +1,56 @@
+// Status and reason: the two axes on which an execution ends (C14). A signal is a wish to stop; the reason is the winning signal.
+
+import { z } from "zod";
+
+import { JsonObjectSchema } from "./json-value.ts";
+
+/** Life of an execution: pending before its first step, running, then exactly one of the four terminal ones. */
+export const StatusSchema = z.enum(["pending", "running", "completed", "stopped", "failed", "cancelled"]);
+export type Status = z.infer<typeof StatusSchema>;
+
+export const TerminalStatusSchema = StatusSchema.extract(["completed", "stopped", "failed", "cancelled"]);
+export type TerminalStatus = z.infer<typeof TerminalStatusSchema>;
+
+/**
+ * Reasons that espalier itself gives, most important first: when several signals are raised, the earliest in this list wins (C3).
+ * A stop condition of your own may declare any other code; it ranks between `tool_calls_limit` and `finish_reason`.
+ */
+export const STOP_CODES = [
+  "error",
+  "stop_requested",
+  "cancelled",
+  "steps_limit",
+  "token_limit",
+  "time_limit",
+  "cost_limit",
+  "tool_calls_limit",
+  "tool_called",
+  "finish_reason",
+  "completed",
+] as const;
+export type StopCode = (typeof STOP_CODES)[number];
+
+export const StopReasonSchema = z.strictObject({
+  /** One of {@link STOP_CODES}, or the code that a stop condition declared. */
+  code: z.string().min(1),
+  message: z.string(),
+  /** The facts behind it, such as `maximum` and `current`. */
+  data: JsonObjectSchema,
+});
+export type StopReason = Readonly<z.infer<typeof StopReasonSchema>>;
+
+export const StopSignalSchema = z.strictObject({
+  reason: StopReasonSchema,
+  /** Who raised it: `budget`, `caller`, `loop`, `model`, `stop_condition`. */
+  source: z.enum(["budget", "caller", "loop", "model", "stop_condition"]),
+});
+/** A typed wish to stop. All are kept; the loop reports the highest. */
+export type StopSignal = Readonly<z.infer<typeof StopSignalSchema>>;
+
+export const ErrorRecordSchema = z.strictObject({
+  code: z.string(),
+  message: z.string(),
+  data: JsonObjectSchema,
+});
+/** An error as plain data, as results and events hold it. */
+export type ErrorRecord = Readonly<z.infer<typeof ErrorRecordSchema>>;

@@ -1,0 +1,68 @@
+// A delegation, as it is asked for and as it comes back. Values only: no live object reaches a parent (C25).
+
+import { z } from "zod";
+
+import { AgentIdSchema, ExecutionIdSchema } from "./ids.ts";
+import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
+import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "./stop.ts";
+import { UsageSchema } from "./usage.ts";
+
+/** What a delegation asks for. */
+export interface SpawnRequest {
+  /** Name of the role to start. */
+  readonly role: string;
+  /** What the subagent is told to do. */
+  readonly task: string;
+}
+
+/** Why a subagent was not started. */
+export const SpawnRefusalCodeSchema = z.enum([
+  "unknown_role",
+  "depth_limit",
+  "breadth_limit",
+  "total_limit",
+  "budget_exhausted",
+  "setup_failed",
+]);
+export type SpawnRefusalCode = z.infer<typeof SpawnRefusalCodeSchema>;
+
+export const SpawnRefusalSchema = z.strictObject({
+  code: SpawnRefusalCodeSchema,
+  /** An instruction to the model: which limit, where it stands, what to do instead (X14). */
+  message: z.string(),
+  maximum: z.number().optional(),
+  current: z.number().optional(),
+});
+export type SpawnRefusal = Readonly<z.infer<typeof SpawnRefusalSchema>>;
+
+export const UsageReportSchema = z.strictObject({ own: UsageSchema, descendants: UsageSchema, total: UsageSchema });
+
+export const SubagentResultSchema = z.strictObject({
+  agentId: AgentIdSchema,
+  executionId: ExecutionIdSchema,
+  role: z.string(),
+  agentPath: z.string(),
+  depth: z.int().positive(),
+  status: TerminalStatusSchema,
+  reason: StopReasonSchema,
+  /** The last text that the subagent wrote; partial if it did not complete. */
+  text: z.string(),
+  /** The typed result, if its role declares one and it was given. */
+  output: JsonValueSchema.optional(),
+  steps: z.int().nonnegative(),
+  /** How often each tool ran, by name. */
+  toolsUsed: z.record(z.string(), z.int().positive()).readonly(),
+  usage: UsageReportSchema,
+  /** Every error on the way, also those that were recovered from. */
+  errors: z.array(ErrorRecordSchema).readonly(),
+  /** The metadata that it worked with. */
+  metadata: JsonObjectSchema,
+  durationMs: z.number().nonnegative(),
+});
+/** How a subagent ended: the whole of what its parent learns (R135, R136). */
+export type SubagentResult = Readonly<z.infer<typeof SubagentResultSchema>>;
+
+/** What came of a request: a subagent that ran and settled, or a refusal. */
+export type SpawnOutcome =
+  | { readonly type: "settled"; readonly result: SubagentResult }
+  | { readonly type: "refused"; readonly refusal: SpawnRefusal };

@@ -1,0 +1,23 @@
+import { z } from "zod";
+
+import { ToolCallSchema } from "./message.ts";
+
+/**
+ * How a tool call ended. `failed`: it ran, or could not be understood, and the model is told why. `refused`: policy forbade it.
+ * `not_executed`: the agent stopped first. `cancelled`: it was told to end; its late result, if any, is discarded.
+ */
+export const ToolOutcomeTypeSchema = z.enum(["succeeded", "failed", "refused", "not_executed", "cancelled"]);
+export type ToolOutcomeType = z.infer<typeof ToolOutcomeTypeSchema>;
+
+export const ToolExecutionSchema = z.strictObject({
+  call: ToolCallSchema,
+  type: ToolOutcomeTypeSchema,
+  /** What the model is told. */
+  text: z.string(),
+  /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
+  errorCode: z.string().optional(),
+  startedAtMs: z.number(),
+  endedAtMs: z.number(),
+});
+/** One tool call with its outcome: exactly one for every call in a history (L3). */
+export type ToolExecution = Readonly<z.infer<typeof ToolExecutionSchema>>;

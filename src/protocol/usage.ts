@@ -1,0 +1,75 @@
+// What was consumed. One definition for events, results, ledger and spans (X18); counts are whole numbers, so sums are exact.
+
+import { z } from "zod";
+
+const count = z.int().nonnegative();
+
+export const UsageSchema = z.strictObject({
+  modelCalls: count,
+  steps: count,
+  toolCalls: count,
+  inputTokens: count,
+  cachedInputTokens: count,
+  outputTokens: count,
+  reasoningTokens: count,
+  totalTokens: count,
+  costMicroUsd: count,
+  unpricedCalls: count,
+  estimatedCalls: count,
+});
+
+/**
+ * What an agent, or a whole subtree, consumed.
+ *
+ * `cachedInputTokens` are part of `inputTokens`, `reasoningTokens` part of `outputTokens`; `totalTokens` is input plus output.
+ * `costMicroUsd` is in millionths of a dollar and covers the calls whose price is known; `unpricedCalls` counts the others.
+ * `estimatedCalls` counts calls for which no provider reported usage.
+ */
+export type Usage = z.infer<typeof UsageSchema>;
+
+/** Usage of an agent and its subtree: `total` is `own` plus `descendants`. */
+export interface UsageReport {
+  readonly own: Usage;
+  readonly descendants: Usage;
+  readonly total: Usage;
+}
+
+/** Nothing consumed. */
+export const NO_USAGE: Usage = Object.freeze({
+  modelCalls: 0,
+  steps: 0,
+  toolCalls: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  totalTokens: 0,
+  costMicroUsd: 0,
+  unpricedCalls: 0,
+  estimatedCalls: 0,
+});
+
+export function addUsage(left: Usage, right: Usage): Usage {
+  return combine(left, right, 1);
+}
+
+/** `left` minus `right`; both must come from the same sums, so that no count falls below zero. */
+export function subtractUsage(left: Usage, right: Usage): Usage {
+  return combine(left, right, -1);
+}
+
+function combine(left: Usage, right: Usage, sign: 1 | -1): Usage {
+  return {
+    modelCalls: left.modelCalls + sign * right.modelCalls,
+    steps: left.steps + sign * right.steps,
+    toolCalls: left.toolCalls + sign * right.toolCalls,
+    inputTokens: left.inputTokens + sign * right.inputTokens,
+    cachedInputTokens: left.cachedInputTokens + sign * right.cachedInputTokens,
+    outputTokens: left.outputTokens + sign * right.outputTokens,
+    reasoningTokens: left.reasoningTokens + sign * right.reasoningTokens,
+    totalTokens: left.totalTokens + sign * right.totalTokens,
+    costMicroUsd: left.costMicroUsd + sign * right.costMicroUsd,
+    unpricedCalls: left.unpricedCalls + sign * right.unpricedCalls,
+    estimatedCalls: left.estimatedCalls + sign * right.estimatedCalls,
+  };
+}

@@ -1,0 +1,142 @@
+// Every name that espalier gives to OpenTelemetry, and the only place of such names.
+// `gen_ai.*` follows the GenAI semantic conventions as of September 2026, all "Development" there;
+// `espalier.*` is what they have no word for: the tree, its limits, its budget.
+
+/** Names under which spans are made. */
+export const INSTRUMENTATION = { name: "espalier", version: "0.1.0" } as const;
+
+/** Values of `gen_ai.operation.name`; each is also the first word of its spans' names. */
+export const OPERATION = {
+  workflow: "invoke_workflow",
+  agent: "invoke_agent",
+  model: "chat",
+  tool: "execute_tool",
+} as const;
+
+export const GEN_AI = {
+  operation: "gen_ai.operation.name",
+  workflowName: "gen_ai.workflow.name",
+  agentName: "gen_ai.agent.name",
+  agentDescription: "gen_ai.agent.description",
+  provider: "gen_ai.provider.name",
+  requestModel: "gen_ai.request.model",
+  requestMaxTokens: "gen_ai.request.max_tokens",
+  requestTemperature: "gen_ai.request.temperature",
+  requestStream: "gen_ai.request.stream",
+  responseId: "gen_ai.response.id",
+  responseModel: "gen_ai.response.model",
+  finishReasons: "gen_ai.response.finish_reasons",
+  inputTokens: "gen_ai.usage.input_tokens",
+  outputTokens: "gen_ai.usage.output_tokens",
+  cacheReadInputTokens: "gen_ai.usage.cache_read.input_tokens",
+  reasoningOutputTokens: "gen_ai.usage.reasoning.output_tokens",
+  toolName: "gen_ai.tool.name",
+  toolType: "gen_ai.tool.type",
+  toolDescription: "gen_ai.tool.description",
+  toolCallId: "gen_ai.tool.call.id",
+} as const;
+
+export const ESPALIER = {
+  runId: "espalier.run.id",
+  runSubagents: "espalier.run.subagents",
+  runRefusals: "espalier.run.refusals",
+  limitsMaxDepth: "espalier.limits.max_depth",
+  limitsMaxBreadthPerParent: "espalier.limits.max_breadth_per_parent",
+  limitsMaxTotalSubagents: "espalier.limits.max_total_subagents",
+  agentId: "espalier.agent.id",
+  agentParentId: "espalier.agent.parent_id",
+  agentPath: "espalier.agent.path",
+  agentDepth: "espalier.agent.depth",
+  agentSteps: "espalier.agent.steps",
+  executionId: "espalier.execution.id",
+  stepId: "espalier.step.id",
+  outcome: "espalier.outcome",
+  stopReason: "espalier.stop.reason",
+  requestMessages: "espalier.request.messages",
+  requestTools: "espalier.request.tools",
+  attempts: "espalier.attempt.count",
+  queueWaitMs: "espalier.queue.wait_ms",
+  costUsd: "espalier.cost.usd",
+  usageEstimated: "espalier.usage.estimated",
+  toolKind: "espalier.tool.kind",
+  toolResultCharacters: "espalier.tool.result_characters",
+  spawnRole: "espalier.spawn.role",
+  spawnAgentId: "espalier.spawn.agent.id",
+  spawnAgentPath: "espalier.spawn.agent.path",
+  spawnInheritedMessages: "espalier.spawn.inherited_messages",
+  spawnInjectedMessages: "espalier.spawn.injected_messages",
+  spawnMetadataKeys: "espalier.spawn.metadata_keys",
+  spawnOutcome: "espalier.spawn.outcome",
+  refusalCode: "espalier.refusal.code",
+  refusalMaximum: "espalier.refusal.maximum",
+  refusalCurrent: "espalier.refusal.current",
+  retryAttempt: "espalier.retry.attempt",
+  retryDelayMs: "espalier.retry.delay_ms",
+  deniedAxis: "espalier.budget.denied.axis",
+  deniedAccountPath: "espalier.budget.denied.account_path",
+  deniedMaximum: "espalier.budget.denied.maximum",
+  deniedSpent: "espalier.budget.denied.spent",
+  deniedAsked: "espalier.budget.denied.asked",
+  signalSource: "espalier.signal.source",
+  droppedSpans: "espalier.telemetry.dropped_spans",
+} as const;
+
+/**
+ * What an agent and all its descendants consumed: on `invoke_agent`, so that nothing counts
+ * `gen_ai.usage.*` twice.
+ */
+export const SUBTREE = {
+  modelCalls: "espalier.subtree.model_calls",
+  steps: "espalier.subtree.steps",
+  toolCalls: "espalier.subtree.tool_calls",
+  inputTokens: "espalier.subtree.input_tokens",
+  cachedInputTokens: "espalier.subtree.cached_input_tokens",
+  outputTokens: "espalier.subtree.output_tokens",
+  reasoningTokens: "espalier.subtree.reasoning_tokens",
+  totalTokens: "espalier.subtree.total_tokens",
+  costUsd: "espalier.subtree.cost.usd",
+  unpricedCalls: "espalier.subtree.unpriced_calls",
+  estimatedCalls: "espalier.subtree.estimated_calls",
+} as const;
+
+/** Names of span events. */
+export const SPAN_EVENT = {
+  retry: "espalier.retry",
+  budgetDenied: "espalier.budget.denied",
+  cancelled: "espalier.cancelled",
+} as const;
+
+/**
+ * The one attribute name that is neither `gen_ai.*` nor ours: a class of failure, with few values.
+ */
+export const ERROR_TYPE = "error.type";
+
+/** Values of `error.type` for failures that bring no code of their own. */
+export const FAILURE = { agent: "agent_error", tool: "tool_error" } as const;
+
+/** Values of `espalier.outcome` that no event says. */
+export const OUTCOME = {
+  abandoned: "abandoned",
+  cancelled: "cancelled",
+  failed: "failed",
+} as const;
+
+/** Stands for a name that a model invented: it is content, and has any number of values. */
+export const UNKNOWN_TOOL = "unknown_tool";
+
+export const SERVICE_NAME = "service.name";
+
+/**
+ * What an agent could spend at its start, on one axis: `totalTokens` gives
+ * `espalier.budget.limit.total_tokens`.
+ */
+export function budgetLimit(axis: string): string {
+  return `espalier.budget.limit.${axis.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+}
+
+/**
+ * The name of a span: verb first, and never an id, so that spans of a kind are counted together.
+ */
+export function spanName(operation: string, target: string): string {
+  return `${operation} ${target}`;
+}

@@ -1,0 +1,304 @@
+// What spans say of events. Pure. Nothing that a user, a model or a tool wrote leaves here: no
+// task, no text, no argument, no result, no message of an error, and no name that a model may have
+// invented.
+
+import type { AttributeValue, Attributes } from "@opentelemetry/api";
+
+import { assertNever } from "../kernel/assert.ts";
+import type { Correlation, EventBody } from "../protocol/event.ts";
+import type { Closing, Note, Opening } from "../protocol/span-scope.ts";
+import type { Usage } from "../protocol/usage.ts";
+import {
+  budgetLimit,
+  ERROR_TYPE,
+  ESPALIER,
+  FAILURE,
+  GEN_AI,
+  OPERATION,
+  OUTCOME,
+  SPAN_EVENT,
+  spanName,
+  SUBTREE,
+  UNKNOWN_TOOL,
+} from "./gen-ai-attributes.ts";
+
+const MICRO_USD_PER_USD = 1_000_000;
+
+/** Its name when a span begins. */
+export function openingName(body: Opening): string {
+  switch (body.type) {
+    case "run.started":
+      return spanName(OPERATION.workflow, body.role);
+    case "agent.started":
+      return spanName(OPERATION.agent, body.role);
+    case "model.requested":
+      return spanName(OPERATION.model, body.model);
+    case "tool.started":
+      return spanName(OPERATION.tool, body.toolName);
+    default:
+      return assertNever(body, "opening event");
+  }
+}
+
+/** What a sampler may decide by: the few attributes that must be there when a span begins. */
+export function samplingAttributes(body: Opening): Attributes {
+  switch (body.type) {
+    case "run.started":
+      return { [GEN_AI.operation]: OPERATION.workflow, [GEN_AI.workflowName]: body.role };
+    case "agent.started":
+      return {
+        [GEN_AI.operation]: OPERATION.agent,
+        [GEN_AI.agentName]: body.role,
+        [GEN_AI.requestModel]: body.model,
+      };
+    case "model.requested":
+      return {
+        [GEN_AI.operation]: OPERATION.model,
+        [GEN_AI.provider]: body.provider,
+        [GEN_AI.requestModel]: body.model,
+      };
+    case "tool.started":
+      return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: body.toolName };
+    default:
+      return assertNever(body, "opening event");
+  }
+}
+
+/** Where a span is in the tree: on every span. */
+export function placeAttributes(place: Correlation): Attributes {
+  return {
+    [ESPALIER.runId]: place.runId,
+    [ESPALIER.agentId]: place.agentId,
+    [ESPALIER.agentPath]: place.agentPath,
+    [ESPALIER.agentDepth]: place.depth,
+    ...optional(ESPALIER.agentParentId, place.parentAgentId),
+    ...optional(ESPALIER.executionId, place.executionId),
+    ...optional(ESPALIER.stepId, place.stepId),
+    ...optional(GEN_AI.toolCallId, place.callId),
+  };
+}
+
+/** What is known besides when a span begins. `role` is that of the agent that does it. */
+export function openingAttributes(body: Opening, role: string): Attributes {
+  switch (body.type) {
+    case "run.started":
+      return {
+        [ESPALIER.limitsMaxDepth]: body.limits.maxDepth,
+        [ESPALIER.limitsMaxBreadthPerParent]: body.limits.maxBreadthPerParent,
+        [ESPALIER.limitsMaxTotalSubagents]: body.limits.maxTotalSubagents,
+      };
+    case "agent.started":
+      return {
+        ...optional(GEN_AI.agentDescription, body.purpose),
+        ...Object.fromEntries(
+          Object.entries(body.budget).map(([axis, left]) => [budgetLimit(axis), left]),
+        ),
+      };
+    case "model.requested":
+      return {
+        [GEN_AI.requestMaxTokens]: body.maxOutputTokens,
+        ...optional(GEN_AI.requestTemperature, body.temperature),
+        ...(body.streaming ? { [GEN_AI.requestStream]: true } : {}),
+        [ESPALIER.requestMessages]: body.messageCount,
+        [ESPALIER.requestTools]: body.toolNames.length,
+      };
+    case "tool.started":
+      return {
+        [GEN_AI.toolType]: "function",
+        ...optional(GEN_AI.toolDescription, body.description || undefined),
+        [GEN_AI.agentName]: role,
+        [ESPALIER.toolKind]: body.kind,
+      };
+    default:
+      return assertNever(body, "opening event");
+  }
+}
+
+/** What is known when a span ends. */
+export function closingAttributes(body: Closing): Attributes {
+  switch (body.type) {
+    case "run.ended":
+      return {
+        [ESPALIER.outcome]: body.status,
+        [ESPALIER.stopReason]: body.reason.code,
+        [ESPALIER.runSubagents]: sum(body.subagentsByDepth),
+        [ESPALIER.runRefusals]: sum(body.refusalsByCode),
+      };
+    case "agent.ended":
+      return {
+        [ESPALIER.outcome]: body.status,
+        [ESPALIER.stopReason]: body.reason.code,
+        [ESPALIER.agentSteps]: body.steps,
+        ...subtreeAttributes(body.usage.total),
+      };
+    case "model.replied":
+      return {
+        [GEN_AI.finishReasons]: [body.finishReason],
+        ...optional(GEN_AI.responseId, body.responseId),
+        ...optional(GEN_AI.responseModel, body.responseModel),
+        ...callAttributes(body),
+      };
+    case "model.failed":
+      return {
+        [ESPALIER.outcome]: isCancelled(body) ? OUTCOME.cancelled : OUTCOME.failed,
+        ...callAttributes(body),
+      };
+    case "tool.ended":
+      return toolEndAttributes(body);
+    default:
+      return assertNever(body, "closing event");
+  }
+}
+
+/**
+ * The failure that an end reports, as a value of few kinds; undefined for a stop, a refusal or a
+ * cancellation.
+ */
+export function failureOf(body: Closing): string | undefined {
+  switch (body.type) {
+    case "run.ended":
+      return body.status === "failed" ? FAILURE.agent : undefined;
+    case "agent.ended":
+      return body.status === "failed" ? (body.error?.code ?? FAILURE.agent) : undefined;
+    case "model.replied":
+      return undefined;
+    case "model.failed":
+      return isCancelled(body) ? undefined : body.error.code;
+    case "tool.ended":
+      return body.outcome === "failed" ? (body.errorCode ?? FAILURE.tool) : undefined;
+    default:
+      return assertNever(body, "closing event");
+  }
+}
+
+/** What something that happened within a span adds to the span itself. */
+export function noteAttributes(body: Note): Attributes {
+  if (body.type === "subagent.spawned") {
+    return {
+      [ESPALIER.spawnRole]: body.role,
+      [ESPALIER.spawnAgentId]: body.childId,
+      [ESPALIER.spawnAgentPath]: body.childPath,
+      [ESPALIER.spawnInheritedMessages]: body.inheritedMessages,
+      [ESPALIER.spawnInjectedMessages]: body.injectedMessages,
+      [ESPALIER.spawnMetadataKeys]: [...body.metadataKeys],
+    };
+  }
+  if (body.type === "subagent.refused") {
+    return {
+      ...optional(ESPALIER.spawnRole, spawnedRole(body)),
+      [ESPALIER.refusalCode]: body.refusal.code,
+      ...optional(ESPALIER.refusalMaximum, body.refusal.maximum),
+      ...optional(ESPALIER.refusalCurrent, body.refusal.current),
+    };
+  }
+  return body.type === "subagent.ended" ? { [ESPALIER.spawnOutcome]: body.status } : {};
+}
+
+/** The role that a delegation turned out to name; undefined if the model invented it. */
+export function spawnedRole(body: Note): string | undefined {
+  if (body.type === "subagent.spawned") return body.role;
+  if (body.type !== "subagent.refused" || body.refusal.code === "unknown_role") return undefined;
+  return body.role;
+}
+
+/** An event on a span, as OpenTelemetry has them. */
+export interface SpanEvent {
+  readonly name: string;
+  readonly attributes: Attributes;
+}
+
+/**
+ * The span event for something that happened within a span; undefined for what the event log alone
+ * keeps.
+ */
+export function spanEventOf(body: Note): SpanEvent | undefined {
+  if (body.type === "model.retried") {
+    return {
+      name: SPAN_EVENT.retry,
+      attributes: {
+        [ESPALIER.retryAttempt]: body.attempt,
+        [ESPALIER.retryDelayMs]: body.delayMs,
+        [ERROR_TYPE]: body.error.code,
+      },
+    };
+  }
+  if (body.type === "budget.denied") {
+    return {
+      name: SPAN_EVENT.budgetDenied,
+      attributes: {
+        [ESPALIER.deniedAxis]: body.axis,
+        [ESPALIER.deniedAccountPath]: body.accountPath,
+        [ESPALIER.deniedMaximum]: body.maximum,
+        [ESPALIER.deniedSpent]: body.spent,
+        [ESPALIER.deniedAsked]: body.asked,
+      },
+    };
+  }
+  if (body.type === "signal.raised" && body.signal.reason.code === OUTCOME.cancelled) {
+    const attributes = { [ESPALIER.signalSource]: body.signal.source };
+    return { name: SPAN_EVENT.cancelled, attributes };
+  }
+  return undefined;
+}
+
+function toolEndAttributes(body: EventBody<"tool.ended">): Attributes {
+  return {
+    [ESPALIER.outcome]: body.outcome,
+    [ESPALIER.queueWaitMs]: body.queuedMs,
+    [ESPALIER.toolResultCharacters]: body.resultCharacters,
+    ...(body.outcome === "refused" ? optional(ESPALIER.refusalCode, body.errorCode) : {}),
+    ...(body.errorCode === UNKNOWN_TOOL ? { [GEN_AI.toolName]: UNKNOWN_TOOL } : {}),
+  };
+}
+
+function callAttributes(body: EventBody<"model.replied" | "model.failed">): Attributes {
+  return {
+    ...usageAttributes(body.usage),
+    [ESPALIER.attempts]: body.attempts,
+    [ESPALIER.queueWaitMs]: body.queuedMs,
+  };
+}
+
+function usageAttributes(usage: Usage): Attributes {
+  return {
+    [GEN_AI.inputTokens]: usage.inputTokens,
+    [GEN_AI.outputTokens]: usage.outputTokens,
+    [GEN_AI.cacheReadInputTokens]: usage.cachedInputTokens,
+    [GEN_AI.reasoningOutputTokens]: usage.reasoningTokens,
+    ...(usage.unpricedCalls === 0 ? { [ESPALIER.costUsd]: usdOf(usage) } : {}),
+    ...(usage.estimatedCalls === 0 ? {} : { [ESPALIER.usageEstimated]: true }),
+  };
+}
+
+function subtreeAttributes(usage: Usage): Attributes {
+  return {
+    [SUBTREE.modelCalls]: usage.modelCalls,
+    [SUBTREE.steps]: usage.steps,
+    [SUBTREE.toolCalls]: usage.toolCalls,
+    [SUBTREE.inputTokens]: usage.inputTokens,
+    [SUBTREE.cachedInputTokens]: usage.cachedInputTokens,
+    [SUBTREE.outputTokens]: usage.outputTokens,
+    [SUBTREE.reasoningTokens]: usage.reasoningTokens,
+    [SUBTREE.totalTokens]: usage.totalTokens,
+    [SUBTREE.costUsd]: usdOf(usage),
+    [SUBTREE.unpricedCalls]: usage.unpricedCalls,
+    [SUBTREE.estimatedCalls]: usage.estimatedCalls,
+  };
+}
+
+/** A model call that ended because its agent was told to end has not failed. */
+function isCancelled(body: EventBody<"model.failed">): boolean {
+  return body.error.code === OUTCOME.cancelled;
+}
+
+function usdOf(usage: Usage): number {
+  return usage.costMicroUsd / MICRO_USD_PER_USD;
+}
+
+function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+function optional(name: string, value: AttributeValue | null | undefined): Attributes {
+  return value === undefined || value === null ? {} : { [name]: value };
+}

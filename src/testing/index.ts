@@ -1,0 +1,16 @@
+// espalier/testing: what a test of agents needs. Scripted models, time by hand, ids that count, and trees that can be read.
+
+export { ManualClock } from "./manual-clock.ts";
+export { sequentialIds } from "./sequential-ids.ts";
+export { RecordingSink } from "./recording-sink.ts";
+export {
+  asks,
+  says,
+  ScriptedModel,
+  type ScriptedCall,
+  type ScriptedModelOptions,
+  type ScriptedReply,
+  type ScriptStep,
+} from "./scripted-model.ts";
+export { checkMessages } from "./check-messages.ts";
+export { goldenTree } from "./golden-tree.ts";

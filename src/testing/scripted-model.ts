@@ -1,0 +1,136 @@
+// ScriptedModel: a model that says what a test wrote down. Owns the script and the requests it was asked. A call that the script
+// does not expect, or a request that no provider would take, is an error of the test.
+
+import { EspalierError } from "../kernel/error.ts";
+import type { FinishReason, GenerateOptions, Model, ModelReply, ModelRequest, TokenUsage } from "../model/model.ts";
+import type { ModelPrice } from "../model/model-price.ts";
+import { CallIdSchema } from "../protocol/ids.ts";
+import { checkMessages } from "./check-messages.ts";
+
+/** One reply of a script. */
+export interface ScriptedReply {
+  readonly text?: string;
+  readonly calls?: readonly ScriptedCall[];
+  readonly refusal?: string;
+  /** Default: `tool_calls` with calls, else `stop`. */
+  readonly finishReason?: FinishReason;
+  /** Default 10 input and 5 output tokens; null: the provider reports none. */
+  readonly usage?: Partial<TokenUsage> | null;
+  /** Thrown instead of a reply. */
+  readonly error?: Error;
+  /** The reply comes when this resolves; an abort comes through at once. */
+  readonly after?: Promise<unknown>;
+  /** With `after`: do not heed the signal either, like a client that hangs. */
+  readonly ignoresSignal?: boolean;
+}
+
+export interface ScriptedCall {
+  readonly name: string;
+  /** An object becomes JSON; text is sent as it is, valid or not. */
+  readonly arguments: object | string;
+  /** Default: `call_1`, `call_2`, … per model. */
+  readonly callId?: string;
+}
+
+/** A reply, or a function that makes one from the request. */
+export type ScriptStep = ScriptedReply | ((request: ModelRequest) => ScriptedReply);
+
+export interface ScriptedModelOptions {
+  /** Default `scripted`. */
+  readonly id?: string;
+  readonly price?: ModelPrice;
+  /** Default: 10 for every request. Null: the model cannot count. */
+  readonly countTokens?: ((request: ModelRequest) => number) | null;
+}
+
+const DEFAULT_USAGE: TokenUsage = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 5, reasoningTokens: 0 };
+
+/** A reply with text only. */
+export function says(text: string, more: Omit<ScriptedReply, "text"> = {}): ScriptedReply {
+  return { text, ...more };
+}
+
+/** A reply with one tool call. */
+export function asks(name: string, input: object | string, more: Omit<ScriptedReply, "calls"> = {}): ScriptedReply {
+  return { calls: [{ name, arguments: input }], ...more };
+}
+
+export class ScriptedModel implements Model {
+  readonly provider = "scripted";
+  readonly id: string;
+  readonly price?: ModelPrice;
+  readonly countTokens?: (request: ModelRequest) => number;
+  /** Every request, in order, as it was sent. */
+  readonly requests: ModelRequest[] = [];
+  readonly #steps: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply);
+  #callCount = 0;
+
+  /** `script`: replies in order, or a function that answers every request. */
+  constructor(
+    script: readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply),
+    options: ScriptedModelOptions = {},
+  ) {
+    this.#steps = script;
+    this.id = options.id ?? "scripted";
+    if (options.price !== undefined) this.price = options.price;
+    if (options.countTokens !== null) this.countTokens = options.countTokens ?? (() => DEFAULT_USAGE.inputTokens);
+  }
+
+  async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
+    const index = this.requests.length;
+    this.requests.push(request);
+    const problems = checkMessages(request.messages);
+    if (problems.length > 0) throw mismatch(`Expected a valid message list, got: ${problems.join("; ")}.`);
+    const step = typeof this.#steps === "function" ? this.#steps : this.#steps[index];
+    if (step === undefined) throw mismatch(`Expected ${index} calls of ${this.id}, got one more. Extend the script.`);
+    const reply = typeof step === "function" ? step(request) : step;
+    if (reply.after !== undefined) await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
+    if (reply.error !== undefined) throw reply.error;
+    if (options.onText !== undefined && reply.text !== undefined) {
+      for (const piece of reply.text.split(/(?<= )/)) options.onText(piece);
+    }
+    return this.#modelReply(reply);
+  }
+
+  /** Throws `script_mismatch` if replies are left that nobody asked for. */
+  assertComplete(): void {
+    const expected = typeof this.#steps === "function" ? this.requests.length : this.#steps.length;
+    if (this.requests.length >= expected) return;
+    throw mismatch(`Expected ${expected} calls of ${this.id}, got ${this.requests.length}.`);
+  }
+
+  #modelReply(reply: ScriptedReply): ModelReply {
+    const toolCalls = (reply.calls ?? []).map((call) => {
+      this.#callCount += 1;
+      const callId = CallIdSchema.parse(call.callId ?? `call_${this.#callCount}`);
+      const { name: toolName, arguments: input } = call;
+      return { callId, toolName, argumentsText: typeof input === "string" ? input : JSON.stringify(input) };
+    });
+    const refusal = reply.refusal === undefined ? {} : { refusal: reply.refusal };
+    return {
+      message: { role: "assistant", text: reply.text ?? "", toolCalls, ...refusal },
+      finishReason: reply.finishReason ?? (toolCalls.length > 0 ? "tool_calls" : "stop"),
+      ...(reply.usage === null ? {} : { usage: { ...DEFAULT_USAGE, ...reply.usage } }),
+    };
+  }
+}
+
+function mismatch(message: string): EspalierError {
+  return new EspalierError({ code: "script_mismatch", message });
+}
+
+async function waitFor(after: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) {
+    await after;
+    return;
+  }
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const leave = (): void => aborted.reject(new Error("aborted", { cause: signal.reason }));
+  signal.addEventListener("abort", leave, { once: true });
+  try {
+    await Promise.race([after, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
+}

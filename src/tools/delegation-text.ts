@@ -1,0 +1,16 @@
+import { canonicalJson } from "../kernel/json.ts";
+import type { SpawnOutcome } from "../protocol/subagent.ts";
+
+/** What the parent's model is told of a delegation: the instruction of a refusal, or status and result as JSON. */
+export function delegationText(outcome: SpawnOutcome): string {
+  if (outcome.type === "refused") return outcome.refusal.message;
+  const { agentPath, status, reason, text, output, steps, usage } = outcome.result;
+  return canonicalJson({
+    subagent: agentPath,
+    status,
+    ...(status === "completed" ? {} : { reason: reason.code, explanation: reason.message }),
+    ...(output === undefined ? { text } : { output }),
+    steps,
+    totalTokens: usage.total.totalTokens,
+  });
+}

@@ -1,0 +1,33 @@
+import { EspalierError } from "../kernel/error.ts";
+import type { ToolSpec } from "../model/model.ts";
+import type { Tool } from "./tool.ts";
+
+/** The tools of one agent: found by name, shown to the model in a fixed order. */
+export interface ToolSet {
+  readonly specs: readonly ToolSpec[];
+  readonly names: readonly string[];
+  find(name: string): Tool | undefined;
+}
+
+/** Builds a set. Throws `duplicate_tool` if two tools have one name. */
+export function toolSet(owner: string, tools: readonly Tool[]): ToolSet {
+  const byName = new Map<string, Tool>();
+  for (const tool of tools) {
+    if (byName.has(tool.name)) throw duplicate(owner, tool.name);
+    byName.set(tool.name, tool);
+  }
+  const specs = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+  return Object.freeze({
+    specs: Object.freeze(specs),
+    names: Object.freeze(specs.map((spec) => spec.name)),
+    find: (name: string) => byName.get(name),
+  });
+}
+
+function duplicate(owner: string, name: string): EspalierError {
+  return new EspalierError({
+    code: "duplicate_tool",
+    message: `Expected ${owner}.tools to have unique names, got two tools named "${name}". Rename one of them.`,
+    data: { field: `${owner}.tools`, name },
+  });
+}

@@ -1,0 +1,12 @@
+import { test } from "vitest";
+
+import type { RequirementId } from "../requirements.ts";
+
+/** A test that proves requirements. Its ids are a claim: break the promise, and the test must fail. */
+export function proves(
+  ids: readonly [RequirementId, ...RequirementId[]],
+  behaviour: string,
+  check: () => void | Promise<void>,
+): void {
+  test(`${behaviour} [${ids.join(" ")}]`, check);
+}

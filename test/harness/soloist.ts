@@ -1,0 +1,17 @@
+import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
+import { ScriptedModel, type ScriptedModelOptions, type ScriptStep } from "../../src/testing/scripted-model.ts";
+
+/** A role without subagents over a scripted model, which is at hand for inspection. */
+export interface Soloist {
+  readonly role: AgentRole;
+  readonly model: ScriptedModel;
+}
+
+export function soloist(
+  script: readonly ScriptStep[],
+  more: Partial<Omit<AgentDefinition, "model">> = {},
+  options: ScriptedModelOptions = {},
+): Soloist {
+  const model = new ScriptedModel(script, options);
+  return { model, role: defineAgent({ name: "solo", instructions: "Work.", ...more, model }) };
+}

@@ -1,0 +1,168 @@
+// Goal: whatever a model says, and in whichever form its server says it, arrives as one and the same reply.
+// Method: the real client against a server that answers from a script, each case whole and streamed.
+
+import { describe, expect, test } from "vitest";
+
+import type { ModelReply } from "../../src/model/model.ts";
+import { modelAt, MODES, reply } from "../support/openai-calls.ts";
+import { calls, OpenAiServer, says, type Says } from "../support/openai-server.ts";
+
+const USAGE = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 5, reasoningTokens: 0 };
+const FROM = { responseId: "chatcmpl-1", responseModel: "test-model-2026" };
+
+describe.each(MODES)("a reply that comes %s", (mode) => {
+  const replyTo = async (said: Says): Promise<ModelReply> => {
+    await using server = await OpenAiServer.start(() => said);
+    return (await reply(modelAt(server), mode)).reply;
+  };
+
+  test("is text, with its usage, its id and the model that wrote it", async () => {
+    expect(await replyTo(says("It is a tree."))).toEqual({
+      message: { role: "assistant", text: "It is a tree.", toolCalls: [] },
+      finishReason: "stop",
+      usage: USAGE,
+      ...FROM,
+    });
+  });
+
+  test("is several tool calls, in order and whole, with or without text before them", async () => {
+    const asked = calls(["read", { path: "a/b.ts" }], ["list", {}], ["read", "{broken"]);
+    const toolCalls = [
+      { callId: "call_1", toolName: "read", argumentsText: '{"path":"a/b.ts"}' },
+      { callId: "call_2", toolName: "list", argumentsText: "{}" },
+      { callId: "call_3", toolName: "read", argumentsText: "{broken" },
+    ];
+
+    expect([await replyTo(asked), await replyTo({ ...asked, text: "Let me look." })]).toEqual([
+      { message: { role: "assistant", text: "", toolCalls }, finishReason: "tool_calls", usage: USAGE, ...FROM },
+      { message: { role: "assistant", text: "Let me look.", toolCalls }, finishReason: "tool_calls", usage: USAGE, ...FROM },
+    ]);
+  });
+
+  test("is a refusal, told apart from text", async () => {
+    expect((await replyTo({ type: "says", refusal: "I cannot help with that." })).message).toEqual({
+      role: "assistant",
+      text: "",
+      toolCalls: [],
+      refusal: "I cannot help with that.",
+    });
+  });
+
+  test("is empty where the server says nothing at all", async () => {
+    expect((await replyTo({ type: "says" })).message).toEqual({ role: "assistant", text: "", toolCalls: [] });
+  });
+
+  test("cannot be changed", async () => {
+    const { message } = await replyTo(calls(["list", {}]));
+    expect([message, message.toolCalls, message.toolCalls[0]].map(Object.isFrozen)).toEqual([true, true, true]);
+  });
+
+  test("names calls that have no id by the reply and their place, and leaves the others theirs", async () => {
+    const toolCalls = [
+      { name: "a", arguments: "{}" },
+      { id: "call_b", name: "b", arguments: "{}" },
+      { id: "", name: "c", arguments: "{}" },
+    ];
+    const { message } = await replyTo({ type: "says", toolCalls });
+    expect(message.toolCalls.map((call) => call.callId)).toEqual(["chatcmpl-1.0", "call_b", "chatcmpl-1.2"]);
+  });
+
+  test.each([
+    ["stop", "stop"],
+    ["length", "length"],
+    ["tool_calls", "tool_calls"],
+    ["function_call", "tool_calls"],
+    ["content_filter", "content_filter"],
+    ["error", "error"],
+    ["eos_token", "unknown"],
+  ])("ends for the reason %s, which is %s to us", async (finishReason, expected) => {
+    expect((await replyTo(says("Well", { finishReason }))).finishReason).toBe(expected);
+  });
+
+  test("reports cached and reasoning tokens as parts of input and output", async () => {
+    const usage = {
+      prompt_tokens: 1_000,
+      completion_tokens: 300,
+      total_tokens: 1_300,
+      prompt_tokens_details: { cached_tokens: 768, audio_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 256 },
+    };
+    expect((await replyTo(says("Well", { usage }))).usage).toEqual({
+      inputTokens: 1_000,
+      cachedInputTokens: 768,
+      outputTokens: 300,
+      reasoningTokens: 256,
+    });
+  });
+
+  test("counts as output what only the total shows: reasoning that some servers leave out of the completion", async () => {
+    const usage = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 170 };
+    expect((await replyTo(says("Well", { usage }))).usage).toEqual({
+      inputTokens: 100,
+      cachedInputTokens: 0,
+      outputTokens: 70,
+      reasoningTokens: 0,
+    });
+  });
+
+  test("never reports a part that is larger than the whole", async () => {
+    const usage = {
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      prompt_tokens_details: { cached_tokens: 99 },
+      completion_tokens_details: { reasoning_tokens: 99 },
+    };
+    expect((await replyTo(says("Well", { usage }))).usage).toEqual({
+      inputTokens: 10,
+      cachedInputTokens: 10,
+      outputTokens: 5,
+      reasoningTokens: 5,
+    });
+  });
+
+  test.each<[string, Says["usage"] & (object | "none")]>([
+    ["none", "none"],
+    ["half of it", { prompt_tokens: 10 }],
+    ["text", { prompt_tokens: "10", completion_tokens: "5" }],
+    ["nonsense", { prompt_tokens: -1, completion_tokens: 0.5 }],
+  ])("has no usage if the server reports %s", async (_what, usage) => {
+    expect(await replyTo(says("Well", { usage }))).toEqual({
+      message: { role: "assistant", text: "Well", toolCalls: [] },
+      finishReason: "stop",
+      ...FROM,
+    });
+  });
+});
+
+test("a whole reply may leave out all but the message, and give content in parts and arguments as an object", async () => {
+  const message = {
+    content: [{ type: "thinking", thinking: "Hm." }, { type: "text", text: "One, " }, { type: "text", text: "two." }],
+    tool_calls: [{ function: { name: "go", arguments: { to: "sea" } } }, { id: "b", function: { name: "stay" } }],
+  };
+  await using server = await OpenAiServer.start(() => ({ type: "raw", body: JSON.stringify({ choices: [{ message }] }) }));
+
+  expect((await reply(modelAt(server), "whole")).reply).toEqual({
+    message: {
+      role: "assistant",
+      text: "One, two.",
+      toolCalls: [
+        { callId: "call.0", toolName: "go", argumentsText: '{"to":"sea"}' },
+        { callId: "b", toolName: "stay", argumentsText: "" },
+      ],
+    },
+    finishReason: "unknown",
+  });
+});
+
+test("many calls at once are answered each with its own reply", async () => {
+  await using server = await OpenAiServer.start((_request, count) => says(`Reply ${count}`));
+  const model = modelAt(server);
+
+  const replies = await Promise.all(Array.from({ length: 40 }, (_unused, index) => reply(model, MODES[index % 2] ?? "whole")));
+
+  const texts = replies.map(({ reply: { message } }) => message.text);
+  expect(new Set(texts).size).toBe(40);
+  expect(replies.filter(({ pieces }) => pieces.length > 0).map(({ pieces }) => pieces.join(""))).toEqual(
+    texts.filter((_text, index) => index % 2 === 1),
+  );
+});

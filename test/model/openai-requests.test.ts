@@ -1,0 +1,181 @@
+// Goal: what is sent is what the Chat Completions interface wants, written once per message and stable from step to step.
+// Method: the real client against a server that keeps every request.
+
+import { expect, test } from "vitest";
+
+import type { ModelRequest } from "../../src/model/model.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { API_KEY, modelAt, MODES, never, QUESTION, reply } from "../support/openai-calls.ts";
+import { OpenAiServer, says } from "../support/openai-server.ts";
+
+const callId = CallIdSchema.parse("call_7");
+
+const HISTORY: readonly Message[] = [
+  { role: "system", text: "Be brief.", origin: "instructions" },
+  { role: "user", text: 'Add 1 and 2, "please"\n', origin: "task" },
+  { role: "assistant", text: "", toolCalls: [{ callId, toolName: "add", argumentsText: '{"a":1,"b":2}' }] },
+  { role: "tool", callId, toolName: "add", text: "3" },
+  { role: "assistant", text: "It is 3.", toolCalls: [] },
+];
+
+test("a request has the messages in wire format, the tools, the cap and the temperature, and nothing else", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+  const inputSchema = { type: "object", properties: { a: { type: "number" } }, required: ["a"] };
+  const tools = [{ name: "add", description: "Adds.", inputSchema }];
+  const request: ModelRequest = { messages: HISTORY, tools, maxOutputTokens: 50, temperature: 0.5 };
+
+  await modelAt(server).generate(request, { signal: never() });
+
+  expect(server.request(1).path).toBe("/v1/chat/completions");
+  expect(server.request(1).body).toEqual({
+    model: "test-model",
+    tools: [{ type: "function", function: { name: "add", description: "Adds.", parameters: inputSchema } }],
+    messages: [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: 'Add 1 and 2, "please"\n' },
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "call_7", type: "function", function: { name: "add", arguments: '{"a":1,"b":2}' } }],
+      },
+      { role: "tool", tool_call_id: "call_7", content: "3" },
+      { role: "assistant", content: "It is 3." },
+    ],
+    max_tokens: 50,
+    temperature: 0.5,
+  });
+});
+
+test("a streamed request asks for the usage; without tools and temperature neither is sent", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+
+  await reply(modelAt(server), "streamed");
+
+  expect(server.request(1).body).toEqual({
+    model: "test-model",
+    messages: [{ role: "user", content: "What is it?" }],
+    max_tokens: 100,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+});
+
+test("assistant messages of every kind keep what they said; missing arguments are an empty object", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+  const call = (argumentsText: string) => ({ callId, toolName: "go", argumentsText });
+  const messages: readonly Message[] = [
+    { role: "assistant", text: "", toolCalls: [] },
+    { role: "assistant", text: "", toolCalls: [], refusal: "I will not." },
+    { role: "assistant", text: "Both.", toolCalls: [call(""), call("{not json")] },
+  ];
+
+  await modelAt(server).generate({ ...QUESTION, messages }, { signal: never() });
+
+  const wired = (args: string) => ({ id: "call_7", type: "function", function: { name: "go", arguments: args } });
+  expect(server.request(1).body["messages"]).toEqual([
+    { role: "assistant", content: "" },
+    { role: "assistant", content: null, refusal: "I will not." },
+    { role: "assistant", content: "Both.", tool_calls: [wired("{}"), wired("{not json")] },
+  ]);
+});
+
+test("up to the end of its messages, a request is a prefix of the one that follows it", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+  const model = modelAt(server);
+  const tools = [{ name: "add", description: "Adds.", inputSchema: { type: "object" } }];
+
+  await model.generate({ messages: HISTORY.slice(0, 2), tools, maxOutputTokens: 50 }, { signal: never() });
+  await model.generate({ messages: HISTORY, tools, maxOutputTokens: 20 }, { signal: never(), onText: () => {} });
+
+  const [first = "", second = ""] = server.requests.map((request) => request.bodyText);
+  expect(second.startsWith(first.slice(0, first.indexOf("]", first.indexOf('"messages"'))))).toBe(true);
+});
+
+test("a message is written once, however often it is sent, and by whichever model", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+  let reads = 0;
+  const message: Message = {
+    role: "user",
+    origin: "task",
+    get text() {
+      reads += 1;
+      return "Say it.";
+    },
+  };
+  const request = { ...QUESTION, messages: [message] };
+
+  await modelAt(server).generate(request, { signal: never() });
+  await modelAt(server).generate({ ...request, messages: [message, message] }, { signal: never() });
+
+  expect(reads).toBe(1);
+  expect(server.request(2).body["messages"]).toEqual([
+    { role: "user", content: "Say it." },
+    { role: "user", content: "Say it." },
+  ]);
+});
+
+for (const mode of MODES) {
+  test(`requests carry the key, our name and the given headers, the first and all later ones (${mode})`, async () => {
+    await using server = await OpenAiServer.start(() => says("ok"));
+    const model = modelAt(server, { headers: { "X-Team": "blue" } });
+
+    await reply(model, mode);
+    await reply(model, mode);
+
+    const sent = server.requests.map(({ headers }) => ({
+      authorization: headers.authorization,
+      type: headers["content-type"],
+      agent: headers["user-agent"],
+      team: headers["x-team"],
+      length: headers["content-length"],
+    }));
+    const length = String(server.request(1).bodyText.length);
+    const expected = { authorization: `Bearer ${API_KEY}`, type: "application/json", agent: "espalier", team: "blue", length };
+    expect(sent).toEqual([expected, expected]);
+  });
+}
+
+test("text outside ASCII arrives unharmed", async () => {
+  await using server = await OpenAiServer.start(() => says("Grüße, 世界 🌳"));
+  const text = "Grüße, 世界 🌳 \u2028";
+  const request = { ...QUESTION, messages: [{ role: "user", text, origin: "task" } as const] };
+
+  const whole = await modelAt(server).generate(request, { signal: never() });
+  const streamed = await modelAt(server).generate(request, { signal: never(), onText: () => {} });
+
+  expect(server.request(1).body["messages"]).toEqual([{ role: "user", content: text }]);
+  expect([whole.message.text, streamed.message.text]).toEqual(["Grüße, 世界 🌳", "Grüße, 世界 🌳"]);
+});
+
+const fieldOf = async (baseUrl: string | undefined, options: object = {}): Promise<readonly string[]> => {
+  let sent: object = {};
+  const fetch: typeof globalThis.fetch = async (_url, init) => {
+    sent = JSON.parse(String(init?.body));
+    return Response.json({ choices: [{ message: { content: "ok" }, finish_reason: "stop" }] });
+  };
+  const model = openai("m", { apiKey: API_KEY, fetch, ...(baseUrl === undefined ? {} : { baseUrl }), ...options });
+  await model.generate(QUESTION, { signal: never() });
+  return Object.keys(sent).filter((name) => name.startsWith("max_"));
+};
+
+test("the cap is called max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, and as told if told", async () => {
+  expect({
+    none: await fieldOf(undefined),
+    openai: await fieldOf("https://api.openai.com/v1"),
+    region: await fieldOf("https://eu.api.openai.com/v1"),
+    azure: await fieldOf("https://mine.openai.azure.com/openai/v1"),
+    lookalike: await fieldOf("https://api.notopenai.com/v1"),
+    local: await fieldOf("http://127.0.0.1:11434/v1"),
+    told: await fieldOf("http://127.0.0.1:4000/v1", { maxTokensField: "max_completion_tokens" }),
+  }).toEqual({
+    none: ["max_completion_tokens"],
+    openai: ["max_completion_tokens"],
+    region: ["max_completion_tokens"],
+    azure: ["max_completion_tokens"],
+    lookalike: ["max_tokens"],
+    local: ["max_tokens"],
+    told: ["max_completion_tokens"],
+  });
+});

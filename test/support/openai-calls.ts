@@ -1,0 +1,57 @@
+// What tests of the OpenAI adapter have in common: a model at a test server, and requests to it.
+
+import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
+import type { OpenAiServer } from "./openai-server.ts";
+
+export const API_KEY = "sk-test-0123456789";
+
+export function modelAt(server: OpenAiServer, options: OpenAiOptions = {}): Model {
+  return openai("test-model", { baseUrl: server.baseUrl, apiKey: API_KEY, ...options });
+}
+
+export const QUESTION: ModelRequest = Object.freeze({
+  messages: Object.freeze([Object.freeze({ role: "user", text: "What is it?", origin: "task" } as const)]),
+  tools: Object.freeze([]),
+  maxOutputTokens: 100,
+});
+
+/** The two ways in which a reply can come. */
+export const MODES = ["whole", "streamed"] as const;
+export type Mode = (typeof MODES)[number];
+
+/** The reply, and the pieces of text in which it came. */
+export async function reply(model: Model, mode: Mode, signal = never()): Promise<{ reply: ModelReply; pieces: string[] }> {
+  const pieces: string[] = [];
+  const options: GenerateOptions = mode === "whole" ? { signal } : { signal, onText: (piece) => pieces.push(piece) };
+  return { reply: await model.generate(QUESTION, options), pieces };
+}
+
+/** The error with which a call fails, as plain values. */
+export async function failure(model: Model, mode: Mode): Promise<FailureFacts> {
+  const thrown = await rejection(reply(model, mode));
+  if (!(thrown instanceof ModelError)) throw new Error("Expected a ModelError.", { cause: thrown });
+  const { code, message, isRetryable, retryAfterMs, lostOutputTokens, data } = thrown;
+  return { code, message, isRetryable, retryAfterMs, lostOutputTokens, data };
+}
+
+export type FailureFacts = Pick<
+  ModelError,
+  "code" | "message" | "isRetryable" | "retryAfterMs" | "lostOutputTokens" | "data"
+>;
+
+/** What `promise` is rejected with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  const outcome = await promise.then(
+    () => ({ type: "resolved" }) as const,
+    (thrown: unknown) => ({ type: "rejected", thrown }) as const,
+  );
+  if (outcome.type === "resolved") throw new Error("Expected a rejection, got a value.");
+  return outcome.thrown;
+}
+
+/** A signal that is never aborted. */
+export function never(): AbortSignal {
+  return new AbortController().signal;
+}

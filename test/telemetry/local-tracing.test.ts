@@ -1,0 +1,154 @@
+// Goal: without OpenTelemetry an event log still reads as a trace, and nothing is kept of runs that
+// ended.
+// Method: ids from a counter, whole lists compared; then events in any order, by property.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
+import { pooledHex, ScopeTree, type MintHex } from "../../src/protocol/span-scope.ts";
+import { placeAll } from "./recorded-spans.ts";
+import { RunScript } from "./run-script.ts";
+
+test("a run has one trace id, each scope one span id, and every event those of its scope", () => {
+  const run = delegatingRun();
+  const ids = placeAll(localTracing(countingHex()), run.drafts);
+  expect(run.drafts.map(({ body }, index) => [body.type, Number(ids[index]?.spanId)])).toEqual([
+    ["run.started", 2],
+    ["agent.started", 3],
+    ["budget.reserved", 3],
+    ["step.started", 3],
+    ["model.requested", 4],
+    ["model.replied", 4],
+    ["budget.settled", 3],
+    ["tool.started", 5],
+    ["subagent.spawned", 5],
+    ["agent.started", 6],
+    ["budget.reserved", 6],
+    ["step.started", 6],
+    ["model.requested", 7],
+    ["model.replied", 7],
+    ["budget.settled", 6],
+    ["step.completed", 6],
+    ["continuation.evaluated", 6],
+    ["agent.ended", 6],
+    ["subagent.ended", 5],
+    ["tool.ended", 5],
+    ["agent.ended", 3],
+    ["run.ended", 2],
+  ]);
+  expect(ids.map((id) => id.traceId)).toEqual(ids.map(() => "1".padStart(32, "0")));
+});
+
+test("an event after the end of its run gets ids of its own and opens nothing", () => {
+  const run = delegatingRun();
+  const tracing = localTracing(countingHex());
+  placeAll(tracing, run.drafts);
+  const late = run.drafts.find(({ body }) => body.type === "tool.started");
+  expect(late && [tracing.place(late), tracing.place(late)].map((id) => Number(id.spanId))).toEqual(
+    [9, 11],
+  );
+});
+
+test("an agent that is continued has a span of its own, which late events of before do not enter", () => {
+  const run = new RunScript();
+  const lead = run.root;
+  run.started();
+  lead.lives();
+  lead.asks();
+  const [started, agent, ...before] = run.drafts;
+  const again = ExecutionIdSchema.parse("execution_again");
+  const continued = agent && {
+    ...agent,
+    correlation: { ...agent.correlation, executionId: again },
+  };
+  const drafts = [started, agent, ...before.slice(0, 6), continued, ...before.slice(-3)];
+  const ids = placeAll(
+    localTracing(countingHex()),
+    drafts.filter((draft) => draft !== undefined),
+  );
+  expect(ids.map((id) => Number(id.spanId))).toEqual([2, 3, 3, 3, 4, 4, 3, 3, 5, 2, 2, 2]);
+});
+
+test("ids by chance differ and have the format of W3C Trace Context", () => {
+  const ids = placeAll(localTracing(), delegatingRun().drafts);
+  expect(new Set(ids.map((id) => id.spanId)).size).toBe(6);
+  expect(ids[0]?.traceId).toMatch(/^[0-9a-f]{32}$/);
+  expect(ids[0]?.spanId).toMatch(/^[0-9a-f]{16}$/);
+});
+
+test("user code runs as it is", () => {
+  expect(localTracing().within(new RunScript().root.correlation(), () => "done")).toBe("done");
+});
+
+test("pooled chance is handed out once, in pieces of the size asked for", () => {
+  let fetched = 0;
+  const source: MintHex = (bytes) => {
+    fetched += 1;
+    return Array.from({ length: bytes }, (_, index) =>
+      ((index + fetched) % 256).toString(16).padStart(2, "0"),
+    ).join("");
+  };
+  const mintHex = pooledHex(source);
+  const pieces = Array.from({ length: 256 }, () => mintHex(8));
+  expect([pieces[0], pieces[1], fetched]).toEqual(["0102030405060708", "090a0b0c0d0e0f10", 1]);
+  expect([mintHex(16), fetched]).toEqual(["02030405060708090a0b0c0d0e0f1011", 2]);
+});
+
+test("in any order of events each scope closes once, and nothing stays open after the run", () => {
+  const { drafts } = delegatingRun();
+  const last = drafts.slice(-1);
+  const order = fc.array(fc.constantFrom(...drafts), { maxLength: 60 });
+  fc.assert(
+    fc.property(order, fc.boolean(), (shuffled, startsFirst) => {
+      const open = new Set<object>();
+      const end = (scope: object): void => {
+        expect(open.delete(scope)).toBe(true);
+      };
+      const tree = new ScopeTree<object>({
+        open: () => {
+          const scope = {};
+          open.add(scope);
+          return scope;
+        },
+        note: (scope) => expect(open.has(scope)).toBe(true),
+        close: end,
+        abandon: end,
+      });
+      const events = [...(startsFirst ? drafts.slice(0, 2) : []), ...shuffled, ...last];
+      for (const draft of events) {
+        tree.place(draft);
+        expect(tree.size).toBe(open.size);
+      }
+      expect(tree.size).toBe(0);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+function delegatingRun(): RunScript {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.asks();
+  lead.hears();
+  lead.calls("call_1", "SpawnSubagent", "delegation");
+  lead.spawns("call_1", reader);
+  reader.lives("call_1");
+  lead.hearsOfEnd("call_1", reader, "completed");
+  lead.gets("call_1", "SpawnSubagent");
+  lead.ended();
+  run.ended();
+  return run;
+}
+
+function countingHex(): MintHex {
+  let count = 0;
+  return (bytes) => {
+    count += 1;
+    return String(count).padStart(bytes * 2, "0");
+  };
+}

@@ -1,0 +1,304 @@
+// Goal: with one call, spans of a run reach an OTLP endpoint whole; an endpoint that is down, hangs
+// or is busy costs the program neither an error nor more time than it allowed; every span is
+// accounted for.
+// Method: a loopback sink with fault modes, a clock moved by hand for bounds, real processes for
+// their ends. The set-up of all tests fails one that leaves an unhandled rejection, or a warning
+// that nobody took.
+
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+import { trace } from "@opentelemetry/api";
+import { defaultResource } from "@opentelemetry/resources";
+import { afterEach, expect, test, vi } from "vitest";
+import { z } from "zod";
+
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import {
+  setUpNodeTracing,
+  type FlushReport,
+  type NodeTracing,
+} from "../../src/telemetry/node-setup.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
+import { placeAll, treeOf } from "./recorded-spans.ts";
+import { CANARY, RunScript } from "./run-script.ts";
+
+const MODES: readonly SinkMode[] = ["ok", "refuse", "unavailable", "hang"];
+
+afterEach(() => vi.unstubAllEnvs());
+
+test("all spans of a run arrive in one trace, each below its parent", async () => {
+  await using sink = await OtlpSink.open();
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
+  placeAll(node.tracing, delegatingRun().drafts);
+
+  expect(await node.shutdown()).toEqual({ deliveredSpans: 6, lostSpans: 0, pendingSpans: 0 });
+  expect([...sink.traces().values()].map(treeOf)).toEqual([
+    `
+invoke_workflow lead 0–210 outcome=completed
+  invoke_agent lead 10–200 outcome=completed subtree.total_tokens=120
+    chat model-1 40–50 usage.input_tokens=100
+    execute_tool SpawnSubagent reader 70–190 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
+      invoke_agent reader 90–170 outcome=completed subtree.total_tokens=120
+        chat model-1 120–130 usage.input_tokens=100
+`.trim(),
+  ]);
+  expect(sink.bodies).not.toContain(CANARY);
+});
+
+test("endpoint and service name come from the environment, and no process is named", async () => {
+  await using sink = await OtlpSink.open();
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.endpoint);
+  vi.stubEnv("OTEL_SERVICE_NAME", "survey");
+  await traceOneRun(setUpNodeTracing());
+  vi.stubEnv("OTEL_SERVICE_NAME", "");
+  await traceOneRun(setUpNodeTracing());
+  await traceOneRun(setUpNodeTracing({ serviceName: "named" }));
+
+  const { "service.name": _unknown, ...sdk } = defaultResource().attributes;
+  expect([...sink.traces().values()].map(([span]) => span?.resource)).toEqual([
+    { "service.name": "survey", ...sdk },
+    { "service.name": "espalier", ...sdk },
+    { "service.name": "named", ...sdk },
+  ]);
+});
+
+test("libraries that trace on their own nest below ours, through the global provider", async () => {
+  await using sink = await OtlpSink.open();
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
+  const run = delegatingRun();
+  const reply = run.drafts.findIndex(({ body }) => body.type === "model.replied");
+  placeAll(node.tracing, run.drafts.slice(0, reply));
+  await node.tracing.within(run.drafts[reply]?.correlation ?? run.root.correlation(), async () => {
+    await Promise.resolve();
+    trace
+      .getTracer("http")
+      .startSpan("POST", { startTime: [1, 0] })
+      .end([1, 0]);
+  });
+  placeAll(node.tracing, run.drafts.slice(reply));
+  await node.shutdown();
+
+  const library = sink.spans.find((span) => span.name === "POST");
+  const parent = sink.spans.find((span) => span.spanId === library?.parentSpanId);
+  expect(parent?.name).toBe("chat model-1");
+});
+
+test("flush and shutdown keep to their bounds, and every span is accounted for", async () => {
+  await using refuse = await OtlpSink.open("refuse");
+  await using unavailable = await OtlpSink.open("unavailable");
+  await using hang = await OtlpSink.open("hang");
+
+  const ends = await Promise.all([refuse, unavailable, hang].map(boundedEnds));
+
+  const reasons = [
+    `connect ECONNREFUSED ${new URL(refuse.endpoint).host}`,
+    "Export failed with retryable status",
+    "Request timed out",
+  ];
+  expect(ends).toEqual(
+    reasons.map((lastError) => [
+      { deliveredSpans: 0, lostSpans: 0, pendingSpans: 6 },
+      { deliveredSpans: 0, lostSpans: 0, pendingSpans: 12 },
+      { deliveredSpans: 0, lostSpans: 12, pendingSpans: 0, lastError },
+    ]),
+  );
+  expect((await warningsGiven()).toSorted()).toEqual(reasons.map(warningOf).toSorted());
+});
+
+test("an endpoint that comes back gets what ends from then on", async () => {
+  await using sink = await OtlpSink.open("unavailable");
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
+  placeAll(node.tracing, delegatingRun().drafts);
+  await node.flush({ timeoutMs: 20_000 });
+  await sink.setMode("ok");
+  placeAll(node.tracing, delegatingRun().drafts);
+  expect(await node.shutdown()).toEqual({
+    deliveredSpans: 6,
+    lostSpans: 6,
+    pendingSpans: 0,
+    lastError: "Export failed with retryable status",
+  });
+  expect(await warningsGiven()).toEqual([warningOf("Export failed with retryable status")]);
+  expect(sink.spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toMatchObject([
+    { name: "invoke_workflow lead", attributes: { "espalier.telemetry.dropped_spans": 6 } },
+  ]);
+});
+
+test("after shutdown spans are lost, and counted", async () => {
+  await using sink = await OtlpSink.open();
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
+  await node.shutdown();
+  placeAll(node.tracing, delegatingRun().drafts);
+  const lastError = "tracing was shut down before";
+  const report = { deliveredSpans: 0, lostSpans: 6, pendingSpans: 0, lastError };
+  expect([await node.flush(), await node.shutdown()]).toEqual([report, report]);
+  expect(await warningsGiven()).toEqual([warningOf(lastError)]);
+});
+
+test("a burst of 1,000 agents arrives whole", async () => {
+  await using sink = await OtlpSink.open();
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
+  placeAll(node.tracing, wideRun(1_000, 18).drafts);
+  expect(await node.shutdown({ timeoutMs: 25_000 })).toEqual({
+    deliveredSpans: 2 + 1_000 * 20,
+    lostSpans: 0,
+    pendingSpans: 0,
+  });
+  expect(orphansIn(sink)).toEqual([]);
+});
+
+test("a burst that no queue can hold loses leaves only, and the trace says how many", async () => {
+  await using sink = await OtlpSink.open();
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
+  const [agents, calls] = [1_000, 40];
+  placeAll(node.tracing, wideRun(agents, calls).drafts);
+  const report = await node.shutdown({ timeoutMs: 25_000 });
+  // One batch of 512 leaves at once, 32,768 wait.
+  const lostSpans = agents * calls - 32_768 - 512;
+  expect(report).toEqual({
+    deliveredSpans: 2 + agents * (2 + calls) - lostSpans,
+    lostSpans,
+    pendingSpans: 0,
+    lastError: "32768 spans were waiting",
+  });
+  expect(orphansIn(sink)).toEqual([]);
+  const root = sink.spans.find((span) => span.parentSpanId === undefined);
+  expect(root?.attributes["espalier.telemetry.dropped_spans"]).toBe(lostSpans);
+  expect(await warningsGiven()).toEqual([warningOf("32768 spans were waiting")]);
+});
+
+test.concurrent.each(MODES)(
+  "a short program ends by itself in mode %s, and is warned once if spans are lost",
+  async (mode) => {
+    await using sink = await OtlpSink.open(mode);
+    const { code, report, warnings } = await runProgram(sink.endpoint);
+    expect([code, warnings]).toEqual([0, mode === "ok" ? 0 : 1]);
+    expect(report.deliveredSpans + report.lostSpans + report.pendingSpans).toBe(6);
+    expect(sink.spans.length).toBe(mode === "ok" ? 6 : 0);
+  },
+);
+
+test("options that do not fit are refused by name", () => {
+  expect(() => setUpNodeTracing({ serviceName: " " })).toThrow(
+    'Expected serviceName to be text that is not empty, got " ". Say it in words.',
+  );
+});
+
+/**
+ * What three waits report: a flush and a shutdown cut off by the clock, then a flush that nothing
+ * cuts off.
+ */
+async function boundedEnds(sink: OtlpSink): Promise<readonly FlushReport[]> {
+  const clock = new ManualClock();
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl, clock });
+  placeAll(node.tracing, delegatingRun().drafts);
+  const flushed = node.flush({ timeoutMs: 400 });
+  clock.advance(400);
+  const flushReport = await flushed;
+
+  placeAll(node.tracing, delegatingRun().drafts);
+  const closed = node.shutdown();
+  clock.advance(3_000);
+  const closeReport = await closed;
+
+  const lastReport = await node.flush();
+  expect(clock.pendingTimers).toBe(0);
+  return [flushReport, closeReport, lastReport];
+}
+
+/** Node gives a warning in the tick after it was emitted. */
+async function warningsGiven(): Promise<readonly string[]> {
+  await new Promise((resolve) => setImmediate(resolve));
+  return takeWarnings();
+}
+
+function warningOf(reason: string): string {
+  return (
+    `EspalierWarning: Expected the trace endpoint to take all spans, got: ${reason}. ` +
+    "Traces have gaps; runs are not affected. Check OTEL_EXPORTER_OTLP_ENDPOINT. " +
+    "Further losses are counted in the report of flush(), without another warning."
+  );
+}
+
+async function traceOneRun(node: NodeTracing): Promise<void> {
+  placeAll(node.tracing, delegatingRun().drafts);
+  await node.shutdown();
+}
+
+function delegatingRun(): RunScript {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.asks();
+  lead.hears();
+  lead.calls("call_1", "SpawnSubagent", "delegation");
+  lead.spawns("call_1", reader);
+  reader.lives("call_1");
+  lead.hearsOfEnd("call_1", reader, "completed");
+  lead.gets("call_1", "SpawnSubagent");
+  lead.ended();
+  run.ended("completed", 1);
+  return run;
+}
+
+/** A root that starts so many agents, each with so many tool calls. */
+function wideRun(agents: number, calls: number): RunScript {
+  const run = new RunScript();
+  const lead = run.root;
+  run.started();
+  lead.started();
+  for (let index = 0; index < agents; index += 1) {
+    const reader = lead.child("reader");
+    lead.calls(`call_${index}`, "SpawnSubagent", "delegation");
+    lead.spawns(`call_${index}`, reader);
+    reader.started(`call_${index}`);
+    for (let call = 0; call < calls; call += 1) {
+      reader.calls(`call_${call}`, "search");
+      reader.gets(`call_${call}`, "search");
+    }
+    reader.ended();
+    lead.gets(`call_${index}`, "SpawnSubagent");
+  }
+  lead.ended();
+  run.ended("completed", agents);
+  return run;
+}
+
+/** Spans whose parent did not arrive. */
+function orphansIn(sink: OtlpSink): readonly string[] {
+  const known = new Set(sink.spans.map((span) => span.spanId));
+  return sink.spans
+    .filter(({ parentSpanId }) => parentSpanId !== undefined && !known.has(parentSpanId))
+    .map((span) => span.name);
+}
+
+const ReportSchema = z.object({
+  deliveredSpans: z.int(),
+  lostSpans: z.int(),
+  pendingSpans: z.int(),
+});
+
+interface ProgramEnd {
+  readonly code: number;
+  readonly report: FlushReport;
+  readonly warnings: number;
+}
+
+function runProgram(endpoint: string): Promise<ProgramEnd> {
+  const program = fileURLToPath(new URL("short-program.ts", import.meta.url));
+  const env = { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program], { env }, (error, stdout, stderr) => {
+      const warnings = stderr.split("ESPALIER_SPANS_LOST").length - 1;
+      resolve({
+        code: error === null ? 0 : 1,
+        report: ReportSchema.parse(JSON.parse(stdout)),
+        warnings,
+      });
+    });
+  });
+}

@@ -1,0 +1,149 @@
+// Goal: spans join what the application traces: below the caller's span, with libraries nested
+// below ours; and a run that nothing records still has ids that hang together.
+// Method: a globally registered SDK with an in-memory exporter for the first half; the same tracing
+// under suppression, an off sampler and a no-op tracer for the second.
+
+import { context, ProxyTracerProvider, ROOT_CONTEXT, trace, TraceFlags } from "@opentelemetry/api";
+import { AlwaysOffSampler, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import packageJson from "../../package.json" with { type: "json" };
+import type { TraceIds } from "../../src/protocol/event.ts";
+import { INSTRUMENTATION } from "../../src/telemetry/gen-ai-attributes.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
+import { RunScript } from "./run-script.ts";
+
+const recording = recorder();
+beforeAll(() => recording.provider.register());
+afterAll(() => {
+  trace.disable();
+  context.disable();
+});
+
+test("a run is below the span that is active when it starts, whatever is active later", () => {
+  const app = recording.provider.getTracer("app");
+  const run = scriptedRun();
+  const [started, ...rest] = run.drafts;
+  const tracing = openTelemetry();
+  const request = app.startSpan("request", { startTime: [1, 0] });
+  context.with(trace.setSpan(ROOT_CONTEXT, request), () => {
+    if (started !== undefined) tracing.place(started);
+  });
+  const stranger = app.startSpan("stranger", { startTime: [1, 0] });
+  context.with(trace.setSpan(ROOT_CONTEXT, stranger), () => placeAll(tracing, rest));
+  request.end([1, 500_000_000]);
+
+  expect(treeOf(recording.spans())).toBe(
+    `
+request 0–500
+  invoke_workflow lead 0–120 outcome=completed
+    invoke_agent lead 10–110 outcome=completed subtree.total_tokens=120
+      chat model-1 40–50 usage.input_tokens=100
+      execute_tool search 70–80 outcome=succeeded tool.call.id=call_1
+`.trim(),
+  );
+});
+
+test("user code runs inside the span of its place, across await", async () => {
+  const tracing = openTelemetry();
+  const run = scriptedRun();
+  const lead = run.root;
+  const seen: [string, string | undefined][] = [];
+  const opened = new Map<string, TraceIds>();
+  for (const draft of run.drafts) {
+    opened.set(draft.body.type, tracing.place(draft));
+    if (!["agent.started", "model.requested", "tool.started"].includes(draft.body.type)) continue;
+    const scope = lead.correlation(draft.correlation.callId ?? undefined);
+    await tracing.within(scope, async () => {
+      await Promise.resolve();
+      seen.push([draft.body.type, trace.getActiveSpan()?.spanContext().spanId]);
+    });
+  }
+
+  expect(seen).toEqual([
+    ["agent.started", opened.get("agent.started")?.spanId],
+    ["model.requested", opened.get("model.requested")?.spanId],
+    ["tool.started", opened.get("tool.started")?.spanId],
+  ]);
+});
+
+test("user code outside any open run runs as it is", () => {
+  expect(openTelemetry().within(new RunScript().root.correlation(), () => "done")).toBe("done");
+});
+
+test("a run that is not sampled has the ids of the spans it would have had", () => {
+  const provider = new NodeTracerProvider({ sampler: new AlwaysOffSampler() });
+  expectOneTrace(idsOf(openTelemetry({ tracer: provider.getTracer("off") })));
+});
+
+test("a run without an SDK has one trace id, and a span id for each scope", () => {
+  expectOneTrace(idsOf(openTelemetry({ tracer: new ProxyTracerProvider().getTracer("none") })));
+});
+
+test("a run without an SDK, called from a trace of elsewhere, is in that trace", () => {
+  const caller = {
+    traceId: "a".repeat(32),
+    spanId: "b".repeat(16),
+    traceFlags: TraceFlags.SAMPLED,
+  };
+  const ids = context.with(trace.setSpanContext(ROOT_CONTEXT, caller), () =>
+    idsOf(openTelemetry({ tracer: new ProxyTracerProvider().getTracer("none") })),
+  );
+  expectOneTrace(ids);
+  expect(ids.map((id) => [id.traceId, id.spanId === caller.spanId])).toEqual(
+    ids.map(() => [caller.traceId, false]),
+  );
+});
+
+test("spans carry the version of the package", () => {
+  expect(INSTRUMENTATION).toEqual({ name: packageJson.name, version: packageJson.version });
+});
+
+test("an option that does not exist is refused by name", () => {
+  const options = { tracer: recording.tracer, tracr: recording.tracer };
+  expect(() => openTelemetry(options)).toThrow(
+    'Expected openTelemetry.tracr to be one of tracer, got "tracr". Correct the name.',
+  );
+});
+
+function scriptedRun(): RunScript {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.asks();
+  run.root.hears();
+  run.root.calls("call_1", "search");
+  run.root.gets("call_1", "search");
+  run.root.decides("stop", 1);
+  run.root.ended();
+  run.ended();
+  return run;
+}
+
+function idsOf(tracing: ReturnType<typeof openTelemetry>): readonly TraceIds[] {
+  return placeAll(tracing, scriptedRun().drafts);
+}
+
+function expectOneTrace(ids: readonly TraceIds[]): void {
+  const [run, agent, , , model, , , tool] = ids.map((id) => id.spanId);
+  const setUp = [run, agent, agent, agent];
+  const ending = [agent, agent, agent, run];
+  expect(ids.map((id) => id.spanId)).toEqual([
+    ...setUp,
+    model,
+    model,
+    agent,
+    tool,
+    tool,
+    ...ending,
+  ]);
+  expect(new Set([run, agent, model, tool]).size).toBe(4);
+  expect(new Set(ids.map((id) => id.traceId)).size).toBe(1);
+  for (const { traceId, spanId } of ids) {
+    expect([traceId, spanId]).toEqual([
+      expect.stringMatching(/^(?!0{32})[0-9a-f]{32}$/),
+      expect.stringMatching(/^(?!0{16})[0-9a-f]{16}$/),
+    ]);
+  }
+}

@@ -1,0 +1,88 @@
+// An OpenTelemetry SDK that keeps finished spans in memory, and its spans in plain values.
+
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+} from "@opentelemetry/sdk-trace-node";
+import { SpanKind, SpanStatusCode, type HrTime, type Tracer } from "@opentelemetry/api";
+
+import type { TraceIds } from "../../src/protocol/event.ts";
+import type { EventDraft, Tracing } from "../../src/protocol/event-sink.ts";
+import { START_MS } from "./run-script.ts";
+import { spanTree, type PlainSpan } from "./span-tree.ts";
+
+export interface RecordedSpan extends PlainSpan {
+  readonly traceId: string;
+  readonly kind: string;
+  readonly events: readonly {
+    readonly name: string;
+    readonly atMs: number;
+    readonly attributes: Readonly<Record<string, unknown>>;
+  }[];
+}
+
+export interface Recorder {
+  readonly provider: NodeTracerProvider;
+  readonly tracer: Tracer;
+  spans(): readonly RecordedSpan[];
+}
+
+export function recorder(): Recorder {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  return {
+    provider,
+    tracer: provider.getTracer("test"),
+    spans: () => exporter.getFinishedSpans().map(recorded),
+  };
+}
+
+/** Places all events and gives the ids of each. */
+export function placeAll(tracing: Tracing, drafts: readonly EventDraft[]): readonly TraceIds[] {
+  return drafts.map((draft) => tracing.place(draft));
+}
+
+const SHOWN = [
+  "error.type",
+  "espalier.outcome",
+  "espalier.spawn.outcome",
+  "espalier.refusal.code",
+  "gen_ai.tool.call.id",
+  "gen_ai.usage.input_tokens",
+  "espalier.subtree.total_tokens",
+];
+
+/** The tree of all spans with the attributes that tell how they ended. */
+export function treeOf(spans: readonly PlainSpan[]): string {
+  return spanTree(spans, { originMs: START_MS, attributes: SHOWN });
+}
+
+function recorded(span: ReadableSpan): RecordedSpan {
+  return {
+    name: span.name,
+    kind: SpanKind[span.kind],
+    traceId: span.spanContext().traceId,
+    spanId: span.spanContext().spanId,
+    parentSpanId: span.parentSpanContext?.spanId,
+    status: statusOf(span.status.code),
+    attributes: span.attributes,
+    events: span.events.map((event) => ({
+      name: event.name,
+      atMs: msOf(event.time),
+      attributes: event.attributes ?? {},
+    })),
+    startMs: msOf(span.startTime),
+    endMs: msOf(span.endTime),
+  };
+}
+
+function statusOf(code: SpanStatusCode): PlainSpan["status"] {
+  if (code === SpanStatusCode.ERROR) return "ERROR";
+  return code === SpanStatusCode.OK ? "OK" : "UNSET";
+}
+
+function msOf([seconds, nanos]: HrTime): number {
+  return seconds * 1_000 + nanos / 1_000_000;
+}

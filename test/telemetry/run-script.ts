@@ -1,0 +1,323 @@
+// RunScript: the events of a run, written by hand in the order in which the core emits them.
+// Owns the drafts and their clock, which gains 10 ms with each event. Every text in it that a user,
+// a model or a tool would write holds CANARY.
+
+import type { EspalierError } from "../../src/kernel/error.ts";
+import type { Correlation, EventBody, EventType } from "../../src/protocol/event.ts";
+import type { EventDraft } from "../../src/protocol/event-sink.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  LeaseIdSchema,
+  RunIdSchema,
+  stepIdOf,
+} from "../../src/protocol/ids.ts";
+import type { SpawnRefusalCode } from "../../src/protocol/subagent.ts";
+import type { TerminalStatus } from "../../src/protocol/stop.ts";
+import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+
+export const CANARY = "canary-4711";
+
+/** One model call of 100 tokens in, 20 out. */
+export const ONE_CALL: Usage = {
+  ...NO_USAGE,
+  modelCalls: 1,
+  steps: 1,
+  inputTokens: 100,
+  cachedInputTokens: 40,
+  outputTokens: 20,
+  reasoningTokens: 5,
+  totalTokens: 120,
+  costMicroUsd: 700,
+};
+
+export const START_MS = 1_000;
+const TICK_MS = 10;
+
+type Body<T extends EventType> = Omit<EventBody<T>, "type">;
+
+export class RunScript {
+  readonly drafts: EventDraft[] = [];
+  readonly root: AgentScript;
+  readonly #runId;
+  #nowMs = START_MS;
+
+  constructor(runName = "1", role = "lead") {
+    this.#runId = RunIdSchema.parse(`run_${runName}`);
+    this.root = new AgentScript(this, { role, path: role, depth: 0, parent: undefined });
+  }
+
+  get runId() {
+    return this.#runId;
+  }
+
+  started(): void {
+    this.add(this.#correlation(), {
+      type: "run.started",
+      schemaVersion: 1,
+      role: this.root.role,
+      task: CANARY,
+      limits: { maxDepth: 3, maxBreadthPerParent: 5, maxTotalSubagents: 10 },
+      budget: { totalTokens: 10_000 },
+    });
+  }
+
+  ended(status: TerminalStatus = "completed", subagents = 0): void {
+    this.add(this.#correlation(), {
+      type: "run.ended",
+      status,
+      reason: reasonOf(status),
+      usage: { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL },
+      subagentsByDepth: subagents === 0 ? {} : { "1": subagents },
+      refusalsByCode: {},
+      durationMs: 1,
+    });
+  }
+
+  add(correlation: Correlation, body: EventBody): void {
+    this.drafts.push({ atMs: this.#nowMs, correlation, body });
+    this.#nowMs += TICK_MS;
+  }
+
+  #correlation(): Correlation {
+    return { ...this.root.correlation(), executionId: null, stepId: null };
+  }
+}
+
+interface Seat {
+  readonly role: string;
+  readonly path: string;
+  readonly depth: number;
+  readonly parent: AgentScript | undefined;
+}
+
+export class AgentScript {
+  readonly role: string;
+  readonly #run: RunScript;
+  readonly #seat: Seat;
+  #step = 0;
+  #children = 0;
+
+  constructor(run: RunScript, seat: Seat) {
+    this.#run = run;
+    this.#seat = seat;
+    this.role = seat.role;
+  }
+
+  get agentId() {
+    return AgentIdSchema.parse(`agent_${this.#seat.path}`);
+  }
+
+  /** An agent that this one could start; says nothing yet. */
+  child(role: string): AgentScript {
+    this.#children += 1;
+    const path = `${this.#seat.path}/${role}#${this.#children}`;
+    return new AgentScript(this.#run, { role, path, depth: this.#seat.depth + 1, parent: this });
+  }
+
+  started(spawnCallId?: string): void {
+    this.#add({
+      type: "agent.started",
+      role: this.role,
+      purpose: `To be the ${this.role}`,
+      provider: "scripted",
+      model: "model-1",
+      task: CANARY,
+      spawnCallId: spawnCallId === undefined ? null : CallIdSchema.parse(spawnCallId),
+      budget: { totalTokens: 10_000, costMicroUsd: 500_000 },
+    });
+  }
+
+  /** A step up to the question to the model. */
+  asks(): void {
+    this.#step += 1;
+    this.#add({
+      type: "budget.reserved",
+      leaseId: LeaseIdSchema.parse(`lease_${this.#step}`),
+      inputTokens: 100,
+      maxOutputTokens: 500,
+      waitedMs: 0,
+    });
+    this.#add({ type: "step.started", number: this.#step });
+    this.#add({
+      type: "model.requested",
+      provider: "scripted",
+      model: "model-1",
+      messageCount: 2,
+      toolNames: ["search"],
+      estimatedInputTokens: 100,
+      maxOutputTokens: 500,
+      streaming: false,
+    });
+  }
+
+  retries(): void {
+    const error = { code: "model_overloaded", message: CANARY, data: {} };
+    this.#add({ type: "model.retried", attempt: 1, error, delayMs: 250 });
+  }
+
+  hears(said: Partial<Body<"model.replied">> = {}): void {
+    this.#add({
+      type: "model.replied",
+      finishReason: "stop",
+      toolCalls: 0,
+      usage: ONE_CALL,
+      attempts: 1,
+      responseId: "response_1",
+      responseModel: "model-1-2026",
+      queuedMs: 0,
+      ...said,
+    });
+    this.#settled(ONE_CALL);
+  }
+
+  failsToHear(code: EspalierError["code"] = "model_unavailable"): void {
+    this.#add({
+      type: "model.failed",
+      error: { code, message: CANARY, data: { body: CANARY } },
+      isRetryable: true,
+      usage: NO_USAGE,
+      attempts: 3,
+      queuedMs: 0,
+    });
+    this.#settled(NO_USAGE);
+  }
+
+  calls(callId: string, toolName: string, kind: Body<"tool.started">["kind"] = "function"): void {
+    this.#add({ type: "tool.started", toolName, kind, description: `Does ${kind}` }, callId);
+  }
+
+  gets(callId: string, toolName: string, ended: Partial<Body<"tool.ended">> = {}): void {
+    const outcome = ended.outcome ?? "succeeded";
+    const rest = { resultCharacters: 12, durationMs: 10, queuedMs: 0, ...ended };
+    this.#add(
+      { type: "tool.ended", toolName, outcome, success: outcome === "succeeded", ...rest },
+      callId,
+    );
+  }
+
+  spawns(callId: string, child: AgentScript): void {
+    this.#add(
+      {
+        type: "subagent.spawned",
+        childId: child.agentId,
+        childPath: child.#seat.path,
+        role: child.role,
+        childDepth: child.#seat.depth,
+        task: CANARY,
+        inheritedMessages: 2,
+        injectedMessages: 1,
+        metadataKeys: ["repository"],
+        subagentsByDepth: { "1": 1 },
+      },
+      callId,
+    );
+  }
+
+  isRefused(callId: string, role: string, code: SpawnRefusalCode): void {
+    const refusal = { code, message: CANARY, maximum: 3, current: 3 };
+    this.#add({ type: "subagent.refused", role, refusal }, callId);
+  }
+
+  hearsOfEnd(callId: string, child: AgentScript, status: TerminalStatus): void {
+    this.#add(
+      {
+        type: "subagent.ended",
+        childId: child.agentId,
+        childPath: child.#seat.path,
+        role: child.role,
+        status,
+        reason: reasonOf(status),
+        usage: { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL },
+      },
+      callId,
+    );
+  }
+
+  isDenied(): void {
+    this.#add({
+      type: "budget.denied",
+      axis: "totalTokens",
+      accountPath: "lead",
+      maximum: 10_000,
+      spent: 9_990,
+      asked: 600,
+    });
+  }
+
+  isCancelled(): void {
+    this.#add({
+      type: "signal.raised",
+      signal: { reason: reasonOf("cancelled"), source: "caller" },
+    });
+  }
+
+  decides(decision: "continue" | "stop", toolCalls = 0): void {
+    this.#add({ type: "step.completed", number: this.#step, usage: ONE_CALL, toolCalls });
+    this.#add({ type: "continuation.evaluated", decision, signals: [] });
+  }
+
+  ended(status: TerminalStatus = "completed", errorCode?: string): void {
+    this.#add({
+      type: "agent.ended",
+      role: this.role,
+      status,
+      reason: reasonOf(status),
+      steps: this.#step,
+      text: CANARY,
+      usage: { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL },
+      ...(errorCode === undefined
+        ? {}
+        : { error: { code: errorCode, message: CANARY, data: { body: CANARY } } }),
+      durationMs: 1,
+    });
+  }
+
+  /** A whole life in one step. */
+  lives(spawnCallId?: string): void {
+    this.started(spawnCallId);
+    this.asks();
+    this.hears();
+    this.decides("stop");
+    this.ended();
+  }
+
+  correlation(callId?: string): Correlation {
+    const executionId = ExecutionIdSchema.parse(`execution_${this.#seat.path}`);
+    return {
+      runId: this.#run.runId,
+      agentId: this.agentId,
+      parentAgentId: this.#seat.parent?.agentId ?? null,
+      agentPath: this.#seat.path,
+      depth: this.#seat.depth,
+      executionId,
+      stepId: this.#step === 0 ? null : stepIdOf(executionId, this.#step),
+      callId: callId === undefined ? null : CallIdSchema.parse(callId),
+    };
+  }
+
+  #settled(usage: Usage): void {
+    this.#add({
+      type: "budget.settled",
+      leaseId: LeaseIdSchema.parse(`lease_${this.#step}`),
+      usage,
+      remaining: { totalTokens: 9_000 },
+      runRemaining: { totalTokens: 9_000 },
+    });
+  }
+
+  #add(body: EventBody, callId?: string): void {
+    this.#run.add(this.correlation(callId), body);
+  }
+}
+
+function reasonOf(status: TerminalStatus): EventBody<"run.ended">["reason"] {
+  const codes = {
+    completed: "completed",
+    stopped: "token_limit",
+    failed: "error",
+    cancelled: "cancelled",
+  } as const;
+  return { code: codes[status], message: CANARY, data: { detail: CANARY } };
+}

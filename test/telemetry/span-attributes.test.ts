@@ -1,0 +1,285 @@
+// Goal: each kind of span says what the conventions ask for and where in the tree it is, and no
+// span says a word of what users, models or tools wrote.
+// Method: whole attribute maps of hand-written runs; a canary in every text an event can hold.
+
+import { expect, test } from "vitest";
+
+import { SpanProjector } from "../../src/telemetry/span-projector.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { placeAll, recorder, type RecordedSpan } from "./recorded-spans.ts";
+import { CANARY, ONE_CALL, RunScript } from "./run-script.ts";
+
+test("a workflow span holds the limits of the run and how it ended", () => {
+  const span = only(delegatingRun(), "invoke_workflow lead");
+  expect(span.kind).toBe("INTERNAL");
+  expect(span.attributes).toEqual({
+    "gen_ai.operation.name": "invoke_workflow",
+    "gen_ai.workflow.name": "lead",
+    "espalier.run.id": "run_1",
+    "espalier.agent.id": "agent_lead",
+    "espalier.agent.path": "lead",
+    "espalier.agent.depth": 0,
+    "espalier.limits.max_depth": 3,
+    "espalier.limits.max_breadth_per_parent": 5,
+    "espalier.limits.max_total_subagents": 10,
+    "espalier.outcome": "completed",
+    "espalier.stop.reason": "completed",
+    "espalier.run.subagents": 1,
+    "espalier.run.refusals": 0,
+  });
+});
+
+test("an agent span holds its place, its budget and what its subtree consumed", () => {
+  const span = only(delegatingRun(), "invoke_agent reader");
+  expect(span.kind).toBe("INTERNAL");
+  expect(span.attributes).toEqual({
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.agent.name": "reader",
+    "gen_ai.agent.description": "To be the reader",
+    "gen_ai.request.model": "model-1",
+    "espalier.run.id": "run_1",
+    "espalier.agent.id": "agent_lead/reader#1",
+    "espalier.agent.parent_id": "agent_lead",
+    "espalier.agent.path": "lead/reader#1",
+    "espalier.agent.depth": 1,
+    "espalier.execution.id": "execution_lead/reader#1",
+    "espalier.budget.limit.total_tokens": 10_000,
+    "espalier.budget.limit.cost_micro_usd": 500_000,
+    "espalier.outcome": "completed",
+    "espalier.stop.reason": "completed",
+    "espalier.agent.steps": 1,
+    "espalier.subtree.model_calls": 1,
+    "espalier.subtree.steps": 1,
+    "espalier.subtree.tool_calls": 0,
+    "espalier.subtree.input_tokens": 100,
+    "espalier.subtree.cached_input_tokens": 40,
+    "espalier.subtree.output_tokens": 20,
+    "espalier.subtree.reasoning_tokens": 5,
+    "espalier.subtree.total_tokens": 120,
+    "espalier.subtree.cost.usd": 0.0007,
+    "espalier.subtree.unpriced_calls": 0,
+    "espalier.subtree.estimated_calls": 0,
+  });
+});
+
+test("a model span is a client span and the only kind with gen_ai usage", () => {
+  const spans = delegatingRun();
+  const span = spans.find(({ name }) => name === "chat model-1");
+  expect(span?.kind).toBe("CLIENT");
+  expect(span?.attributes).toEqual({
+    "gen_ai.operation.name": "chat",
+    "gen_ai.provider.name": "scripted",
+    "gen_ai.request.model": "model-1",
+    "gen_ai.request.max_tokens": 500,
+    "gen_ai.response.id": "response_1",
+    "gen_ai.response.model": "model-1-2026",
+    "gen_ai.response.finish_reasons": ["tool_calls"],
+    "gen_ai.usage.input_tokens": 100,
+    "gen_ai.usage.output_tokens": 20,
+    "gen_ai.usage.cache_read.input_tokens": 40,
+    "gen_ai.usage.reasoning.output_tokens": 5,
+    "espalier.run.id": "run_1",
+    "espalier.agent.id": "agent_lead",
+    "espalier.agent.path": "lead",
+    "espalier.agent.depth": 0,
+    "espalier.execution.id": "execution_lead",
+    "espalier.step.id": "execution_lead.1",
+    "espalier.request.messages": 2,
+    "espalier.request.tools": 1,
+    "espalier.attempt.count": 1,
+    "espalier.queue.wait_ms": 0,
+    "espalier.cost.usd": 0.0007,
+  });
+  const withUsage = spans.filter(({ attributes }) =>
+    Object.keys(attributes).some((name) => name.startsWith("gen_ai.usage.")),
+  );
+  expect(withUsage.map(({ name }) => name)).toEqual(["chat model-1", "chat model-1"]);
+});
+
+test("a spawn span names the subagent and what it was handed", () => {
+  const span = only(delegatingRun(), "execute_tool SpawnSubagent reader");
+  expect(span.kind).toBe("INTERNAL");
+  expect(span.attributes).toEqual({
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "SpawnSubagent",
+    "gen_ai.tool.type": "function",
+    "gen_ai.tool.description": "Does delegation",
+    "gen_ai.tool.call.id": "call_1",
+    "gen_ai.agent.name": "lead",
+    "espalier.run.id": "run_1",
+    "espalier.agent.id": "agent_lead",
+    "espalier.agent.path": "lead",
+    "espalier.agent.depth": 0,
+    "espalier.execution.id": "execution_lead",
+    "espalier.step.id": "execution_lead.1",
+    "espalier.tool.kind": "delegation",
+    "espalier.tool.result_characters": 12,
+    "espalier.queue.wait_ms": 0,
+    "espalier.spawn.role": "reader",
+    "espalier.spawn.agent.id": "agent_lead/reader#1",
+    "espalier.spawn.agent.path": "lead/reader#1",
+    "espalier.spawn.inherited_messages": 2,
+    "espalier.spawn.injected_messages": 1,
+    "espalier.spawn.metadata_keys": ["repository"],
+    "espalier.spawn.outcome": "completed",
+    "espalier.outcome": "succeeded",
+  });
+});
+
+test("a refused spawn says which limit refused and where it stood", () => {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.calls("call_1", "SpawnSubagent", "delegation");
+  run.root.isRefused("call_1", "reader", "depth_limit");
+  run.root.gets("call_1", "SpawnSubagent", { outcome: "refused", errorCode: "depth_limit" });
+  run.ended();
+  const { attributes } = only(spansOf(run), "execute_tool SpawnSubagent reader");
+  expect(Object.entries(attributes).filter(([name]) => /refusal|outcome|spawn/.test(name))).toEqual(
+    [
+      ["espalier.spawn.role", "reader"],
+      ["espalier.refusal.code", "depth_limit"],
+      ["espalier.refusal.maximum", 3],
+      ["espalier.refusal.current", 3],
+      ["espalier.outcome", "refused"],
+    ],
+  );
+});
+
+test("retries, a refused lease and a cancellation are events on their spans", () => {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.asks();
+  run.root.retries();
+  run.root.hears({ attempts: 2 });
+  run.root.isDenied();
+  run.root.isCancelled();
+  run.root.ended("cancelled");
+  run.ended("cancelled");
+  expect(spansOf(run).flatMap((span) => span.events.map((event) => [span.name, event]))).toEqual([
+    [
+      "chat model-1",
+      {
+        name: "espalier.retry",
+        atMs: 1_050,
+        attributes: {
+          "espalier.retry.attempt": 1,
+          "espalier.retry.delay_ms": 250,
+          "error.type": "model_overloaded",
+        },
+      },
+    ],
+    [
+      "invoke_agent lead",
+      {
+        name: "espalier.budget.denied",
+        atMs: 1_080,
+        attributes: {
+          "espalier.budget.denied.axis": "totalTokens",
+          "espalier.budget.denied.account_path": "lead",
+          "espalier.budget.denied.maximum": 10_000,
+          "espalier.budget.denied.spent": 9_990,
+          "espalier.budget.denied.asked": 600,
+        },
+      },
+    ],
+    [
+      "invoke_agent lead",
+      {
+        name: "espalier.cancelled",
+        atMs: 1_090,
+        attributes: { "espalier.signal.source": "caller" },
+      },
+    ],
+  ]);
+});
+
+test("a call whose price is unknown has no cost, and an estimate says that it is one", () => {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.asks();
+  const usage = { ...NO_USAGE, inputTokens: 100, unpricedCalls: 1, estimatedCalls: 1 };
+  run.root.hears({ usage });
+  run.ended();
+  const { attributes } = only(spansOf(run), "chat model-1");
+  expect([attributes["espalier.cost.usd"], attributes["espalier.usage.estimated"]]).toEqual([
+    undefined,
+    true,
+  ]);
+});
+
+test("nothing that was written by a user, a model or a tool is exported", () => {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.asks();
+  lead.retries();
+  lead.hears({ usage: ONE_CALL });
+  lead.calls("call_1", CANARY);
+  lead.gets("call_1", CANARY, { outcome: "failed", errorCode: "unknown_tool" });
+  lead.calls("call_2", "SpawnSubagent", "delegation");
+  lead.isRefused("call_2", CANARY, "unknown_role");
+  lead.gets("call_2", "SpawnSubagent", { outcome: "refused", errorCode: "unknown_role" });
+  lead.calls("call_3", "SpawnSubagent", "delegation");
+  lead.spawns("call_3", reader);
+  reader.started("call_3");
+  reader.asks();
+  reader.failsToHear();
+  reader.ended("failed", "model_unavailable");
+  lead.hearsOfEnd("call_3", reader, "failed");
+  lead.gets("call_3", "SpawnSubagent", { outcome: "failed" });
+  lead.isDenied();
+  lead.isCancelled();
+  lead.decides("stop", 3);
+  lead.ended("cancelled");
+  run.ended("cancelled");
+
+  const spans = spansOf(run);
+  expect(spans.map((span) => span.name)).toEqual([
+    "chat model-1",
+    "execute_tool unknown_tool",
+    "execute_tool SpawnSubagent",
+    "chat model-1",
+    "invoke_agent reader",
+    "execute_tool SpawnSubagent reader",
+    "invoke_agent lead",
+    "invoke_workflow lead",
+  ]);
+  expect(JSON.stringify(run.drafts).split(CANARY).length).toBeGreaterThan(20);
+  expect(JSON.stringify(spans)).not.toContain(CANARY);
+});
+
+function delegatingRun(): readonly RecordedSpan[] {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.asks();
+  lead.hears({ finishReason: "tool_calls", toolCalls: 1 });
+  lead.calls("call_1", "SpawnSubagent", "delegation");
+  lead.spawns("call_1", reader);
+  reader.lives("call_1");
+  lead.hearsOfEnd("call_1", reader, "completed");
+  lead.gets("call_1", "SpawnSubagent");
+  lead.decides("stop", 1);
+  lead.ended();
+  run.ended("completed", 1);
+  return spansOf(run).toSorted((left, right) => left.startMs - right.startMs);
+}
+
+function spansOf(run: RunScript): readonly RecordedSpan[] {
+  const recording = recorder();
+  placeAll(new SpanProjector(recording.tracer, String), run.drafts);
+  return recording.spans();
+}
+
+function only(spans: readonly RecordedSpan[], name: string): RecordedSpan {
+  const [span, ...others] = spans.filter((candidate) => candidate.name === name);
+  if (span === undefined || others.length > 0) throw new Error(`Expected one span ${name}.`);
+  return span;
+}
