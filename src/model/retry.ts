@@ -62,7 +62,12 @@ export function checkRetryPolicy(field: string, policy: RetryPolicy): void {
   checkKeys(field, policy, ["maxAttempts"]);
   const { maxAttempts } = policy;
   if (maxAttempts === undefined || (Number.isSafeInteger(maxAttempts) && maxAttempts >= 1)) return;
-  throw mismatch(`${field}.maxAttempts`, "a whole number from 1 up", maxAttempts, "1 means no retries.");
+  throw mismatch(
+    `${field}.maxAttempts`,
+    "a whole number from 1 up",
+    maxAttempts,
+    "1 means no retries.",
+  );
 }
 
 /**
@@ -94,10 +99,18 @@ export async function generateWithRetries(
 
 type AttemptOutcome =
   | { readonly type: "replied"; readonly reply: ModelReply }
-  | { readonly type: "failed"; readonly error: ModelError; readonly lostOutputTokens: number | undefined }
+  | {
+      readonly type: "failed";
+      readonly error: ModelError;
+      readonly lostOutputTokens: number | undefined;
+    }
   | { readonly type: "aborted"; readonly lostOutputTokens: number | undefined };
 
-async function generateOnce(model: Model, request: ModelRequest, options: RetryOptions): Promise<AttemptOutcome> {
+async function generateOnce(
+  model: Model,
+  request: ModelRequest,
+  options: RetryOptions,
+): Promise<AttemptOutcome> {
   const { signal, onText } = options;
   let heard = "";
   const listen = (piece: string): void => {
@@ -105,14 +118,24 @@ async function generateOnce(model: Model, request: ModelRequest, options: RetryO
     onText?.(piece);
   };
   try {
-    const reply = await model.generate(request, onText === undefined ? { signal } : { signal, onText: listen });
+    const reply = await model.generate(
+      request,
+      onText === undefined ? { signal } : { signal, onText: listen },
+    );
     return { type: "replied", reply };
   } catch (thrown) {
     const lostOutputTokens = isModelError(thrown) ? thrown.lostOutputTokens : undefined;
     if (signal.aborted) {
-      return { type: "aborted", lostOutputTokens: lostOutputTokens ?? (heard === "" ? undefined : estimateTokens(heard)) };
+      return {
+        type: "aborted",
+        lostOutputTokens: lostOutputTokens ?? (heard === "" ? undefined : estimateTokens(heard)),
+      };
     }
-    return { type: "failed", error: isModelError(thrown) ? thrown : misbehaved(model, thrown), lostOutputTokens };
+    return {
+      type: "failed",
+      error: isModelError(thrown) ? thrown : misbehaved(model, thrown),
+      lostOutputTokens,
+    };
   }
 }
 

@@ -7,7 +7,7 @@ import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../model/retry.ts";
 import type { EventSink, Tracing } from "../protocol/event-sink.ts";
-import { EVENT_SCHEMA_VERSION } from "../protocol/event.ts";
+import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { checkBudget, spendLimitsOf, tighterLimits, type Budget } from "../policies/budget.ts";
@@ -17,7 +17,7 @@ import { EventRecorder } from "./event-recorder.ts";
 import { localTracing } from "./local-tracing.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import { Run } from "./run.ts";
-import { runResult } from "./run-result.ts";
+import { runResult, type RunResult } from "./run-result.ts";
 import { RunTree } from "./run-tree.ts";
 import { DEFAULT_CONCURRENCY, scheduler, type Concurrency } from "./scheduler.ts";
 import { bringToLife, deadlineOf, live, type RunScope, type TextPiece } from "./supervisor.ts";
@@ -134,10 +134,7 @@ export class Orchestrator {
       },
       conclude: () => {
         const result = runResult(traceId, tree, ledger);
-        const { status, reason, subagentsByDepth, refusalsByCode, durationMs } = result;
-        const { own, descendants, total } = result.usage;
-        const usage = { own, descendants, total };
-        recorder.record(place, { type: "run.ended", status, reason, usage, subagentsByDepth, refusalsByCode, durationMs });
+        recorder.record(place, runEnded(result));
         return result;
       },
     });
@@ -165,6 +162,15 @@ export class Orchestrator {
     const relative = wallTimeMs === undefined ? undefined : this.#clock.nowMs() + wallTimeMs;
     return [relative, options.deadlineAtMs, deadlineOf(this.#clock, role)];
   }
+}
+
+function runEnded(result: RunResult): EventBody<"run.ended"> {
+  const { status, reason, subagentsByDepth, refusalsByCode, durationMs } = result;
+  const { own, descendants, total } = result.usage;
+  const error = status === "failed" ? result.agents[0]?.errors.at(-1) : undefined;
+  const usage = { own, descendants, total };
+  const failure = error === undefined ? {} : { error };
+  return { type: "run.ended", status, reason, ...failure, usage, subagentsByDepth, refusalsByCode, durationMs };
 }
 
 function earliest(deadlines: readonly (number | undefined)[]): number | undefined {

@@ -64,6 +64,8 @@ const bodies = {
   "run.ended": {
     status: TerminalStatusSchema,
     reason: StopReasonSchema,
+    /** Set when the run failed: the root's last error. */
+    error: ErrorRecordSchema.optional(),
     usage: UsageReportSchema,
     /** Subagents started at each depth, from "1". */
     subagentsByDepth: z.record(z.string(), count).readonly(),
@@ -120,6 +122,7 @@ const bodies = {
     queuedMs: z.number(),
   },
   "model.failed": {
+    /** `cancelled`: the agent was told to end while the model answered; no failure. */
     error: ErrorRecordSchema,
     isRetryable: z.boolean(),
     usage: UsageSchema,

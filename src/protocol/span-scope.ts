@@ -8,7 +8,7 @@
 // 4. Each event costs constant time, and each scope at its end what it leaves open.
 
 import { assertNever } from "../kernel/assert.ts";
-import type { Correlation, EventBody, EventType, TraceIds } from "./event.ts";
+import type { Correlation, EventBody, EventType } from "./event.ts";
 import type { EventDraft } from "./event-sink.ts";
 import type { AgentId, RunId } from "./ids.ts";
 
@@ -239,37 +239,4 @@ function agentAt<Scope>(
 /** Steps have one model call, calls have one tool: a prefix keeps their ids apart. */
 function callKey(type: EventType | "model" | "tool", { stepId, callId }: Correlation): string {
   return type.startsWith("model") ? `model ${stepId}` : `tool ${callId}`;
-}
-
-/** Gives so many bytes of chance, as lower-case hexadecimal digits. */
-export type MintHex = (bytes: number) => string;
-
-const TRACE_ID_BYTES = 16;
-const SPAN_ID_BYTES = 8;
-
-/**
- * New ids in the format of W3C Trace Context: in the trace of `parent`, or in a trace of their own.
- */
-export function mintTraceIds(
-  mintHex: MintHex,
-  parent: Pick<TraceIds, "traceId"> | undefined,
-): TraceIds {
-  return { traceId: parent?.traceId ?? mintHex(TRACE_ID_BYTES), spanId: mintHex(SPAN_ID_BYTES) };
-}
-
-const POOL_BYTES = 2_048;
-
-/** Fetches chance in large pieces: the system takes microseconds for each, however small it is. */
-export function pooledHex(mintHex: MintHex): MintHex {
-  let pool = "";
-  let used = 0;
-  return (bytes) => {
-    const digits = bytes * 2;
-    if (used + digits > pool.length) {
-      pool = mintHex(Math.max(POOL_BYTES, bytes));
-      used = 0;
-    }
-    used += digits;
-    return pool.slice(used - digits, used);
-  };
 }

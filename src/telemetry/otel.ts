@@ -1,12 +1,10 @@
 // Entry `espalier/otel`: spans through whatever OpenTelemetry SDK the application has set up.
 
-import { randomBytes } from "node:crypto";
-
 import { trace, type Tracer } from "@opentelemetry/api";
 
 import { checkKeys } from "../kernel/check.ts";
+import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/event-sink.ts";
-import { pooledHex } from "../protocol/span-scope.ts";
 import { INSTRUMENTATION } from "./gen-ai-attributes.ts";
 import { SpanProjector } from "./span-projector.ts";
 
@@ -16,8 +14,6 @@ export interface OpenTelemetryOptions {
    */
   readonly tracer?: Tracer;
 }
-
-const systemHex = pooledHex((bytes) => randomBytes(bytes).toString("hex"));
 
 /**
  * Shows every run as one trace: `invoke_workflow` → `invoke_agent` → `chat` and `execute_tool`, a
@@ -34,5 +30,5 @@ const systemHex = pooledHex((bytes) => randomBytes(bytes).toString("hex"));
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   checkKeys("openTelemetry", options, ["tracer"]);
   const tracer = options.tracer ?? trace.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
-  return new SpanProjector(tracer, systemHex);
+  return new SpanProjector(tracer, randomHex);
 }

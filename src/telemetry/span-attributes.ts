@@ -157,7 +157,6 @@ export function closingAttributes(body: Closing): Attributes {
 export function failureOf(body: Closing): string | undefined {
   switch (body.type) {
     case "run.ended":
-      return body.status === "failed" ? FAILURE.agent : undefined;
     case "agent.ended":
       return body.status === "failed" ? (body.error?.code ?? FAILURE.agent) : undefined;
     case "model.replied":

@@ -24,14 +24,13 @@ import {
 import type { Correlation, TraceIds } from "../protocol/event.ts";
 import type { EventDraft, Tracing } from "../protocol/event-sink.ts";
 import {
-  mintTraceIds,
   ScopeTree,
   type Closing,
-  type MintHex,
   type Moment,
   type Note,
   type Opening,
 } from "../protocol/span-scope.ts";
+import { mintTraceIds, type MintHex } from "../kernel/trace-ids.ts";
 import {
   ERROR_TYPE,
   ESPALIER,

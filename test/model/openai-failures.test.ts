@@ -6,17 +6,16 @@ import { createServer } from "node:net";
 import { describe, expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
-import { OpenAiConnection } from "../../src/model/openai/openai-connection.ts";
-import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { API_KEY, failure, modelAt, MODES, QUESTION, rejection, reply, type FailureFacts } from "../support/openai-calls.ts";
-import { OpenAiServer, says, status, type Interruption, type ServerReply } from "../support/openai-server.ts";
-
-async function failureOn(answer: ServerReply, mode: (typeof MODES)[number] = "whole"): Promise<FailureFacts> {
-  await using server = await OpenAiServer.start(() => answer);
-  const facts = await failure(modelAt(server), mode);
-  expect(server.requests, "the client does not retry").toHaveLength(1);
-  return facts;
-}
+import {
+  API_KEY,
+  failure,
+  failureOn,
+  modelAt,
+  MODES,
+  rejection,
+  reply,
+} from "../support/openai-calls.ts";
+import { OpenAiServer, says, status, type ServerReply } from "../support/openai-server.ts";
 
 describe.each(MODES)("a call whose reply would come %s", (mode) => {
   test.each([
@@ -41,7 +40,9 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
       lostOutputTokens: undefined,
       data: { status: code, providerType: "test_error", requestId: "req_1" },
     });
-    expect(message).toContain(`Expected a reply from the model, got status ${code} Failed with ${code}.`);
+    expect(message).toContain(
+      `Expected a reply from the model, got status ${code} Failed with ${code}.`,
+    );
   });
 
   test("cannot reach a server that is not there", async () => {
@@ -58,10 +59,24 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
   });
 
   test("is refused where the server answers with something else", async () => {
-    const answers = ["{broken", "", "null", "[]", "{}", '{"choices":[]}', '{"choices":[{}]}', "<html>Welcome</html>"];
+    const answers = [
+      "{broken",
+      "",
+      "null",
+      "[]",
+      "{}",
+      '{"choices":[]}',
+      '{"choices":[{}]}',
+      "<html>Welcome</html>",
+    ];
     for (const body of answers) {
       const facts = await failureOn({ type: "raw", body }, mode);
-      expect({ body, code: facts.code, isRetryable: facts.isRetryable, lost: facts.lostOutputTokens }).toEqual({
+      expect({
+        body,
+        code: facts.code,
+        isRetryable: facts.isRetryable,
+        lost: facts.lostOutputTokens,
+      }).toEqual({
         body,
         code: "model_protocol_error",
         isRetryable: false,
@@ -79,164 +94,16 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
         "Expected a reply from the model, got a tool call that names no tool. Check that the base URL is that of a server that speaks Chat Completions.",
     });
   });
-
-  test("ends at once when it is aborted while the server thinks, and closes its socket", async () => {
-    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
-    const { promise: never } = Promise.withResolvers<ServerReply>();
-    await using server = await OpenAiServer.start(() => {
-      arrive();
-      return never;
-    });
-    const caller = new AbortController();
-    const reason = { type: "cancelled", message: "enough", agentId: "a" };
-
-    const call = rejection(reply(modelAt(server), mode, caller.signal));
-    await arrived;
-    caller.abort(reason);
-
-    expect(await call).toBe(reason);
-    expect(await server.request(1).ended).toBe("closed early");
-  });
-
-  test("is not begun when it is aborted before", async () => {
-    await using server = await OpenAiServer.start(() => says("ok"));
-    const reason = new Error("too late");
-    expect(await rejection(reply(modelAt(server), mode, AbortSignal.abort(reason)))).toBe(reason);
-    expect(server.requests).toEqual([]);
-  });
-
-  test("ends at its deadline, and closes its socket", async () => {
-    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
-    const { promise: never } = Promise.withResolvers<ServerReply>();
-    await using server = await OpenAiServer.start(() => {
-      arrive();
-      return never;
-    });
-    const clock = new ManualClock();
-
-    const call = failureAt(server, clock, mode);
-    await arrived;
-    expect(clock.pendingTimers).toBe(1);
-    clock.advance(60_000);
-
-    expect(await call).toEqual({
-      code: "model_timeout",
-      message: "Expected a reply from the model, got no end of it within 60000 ms. Try again, or raise timeoutMs.",
-      isRetryable: true,
-      retryAfterMs: undefined,
-      lostOutputTokens: undefined,
-      data: {},
-    });
-    expect(await server.request(1).ended).toBe("closed early");
-    expect(clock.pendingTimers).toBe(0);
-  });
-
-  test("leaves neither a timer nor a listener behind", async () => {
-    await using server = await OpenAiServer.start(() => says("ok"));
-    const clock = new ManualClock();
-    const connection = connectionTo(server, clock);
-    const caller = new CountingSignal();
-    await connection.generate(QUESTION, mode === "whole" ? { signal: caller.signal } : { signal: caller.signal, onText() {} });
-    expect({ timers: clock.pendingTimers, listeners: caller.listeners }).toEqual({ timers: 0, listeners: 0 });
-  });
-});
-
-describe("a whole reply that breaks off", () => {
-  test.each<[string, Interruption["type"], string]>([
-    ["cut", "cut", "model_unavailable"],
-    ["ended too early", "end", "model_protocol_error"],
-  ])("is %s and was paid for", async (_what, type, code) => {
-    const { promise: until } = Promise.withResolvers<void>();
-    const facts = await failureOn(says("A long story.", { interrupted: { type, afterChunks: 1, until } }));
-    expect({ code: facts.code, hasLoss: facts.lostOutputTokens !== undefined }).toEqual({ code, hasLoss: true });
-  });
-});
-
-describe("a stream that breaks off", () => {
-  test("is cut: what had arrived is lost, by estimate", async () => {
-    const { message, ...facts } = await failureOn(
-      says("A long story, and no end.", { interrupted: { type: "cut", afterChunks: 4 } }),
-      "streamed",
-    );
-    expect(message).toMatch(/^Expected a reply from the model, got a reply that was cut \(.+\)\. Try again;/);
-    expect(facts).toEqual({
-      code: "model_unavailable",
-      isRetryable: true,
-      retryAfterMs: undefined,
-      lostOutputTokens: Math.ceil("A long story".length / 3),
-      data: {},
-    });
-  });
-
-  test("ends without a reason and without an end mark", async () => {
-    expect(await failureOn(says("A long story", { interrupted: { type: "end", afterChunks: 3 } }), "streamed")).toEqual({
-      code: "model_unavailable",
-      message:
-        "Expected a reply from the model, got a stream that ended before the model had finished. Try again; if it stays so, check the network and the base URL.",
-      isRetryable: true,
-      retryAfterMs: undefined,
-      lostOutputTokens: Math.ceil("A long s".length / 3),
-      data: {},
-    });
-  });
-
-  test("has lost nothing before the model began, and pieces of calls after", async () => {
-    const toolCalls = [{ id: "a", name: "go", arguments: '{"to":1}' }];
-    const lost = async (afterChunks: number) => {
-      const said = { type: "says", toolCalls, interrupted: { type: "end", afterChunks } } as const;
-      return (await failureOn(said, "streamed")).lostOutputTokens;
-    };
-    expect([await lost(0), await lost(1), await lost(2), await lost(3), await lost(4)]).toEqual([undefined, 0, 1, 2, 4]);
-  });
-
-  test("is aborted: its socket is closed", async () => {
-    const { promise: until, resolve: release } = Promise.withResolvers<void>();
-    const paused = says("A long story", { interrupted: { type: "pause", afterChunks: 2, until } });
-    await using server = await OpenAiServer.start(() => paused);
-    const caller = new AbortController();
-    const reason = new Error("enough");
-    const options = { signal: caller.signal, onText: () => caller.abort(reason) };
-
-    expect(await rejection(modelAt(server).generate(QUESTION, options))).toBe(reason);
-    expect(await server.request(1).ended).toBe("closed early");
-    release();
-  });
-
-  test("ends at its deadline: what had arrived is lost", async () => {
-    const { promise: until, resolve: release } = Promise.withResolvers<void>();
-    const paused = says("A long story", { interrupted: { type: "pause", afterChunks: 2, until } });
-    await using server = await OpenAiServer.start(() => paused);
-    const clock = new ManualClock();
-    const facts = await failureAt(server, clock, "streamed", () => clock.advance(60_000));
-    expect({ code: facts.code, lost: facts.lostOutputTokens }).toEqual({ code: "model_timeout", lost: 2 });
-    release();
-  });
-
-  test("holds a chunk that is no JSON", async () => {
-    const begun = { choices: [{ index: 0, delta: { content: "Hello" } }] };
-    const facts = await failureOn({ type: "events", data: [begun, "{broken"] }, "streamed");
-    expect(facts).toEqual({
-      code: "model_protocol_error",
-      message:
-        "Expected a reply from the model, got a chunk that is no JSON object: {broken. Check that the base URL is that of a server that speaks Chat Completions.",
-      isRetryable: false,
-      retryAfterMs: undefined,
-      lostOutputTokens: 2,
-      data: {},
-    });
-  });
-
-  test("ends well without ever having said a thing", async () => {
-    const { code, lostOutputTokens } = await failureOn({ type: "events", data: ["[DONE]"] }, "streamed");
-    expect({ code, lostOutputTokens }).toEqual({ code: "model_protocol_error", lostOutputTokens: undefined });
-  });
 });
 
 describe("an error object inside a reply", () => {
   const BEGUN = { choices: [{ index: 0, delta: { content: "Hello" } }] };
 
   test.each<[unknown, string]>([
-    [{ message: "Slow down.", type: "requests", code: "rate_limit_exceeded" }, "model_rate_limited"],
+    [
+      { message: "Slow down.", type: "requests", code: "rate_limit_exceeded" },
+      "model_rate_limited",
+    ],
     [{ message: "Slow down.", code: 429 }, "model_rate_limited"],
     [{ message: "Too busy.", type: "overloaded_error" }, "model_overloaded"],
     [{ message: "Too busy.", code: "503" }, "model_overloaded"],
@@ -249,11 +116,21 @@ describe("an error object inside a reply", () => {
   ])("%j is %s, whole and in a stream", async (error, code) => {
     const whole = await failureOn({ type: "raw", body: JSON.stringify({ error }) });
     const streamed = await failureOn({ type: "events", data: [BEGUN, { error }] }, "streamed");
-    expect([whole.code, whole.lostOutputTokens, streamed.code, streamed.lostOutputTokens]).toEqual([code, undefined, code, 2]);
+    expect([whole.code, whole.lostOutputTokens, streamed.code, streamed.lostOutputTokens]).toEqual([
+      code,
+      undefined,
+      code,
+      2,
+    ]);
   });
 
   test("is quoted with what it says, also in the flat form of some servers", async () => {
-    const error = { object: "error", message: "The prompt is too long", type: "invalid_request_error", code: 400 };
+    const error = {
+      object: "error",
+      message: "The prompt is too long",
+      type: "invalid_request_error",
+      code: 400,
+    };
     expect(await failureOn({ type: "events", data: [error] }, "streamed")).toEqual({
       code: "model_refused_request",
       message:
@@ -287,23 +164,44 @@ describe("the time a provider asks us to wait", () => {
 });
 
 test("an empty account is not worth a retry, though it comes as status 429", async () => {
-  const error = { message: "You exceeded your current quota.", type: "insufficient_quota", code: "insufficient_quota" };
-  const { code, isRetryable, data } = await failureOn({ type: "status", status: 429, body: { error } });
+  const error = {
+    message: "You exceeded your current quota.",
+    type: "insufficient_quota",
+    code: "insufficient_quota",
+  };
+  const { code, isRetryable, data } = await failureOn({
+    type: "status",
+    status: 429,
+    body: { error },
+  });
   expect({ code, isRetryable, data }).toEqual({
     code: "model_refused_request",
     isRetryable: false,
-    data: { status: 429, providerCode: "insufficient_quota", providerType: "insufficient_quota", requestId: "req_1" },
+    data: {
+      status: 429,
+      providerCode: "insufficient_quota",
+      providerType: "insufficient_quota",
+      requestId: "req_1",
+    },
   });
 });
 
 test("a long error page is quoted in part only", async () => {
-  const { message } = await failureOn({ type: "status", status: 502, body: `<html>${"x".repeat(10_000)}</html>` });
+  const { message } = await failureOn({
+    type: "status",
+    status: 502,
+    body: `<html>${"x".repeat(10_000)}</html>`,
+  });
   expect(message.length).toBeLessThan(700);
 });
 
 describe("the API key", () => {
   const leaks: readonly ServerReply[] = [
-    { type: "status", status: 401, body: { error: { message: `Incorrect API key: ${API_KEY}.`, code: API_KEY } } },
+    {
+      type: "status",
+      status: 401,
+      body: { error: { message: `Incorrect API key: ${API_KEY}.`, code: API_KEY } },
+    },
     { type: "status", status: 400, body: `Bearer ${API_KEY}` },
     { type: "raw", body: `not JSON: ${API_KEY}` },
     { type: "raw", body: JSON.stringify({ error: { message: "bad", code: API_KEY } }) },
@@ -311,7 +209,9 @@ describe("the API key", () => {
 
   test.each(leaks)("is in no error, also if the server quotes it: %j", async (answer) => {
     await using server = await OpenAiServer.start(() => answer);
-    for (const mode of MODES) expect(everythingIn(await rejection(reply(modelAt(server), mode)))).not.toContain(API_KEY);
+    for (const mode of MODES) {
+      expect(everythingIn(await rejection(reply(modelAt(server), mode)))).not.toContain(API_KEY);
+    }
   });
 
   test("is in no error if it cannot be sent at all", async () => {
@@ -323,20 +223,27 @@ describe("the API key", () => {
   });
 
   test("is in no error of a fetch that quotes it", async () => {
-    const fetch: typeof globalThis.fetch = (_url, init) => {
-      throw new Error(`Cannot send ${String(new Headers(init?.headers).get("authorization"))}.`);
-    };
-    const thrown = await rejection(reply(modelAt(await gone(), { fetch }), "whole"));
+    const thrown = await rejection(reply(modelAt(await gone(), { fetch: quotingFetch }), "whole"));
     expect(everythingIn(thrown)).not.toContain(API_KEY);
     expect(thrown).toMatchObject({ code: "model_unavailable", isRetryable: true });
   });
 });
 
+/** Fails with the key in its message. */
+function quotingFetch(_url: unknown, init?: RequestInit): Promise<Response> {
+  throw new Error(`Cannot send ${String(new Headers(init?.headers).get("authorization"))}.`);
+}
+
 /** All text that a log may print of an error. */
 function everythingIn(error: unknown): string {
   if (!(error instanceof Error)) return JSON.stringify(error);
   const fields = JSON.stringify(error instanceof ModelError ? error.data : Object.values(error));
-  return [error.message, error.stack, fields, error.cause === undefined ? "" : everythingIn(error.cause)].join("\n");
+  return [
+    error.message,
+    error.stack,
+    fields,
+    error.cause === undefined ? "" : everythingIn(error.cause),
+  ].join("\n");
 }
 
 /** A server that is no longer there, for its address. */
@@ -352,52 +259,4 @@ async function closedPort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve));
   if (address === null || typeof address === "string") throw new Error("The server has no port.");
   return address.port;
-}
-
-function connectionTo(server: OpenAiServer, clock: ManualClock): OpenAiConnection {
-  return new OpenAiConnection({
-    modelId: "test-model",
-    maxTokensField: "max_tokens",
-    apiKey: API_KEY,
-    baseUrl: server.baseUrl,
-    timeoutMs: 60_000,
-    clock,
-    headers: {},
-    fetch: undefined,
-  });
-}
-
-/** The failure of a call under a clock that the test moves. */
-function failureAt(
-  server: OpenAiServer,
-  clock: ManualClock,
-  mode: (typeof MODES)[number],
-  onPiece = (): void => {},
-): Promise<FailureFacts> {
-  const connection = connectionTo(server, clock);
-  const model = {
-    provider: "openai",
-    id: "test-model",
-    generate: (...[request, options]: Parameters<OpenAiConnection["generate"]>) =>
-      connection.generate(request, options.onText === undefined ? options : { ...options, onText: onPiece }),
-  };
-  return failure(model, mode);
-}
-
-/** A signal that knows how many listen to it. */
-class CountingSignal {
-  readonly signal = new AbortController().signal;
-  listeners = 0;
-
-  constructor() {
-    const { addEventListener, removeEventListener } = this.signal;
-    this.signal.addEventListener = (...args: Parameters<AbortSignal["addEventListener"]>) => {
-      this.listeners += 1;
-      addEventListener.apply(this.signal, args);
-    };
-    this.signal.removeEventListener = (...args: Parameters<AbortSignal["removeEventListener"]>) => {
-      this.listeners -= 1;
-      removeEventListener.apply(this.signal, args);
-    };
-  }
 }

@@ -34,8 +34,18 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     ];
 
     expect([await replyTo(asked), await replyTo({ ...asked, text: "Let me look." })]).toEqual([
-      { message: { role: "assistant", text: "", toolCalls }, finishReason: "tool_calls", usage: USAGE, ...FROM },
-      { message: { role: "assistant", text: "Let me look.", toolCalls }, finishReason: "tool_calls", usage: USAGE, ...FROM },
+      {
+        message: { role: "assistant", text: "", toolCalls },
+        finishReason: "tool_calls",
+        usage: USAGE,
+        ...FROM,
+      },
+      {
+        message: { role: "assistant", text: "Let me look.", toolCalls },
+        finishReason: "tool_calls",
+        usage: USAGE,
+        ...FROM,
+      },
     ]);
   });
 
@@ -49,12 +59,20 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
   });
 
   test("is empty where the server says nothing at all", async () => {
-    expect((await replyTo({ type: "says" })).message).toEqual({ role: "assistant", text: "", toolCalls: [] });
+    expect((await replyTo({ type: "says" })).message).toEqual({
+      role: "assistant",
+      text: "",
+      toolCalls: [],
+    });
   });
 
   test("cannot be changed", async () => {
     const { message } = await replyTo(calls(["list", {}]));
-    expect([message, message.toolCalls, message.toolCalls[0]].map(Object.isFrozen)).toEqual([true, true, true]);
+    expect([message, message.toolCalls, message.toolCalls[0]].map(Object.isFrozen)).toEqual([
+      true,
+      true,
+      true,
+    ]);
   });
 
   test("names calls that have no id by the reply and their place, and leaves the others theirs", async () => {
@@ -64,7 +82,11 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
       { id: "", name: "c", arguments: "{}" },
     ];
     const { message } = await replyTo({ type: "says", toolCalls });
-    expect(message.toolCalls.map((call) => call.callId)).toEqual(["chatcmpl-1.0", "call_b", "chatcmpl-1.2"]);
+    expect(message.toolCalls.map((call) => call.callId)).toEqual([
+      "chatcmpl-1.0",
+      "call_b",
+      "chatcmpl-1.2",
+    ]);
   });
 
   test.each([
@@ -136,10 +158,20 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
 
 test("a whole reply may leave out all but the message, and give content in parts and arguments as an object", async () => {
   const message = {
-    content: [{ type: "thinking", thinking: "Hm." }, { type: "text", text: "One, " }, { type: "text", text: "two." }],
-    tool_calls: [{ function: { name: "go", arguments: { to: "sea" } } }, { id: "b", function: { name: "stay" } }],
+    content: [
+      { type: "thinking", thinking: "Hm." },
+      { type: "text", text: "One, " },
+      { type: "text", text: "two." },
+    ],
+    tool_calls: [
+      { function: { name: "go", arguments: { to: "sea" } } },
+      { id: "b", function: { name: "stay" } },
+    ],
   };
-  await using server = await OpenAiServer.start(() => ({ type: "raw", body: JSON.stringify({ choices: [{ message }] }) }));
+  await using server = await OpenAiServer.start(() => ({
+    type: "raw",
+    body: JSON.stringify({ choices: [{ message }] }),
+  }));
 
   expect((await reply(modelAt(server), "whole")).reply).toEqual({
     message: {
@@ -158,11 +190,13 @@ test("many calls at once are answered each with its own reply", async () => {
   await using server = await OpenAiServer.start((_request, count) => says(`Reply ${count}`));
   const model = modelAt(server);
 
-  const replies = await Promise.all(Array.from({ length: 40 }, (_unused, index) => reply(model, MODES[index % 2] ?? "whole")));
+  const replies = await Promise.all(
+    Array.from({ length: 40 }, (_unused, index) => reply(model, MODES[index % 2] ?? "whole")),
+  );
 
   const texts = replies.map(({ reply: { message } }) => message.text);
   expect(new Set(texts).size).toBe(40);
-  expect(replies.filter(({ pieces }) => pieces.length > 0).map(({ pieces }) => pieces.join(""))).toEqual(
-    texts.filter((_text, index) => index % 2 === 1),
-  );
+  expect(
+    replies.filter(({ pieces }) => pieces.length > 0).map(({ pieces }) => pieces.join("")),
+  ).toEqual(texts.filter((_text, index) => index % 2 === 1));
 });

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { ModelRequest } from "../../src/model/model.ts";
-import { openai } from "../../src/model/openai/openai-model.ts";
+import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { API_KEY, modelAt, MODES, never, QUESTION, reply } from "../support/openai-calls.ts";
@@ -15,7 +15,11 @@ const callId = CallIdSchema.parse("call_7");
 const HISTORY: readonly Message[] = [
   { role: "system", text: "Be brief.", origin: "instructions" },
   { role: "user", text: 'Add 1 and 2, "please"\n', origin: "task" },
-  { role: "assistant", text: "", toolCalls: [{ callId, toolName: "add", argumentsText: '{"a":1,"b":2}' }] },
+  {
+    role: "assistant",
+    text: "",
+    toolCalls: [{ callId, toolName: "add", argumentsText: '{"a":1,"b":2}' }],
+  },
   { role: "tool", callId, toolName: "add", text: "3" },
   { role: "assistant", text: "It is 3.", toolCalls: [] },
 ];
@@ -31,14 +35,21 @@ test("a request has the messages in wire format, the tools, the cap and the temp
   expect(server.request(1).path).toBe("/v1/chat/completions");
   expect(server.request(1).body).toEqual({
     model: "test-model",
-    tools: [{ type: "function", function: { name: "add", description: "Adds.", parameters: inputSchema } }],
+    tools: [
+      {
+        type: "function",
+        function: { name: "add", description: "Adds.", parameters: inputSchema },
+      },
+    ],
     messages: [
       { role: "system", content: "Be brief." },
       { role: "user", content: 'Add 1 and 2, "please"\n' },
       {
         role: "assistant",
         content: null,
-        tool_calls: [{ id: "call_7", type: "function", function: { name: "add", arguments: '{"a":1,"b":2}' } }],
+        tool_calls: [
+          { id: "call_7", type: "function", function: { name: "add", arguments: '{"a":1,"b":2}' } },
+        ],
       },
       { role: "tool", tool_call_id: "call_7", content: "3" },
       { role: "assistant", content: "It is 3." },
@@ -62,9 +73,15 @@ test("a streamed request asks for the usage; without tools and temperature neith
   });
 });
 
+const call = (argumentsText: string) => ({ callId, toolName: "go", argumentsText });
+const wired = (args: string) => ({
+  id: "call_7",
+  type: "function",
+  function: { name: "go", arguments: args },
+});
+
 test("assistant messages of every kind keep what they said; missing arguments are an empty object", async () => {
   await using server = await OpenAiServer.start(() => says("ok"));
-  const call = (argumentsText: string) => ({ callId, toolName: "go", argumentsText });
   const messages: readonly Message[] = [
     { role: "assistant", text: "", toolCalls: [] },
     { role: "assistant", text: "", toolCalls: [], refusal: "I will not." },
@@ -73,7 +90,6 @@ test("assistant messages of every kind keep what they said; missing arguments ar
 
   await modelAt(server).generate({ ...QUESTION, messages }, { signal: never() });
 
-  const wired = (args: string) => ({ id: "call_7", type: "function", function: { name: "go", arguments: args } });
   expect(server.request(1).body["messages"]).toEqual([
     { role: "assistant", content: "" },
     { role: "assistant", content: null, refusal: "I will not." },
@@ -86,11 +102,19 @@ test("up to the end of its messages, a request is a prefix of the one that follo
   const model = modelAt(server);
   const tools = [{ name: "add", description: "Adds.", inputSchema: { type: "object" } }];
 
-  await model.generate({ messages: HISTORY.slice(0, 2), tools, maxOutputTokens: 50 }, { signal: never() });
-  await model.generate({ messages: HISTORY, tools, maxOutputTokens: 20 }, { signal: never(), onText: () => {} });
+  await model.generate(
+    { messages: HISTORY.slice(0, 2), tools, maxOutputTokens: 50 },
+    { signal: never() },
+  );
+  await model.generate(
+    { messages: HISTORY, tools, maxOutputTokens: 20 },
+    { signal: never(), onText: () => {} },
+  );
 
   const [first = "", second = ""] = server.requests.map((request) => request.bodyText);
-  expect(second.startsWith(first.slice(0, first.indexOf("]", first.indexOf('"messages"'))))).toBe(true);
+  expect(second.startsWith(first.slice(0, first.indexOf("]", first.indexOf('"messages"'))))).toBe(
+    true,
+  );
 });
 
 test("a message is written once, however often it is sent, and by whichever model", async () => {
@@ -132,7 +156,13 @@ for (const mode of MODES) {
       length: headers["content-length"],
     }));
     const length = String(server.request(1).bodyText.length);
-    const expected = { authorization: `Bearer ${API_KEY}`, type: "application/json", agent: "espalier", team: "blue", length };
+    const expected = {
+      authorization: `Bearer ${API_KEY}`,
+      type: "application/json",
+      agent: "espalier",
+      team: "blue",
+      length,
+    };
     expect(sent).toEqual([expected, expected]);
   });
 }
@@ -149,26 +179,29 @@ test("text outside ASCII arrives unharmed", async () => {
   expect([whole.message.text, streamed.message.text]).toEqual(["Grüße, 世界 🌳", "Grüße, 世界 🌳"]);
 });
 
-const fieldOf = async (baseUrl: string | undefined, options: object = {}): Promise<readonly string[]> => {
-  let sent: object = {};
+/** How a request to this address calls the cap. */
+async function fieldAt(baseUrl?: string, more: OpenAiOptions = {}): Promise<readonly string[]> {
+  const sent: unknown[] = [];
   const fetch: typeof globalThis.fetch = async (_url, init) => {
-    sent = JSON.parse(String(init?.body));
+    sent.push(init?.body);
     return Response.json({ choices: [{ message: { content: "ok" }, finish_reason: "stop" }] });
   };
-  const model = openai("m", { apiKey: API_KEY, fetch, ...(baseUrl === undefined ? {} : { baseUrl }), ...options });
-  await model.generate(QUESTION, { signal: never() });
-  return Object.keys(sent).filter((name) => name.startsWith("max_"));
-};
+  const address = baseUrl === undefined ? {} : { baseUrl };
+  await openai("m", { apiKey: API_KEY, fetch, ...address, ...more }).generate(QUESTION, {
+    signal: never(),
+  });
+  return String(sent).match(/max_\w+/g) ?? [];
+}
 
 test("the cap is called max_completion_tokens at OpenAI and Azure, max_tokens elsewhere, and as told if told", async () => {
   expect({
-    none: await fieldOf(undefined),
-    openai: await fieldOf("https://api.openai.com/v1"),
-    region: await fieldOf("https://eu.api.openai.com/v1"),
-    azure: await fieldOf("https://mine.openai.azure.com/openai/v1"),
-    lookalike: await fieldOf("https://api.notopenai.com/v1"),
-    local: await fieldOf("http://127.0.0.1:11434/v1"),
-    told: await fieldOf("http://127.0.0.1:4000/v1", { maxTokensField: "max_completion_tokens" }),
+    none: await fieldAt(),
+    openai: await fieldAt("https://api.openai.com/v1"),
+    region: await fieldAt("https://eu.api.openai.com/v1"),
+    azure: await fieldAt("https://mine.openai.azure.com/openai/v1"),
+    lookalike: await fieldAt("https://api.notopenai.com/v1"),
+    local: await fieldAt("http://127.0.0.1:11434/v1"),
+    told: await fieldAt("http://127.0.0.1:4000/v1", { maxTokensField: "max_completion_tokens" }),
   }).toEqual({
     none: ["max_completion_tokens"],
     openai: ["max_completion_tokens"],

@@ -11,7 +11,9 @@ async function streamed(answer: ServerReply): Promise<Awaited<ReturnType<typeof 
   return await reply(modelAt(server), "streamed");
 }
 
-const delta = (content: object, finish: string | null = null) => ({ choices: [{ index: 0, delta: content, finish_reason: finish }] });
+const delta = (content: object, finish: string | null = null) => ({
+  choices: [{ index: 0, delta: content, finish_reason: finish }],
+});
 const call = (piece: object) => delta({ tool_calls: [piece] });
 const events = (...data: unknown[]): ServerReply => ({ type: "events", data });
 
@@ -32,7 +34,10 @@ test("a piece is handed on before the next has been sent", async () => {
     { messages: [], tools: [], maxOutputTokens: 10 },
     { signal: new AbortController().signal, onText },
   );
-  expect({ text: message.text, pieces }).toEqual({ text: "It is a tree.", pieces: ["It i", "s a ", "tree", "."] });
+  expect({ text: message.text, pieces }).toEqual({
+    text: "It is a tree.",
+    pieces: ["It i", "s a ", "tree", "."],
+  });
 });
 
 const callsOf = async (...data: unknown[]): Promise<readonly object[]> => {
@@ -46,7 +51,12 @@ test("pieces of parallel calls may be mixed, and names may come in pieces too", 
       call({ index: 0, id: "a", type: "function", function: { name: "re", arguments: "" } }),
       call({ index: 1, id: "b", type: "function", function: { name: "list", arguments: "{" } }),
       call({ index: 0, function: { name: "ad", arguments: '{"p":' } }),
-      delta({ tool_calls: [{ index: 1, function: { arguments: "}" } }, { index: 0, function: { arguments: "1}" } }] }),
+      delta({
+        tool_calls: [
+          { index: 1, function: { arguments: "}" } },
+          { index: 0, function: { arguments: "1}" } },
+        ],
+      }),
     ),
   ).toEqual([
     { callId: "a", toolName: "read", argumentsText: '{"p":1}' },
@@ -99,9 +109,14 @@ test("a fresh id without a name does not open another call", async () => {
 
 const SAID = { role: "assistant", text: "Hello", toolCalls: [] };
 
+const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
+
 test("the last of several reports of usage counts, also when it comes with a choice", async () => {
-  const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
-  const stream = events({ ...delta({ content: "Hello" }), ...usage(1) }, { ...delta({}, "stop"), ...usage(2) }, "[DONE]");
+  const stream = events(
+    { ...delta({ content: "Hello" }), ...usage(1) },
+    { ...delta({}, "stop"), ...usage(2) },
+    "[DONE]",
+  );
   expect((await streamed(stream)).reply).toEqual({
     message: SAID,
     finishReason: "stop",
@@ -119,13 +134,24 @@ test("a stream that gives its reason is complete without an end mark, and nothin
   const expected = { message: SAID, finishReason: "stop" };
   expect((await streamed(events(...complete))).reply).toEqual(expected);
   expect((await streamed(events(...complete, "{broken"))).reply).toEqual(expected);
-  expect((await streamed(events(...complete, { error: { message: "too late" } }))).reply).toEqual(expected);
+  expect((await streamed(events(...complete, { error: { message: "too late" } }))).reply).toEqual(
+    expected,
+  );
   const cut = says("Hello", { interrupted: { type: "cut", afterChunks: 4 } });
-  expect((await streamed(cut)).reply).toEqual({ ...expected, responseId: "chatcmpl-1", responseModel: "test-model-2026" });
+  expect((await streamed(cut)).reply).toEqual({
+    ...expected,
+    responseId: "chatcmpl-1",
+    responseModel: "test-model-2026",
+  });
 });
 
 test("what comes after the end mark is not looked at", async () => {
-  const stream = events(delta({ content: "Hello" }, "stop"), "[DONE]", "{broken", delta({ content: "!" }));
+  const stream = events(
+    delta({ content: "Hello" }, "stop"),
+    "[DONE]",
+    "{broken",
+    delta({ content: "!" }),
+  );
   expect((await streamed(stream)).reply).toEqual({ message: SAID, finishReason: "stop" });
 });
 
@@ -140,7 +166,11 @@ test("comments, event names, carriage returns and chunks without choices do no h
     "",
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: null, finish_reason: "stop" }] })}`,
   ];
-  const stream = { type: "raw", contentType: "text/event-stream", body: lines.join("\r\n") } as const;
+  const stream = {
+    type: "raw",
+    contentType: "text/event-stream",
+    body: lines.join("\r\n"),
+  } as const;
   expect((await streamed(stream)).reply).toEqual({
     message: SAID,
     finishReason: "stop",
@@ -150,7 +180,9 @@ test("comments, event names, carriage returns and chunks without choices do no h
 });
 
 test("a server that cannot stream is heard all the same, in one piece", async () => {
-  const body = JSON.stringify({ choices: [{ message: { content: "Hello" }, finish_reason: "stop" }] });
+  const body = JSON.stringify({
+    choices: [{ message: { content: "Hello" }, finish_reason: "stop" }],
+  });
   expect(await streamed({ type: "raw", body })).toEqual({
     reply: { message: SAID, finishReason: "stop" },
     pieces: ["Hello"],

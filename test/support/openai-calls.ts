@@ -3,7 +3,7 @@
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
-import type { OpenAiServer } from "./openai-server.ts";
+import { OpenAiServer, type ServerReply } from "./openai-server.ts";
 
 export const API_KEY = "sk-test-0123456789";
 
@@ -12,7 +12,9 @@ export function modelAt(server: OpenAiServer, options: OpenAiOptions = {}): Mode
 }
 
 export const QUESTION: ModelRequest = Object.freeze({
-  messages: Object.freeze([Object.freeze({ role: "user", text: "What is it?", origin: "task" } as const)]),
+  messages: Object.freeze([
+    Object.freeze({ role: "user", text: "What is it?", origin: "task" } as const),
+  ]),
   tools: Object.freeze([]),
   maxOutputTokens: 100,
 });
@@ -22,9 +24,14 @@ export const MODES = ["whole", "streamed"] as const;
 export type Mode = (typeof MODES)[number];
 
 /** The reply, and the pieces of text in which it came. */
-export async function reply(model: Model, mode: Mode, signal = never()): Promise<{ reply: ModelReply; pieces: string[] }> {
+export async function reply(
+  model: Model,
+  mode: Mode,
+  signal = never(),
+): Promise<{ reply: ModelReply; pieces: string[] }> {
   const pieces: string[] = [];
-  const options: GenerateOptions = mode === "whole" ? { signal } : { signal, onText: (piece) => pieces.push(piece) };
+  const options: GenerateOptions =
+    mode === "whole" ? { signal } : { signal, onText: (piece) => pieces.push(piece) };
   return { reply: await model.generate(QUESTION, options), pieces };
 }
 
@@ -40,6 +47,15 @@ export type FailureFacts = Pick<
   ModelError,
   "code" | "message" | "isRetryable" | "retryAfterMs" | "lostOutputTokens" | "data"
 >;
+
+/** The failure of a call to a server that gives this answer to its only request. */
+export async function failureOn(answer: ServerReply, mode: Mode = "whole"): Promise<FailureFacts> {
+  await using server = await OpenAiServer.start(() => answer);
+  const facts = await failure(modelAt(server), mode);
+  if (server.requests.length !== 1)
+    throw new Error(`Expected one request, got ${server.requests.length}.`);
+  return facts;
+}
 
 /** What `promise` is rejected with. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {

@@ -2,12 +2,22 @@
 // Owns the port, the connections and the record of every request. What it answers is decided, per request, by the test's handler.
 // It never waits for time: a reply that must come late waits for a promise of the test's.
 
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+
+import { z } from "zod";
 
 /** A request as it arrived. */
 export interface WireRequest {
   /** `/v1/chat/completions` */
   readonly path: string;
+  /** Tells connections apart. */
+  readonly clientPort: number | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly bodyText: string;
   readonly body: Readonly<Record<string, unknown>>;
@@ -47,7 +57,12 @@ export type Interruption =
 export type ServerReply =
   | Says
   /** A failure: status, headers and a JSON body; by default an error object of OpenAI's form. */
-  | { readonly type: "status"; readonly status: number; readonly headers?: Record<string, string>; readonly body?: unknown }
+  | {
+      readonly type: "status";
+      readonly status: number;
+      readonly headers?: Record<string, string>;
+      readonly body?: unknown;
+    }
   /** Anything else: bytes as given, with status 200. */
   | { readonly type: "raw"; readonly body: string; readonly contentType?: string }
   /** A stream of events with this data; values are written as JSON. */
@@ -86,7 +101,8 @@ export class OpenAiServer implements AsyncDisposable {
   /** The request with this number, from 1, which must have arrived. */
   request(number: number): WireRequest {
     const request = this.requests[number - 1];
-    if (request === undefined) throw new Error(`Expected request ${number}, got ${this.requests.length} requests.`);
+    if (request === undefined)
+      throw new Error(`Expected request ${number}, got ${this.requests.length} requests.`);
     return request;
   }
 
@@ -117,6 +133,8 @@ export function status(code: number, headers: Record<string, string> = {}): Serv
   return { type: "status", status: code, headers };
 }
 
+const BodySchema = z.record(z.string(), z.unknown());
+
 const RESPONSE_ID = "chatcmpl-1";
 const RESPONSE_MODEL = "test-model-2026";
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
@@ -130,7 +148,15 @@ async function receive(incoming: IncomingMessage, response: ServerResponse): Pro
   incoming.setEncoding("utf8");
   for await (const piece of incoming) bodyText += String(piece);
   const { url = "", headers } = incoming;
-  return { path: url, headers, bodyText, body: JSON.parse(bodyText), ended };
+  const clientPort = incoming.socket.remotePort;
+  return {
+    path: url,
+    clientPort,
+    headers,
+    bodyText,
+    body: BodySchema.parse(JSON.parse(bodyText)),
+    ended,
+  };
 }
 
 async function answer(
@@ -142,11 +168,22 @@ async function answer(
   if (response.destroyed) return;
   switch (reply.type) {
     case "says":
-      return request.body["stream"] === true ? await sendChunks(request, response, reply) : await sendWhole(response, reply);
+      return request.body["stream"] === true
+        ? await sendChunks(request, response, reply)
+        : await sendWhole(response, reply);
     case "status": {
       const { status: code, headers, body } = reply;
-      const error = { message: `Failed with ${code}.`, type: "test_error", param: null, code: null };
-      response.writeHead(code, { "content-type": "application/json", "x-request-id": "req_1", ...headers });
+      const error = {
+        message: `Failed with ${code}.`,
+        type: "test_error",
+        param: null,
+        code: null,
+      };
+      response.writeHead(code, {
+        "content-type": "application/json",
+        "x-request-id": "req_1",
+        ...headers,
+      });
       response.end(typeof body === "string" ? body : JSON.stringify(body ?? { error }));
       return;
     }
@@ -179,10 +216,18 @@ async function sendWhole(response: ServerResponse, reply: Says): Promise<void> {
   });
   response.writeHead(200, { "content-type": "application/json" });
   const middle = interrupted === undefined ? body.length : body.length / 2;
-  await sendInterrupted(response, [body.slice(0, middle), body.slice(middle)], interrupted && { ...interrupted, afterChunks: 1 });
+  await sendInterrupted(
+    response,
+    [body.slice(0, middle), body.slice(middle)],
+    interrupted && { ...interrupted, afterChunks: 1 },
+  );
 }
 
-async function sendChunks(request: WireRequest, response: ServerResponse, reply: Says): Promise<void> {
+async function sendChunks(
+  request: WireRequest,
+  response: ServerResponse,
+  reply: Says,
+): Promise<void> {
   const { text, refusal, toolCalls = [], usage = USAGE, interrupted } = reply;
   const deltas = [
     { role: "assistant", content: text === undefined ? null : "", refusal: null },
@@ -190,11 +235,17 @@ async function sendChunks(request: WireRequest, response: ServerResponse, reply:
     ...piecesOf(refusal ?? "").map((piece) => ({ refusal: piece })),
     ...toolCalls.flatMap(callDeltas),
   ];
-  const chunks = deltas.map((delta) => chunkOf([{ index: 0, delta, logprobs: null, finish_reason: null }], null));
+  const chunks = deltas.map((delta) =>
+    chunkOf([{ index: 0, delta, logprobs: null, finish_reason: null }], null),
+  );
   const finishReason = finishReasonOf(reply);
-  if (finishReason !== null) chunks.push(chunkOf([{ index: 0, delta: {}, logprobs: null, finish_reason: finishReason }], null));
+  if (finishReason !== null)
+    chunks.push(
+      chunkOf([{ index: 0, delta: {}, logprobs: null, finish_reason: finishReason }], null),
+    );
   const options = request.body["stream_options"];
-  if (usage !== "none" && JSON.stringify(options)?.includes('"include_usage":true')) chunks.push(chunkOf([], usage));
+  if (usage !== "none" && JSON.stringify(options)?.includes('"include_usage":true'))
+    chunks.push(chunkOf([], usage));
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
   await sendInterrupted(response, [...chunks, "[DONE]"].map(eventOf), interrupted);
 }
@@ -227,22 +278,40 @@ async function sendInterrupted(
 }
 
 function finishReasonOf({ finishReason, toolCalls = [] }: Says): string | null {
-  return finishReason === undefined ? (toolCalls.length === 0 ? "stop" : "tool_calls") : finishReason;
+  return finishReason === undefined
+    ? toolCalls.length === 0
+      ? "stop"
+      : "tool_calls"
+    : finishReason;
 }
 
 function wireCall({ id, name, arguments: args }: WireCall): object {
-  return { ...(id === undefined ? {} : { id }), type: "function", function: { name, arguments: args } };
+  return {
+    ...(id === undefined ? {} : { id }),
+    type: "function",
+    function: { name, arguments: args },
+  };
 }
 
 /** A call as OpenAI streams it: id and name first, then the arguments bit by bit. */
 function callDeltas({ id, name, arguments: args }: WireCall, index: number): readonly object[] {
-  const opening = { index, ...(id === undefined ? {} : { id }), type: "function", function: { name, arguments: "" } };
+  const opening = {
+    index,
+    ...(id === undefined ? {} : { id }),
+    type: "function",
+    function: { name, arguments: "" },
+  };
   const rest = piecesOf(args).map((piece) => ({ index, function: { arguments: piece } }));
   return [opening, ...rest].map((call) => ({ tool_calls: [call] }));
 }
 
 function chunkOf(choices: readonly object[], usage: object | null): object {
-  const head = { id: RESPONSE_ID, object: "chat.completion.chunk", created: 1_790_000_000, model: RESPONSE_MODEL };
+  const head = {
+    id: RESPONSE_ID,
+    object: "chat.completion.chunk",
+    created: 1_790_000_000,
+    model: RESPONSE_MODEL,
+  };
   return { ...head, choices, usage };
 }
 
@@ -252,5 +321,7 @@ function eventOf(data: unknown): string {
 
 function piecesOf(text: string): readonly string[] {
   const count = Math.ceil(text.length / PIECE_LENGTH);
-  return Array.from({ length: count }, (_unused, index) => text.slice(index * PIECE_LENGTH, (index + 1) * PIECE_LENGTH));
+  return Array.from({ length: count }, (_unused, index) =>
+    text.slice(index * PIECE_LENGTH, (index + 1) * PIECE_LENGTH),
+  );
 }

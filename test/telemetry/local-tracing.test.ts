@@ -7,7 +7,8 @@ import { expect, test } from "vitest";
 
 import { localTracing } from "../../src/orchestrator/local-tracing.ts";
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
-import { pooledHex, ScopeTree, type MintHex } from "../../src/protocol/span-scope.ts";
+import { ScopeTree } from "../../src/protocol/span-scope.ts";
+import { pooledHex, type MintHex } from "../../src/kernel/trace-ids.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 

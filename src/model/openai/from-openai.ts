@@ -33,12 +33,14 @@ export interface CompletionCall {
 export function replyOfBody(body: string): ModelReply {
   const lostOutputTokens = estimateTokens(body);
   const response = parseJson(body);
-  if (!isRecord(response)) throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
+  if (!isRecord(response))
+    throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
   const error = reportOf(response);
   if (error !== undefined) throw reportedError(error, undefined);
   const choice = firstChoice(response);
   const message = choice?.["message"];
-  if (!isRecord(message)) throw protocolError(`a response without choices: ${body}`, lostOutputTokens);
+  if (!isRecord(message))
+    throw protocolError(`a response without choices: ${body}`, lostOutputTokens);
   const completion: Completion = {
     text: textOf(message["content"]),
     refusal: textOf(message["refusal"]),
@@ -89,7 +91,9 @@ export function reportOf(response: Readonly<Record<string, unknown>>): unknown {
 }
 
 /** The only choice: we never ask for more than one. */
-export function firstChoice(response: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
+export function firstChoice(
+  response: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> | undefined {
   const first = listOf(response["choices"])[0];
   return isRecord(first) ? first : undefined;
 }
@@ -123,7 +127,11 @@ function isText(value: unknown): value is string {
 }
 
 function toToolCall({ id, name, argumentsText }: CompletionCall, ownId: string): ToolCall {
-  return Object.freeze({ callId: CallIdSchema.parse(id === "" ? ownId : id), toolName: name, argumentsText });
+  return Object.freeze({
+    callId: CallIdSchema.parse(id === "" ? ownId : id),
+    toolName: name,
+    argumentsText,
+  });
 }
 
 function toFinishReason(reason: unknown): FinishReason {
@@ -147,7 +155,10 @@ function toUsage(usage: unknown): TokenUsage | undefined {
   const completionTokens = countOf(usage, "completion_tokens");
   if (inputTokens === undefined || completionTokens === undefined) return undefined;
   // Some servers leave reasoning out of completion_tokens, but nobody leaves it out of the total, nor out of the bill.
-  const outputTokens = Math.max(completionTokens, (countOf(usage, "total_tokens") ?? 0) - inputTokens);
+  const outputTokens = Math.max(
+    completionTokens,
+    (countOf(usage, "total_tokens") ?? 0) - inputTokens,
+  );
   const cached = countOf(usage["prompt_tokens_details"], "cached_tokens") ?? 0;
   const reasoning = countOf(usage["completion_tokens_details"], "reasoning_tokens") ?? 0;
   return {

@@ -20,7 +20,10 @@ export class LeanClient extends OpenAI {
   readonly #heads = new Map<string, RequestHead>();
 
   /** Builds the head of a request with a text body once per address; the text and the signal are all that differ after that. */
-  override async buildRequest(options: RequestOptions, extra?: { retryCount?: number }): Promise<Built> {
+  override async buildRequest(
+    options: RequestOptions,
+    extra?: { retryCount?: number },
+  ): Promise<Built> {
     const { method, path, body, signal = null } = options;
     if (typeof body !== "string") return await super.buildRequest(options, extra);
     let head = this.#heads.get(path);
@@ -34,7 +37,10 @@ export class LeanClient extends OpenAI {
   }
 
   /** The signal of a call carries its deadline already, and reaches the socket without a detour. */
-  override fetchWithTimeout(url: string | URL | Request, init: RequestInit | undefined): Promise<Response> {
+  override fetchWithTimeout(
+    url: string | URL | Request,
+    init: RequestInit | undefined,
+  ): Promise<Response> {
     return leanFetch(url, init);
   }
 }

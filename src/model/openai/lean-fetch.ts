@@ -7,7 +7,10 @@ import { Agent, request, type Dispatcher } from "undici";
 let pool: Agent | undefined;
 
 /** Does what `fetch` does for a request whose body is text, without redirects and decompression; hands any other to `fetch`. */
-export async function leanFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+export async function leanFetch(
+  input: string | URL | Request,
+  init: RequestInit = {},
+): Promise<Response> {
   const { method = "GET", headers, body, signal } = init;
   if (typeof input !== "string" || typeof body !== "string") return await fetch(input, init);
   pool ??= new Agent({ headersTimeout: 0, bodyTimeout: 0, allowH2: false });

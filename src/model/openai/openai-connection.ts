@@ -47,20 +47,21 @@ export class OpenAiConnection {
   /** As `Model.generate`. */
   async generate(request: ModelRequest, { signal, onText }: GenerateOptions): Promise<ModelReply> {
     const { timeoutMs, clock } = this.#settings;
-    const { controller, unlink } = linkedController(signal);
-    const stopDeadline = clock.setTimer(timeoutMs, () => controller.abort());
+    const attempt = linkedController(signal);
+    const stopDeadline = clock.setTimer(timeoutMs, () => attempt.controller.abort());
     const answer = onText === undefined ? new WholeAnswer() : new StreamedAnswer(onText);
     try {
       const body = toOpenAi(request, this.#settings, onText !== undefined);
-      const options = { body, headers: JSON_BODY, signal: controller.signal };
+      const options = { body, headers: JSON_BODY, signal: attempt.controller.signal };
       return await answer.read(await this.#client.post(PATH, options).asResponse());
     } catch (thrown) {
       signal.throwIfAborted();
-      if (controller.signal.aborted) throw timeoutError(timeoutMs, answer.progress.lostOutputTokens);
+      if (attempt.controller.signal.aborted)
+        throw timeoutError(timeoutMs, answer.progress.lostOutputTokens);
       throw this.#withoutKey(toModelError(thrown, answer.progress));
     } finally {
       stopDeadline();
-      unlink();
+      attempt.unlink();
     }
   }
 
@@ -134,7 +135,8 @@ class StreamedAnswer {
     const decoder = new TextDecoder();
     const events = new EventSplitter();
     const take = (data: string): void => this.#reply.take(data);
-    for await (const chunk of chunks ?? []) events.push(decoder.decode(chunk, { stream: true }), take);
+    for await (const chunk of chunks ?? [])
+      events.push(decoder.decode(chunk, { stream: true }), take);
     events.end(take);
   }
 }

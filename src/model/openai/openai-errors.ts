@@ -13,8 +13,10 @@ const ADVICE: Readonly<Record<ModelErrorCode, string>> = {
   model_overloaded: "Wait and try again.",
   model_unavailable: "Try again; if it stays so, check the network and the base URL.",
   model_timeout: "Try again, or raise timeoutMs.",
-  model_refused_request: "Correct the request or the account: the same request will be refused again.",
-  model_not_authorized: "Check the API key (OPENAI_API_KEY or the option apiKey) and what it may use.",
+  model_refused_request:
+    "Correct the request or the account: the same request will be refused again.",
+  model_not_authorized:
+    "Check the API key (OPENAI_API_KEY or the option apiKey) and what it may use.",
   model_protocol_error: "Check that the base URL is that of a server that speaks Chat Completions.",
   model_misbehaved: "Check the option fetch, if you gave one.",
 };
@@ -31,24 +33,42 @@ export function toModelError(thrown: unknown, progress: CallProgress): ModelErro
   if (thrown instanceof ModelError) return thrown;
   const { lostOutputTokens } = progress;
   if (thrown instanceof APIConnectionTimeoutError) {
-    return failure({ code: "model_timeout", got: "no connection in time", lostOutputTokens, cause: thrown });
+    return failure({
+      code: "model_timeout",
+      got: "no connection in time",
+      lostOutputTokens,
+      cause: thrown,
+    });
   }
-  if (thrown instanceof APIError) return thrown.status === undefined ? connectionError(thrown) : statusError(thrown);
+  if (isApiError(thrown))
+    return thrown.status === undefined ? connectionError(thrown) : statusError(thrown);
   if (progress.isAnswering) {
     const got = `a reply that was cut (${messageOf(thrown)})`;
     return failure({ code: "model_unavailable", got, lostOutputTokens, cause: thrown });
   }
-  return failure({ code: "model_misbehaved", got: `an error from the client: ${messageOf(thrown)}`, cause: thrown });
+  return failure({
+    code: "model_misbehaved",
+    got: `an error from the client: ${messageOf(thrown)}`,
+    cause: thrown,
+  });
 }
 
 /** The reply did not end in time. */
 export function timeoutError(timeoutMs: number, lostOutputTokens: number | undefined): ModelError {
-  return failure({ code: "model_timeout", got: `no end of it within ${timeoutMs} ms`, lostOutputTokens });
+  return failure({
+    code: "model_timeout",
+    got: `no end of it within ${timeoutMs} ms`,
+    lostOutputTokens,
+  });
 }
 
 /** The stream ended, or broke, before the model had finished. */
 export function cutStreamError(lostOutputTokens: number | undefined): ModelError {
-  return failure({ code: "model_unavailable", got: "a stream that ended before the model had finished", lostOutputTokens });
+  return failure({
+    code: "model_unavailable",
+    got: "a stream that ended before the model had finished",
+    lostOutputTokens,
+  });
 }
 
 /** The server answered with something that is no chat completion. */
@@ -59,7 +79,9 @@ export function protocolError(got: string, lostOutputTokens: number | undefined)
 /** The server reported an error inside an answer that had begun well: an error object instead of, or in the middle of, a reply. */
 export function reportedError(error: unknown, lostOutputTokens: number | undefined): ModelError {
   const report = isRecord(error) ? error : { message: error };
-  const status = [report["status"], report["code"]].map(Number).find((value) => value >= 400 && value < 600);
+  const status = [report["status"], report["code"]]
+    .map(Number)
+    .find((value) => value >= 400 && value < 600);
   const code = codeOfName(report["code"]) ?? codeOfName(report["type"]);
   const message = typeof report["message"] === "string" ? report["message"] : JSON.stringify(error);
   return failure({
@@ -75,7 +97,12 @@ export function withoutKey(error: ModelError, apiKey: string): ModelError {
   const said = `${error.message} ${JSON.stringify(error.data)} ${messageOf(error.cause)}`;
   if (!said.includes(apiKey)) return error;
   const { code, retryAfterMs, lostOutputTokens } = error;
-  return modelError({ code, message: error.message.replaceAll(apiKey, "[API key]"), retryAfterMs, lostOutputTokens });
+  return modelError({
+    code,
+    message: error.message.replaceAll(apiKey, "[API key]"),
+    retryAfterMs,
+    lostOutputTokens,
+  });
 }
 
 interface Failure extends FailureDetails {
@@ -94,10 +121,16 @@ interface FailureDetails {
 function failure({ code, got, ...details }: Failure): ModelError {
   const quote = got.length > LONGEST_QUOTE ? `${got.slice(0, LONGEST_QUOTE)}…` : got;
   const end = /[.!?…]$/.test(quote) ? "" : ".";
-  return modelError({ code, message: `Expected a reply from the model, got ${quote}${end} ${ADVICE[code]}`, ...details });
+  return modelError({
+    code,
+    message: `Expected a reply from the model, got ${quote}${end} ${ADVICE[code]}`,
+    ...details,
+  });
 }
 
-function modelError(fields: FailureDetails & { readonly code: ModelErrorCode; readonly message: string }): ModelError {
+function modelError(
+  fields: FailureDetails & { readonly code: ModelErrorCode; readonly message: string },
+): ModelError {
   const { code, message, data, retryAfterMs, lostOutputTokens, cause } = fields;
   return new ModelError({
     code,
@@ -107,6 +140,11 @@ function modelError(fields: FailureDetails & { readonly code: ModelErrorCode; re
     ...(lostOutputTokens === undefined ? {} : { lostOutputTokens }),
     ...(cause === undefined ? {} : { cause }),
   });
+}
+
+/** `instanceof` alone would leave the fields untyped. */
+function isApiError(thrown: unknown): thrown is APIError {
+  return thrown instanceof APIError;
 }
 
 function connectionError(error: APIError): ModelError {

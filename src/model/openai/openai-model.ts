@@ -29,11 +29,22 @@ export interface OpenAiOptions {
   readonly fetch?: typeof globalThis.fetch;
 }
 
-const OPTION_NAMES = ["apiKey", "baseUrl", "price", "timeoutMs", "maxTokensField", "headers", "fetch"] as const;
+const OPTION_NAMES = [
+  "apiKey",
+  "baseUrl",
+  "price",
+  "timeoutMs",
+  "maxTokensField",
+  "headers",
+  "fetch",
+] as const;
 const KEY_VARIABLE = "OPENAI_API_KEY";
 const URL_VARIABLE = "OPENAI_BASE_URL";
 const DEFAULT_TIMEOUT_MS = 600_000;
-const MAX_TOKENS_FIELDS: readonly unknown[] = ["max_completion_tokens", "max_tokens"] satisfies MaxTokensField[];
+const MAX_TOKENS_FIELDS: readonly unknown[] = [
+  "max_completion_tokens",
+  "max_tokens",
+] satisfies MaxTokensField[];
 const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
 
 /**
@@ -108,27 +119,52 @@ function checkOptions(options: OpenAiOptions): void {
   if (baseUrl !== undefined) checkUrl("openai.baseUrl", baseUrl);
   if (price !== undefined) checkPrice("openai.price", price);
   if (timeoutMs !== undefined && !(Number.isSafeInteger(timeoutMs) && timeoutMs > 0)) {
-    throw mismatch("openai.timeoutMs", "a whole number from 1 up", timeoutMs, "Leave it out for ten minutes.");
+    throw mismatch(
+      "openai.timeoutMs",
+      "a whole number from 1 up",
+      timeoutMs,
+      "Leave it out for ten minutes.",
+    );
   }
   if (maxTokensField !== undefined && !MAX_TOKENS_FIELDS.includes(maxTokensField)) {
     const expected = MAX_TOKENS_FIELDS.join(" or ");
-    throw mismatch("openai.maxTokensField", expected, maxTokensField, "Leave it out to go by the base URL.");
+    throw mismatch(
+      "openai.maxTokensField",
+      expected,
+      maxTokensField,
+      "Leave it out to go by the base URL.",
+    );
   }
   if (headers !== undefined) checkHeaders(headers);
   if (fetch !== undefined && typeof fetch !== "function") {
-    throw mismatch("openai.fetch", "a function like fetch", fetch, "Leave it out for our own transport.");
+    throw mismatch(
+      "openai.fetch",
+      "a function like fetch",
+      fetch,
+      "Leave it out for our own transport.",
+    );
   }
 }
 
 function checkUrl(field: string, url: unknown): void {
   if (typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url)) return;
-  throw mismatch(field, "an http or https URL", url, "Give the address up to and without /chat/completions.");
+  throw mismatch(
+    field,
+    "an http or https URL",
+    url,
+    "Give the address up to and without /chat/completions.",
+  );
 }
 
 function checkHeaders(headers: Readonly<Record<string, string>>): void {
+  if (areHeaders(headers)) return;
+  throw mismatch("openai.headers", "names and values that HTTP allows", headers, "Correct them.");
+}
+
+function areHeaders(headers: Readonly<Record<string, string>>): boolean {
   try {
-    new Headers(headers);
+    return new Headers(headers) instanceof Headers;
   } catch {
-    throw mismatch("openai.headers", "names and values that HTTP allows", headers, "Correct them.");
+    return false;
   }
 }

@@ -25,7 +25,9 @@ export class EventSplitter {
 
   #endLine(line: string, take: (data: string) => void): void {
     if (line.startsWith(DATA_FIELD)) {
-      const value = line.slice(line.charAt(DATA_FIELD.length) === " " ? DATA_FIELD.length + 1 : DATA_FIELD.length);
+      const value = line.slice(
+        line.charAt(DATA_FIELD.length) === " " ? DATA_FIELD.length + 1 : DATA_FIELD.length,
+      );
       this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
     } else if (line === "" && this.#data !== undefined) {
       const data = this.#data;

@@ -6,7 +6,16 @@
 import { isRecord } from "../../kernel/json.ts";
 import { estimateTokens } from "../count-tokens.ts";
 import type { ModelReply } from "../model.ts";
-import { completionCall, type CompletionCall, firstChoice, listOf, parseJson, reportOf, textOf, toReply } from "./from-openai.ts";
+import {
+  completionCall,
+  type CompletionCall,
+  firstChoice,
+  listOf,
+  parseJson,
+  reportOf,
+  textOf,
+  toReply,
+} from "./from-openai.ts";
 import { cutStreamError, protocolError, reportedError } from "./openai-errors.ts";
 
 const END_MARK = "[DONE]";
@@ -56,7 +65,8 @@ export class StreamedReply {
       return;
     }
     const chunk = parseJson(data);
-    if (!isRecord(chunk)) throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
+    if (!isRecord(chunk))
+      throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
     const error = reportOf(chunk);
     if (error !== undefined) throw reportedError(error, this.lostOutputTokens);
     this.#responseId ??= chunk["id"];
@@ -76,7 +86,8 @@ export class StreamedReply {
    * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no reply.
    */
   finish(): ModelReply {
-    if (!this.#hasBegun && this.#hasEnded) throw protocolError("a stream without choices", undefined);
+    if (!this.#hasBegun && this.#hasEnded)
+      throw protocolError("a stream without choices", undefined);
     if (!this.isComplete) throw cutStreamError(this.lostOutputTokens);
     const completion = {
       text: this.#text,
@@ -105,7 +116,8 @@ export class StreamedReply {
   /** Servers differ: some number no calls, some number them all 0, some say id and name again with each piece. */
   #takeCallPiece(index: unknown, piece: CompletionCall): void {
     const open = this.#callAt.get(index);
-    const isAnother = open !== undefined && piece.id !== "" && piece.id !== open.id && piece.name !== "";
+    const isAnother =
+      open !== undefined && piece.id !== "" && piece.id !== open.id && piece.name !== "";
     if (open === undefined || isAnother) {
       const call = { ...piece };
       this.#calls.push(call);

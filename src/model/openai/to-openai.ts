@@ -16,11 +16,16 @@ export interface WireSettings {
  * The body of a request. What stays the same from step to step comes first: the text of one request, up to the end of its
  * messages, is a prefix of the next one, so that prompt caches hit.
  */
-export function toOpenAi(request: ModelRequest, settings: WireSettings, isStreaming: boolean): string {
+export function toOpenAi(
+  request: ModelRequest,
+  settings: WireSettings,
+  isStreaming: boolean,
+): string {
   const head = `{"model":${JSON.stringify(settings.modelId)}${textOfTools(request.tools)},"messages":[`;
   const messages = request.messages.map(textOfMessage).join(",");
   const cap = `],"${settings.maxTokensField}":${request.maxOutputTokens}`;
-  const temperature = request.temperature === undefined ? "" : `,"temperature":${request.temperature}`;
+  const temperature =
+    request.temperature === undefined ? "" : `,"temperature":${request.temperature}`;
   const stream = isStreaming ? ',"stream":true,"stream_options":{"include_usage":true}' : "";
   return `${head}${messages}${cap}${temperature}${stream}}`;
 }

@@ -1,0 +1,50 @@
+// (b) The same with espalier: budget, limits and ledger on, with or without tracing.
+
+import { z } from "zod";
+
+import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
+import { setUpNodeTracing } from "espalier/otel/node";
+
+import type { Contender } from "./contender.ts";
+
+const add = defineTool({
+  name: "add",
+  description: "Adds two numbers.",
+  input: z.object({ a: z.number(), b: z.number() }),
+  execute: ({ a, b }) => String(a + b),
+});
+
+export function espalierAgent(baseUrl: string, isTraced: boolean): Contender {
+  const model = (id: string): ReturnType<typeof openai> => openai(id, { baseUrl: `${baseUrl}/v1` });
+  const node = isTraced ? setUpNodeTracing({ serviceName: "bench" }) : undefined;
+  const orchestrator = new Orchestrator({
+    limits: { maxBreadthPerParent: 1_000, maxTotalSubagents: 1_000 },
+    concurrency: { modelCalls: 1_000, toolCalls: 1_000 },
+    ...(node === undefined ? {} : { tracing: node.tracing }),
+  });
+  const budget = { totalTokens: 100_000_000, steps: 100_000 };
+
+  return {
+    steps: async (count) => {
+      const role = defineAgent({ name: "worker", instructions: "You work.", model: model(`tools-${count}`), tools: [add] });
+      const result = await orchestrator.start(role, "Add up.", { budget }).result;
+      if (result.status !== "completed" || result.steps.length !== count + 1) throw new Error(result.reason.message);
+    },
+    children: async (count) => {
+      const worker = defineAgent({
+        name: "worker",
+        purpose: "Adds",
+        instructions: "You work.",
+        model: model("tools-2"),
+        tools: [add],
+      });
+      const lead = defineAgent({ name: "lead", instructions: "You delegate.", model: model(`lead-${count}`), subagents: [worker] });
+      const result = await orchestrator.start(lead, "Delegate.", { budget }).result;
+      const completed = result.agents.filter((agent) => agent.status === "completed");
+      if (completed.length !== count + 1) throw new Error(`${completed.length} agents completed`);
+    },
+    close: async () => {
+      if (node !== undefined) await node.shutdown();
+    },
+  };
+}

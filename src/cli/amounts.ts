@@ -1,0 +1,76 @@
+// Amounts as a person reads them.
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const MICRO_USD_PER_USD = 1_000_000;
+const SMALLEST_SHOWN_USD = 0.0001;
+
+/** What was paid, and whether all of it is known. */
+export interface Cost {
+  readonly costMicroUsd: number;
+  /** Calls whose price nobody knows. */
+  readonly unpricedCalls: number;
+}
+
+/** `41,203`. */
+export function countText(count: number): string {
+  return whole.format(count);
+}
+
+/** `950`, `3.1k`, `14k`, `1.2M`. */
+export function shortCount(count: number): string {
+  if (count < 1_000) return whole.format(count);
+  if (count < 9_950) return `${(count / 1_000).toFixed(1)}k`;
+  if (count < 999_500) return `${(count / 1_000).toFixed(0)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+/** `$0.0123`, `$4.20`; nothing spent is `$0`. */
+export function usdText(microUsd: number): string {
+  const usd = microUsd / MICRO_USD_PER_USD;
+  if (usd === 0) return "$0";
+  if (usd < SMALLEST_SHOWN_USD) return "<$0.0001";
+  return `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
+}
+
+/** Money of which a part may be unknown: unknown is never shown as zero (R57). */
+export function costText({ costMicroUsd, unpricedCalls }: Cost): string {
+  if (unpricedCalls === 0) return usdText(costMicroUsd);
+  return costMicroUsd === 0 ? "unknown" : `≥${usdText(costMicroUsd)}`;
+}
+
+/** `420ms`, `12.3s`, `4m 52s`, `1h 02m`. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.floor(ms)}ms`;
+  if (ms < 60_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)}s`;
+  const seconds = Math.floor(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${twoDigits(seconds % 60)}s`;
+  return `${Math.floor(seconds / 3_600)}h ${twoDigits(Math.floor(seconds / 60) % 60)}m`;
+}
+
+/** `1 agent`, `2 agents`. */
+export function numberOf(count: number, thing: string): string {
+  return `${countText(count)} ${thing}${count === 1 ? "" : "s"}`;
+}
+
+/** How an axis of the ledger is called and written; in the order in which a person asks for them. */
+export interface AxisText {
+  readonly axis: string;
+  readonly label: string;
+  readonly text: (amount: number) => string;
+  readonly short: (amount: number) => string;
+}
+
+export const AXES: readonly AxisText[] = [
+  { axis: "totalTokens", label: "tokens", text: countText, short: shortCount },
+  { axis: "inputTokens", label: "input tokens", text: countText, short: shortCount },
+  { axis: "cachedInputTokens", label: "cached input tokens", text: countText, short: shortCount },
+  { axis: "outputTokens", label: "output tokens", text: countText, short: shortCount },
+  { axis: "costMicroUsd", label: "cost", text: usdText, short: usdText },
+  { axis: "steps", label: "steps", text: countText, short: shortCount },
+  { axis: "toolCalls", label: "tool calls", text: countText, short: shortCount },
+  { axis: "wallTimeMs", label: "time", text: durationText, short: durationText },
+];
+
+function twoDigits(number: number): string {
+  return String(number).padStart(2, "0");
+}

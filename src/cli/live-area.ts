@@ -1,0 +1,95 @@
+// LiveArea: the last lines of a terminal, drawn over again and again.
+// Owns: those lines, and the cursor, which is hidden while the area is open. Talks to: one stream, and to the process for its end.
+//
+// 1. However the program ends, by itself, by an uncaught error or by a signal, the cursor is shown again.
+// 2. It takes no signal away from the program: who handles a signal still decides; if nobody does, the process ends by it.
+
+import { displayWidth } from "./terminal-text.ts";
+
+/** What it needs of a stream; `process.stdout` fits. */
+export interface TerminalStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+  write(text: string): unknown;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  off(event: "error", listener: (error: Error) => void): unknown;
+}
+
+const HIDE_CURSOR = "\x1b[?25l";
+const SHOW_CURSOR = "\x1b[?25h";
+const CLEAR_TO_END_OF_LINE = "\x1b[K";
+const CLEAR_BELOW = "\x1b[J";
+const cursorUp = (rows: number): string => (rows === 0 ? "" : `\x1b[${rows}A`);
+
+const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+export class LiveArea {
+  readonly #stream: TerminalStream;
+  #drawn: readonly string[] = [];
+  #isOpen = false;
+
+  constructor(stream: TerminalStream) {
+    this.#stream = stream;
+  }
+
+  /** Draws `lines` where the last ones were. They must not be wider than the terminal. */
+  draw(lines: readonly string[]): void {
+    const opening = this.#isOpen ? "" : this.#open();
+    this.#stream.write(opening + this.#toTop() + rowsOf(lines) + CLEAR_BELOW);
+    this.#drawn = lines;
+  }
+
+  /** Writes lines that stay, above the area; the area itself is drawn anew with the next frame. */
+  keep(lines: readonly string[]): void {
+    this.#stream.write(this.#toTop() + rowsOf(lines) + CLEAR_BELOW);
+    this.#drawn = [];
+  }
+
+  /** Takes away what is drawn. */
+  erase(): void {
+    if (this.#drawn.length > 0) this.draw([]);
+  }
+
+  /** Leaves what is drawn where it is and gives the terminal back. */
+  close(): void {
+    this.#drawn = [];
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    process.off("exit", this.#showCursor);
+    for (const signal of ENDING_SIGNALS) process.off(signal, this.#endBySignal);
+    this.#showCursor();
+  }
+
+  #open(): string {
+    this.#isOpen = true;
+    process.on("exit", this.#showCursor);
+    // First in line: a listener that takes itself away when called must still be seen.
+    for (const signal of ENDING_SIGNALS) process.prependListener(signal, this.#endBySignal);
+    return HIDE_CURSOR;
+  }
+
+  #toTop(): string {
+    // Lines that were drawn before the window was made narrower take more rows now.
+    const columns = this.#stream.columns ?? Infinity;
+    const rows = this.#drawn.reduce(
+      (sum, line) => sum + Math.max(1, Math.ceil(displayWidth(line) / columns)),
+      0,
+    );
+    return `${cursorUp(rows)}\r`;
+  }
+
+  readonly #showCursor = (): void => {
+    this.#stream.write(SHOW_CURSOR);
+  };
+
+  readonly #endBySignal = (signal: NodeJS.Signals): void => {
+    if (process.listenerCount(signal) > 1) return;
+    this.close();
+    process.kill(process.pid, signal);
+  };
+}
+
+function rowsOf(lines: readonly string[]): string {
+  return lines.map((line) => `${line}${CLEAR_TO_END_OF_LINE}\n`).join("");
+}

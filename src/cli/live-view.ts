@@ -1,0 +1,98 @@
+// LiveView: the trees of the runs that go on, drawn over and over at the end of a terminal.
+// Owns the views of these runs, the frame timer and the live area. Talks to one stream.
+//
+// 1. It draws at most ten frames a second, however many events come; an event costs microseconds.
+// 2. When no run goes on it holds nothing: no timer, no listener, no hidden cursor.
+// 3. A stream that breaks silences the view and harms nobody.
+
+import type { Clock, EspalierEvent, RunId } from "../index.ts";
+import { LiveArea, type TerminalStream } from "./live-area.ts";
+import { renderRun } from "./render-tree.ts";
+import { nextRunView, type RunView } from "./run-view.ts";
+import type { TerminalView } from "./terminal.ts";
+
+const FRAME_MS = 100;
+const USUAL_COLUMNS = 80;
+const USUAL_ROWS = 24;
+
+export class LiveView implements TerminalView {
+  readonly isLive = true;
+  readonly #stream: TerminalStream;
+  readonly #clock: Clock;
+  readonly #lastFrame: "keep" | "erase";
+  readonly #area: LiveArea;
+  readonly #runs = new Map<RunId, RunView>();
+  #stopTimer: (() => void) | undefined;
+  #isStopped = false;
+
+  constructor(stream: TerminalStream, clock: Clock, lastFrame: "keep" | "erase") {
+    this.#stream = stream;
+    this.#clock = clock;
+    this.#lastFrame = lastFrame;
+    this.#area = new LiveArea(stream);
+  }
+
+  take(event: EspalierEvent): void {
+    if (this.#isStopped) return;
+    const view = nextRunView(this.#runs.get(event.runId), event);
+    if (view === undefined) return;
+    if (this.#runs.size === 0) this.#begin();
+    this.#runs.set(event.runId, view);
+    if (view.end !== undefined) this.#endRun(view);
+  }
+
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    if (this.#runs.size > 0) this.#draw();
+    this.#rest();
+  }
+
+  #begin(): void {
+    this.#stream.on("error", this.#onBroken);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    this.#stopTimer = this.#clock.setTimer(FRAME_MS, () => {
+      this.#draw();
+      this.#schedule();
+    });
+  }
+
+  #endRun(view: RunView): void {
+    this.#runs.delete(view.runId);
+    if (this.#lastFrame === "keep") this.#area.keep(this.#render(view, this.#rows()));
+    else this.#area.erase();
+    if (this.#runs.size === 0) this.#rest();
+  }
+
+  /** Lets go of everything. */
+  #rest(): void {
+    this.#runs.clear();
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    this.#area.close();
+    this.#stream.off("error", this.#onBroken);
+  }
+
+  #draw(): void {
+    const rows = Math.max(1, Math.floor(this.#rows() / this.#runs.size));
+    this.#area.draw([...this.#runs.values()].flatMap((view) => this.#render(view, rows)));
+  }
+
+  #render(view: RunView, height: number): readonly string[] {
+    // Many terminals lose the last character of a line that is as wide as they are.
+    const width = (this.#stream.columns ?? USUAL_COLUMNS) - 1;
+    return renderRun(view, { width, height, nowMs: this.#clock.nowMs(), hasColor: true });
+  }
+
+  #rows(): number {
+    return Math.max(1, (this.#stream.rows ?? USUAL_ROWS) - 1);
+  }
+
+  readonly #onBroken = (): void => {
+    this.#isStopped = true;
+    this.#rest();
+  };
+}

@@ -1,0 +1,72 @@
+// Events as plain lines, for logs and for terminals that do not want to be drawn on. Pure.
+
+import type { EspalierEvent, Usage } from "../index.ts";
+import { countText, costText, durationText, numberOf } from "./amounts.ts";
+import { fit, oneLine } from "./terminal-text.ts";
+
+const LONGEST_TEXT = 160;
+
+/** The line for an event, without its time; undefined if the event is not worth one. */
+export function plainLine(event: EspalierEvent): string | undefined {
+  const text = textOf(event);
+  return text === undefined ? undefined : `${oneLine(event.agentPath)} ${text}`;
+}
+
+function textOf(event: EspalierEvent): string | undefined {
+  switch (event.type) {
+    case "agent.started":
+      return `started: ${short(event.task)}`;
+    case "agent.ended": {
+      const { status, reason, steps, usage, durationMs } = event;
+      const why = status === "completed" ? "" : ` (${reason.code}: ${short(reason.message)})`;
+      const subtree = usage.descendants.totalTokens === 0 ? "" : `, subtree ${spentText(usage.total)}`;
+      const took = `${numberOf(steps, "step")}, ${spentText(usage.own)}${subtree}, ${durationText(durationMs)}`;
+      return `${status}${why}: ${took}`;
+    }
+    case "step.completed": {
+      const { number, usage, toolCalls } = event;
+      const asked = toolCalls === 0 ? "" : `, ${numberOf(toolCalls, "tool call")}`;
+      return `step ${number}: ${spentText(usage)}${asked}`;
+    }
+    case "model.retried": {
+      const { attempt, error, delayMs } = event;
+      return `attempt ${attempt} failed (${error.code}), the next one in ${durationText(delayMs)}: ${short(error.message)}`;
+    }
+    case "tool.ended":
+      return isNews(event) ? `${oneLine(event.toolName)} ${event.outcome} (${event.errorCode})` : undefined;
+    case "subagent.refused":
+      return `${oneLine(event.role)} not started (${event.refusal.code}): ${short(event.refusal.message)}`;
+    case "run.started":
+    case "run.ended":
+    case "step.started":
+    case "model.requested":
+    case "model.replied":
+    case "model.failed":
+    case "tool.started":
+    case "subagent.spawned":
+    case "subagent.ended":
+    case "budget.reserved":
+    case "budget.settled":
+    case "budget.denied":
+    case "signal.raised":
+    case "continuation.evaluated":
+      return undefined;
+    default:
+      event satisfies never;
+      return undefined;
+  }
+}
+
+/** Failures of tools. Those of subagents, and refused spawns, have a line of their own already. */
+function isNews({ outcome, errorCode }: EspalierEvent<"tool.ended">): boolean {
+  if (outcome === "failed") return errorCode !== "subagent_failed";
+  return outcome === "refused" && errorCode === "tool_calls_limit";
+}
+
+function spentText(usage: Usage): string {
+  return `${countText(usage.totalTokens)} tokens, ${costText(usage)}`;
+}
+
+function short(text: string): string {
+  return fit(oneLine(text), LONGEST_TEXT);
+}

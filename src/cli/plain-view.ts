@@ -1,0 +1,54 @@
+// PlainView: runs as plain lines, one for each event that is worth it.
+// Owns when the runs that go on began. Holds nothing when none does. A stream that breaks silences it.
+
+import type { EspalierEvent, RunId } from "../index.ts";
+import { durationText } from "./amounts.ts";
+import type { TerminalStream } from "./live-area.ts";
+import { plainLine } from "./plain-lines.ts";
+import type { TerminalView } from "./terminal.ts";
+
+const TIME_WIDTH = 7;
+
+export class PlainView implements TerminalView {
+  readonly isLive = false;
+  readonly #stream: TerminalStream;
+  readonly #startedAtMs = new Map<RunId, number>();
+  #isStopped = false;
+
+  constructor(stream: TerminalStream) {
+    this.#stream = stream;
+  }
+
+  take(event: EspalierEvent): void {
+    if (this.#isStopped) return;
+    if (event.type === "run.started") this.#begin(event);
+    const line = plainLine(event);
+    if (line !== undefined) this.#stream.write(`${this.#stamp(event)}  ${line}\n`);
+    if (event.type === "run.ended") this.#end(event.runId);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#startedAtMs.clear();
+    this.#stream.off("error", this.#onBroken);
+  }
+
+  #begin({ runId, atMs }: EspalierEvent<"run.started">): void {
+    if (this.#startedAtMs.size === 0) this.#stream.on("error", this.#onBroken);
+    this.#startedAtMs.set(runId, atMs);
+  }
+
+  #end(runId: RunId): void {
+    this.#startedAtMs.delete(runId);
+    if (this.#startedAtMs.size === 0) this.#stream.off("error", this.#onBroken);
+  }
+
+  /** Time since the start of the run, and which run if there are several. */
+  #stamp({ runId, atMs }: EspalierEvent): string {
+    const sinceMs = atMs - (this.#startedAtMs.get(runId) ?? atMs);
+    const time = durationText(sinceMs).padStart(TIME_WIDTH);
+    return this.#startedAtMs.size > 1 ? `${time}  ${runId}` : time;
+  }
+
+  readonly #onBroken = (): void => this.stop();
+}

@@ -1,0 +1,198 @@
+// The view of a run as lines for a terminal. Pure: the same view, size and time give the same lines, none wider than asked for.
+
+import { activityStyle, activityText, endingOf, spinner } from "./activity-text.ts";
+import { AXES, costText, durationText, numberOf, shortCount, type AxisText } from "./amounts.ts";
+import { countAgents, countRunning, treeRows, type TreeRow } from "./fold-tree.ts";
+import type { AgentView, RunView } from "./run-view.ts";
+import { table, type Cell, type Column } from "./table.ts";
+import { displayWidth, fit, oneLine, painter, type Paint, type Style } from "./terminal-text.ts";
+
+export interface RenderOptions {
+  /** Cells per line; no line is wider. */
+  readonly width: number;
+  /** Lines at most. Left out: as many as it takes. */
+  readonly height?: number;
+  readonly nowMs: number;
+  readonly hasColor: boolean;
+}
+
+/** A run as it stands: its tree, and below it what goes on and what is left of the budget. */
+export function renderRun(view: RunView, options: RenderOptions): readonly string[] {
+  const { width, height = Infinity, nowMs, hasColor } = options;
+  const paint = painter(hasColor);
+  const foot = wrap([...statusItems(view, nowMs), ...budgetItems(view, nowMs)], width, paint);
+  const room = Math.max(MIN_TREE_LINES, height - foot.length);
+  const tree = view.root === undefined ? [] : renderTree(view.root, { ...options, height: room });
+  return [...tree, ...foot].slice(0, Math.max(1, height));
+}
+
+/** A tree of agents: a line of titles, then a line for each agent. Folds what is finished if that is too much. */
+export function renderTree(root: AgentView, options: RenderOptions): readonly string[] {
+  const { width, height = Infinity, nowMs, hasColor } = options;
+  const rows = treeRows(root, Math.max(1, height - 1)).map((row) => cellsOf(row, nowMs));
+  const columns = COLUMNS.map(({ key, ...column }) => ({ ...column, cells: rows.map((row) => row[key]) }));
+  return table(columns, width, painter(hasColor));
+}
+
+const MIN_TREE_LINES = 2;
+
+interface RowCells {
+  readonly agent: Cell;
+  readonly state: Cell;
+  readonly step: Cell;
+  readonly ownTokens: Cell;
+  readonly subtreeTokens: Cell;
+  readonly ownCost: Cell;
+  readonly subtreeCost: Cell;
+  readonly time: Cell;
+  readonly remark: Cell;
+}
+
+type ColumnShape = Omit<Column, "cells"> & { readonly key: keyof RowCells };
+
+// The usual widths keep the columns where they are while the numbers grow.
+const COLUMNS: readonly ColumnShape[] = [
+  { key: "agent", title: "agent", minWidth: 14, usualWidth: 16 },
+  { key: "state", title: "state", minWidth: 12, usualWidth: 24 },
+  { key: "step", title: "step", align: "right", rank: 2 },
+  { key: "ownTokens", title: "tokens", align: "right", rank: 3 },
+  { key: "subtreeTokens", title: "subtree", align: "right" },
+  { key: "ownCost", title: "cost", align: "right", usualWidth: 7, rank: 4 },
+  { key: "subtreeCost", title: "subtree", align: "right", rank: 1 },
+  { key: "time", title: "time", align: "right", usualWidth: 6, rank: 5 },
+  { key: "remark", title: "task", minWidth: 12, rank: 6 },
+];
+
+const NONE: Cell = { text: "" };
+const BLANK: RowCells = {
+  agent: NONE,
+  state: NONE,
+  step: NONE,
+  ownTokens: NONE,
+  subtreeTokens: NONE,
+  ownCost: NONE,
+  subtreeCost: NONE,
+  time: NONE,
+  remark: NONE,
+};
+
+function cellsOf(row: TreeRow, nowMs: number): RowCells {
+  switch (row.kind) {
+    case "agent":
+      return agentCells(row.branch, row.agent, row.hidden, nowMs);
+    case "group": {
+      const { role, status, agents, hidden, subtree } = row.group;
+      const { icon, style } = endingOf(status);
+      return {
+        ...BLANK,
+        agent: { text: `${row.branch}${oneLine(role)} ×${agents}${hiddenText(hidden)}` },
+        state: { text: `${icon} ${status}`, style },
+        subtreeTokens: { text: shortCount(subtree.totalTokens) },
+        subtreeCost: { text: costText(subtree) },
+      };
+    }
+    case "rest": {
+      const running = row.running === 0 ? "" : ` (${row.running} running)`;
+      return { ...BLANK, agent: { text: `${row.branch}… ${row.agents} more${running}`, style: "dim" } };
+    }
+  }
+}
+
+function agentCells(branch: string, agent: AgentView, hidden: number, nowMs: number): RowCells {
+  const { activity, own, subtree } = agent;
+  const name = oneLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
+  const ranMs = activity.kind === "ended" ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
+  // What is the same in the subtree as in the agent itself is said in a low voice.
+  const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
+  return {
+    agent: { text: `${branch}${name}${hiddenText(hidden)}` },
+    state: { text: activityText(activity, nowMs), style: activityStyle(activity) },
+    step: { text: String(agent.step) },
+    ownTokens: { text: shortCount(own.totalTokens) },
+    subtreeTokens: { text: shortCount(subtree.totalTokens), ...isAlone },
+    ownCost: { text: costText(own) },
+    subtreeCost: { text: costText(subtree), ...isAlone },
+    time: { text: durationText(ranMs) },
+    remark: remarkOn(agent),
+  };
+}
+
+function hiddenText(hidden: number): string {
+  return hidden === 0 ? "" : ` +${hidden}`;
+}
+
+function remarkOn({ activity, refusals, task }: AgentView): Cell {
+  if (activity.kind === "ended" && activity.status !== "completed") {
+    return { text: oneLine(activity.reason.message), style: endingOf(activity.status).style };
+  }
+  const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
+  return { text: refused + oneLine(task), style: "dim" };
+}
+
+function statusItems(view: RunView, nowMs: number): readonly Cell[] {
+  const { root, end, refusals } = view;
+  const agents = root === undefined ? 0 : countAgents(root);
+  const running = root === undefined ? 0 : countRunning(root);
+  const counts = `${numberOf(agents, "agent")}${end === undefined ? `, ${running} running` : ""}`;
+  const refused: readonly Cell[] =
+    refusals === 0 ? [] : [{ text: `${numberOf(refusals, "spawn")} refused`, style: "yellow" }];
+  return [stateOf(view, nowMs), { text: counts }, ...refused];
+}
+
+function stateOf({ end, startedAtMs }: RunView, nowMs: number): Cell {
+  if (end === undefined) return { text: `${spinner(nowMs)} ${durationText(nowMs - startedAtMs)}` };
+  const { icon, style } = endingOf(end.status);
+  return { text: `${icon} ${end.status} in ${durationText(end.durationMs)}`, style };
+}
+
+function budgetItems(view: RunView, nowMs: number): readonly Cell[] {
+  const limited = AXES.filter(({ axis }) => view.budget[axis] !== undefined);
+  if (limited.length === 0) return [];
+  return [{ text: "left:", style: "dim" }, ...limited.map((axis) => budgetItem(view, axis, nowMs))];
+}
+
+function budgetItem(view: RunView, { axis, label, short }: AxisText, nowMs: number): Cell {
+  const limit = view.budget[axis] ?? 0;
+  const left = axis === "wallTimeMs" ? timeLeft(view, limit, nowMs) : (view.left[axis] ?? 0);
+  const share = limit === 0 ? 0 : left / limit;
+  return { text: `${label} ${bar(share)} ${short(left)} of ${short(limit)}`, style: leftStyle(share) };
+}
+
+function timeLeft({ startedAtMs, end }: RunView, limit: number, nowMs: number): number {
+  return Math.max(0, limit - (end?.durationMs ?? nowMs - startedAtMs));
+}
+
+const BAR_CELLS = 6;
+
+function bar(share: number): string {
+  const full = Math.min(BAR_CELLS, Math.max(share > 0 ? 1 : 0, Math.round(share * BAR_CELLS)));
+  return "█".repeat(full) + "░".repeat(BAR_CELLS - full);
+}
+
+function leftStyle(share: number): Style {
+  if (share > 0.5) return "green";
+  return share > 0.2 ? "yellow" : "red";
+}
+
+const ITEM_GAP = "  ";
+
+/** Items side by side, on as many lines as they need. */
+function wrap(items: readonly Cell[], width: number, paint: Paint): readonly string[] {
+  const wrapped: string[] = [];
+  let line = "";
+  let used = 0;
+  for (const item of items) {
+    const text = fit(item.text, width);
+    const painted = item.style === undefined ? text : paint(item.style, text);
+    const needed = displayWidth(text);
+    if (used > 0 && used + ITEM_GAP.length + needed > width) {
+      wrapped.push(line);
+      line = painted;
+      used = needed;
+    } else {
+      line += (used === 0 ? "" : ITEM_GAP) + painted;
+      used += (used === 0 ? 0 : ITEM_GAP.length) + needed;
+    }
+  }
+  return line === "" ? wrapped : [...wrapped, line];
+}

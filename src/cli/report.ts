@@ -1,0 +1,126 @@
+// What a run came to, as text: its tree, what is left of its budget, who used how much, and where to find its trace. Pure.
+
+import type { RunResult, Usage } from "../index.ts";
+import { endingOf } from "./activity-text.ts";
+import { AXES, costText, countText, durationText, numberOf, type AxisText } from "./amounts.ts";
+import { renderTree } from "./render-tree.ts";
+import { treeOf } from "./run-view.ts";
+import { table, type Column } from "./table.ts";
+import { oneLine, painter, type Paint } from "./terminal-text.ts";
+
+export interface ReportOptions {
+  /** Cells per line; no line is wider. Default 100. */
+  readonly width?: number;
+  /** Default false. */
+  readonly hasColor?: boolean;
+}
+
+const USUAL_WIDTH = 100;
+
+/** The report of a run, without a line break at its end. */
+export function runReport(result: RunResult, options: ReportOptions = {}): string {
+  const { width = USUAL_WIDTH, hasColor = false } = options;
+  const paint = painter(hasColor);
+  const sections = [
+    section("Tree", treeLines(result, width, hasColor), paint),
+    section("Budget of the run", budgetLines(result, width, paint), paint),
+    section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
+    section("Usage by model", usageLines("model", result.usage.byModel, width, paint), paint),
+    closingLines(result, paint),
+  ];
+  return sections
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"))
+    .join("\n\n");
+}
+
+function section(title: string, lines: readonly string[], paint: Paint): readonly string[] {
+  return lines.length === 0 ? [] : [paint("bold", title), ...lines];
+}
+
+function treeLines(result: RunResult, width: number, hasColor: boolean): readonly string[] {
+  const root = treeOf(result);
+  return root === undefined ? [] : renderTree(root, { width, nowMs: 0, hasColor });
+}
+
+interface BudgetRow {
+  readonly axis: AxisText;
+  readonly limit: number;
+  readonly spent: number;
+}
+
+function budgetLines(result: RunResult, width: number, paint: Paint): readonly string[] {
+  const rows = budgetRows(result);
+  if (rows.length === 0) return ["none: nothing was limited"];
+  const cells = (text: (row: BudgetRow) => string): Column["cells"] =>
+    rows.map((row) => ({ text: text(row) }));
+  const columns: readonly Column[] = [
+    { title: "axis", cells: cells(({ axis }) => axis.label), minWidth: 8 },
+    { title: "limit", align: "right", cells: cells(({ axis, limit }) => axis.text(limit)) },
+    { title: "spent", align: "right", cells: cells(({ axis, spent }) => axis.text(spent)) },
+    { title: "left", align: "right", cells: cells(leftText) },
+  ];
+  return table(columns, width, paint);
+}
+
+function budgetRows({ accounts, durationMs, usage }: RunResult): readonly BudgetRow[] {
+  const account = accounts.find(({ parentId }) => parentId === null);
+  if (account === undefined) return [];
+  const { deadlineAtMs, openedAtMs } = account;
+  const limits: Readonly<Record<string, number>> = {
+    ...account.limits,
+    ...(deadlineAtMs === null ? {} : { wallTimeMs: deadlineAtMs - openedAtMs }),
+  };
+  const spent: Readonly<Record<string, number>> = { ...usage.total, wallTimeMs: durationMs };
+  return AXES.flatMap((axis) => {
+    const limit = limits[axis.axis];
+    return limit === undefined ? [] : [{ axis, limit, spent: spent[axis.axis] ?? 0 }];
+  });
+}
+
+function leftText({ axis, limit, spent }: BudgetRow): string {
+  return spent <= limit ? axis.text(limit - spent) : `over by ${axis.text(spent - limit)}`;
+}
+
+function usageLines(
+  title: string,
+  usageOf: Readonly<Record<string, Usage>>,
+  width: number,
+  paint: Paint,
+): readonly string[] {
+  const rows = Object.entries(usageOf);
+  const cells = (text: (usage: Usage) => string): Column["cells"] =>
+    rows.map(([, usage]) => ({ text: text(usage) }));
+  const count = (axis: keyof Usage): Column["cells"] => cells((usage) => countText(usage[axis]));
+  const columns: readonly Column[] = [
+    { title, cells: rows.map(([name]) => ({ text: oneLine(name) })), minWidth: 8 },
+    { title: "model calls", align: "right", cells: count("modelCalls"), rank: 4 },
+    { title: "tool calls", align: "right", cells: count("toolCalls"), rank: 3 },
+    { title: "input", align: "right", cells: count("inputTokens") },
+    { title: "cached", align: "right", cells: count("cachedInputTokens"), rank: 2 },
+    { title: "output", align: "right", cells: count("outputTokens") },
+    { title: "cost", align: "right", cells: cells(costText), rank: 1 },
+  ];
+  return table(columns, width, paint);
+}
+
+function closingLines(result: RunResult, paint: Paint): readonly string[] {
+  const { status, reason, traceId, durationMs, agents, refusalsByCode } = result;
+  const { icon, style } = endingOf(status);
+  const why = status === "completed" ? "" : `: ${oneLine(reason.message)}`;
+  const depth = Math.max(...agents.map((agent) => agent.depth));
+  const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
+  return [
+    `${paint(style, `${icon} ${status}`)} in ${durationText(durationMs)}${why}`,
+    `${shape}, ${refusalText(refusalsByCode)}`,
+    `Trace id ${traceId}`,
+  ];
+}
+
+function refusalText(refusalsByCode: RunResult["refusalsByCode"]): string {
+  const refused = Object.entries(refusalsByCode);
+  if (refused.length === 0) return "no spawn refused";
+  const total = refused.reduce((sum, [, count]) => sum + count, 0);
+  const codes = refused.map(([code, count]) => `${code} ${count}`).join(", ");
+  return `${numberOf(total, "spawn")} refused (${codes})`;
+}

@@ -1,0 +1,51 @@
+// Entry `espalier/terminal`: runs as a person at a terminal sees them.
+
+import type { Clock, EventSink } from "../index.ts";
+import type { TerminalStream } from "./live-area.ts";
+import { LiveView } from "./live-view.ts";
+import { PlainView } from "./plain-view.ts";
+
+export { runReport, type ReportOptions } from "./report.ts";
+export type { TerminalStream } from "./live-area.ts";
+
+export interface TerminalViewOptions {
+  /** Where to draw. Default: `process.stdout`. */
+  readonly stream?: TerminalStream;
+  /** Read for `NO_COLOR`, `CI` and `TERM`. Default: `process.env`. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Default: the clock of the machine, with timers that do not keep the process alive. */
+  readonly clock?: Clock;
+  /** Whether the last picture of a live tree stays when its run has ended. Default: `keep`. */
+  readonly lastFrame?: "keep" | "erase";
+}
+
+/** Shows runs while they go on. Hand it to the orchestrator as a sink. */
+export interface TerminalView extends EventSink {
+  /** True if it draws trees, in colour; false if it writes plain lines. */
+  readonly isLive: boolean;
+  /** Ends the view at once and gives the terminal back. Not needed after runs that have ended; may be called twice. */
+  stop(): void;
+}
+
+/** A live tree on a terminal; plain lines if the stream is none, or if `NO_COLOR`, `CI` or `TERM=dumb` ask for them. */
+export function terminalView(options: TerminalViewOptions = {}): TerminalView {
+  const { stream = process.stdout, env = process.env, clock = machineClock } = options;
+  if (!wantsLiveTree(stream, env)) return new PlainView(stream);
+  return new LiveView(stream, clock, options.lastFrame ?? "keep");
+}
+
+function wantsLiveTree(
+  stream: TerminalStream,
+  env: Readonly<Record<string, string | undefined>>,
+): boolean {
+  const isSet = (name: string): boolean => (env[name] ?? "") !== "";
+  return stream.isTTY === true && !isSet("NO_COLOR") && !isSet("CI") && env["TERM"] !== "dumb";
+}
+
+const machineClock: Clock = {
+  nowMs: () => Date.now(),
+  setTimer: (delayMs, wake) => {
+    const timer = setTimeout(wake, delayMs).unref();
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,290 @@
+// Goal: a call that is interrupted, by its caller, by its deadline or by the network, ends at once and tells what it has cost.
+// Method: the real client against a server that stops where the test says, under a clock that the test moves.
+
+import { describe, expect, test } from "vitest";
+
+import { OpenAiConnection } from "../../src/model/openai/openai-connection.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import {
+  API_KEY,
+  failure,
+  failureOn,
+  modelAt,
+  MODES,
+  QUESTION,
+  rejection,
+  reply,
+  type FailureFacts,
+} from "../support/openai-calls.ts";
+import {
+  OpenAiServer,
+  says,
+  type Interruption,
+  type ServerReply,
+} from "../support/openai-server.ts";
+
+describe.each(MODES)("a call whose reply would come %s", (mode) => {
+  test("ends at once when it is aborted while the server thinks, and closes its socket", async () => {
+    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+    const { promise: never } = Promise.withResolvers<ServerReply>();
+    await using server = await OpenAiServer.start(() => {
+      arrive();
+      return never;
+    });
+    const caller = new AbortController();
+    const reason = { type: "cancelled", message: "enough", agentId: "a" };
+
+    const call = rejection(reply(modelAt(server), mode, caller.signal));
+    await arrived;
+    caller.abort(reason);
+
+    expect(await call).toBe(reason);
+    expect(await server.request(1).ended).toBe("closed early");
+  });
+
+  test("is not begun when it is aborted before", async () => {
+    await using server = await OpenAiServer.start(() => says("ok"));
+    const reason = new Error("too late");
+    expect(await rejection(reply(modelAt(server), mode, AbortSignal.abort(reason)))).toBe(reason);
+    expect(server.requests).toEqual([]);
+  });
+
+  test("ends at its deadline, and closes its socket", async () => {
+    const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
+    const { promise: never } = Promise.withResolvers<ServerReply>();
+    await using server = await OpenAiServer.start(() => {
+      arrive();
+      return never;
+    });
+    const clock = new ManualClock();
+
+    const call = failureAt(server, clock, mode);
+    await arrived;
+    expect(clock.pendingTimers).toBe(1);
+    clock.advance(60_000);
+
+    expect(await call).toEqual({
+      code: "model_timeout",
+      message:
+        "Expected a reply from the model, got no end of it within 60000 ms. Try again, or raise timeoutMs.",
+      isRetryable: true,
+      retryAfterMs: undefined,
+      lostOutputTokens: undefined,
+      data: {},
+    });
+    expect(await server.request(1).ended).toBe("closed early");
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("leaves neither a timer nor a listener behind", async () => {
+    await using server = await OpenAiServer.start(() => says("ok"));
+    const clock = new ManualClock();
+    const connection = connectionTo(server, clock);
+    const caller = new CountingSignal();
+    await connection.generate(
+      QUESTION,
+      mode === "whole" ? { signal: caller.signal } : { signal: caller.signal, onText() {} },
+    );
+    expect({ timers: clock.pendingTimers, listeners: caller.listeners }).toEqual({
+      timers: 0,
+      listeners: 0,
+    });
+  });
+});
+
+describe("a whole reply that breaks off", () => {
+  test.each<[string, Interruption["type"], string]>([
+    ["cut", "cut", "model_unavailable"],
+    ["ended too early", "end", "model_protocol_error"],
+  ])("is %s and was paid for", async (_what, type, code) => {
+    const { promise: until } = Promise.withResolvers<void>();
+    const facts = await failureOn(
+      says("A long story.", { interrupted: { type, afterChunks: 1, until } }),
+    );
+    expect({ code: facts.code, hasLoss: facts.lostOutputTokens !== undefined }).toEqual({
+      code,
+      hasLoss: true,
+    });
+  });
+
+  test("ends at its deadline when only a part of it has come: it was paid for", async () => {
+    const { promise: halfway, resolve: reachHalfway } = Promise.withResolvers<void>();
+    const { promise: until, resolve: release } = Promise.withResolvers<void>();
+    const paused = says("A long story.", { interrupted: { type: "pause", afterChunks: 1, until } });
+    await using server = await OpenAiServer.start(() => paused);
+    const clock = new ManualClock();
+    const watched: typeof globalThis.fetch = async (url, init) => {
+      const response = await fetch(url, init);
+      reachHalfway();
+      return response;
+    };
+
+    const call = failureAt(server, clock, "whole", { fetch: watched });
+    await halfway;
+    clock.advance(60_000);
+
+    const { code, lostOutputTokens } = await call;
+    expect({ code, lostOutputTokens }).toEqual({ code: "model_timeout", lostOutputTokens: 0 });
+    expect(await server.request(1).ended).toBe("closed early");
+    release();
+  });
+});
+
+describe("a stream that breaks off", () => {
+  test("is cut: what had arrived is lost, by estimate", async () => {
+    const { message, ...facts } = await failureOn(
+      says("A long story, and no end.", { interrupted: { type: "cut", afterChunks: 4 } }),
+      "streamed",
+    );
+    expect(message).toMatch(
+      /^Expected a reply from the model, got a reply that was cut \(.+\)\. Try again;/,
+    );
+    expect(facts).toEqual({
+      code: "model_unavailable",
+      isRetryable: true,
+      retryAfterMs: undefined,
+      lostOutputTokens: Math.ceil("A long story".length / 3),
+      data: {},
+    });
+  });
+
+  test("ends without a reason and without an end mark", async () => {
+    expect(
+      await failureOn(
+        says("A long story", { interrupted: { type: "end", afterChunks: 3 } }),
+        "streamed",
+      ),
+    ).toEqual({
+      code: "model_unavailable",
+      message:
+        "Expected a reply from the model, got a stream that ended before the model had finished. Try again; if it stays so, check the network and the base URL.",
+      isRetryable: true,
+      retryAfterMs: undefined,
+      lostOutputTokens: Math.ceil("A long s".length / 3),
+      data: {},
+    });
+  });
+
+  test("has lost nothing before the model began, and pieces of calls after", async () => {
+    const toolCalls = [{ id: "a", name: "go", arguments: '{"to":1}' }];
+    const lost = async (afterChunks: number) => {
+      const said = { type: "says", toolCalls, interrupted: { type: "end", afterChunks } } as const;
+      return (await failureOn(said, "streamed")).lostOutputTokens;
+    };
+    expect([await lost(0), await lost(1), await lost(2), await lost(3), await lost(4)]).toEqual([
+      undefined,
+      0,
+      1,
+      2,
+      4,
+    ]);
+  });
+
+  test("is aborted: its socket is closed", async () => {
+    const { promise: until, resolve: release } = Promise.withResolvers<void>();
+    const paused = says("A long story", { interrupted: { type: "pause", afterChunks: 2, until } });
+    await using server = await OpenAiServer.start(() => paused);
+    const caller = new AbortController();
+    const reason = new Error("enough");
+    const options = { signal: caller.signal, onText: () => caller.abort(reason) };
+
+    expect(await rejection(modelAt(server).generate(QUESTION, options))).toBe(reason);
+    expect(await server.request(1).ended).toBe("closed early");
+    release();
+  });
+
+  test("ends at its deadline: what had arrived is lost", async () => {
+    const { promise: until, resolve: release } = Promise.withResolvers<void>();
+    const paused = says("A long story", { interrupted: { type: "pause", afterChunks: 2, until } });
+    await using server = await OpenAiServer.start(() => paused);
+    const clock = new ManualClock();
+    const facts = await failureAt(server, clock, "streamed", {
+      onPiece: () => clock.advance(60_000),
+    });
+    expect({ code: facts.code, lost: facts.lostOutputTokens }).toEqual({
+      code: "model_timeout",
+      lost: 2,
+    });
+    release();
+  });
+
+  test("holds a chunk that is no JSON", async () => {
+    const begun = { choices: [{ index: 0, delta: { content: "Hello" } }] };
+    const facts = await failureOn({ type: "events", data: [begun, "{broken"] }, "streamed");
+    expect(facts).toEqual({
+      code: "model_protocol_error",
+      message:
+        "Expected a reply from the model, got a chunk that is no JSON object: {broken. Check that the base URL is that of a server that speaks Chat Completions.",
+      isRetryable: false,
+      retryAfterMs: undefined,
+      lostOutputTokens: 2,
+      data: {},
+    });
+  });
+
+  test("ends well without ever having said a thing", async () => {
+    const { code, lostOutputTokens } = await failureOn(
+      { type: "events", data: ["[DONE]"] },
+      "streamed",
+    );
+    expect({ code, lostOutputTokens }).toEqual({
+      code: "model_protocol_error",
+      lostOutputTokens: undefined,
+    });
+  });
+});
+
+function connectionTo(
+  server: OpenAiServer,
+  clock: ManualClock,
+  fetch?: typeof globalThis.fetch,
+): OpenAiConnection {
+  return new OpenAiConnection({
+    modelId: "test-model",
+    maxTokensField: "max_tokens",
+    apiKey: API_KEY,
+    baseUrl: server.baseUrl,
+    timeoutMs: 60_000,
+    clock,
+    headers: {},
+    fetch,
+  });
+}
+
+/** The failure of a call under a clock that the test moves. */
+function failureAt(
+  server: OpenAiServer,
+  clock: ManualClock,
+  mode: (typeof MODES)[number],
+  { fetch, onPiece = () => {} }: { fetch?: typeof globalThis.fetch; onPiece?: () => void } = {},
+): Promise<FailureFacts> {
+  const connection = connectionTo(server, clock, fetch);
+  const model = {
+    provider: "openai",
+    id: "test-model",
+    generate: (...[request, options]: Parameters<OpenAiConnection["generate"]>) =>
+      connection.generate(
+        request,
+        options.onText === undefined ? options : { ...options, onText: onPiece },
+      ),
+  };
+  return failure(model, mode);
+}
+
+/** A signal that knows how many listen to it. */
+class CountingSignal {
+  readonly signal = new AbortController().signal;
+  listeners = 0;
+
+  constructor() {
+    const { addEventListener, removeEventListener } = this.signal;
+    this.signal.addEventListener = (...args: Parameters<AbortSignal["addEventListener"]>) => {
+      this.listeners += 1;
+      addEventListener.apply(this.signal, args);
+    };
+    this.signal.removeEventListener = (...args: Parameters<AbortSignal["removeEventListener"]>) => {
+      this.listeners -= 1;
+      removeEventListener.apply(this.signal, args);
+    };
+  }
+}

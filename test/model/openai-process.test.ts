@@ -1,0 +1,58 @@
+// Goal: defining a model costs nothing, and a process that has used one can end.
+// Method: programs in a process of their own, which tells what it has loaded, and what is still open when it ends.
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+import { expect, test } from "vitest";
+
+import { OpenAiServer, says } from "../support/openai-server.ts";
+
+const MODEL = new URL("../../src/model/openai/openai-model.ts", import.meta.url).href;
+
+/** What a program prints. Fails if it does not end by itself. */
+async function output(program: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    "--input-type=module",
+    "--eval",
+    program,
+  ]);
+  return stdout.trim();
+}
+
+test("nothing of the provider's code is loaded before the first call", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+  const loaded = await output(`
+    import { registerHooks } from "node:module";
+    const loaded = new Set();
+    registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier === "openai" || specifier === "undici") loaded.add(specifier);
+        return next(specifier, context);
+      },
+    });
+    const { openai } = await import(${JSON.stringify(MODEL)});
+    const model = openai("m", { baseUrl: ${JSON.stringify(server.baseUrl)}, apiKey: "none" });
+    model.assertReady();
+    const before = [...loaded];
+    await model.generate({ messages: [], tools: [], maxOutputTokens: 9 }, { signal: new AbortController().signal });
+    console.log(JSON.stringify({ before, after: [...loaded].sort() }));
+  `);
+  expect(JSON.parse(loaded)).toEqual({ before: [], after: ["openai", "undici"] });
+});
+
+test("idle sockets do not keep the process alive", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+  const printed = await output(`
+    import { subscribe } from "node:diagnostics_channel";
+    const sockets = [];
+    subscribe("undici:client:connected", ({ socket }) => sockets.push(socket));
+    process.on("beforeExit", () => console.log(JSON.stringify(sockets.map(({ destroyed }) => (destroyed ? "closed" : "open")))));
+    const { openai } = await import(${JSON.stringify(MODEL)});
+    const model = openai("m", { baseUrl: ${JSON.stringify(server.baseUrl)}, apiKey: "none" });
+    const request = { messages: [], tools: [], maxOutputTokens: 9 };
+    const { signal } = new AbortController();
+    await Promise.all([model.generate(request, { signal }), model.generate(request, { signal, onText() {} })]);
+  `);
+  expect(JSON.parse(printed)).toEqual(["open", "open"]);
+});

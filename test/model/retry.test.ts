@@ -1,0 +1,376 @@
+// Goal: a call is tried again when that can help, as long and as often as it may, and everything it cost is counted.
+// Method: a model that fails by script, a clock moved by hand; at the end the real client against a failing server.
+
+import { describe, expect, test } from "vitest";
+
+import { EspalierError, type ModelErrorCode } from "../../src/kernel/error.ts";
+import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import {
+  checkRetryPolicy,
+  generateWithRetries,
+  type GenerateOutcome,
+  type PlannedRetry,
+} from "../../src/model/retry.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { modelAt, QUESTION } from "../support/openai-calls.ts";
+import { OpenAiServer, says, status } from "../support/openai-server.ts";
+
+const REPLY: ModelReply = {
+  message: { role: "assistant", text: "Yes.", toolCalls: [] },
+  finishReason: "stop",
+};
+
+type Attempt = (options: GenerateOptions) => ModelReply | Promise<ModelReply>;
+
+/** A model whose attempts go as written; the last one is repeated. */
+function modelOf(...script: readonly Attempt[]): Model & { readonly calls: () => number } {
+  let calls = 0;
+  return {
+    provider: "test",
+    id: "scripted",
+    calls: () => calls,
+    async generate(_request, options) {
+      const attempt = script[Math.min(calls, script.length - 1)];
+      calls += 1;
+      if (attempt === undefined) throw new Error("Expected a script.");
+      return await attempt(options);
+    },
+  };
+}
+
+const fails =
+  (
+    code: ModelErrorCode,
+    more: { retryAfterMs?: number; lostOutputTokens?: number } = {},
+  ): Attempt =>
+  () => {
+    throw new ModelError({ code, message: code, ...more });
+  };
+const replies: Attempt = () => REPLY;
+
+const asks = (retryAfterMs: number): Attempt => fails("model_rate_limited", { retryAfterMs });
+const speaks =
+  (text: string, then: Attempt): Attempt =>
+  (options) => {
+    options.onText?.(text);
+    return then(options);
+  };
+
+interface Trial {
+  readonly outcome: GenerateOutcome;
+  readonly retries: readonly PlannedRetry[];
+  readonly waitedMs: number;
+}
+
+/** Runs a call under a clock that jumps over each wait. */
+async function trial(
+  model: Model,
+  maxAttempts?: number,
+  onText?: (piece: string) => void,
+): Promise<Trial> {
+  const clock = new ManualClock();
+  const retries: PlannedRetry[] = [];
+  const outcome = await generateWithRetries(model, QUESTION, {
+    signal: new AbortController().signal,
+    clock,
+    policy: maxAttempts === undefined ? {} : { maxAttempts },
+    ...(onText === undefined ? {} : { onText }),
+    onRetry: (retry) => {
+      retries.push(retry);
+      queueMicrotask(() => clock.advance(retry.delayMs));
+    },
+  });
+  expect(clock.pendingTimers).toBe(0);
+  return { outcome, retries, waitedMs: clock.nowMs() };
+}
+
+const delays = ({ retries }: Trial): readonly number[] => retries.map((retry) => retry.delayMs);
+
+test("a reply at the first attempt is the outcome, without a wait", async () => {
+  expect(await trial(modelOf(replies))).toEqual({
+    outcome: { type: "replied", reply: REPLY, attempts: 1, lostOutputTokens: 0, brokenAttempts: 0 },
+    retries: [],
+    waitedMs: 0,
+  });
+});
+
+test("failures that may pass are retried, each announced before its wait, which doubles", async () => {
+  const { outcome, retries, waitedMs } = await trial(
+    modelOf(fails("model_unavailable"), fails("model_timeout"), replies),
+  );
+  expect(outcome).toEqual({
+    type: "replied",
+    reply: REPLY,
+    attempts: 3,
+    lostOutputTokens: 0,
+    brokenAttempts: 0,
+  });
+  expect(
+    retries.map(({ attempt, error, delayMs }) => ({ attempt, code: error.code, delayMs })),
+  ).toEqual([
+    { attempt: 1, code: "model_unavailable", delayMs: 500 },
+    { attempt: 2, code: "model_timeout", delayMs: 1_000 },
+  ]);
+  expect(waitedMs).toBe(1_500);
+});
+
+async function attemptsUnder(maxAttempts?: number): Promise<number> {
+  return (await trial(modelOf(fails("model_overloaded")), maxAttempts)).outcome.attempts;
+}
+
+test("there are three attempts by default, and as many as the policy says", async () => {
+  const attempts = [await attemptsUnder(), await attemptsUnder(1), await attemptsUnder(5)];
+  expect(attempts).toEqual([3, 1, 5]);
+});
+
+test("the last failure is the outcome when the attempts are used up", async () => {
+  const { outcome } = await trial(modelOf(fails("model_timeout"), fails("model_overloaded")), 2);
+  expect(outcome).toEqual({
+    type: "failed",
+    error: new ModelError({ code: "model_overloaded", message: "model_overloaded" }),
+    attempts: 2,
+    lostOutputTokens: 0,
+    brokenAttempts: 0,
+  });
+});
+
+test.each<ModelErrorCode>([
+  "model_refused_request",
+  "model_not_authorized",
+  "model_protocol_error",
+  "model_misbehaved",
+])("%s is not retried", async (code) => {
+  const model = modelOf(fails(code));
+  const { outcome, retries } = await trial(model);
+  expect([outcome.type, outcome.attempts, retries, model.calls()]).toEqual(["failed", 1, [], 1]);
+});
+
+test("the wait grows to thirty seconds and no further", async () => {
+  expect(delays(await trial(modelOf(fails("model_unavailable")), 10))).toEqual([
+    500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000,
+  ]);
+});
+
+test("the wait is as long as the provider asks for, up to a minute", async () => {
+  expect(
+    delays(await trial(modelOf(asks(20), asks(0), asks(45_000), asks(3_600_000), replies), 5)),
+  ).toEqual([20, 0, 45_000, 60_000]);
+});
+
+test("what broken attempts had written is counted, and so are they; attempts that never began are not", async () => {
+  const script = [
+    fails("model_unavailable", { lostOutputTokens: 40 }),
+    fails("model_rate_limited"),
+    fails("model_timeout", { lostOutputTokens: 0 }),
+  ];
+  const counted = { lostOutputTokens: 40, brokenAttempts: 2 };
+  expect((await trial(modelOf(...script, replies), 4)).outcome).toMatchObject({
+    type: "replied",
+    attempts: 4,
+    ...counted,
+  });
+  expect((await trial(modelOf(...script), 3)).outcome).toMatchObject({
+    type: "failed",
+    attempts: 3,
+    ...counted,
+  });
+});
+
+test("text goes to the listener as it comes, that of broken attempts too", async () => {
+  const pieces: string[] = [];
+  const model = modelOf(
+    speaks("Per", fails("model_unavailable", { lostOutputTokens: 1 })),
+    speaks("Yes.", replies),
+  );
+  expect((await trial(model, 3, (piece) => pieces.push(piece))).outcome.type).toBe("replied");
+  expect(pieces).toEqual(["Per", "Yes."]);
+});
+
+test("a model is asked to stream only if somebody listens", async () => {
+  const asked: boolean[] = [];
+  const model = modelOf((options) => {
+    asked.push("onText" in options);
+    return REPLY;
+  });
+  await trial(model);
+  await trial(model, 1, () => {});
+  expect(asked).toEqual([false, true]);
+});
+
+describe("a model that breaks its contract", () => {
+  test.each([new TypeError("x is not a function"), "a text", undefined])(
+    "by throwing %s fails for good",
+    async (thrown) => {
+      const model = modelOf(() => {
+        throw thrown;
+      });
+      const { outcome } = await trial(model);
+      const said = thrown instanceof Error ? thrown.message : String(thrown);
+      expect(outcome).toEqual({
+        type: "failed",
+        error: new ModelError({
+          code: "model_misbehaved",
+          message: `Expected the model scripted to fail with a ModelError, got ${said}. Correct the model's adapter.`,
+          data: { provider: "test", model: "scripted" },
+          cause: thrown,
+        }),
+        attempts: 1,
+        lostOutputTokens: 0,
+        brokenAttempts: 0,
+      });
+    },
+  );
+
+  test("by throwing before it has a promise fails for good too", async () => {
+    const model: Model = {
+      provider: "test",
+      id: "hasty",
+      generate() {
+        throw new Error("at once");
+      },
+    };
+    expect((await trial(model)).outcome).toMatchObject({
+      type: "failed",
+      error: { code: "model_misbehaved" },
+    });
+  });
+
+  test("by throwing another error of ours is not taken at its word", async () => {
+    const model = modelOf(() => {
+      throw new EspalierError({ code: "missing_api_key", message: "no key" });
+    });
+    expect((await trial(model)).outcome).toMatchObject({
+      type: "failed",
+      error: { code: "model_misbehaved" },
+    });
+  });
+
+  test("by having the errors of another copy of the package is understood", async () => {
+    class OtherModelError extends EspalierError {
+      readonly isRetryable = true;
+      readonly retryAfterMs = 70;
+      readonly lostOutputTokens = 9;
+    }
+    const model = modelOf(() => {
+      throw new OtherModelError({ code: "model_overloaded", message: "busy" });
+    }, replies);
+    const result = await trial(model);
+    expect(delays(result)).toEqual([70]);
+    expect(result.outcome).toMatchObject({
+      type: "replied",
+      attempts: 2,
+      lostOutputTokens: 9,
+      brokenAttempts: 1,
+    });
+  });
+});
+
+const run = (model: Model, caller: AbortController, clock: ManualClock, onRetry = (): void => {}) =>
+  generateWithRetries(model, QUESTION, {
+    signal: caller.signal,
+    clock,
+    policy: {},
+    onText: () => {},
+    onRetry,
+  });
+
+describe("an aborted signal", () => {
+  test("keeps the first attempt from being made", async () => {
+    const model = modelOf(replies);
+    const caller = new AbortController();
+    caller.abort();
+    expect(await run(model, caller, new ManualClock())).toEqual({
+      type: "aborted",
+      isInFlight: false,
+      attempts: 0,
+      lostOutputTokens: 0,
+      brokenAttempts: 0,
+    });
+    expect(model.calls()).toBe(0);
+  });
+
+  test("ends a wait at once, without another attempt and without a timer left", async () => {
+    const model = modelOf(fails("model_unavailable", { lostOutputTokens: 3 }));
+    const caller = new AbortController();
+    const clock = new ManualClock();
+    const outcome = await run(model, caller, clock, () => queueMicrotask(() => caller.abort()));
+    expect(outcome).toEqual({
+      type: "aborted",
+      isInFlight: false,
+      attempts: 1,
+      lostOutputTokens: 3,
+      brokenAttempts: 1,
+    });
+    expect([model.calls(), clock.nowMs(), clock.pendingTimers]).toEqual([1, 0, 0]);
+  });
+
+  test("ends an attempt; the text that had come is counted as lost", async () => {
+    const caller = new AbortController();
+    const model = modelOf(({ signal, onText }) => {
+      onText?.("Per");
+      onText?.("haps");
+      caller.abort("enough");
+      signal.throwIfAborted();
+      return REPLY;
+    });
+    expect(await run(model, caller, new ManualClock())).toEqual({
+      type: "aborted",
+      isInFlight: true,
+      attempts: 1,
+      lostOutputTokens: 3,
+      brokenAttempts: 1,
+    });
+  });
+
+  test("does not discard a reply that was there before the model noticed", async () => {
+    const caller = new AbortController();
+    const model = modelOf(() => {
+      caller.abort();
+      return REPLY;
+    });
+    expect((await run(model, caller, new ManualClock())).type).toBe("replied");
+  });
+});
+
+describe("a retry policy", () => {
+  test("has at least one attempt and no unknown fields", () => {
+    expect(() => checkRetryPolicy("retry", {})).not.toThrow();
+    expect(() => checkRetryPolicy("retry", { maxAttempts: 1 })).not.toThrow();
+    expect(() => checkRetryPolicy("retry", { maxAttempts: 0 })).toThrow(
+      "Expected retry.maxAttempts to be a whole number from 1 up, got 0. 1 means no retries.",
+    );
+    expect(() => checkRetryPolicy("retry", { maxAttempts: 1.5 })).toThrow("got 1.5");
+    expect(
+      () => void Reflect.apply(checkRetryPolicy, undefined, ["retry", { attempts: 2 }]),
+    ).toThrow(
+      'Expected retry.attempts to be one of maxAttempts, got "attempts". Correct the name.',
+    );
+  });
+});
+
+test("a server that limits rates, then breaks a stream, is asked three times in all and heard at last", async () => {
+  await using server = await OpenAiServer.start((_request, count) => {
+    if (count === 1) return status(429, { "retry-after-ms": "120" });
+    if (count === 2) return says("It is a tree.", { interrupted: { type: "cut", afterChunks: 3 } });
+    return says("It is a tree.");
+  });
+  const pieces: string[] = [];
+  const { outcome, retries } = await trial(modelAt(server), 3, (piece) => pieces.push(piece));
+  expect(
+    retries.map(({ attempt, error, delayMs }) => ({ attempt, code: error.code, delayMs })),
+  ).toEqual([
+    { attempt: 1, code: "model_rate_limited", delayMs: 120 },
+    { attempt: 2, code: "model_unavailable", delayMs: 1_000 },
+  ]);
+  expect(outcome).toMatchObject({
+    type: "replied",
+    attempts: 3,
+    lostOutputTokens: 3,
+    brokenAttempts: 1,
+  });
+  expect(pieces).toEqual(["It i", "s a ", "It i", "s a ", "tree", "."]);
+  expect(server.requests.map(({ bodyText }) => bodyText)).toEqual(
+    Array(3).fill(server.request(1).bodyText),
+  );
+});

@@ -1,0 +1,84 @@
+// A ledger under test: accounts named by their path in the tree, time by hand, answers that can be looked at without waiting.
+
+import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { ModelPrice } from "../../src/model/model-price.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import type { Account } from "../../src/orchestrator/ledger-core.ts";
+import type { SpendLimits } from "../../src/policies/budget.ts";
+import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
+import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+
+/** What a test asks for: input, room to answer, and a price if there is one. */
+export function ask(inputTokens: number, maxOutputTokens: number, price?: ModelPrice): LeaseAsk {
+  return { inputTokens, maxOutputTokens, price };
+}
+
+/** The usage of one model call. */
+export function callUsage(inputTokens: number, outputTokens: number, more: Partial<Usage> = {}): Usage {
+  const tokens = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+  return { ...NO_USAGE, modelCalls: 1, steps: 1, ...tokens, ...more };
+}
+
+/** One question to the ledger, and its answer once there is one. */
+export interface Asked {
+  readonly outcome: LeaseOutcome | undefined;
+  /** Tells the one who waits to end. */
+  cancel(): void;
+}
+
+export class LedgerScene {
+  readonly clock = new ManualClock();
+  readonly ledger = new BudgetLedger(this.clock);
+
+  /** Opens the account of `path` below that of the path before its last slash. */
+  open(path: string, limits: SpendLimits = {}, deadlineAtMs?: number): void {
+    const slash = path.lastIndexOf("/");
+    const parentId = slash === -1 ? null : AgentIdSchema.parse(path.slice(0, slash));
+    this.ledger.open({ agentId: AgentIdSchema.parse(path), path, limits, deadlineAtMs }, parentId);
+  }
+
+  /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
+  async ask(path: string, question: LeaseAsk): Promise<Asked> {
+    const controller = new AbortController();
+    let outcome: LeaseOutcome | undefined;
+    void this.ledger
+      .reserve(AgentIdSchema.parse(path), question, controller.signal)
+      .then((answer) => (outcome = answer));
+    await answered();
+    return {
+      get outcome() {
+        return outcome;
+      },
+      cancel: () => controller.abort(),
+    };
+  }
+
+  async settle(leaseId: string, usage: Usage): Promise<void> {
+    this.ledger.settle(LeaseIdSchema.parse(leaseId), usage);
+    await answered();
+  }
+
+  async release(leaseId: string): Promise<void> {
+    this.ledger.release(LeaseIdSchema.parse(leaseId));
+    await answered();
+  }
+
+  account(path: string): Account {
+    const account = this.ledger.snapshot().find((candidate) => candidate.path === path);
+    if (account === undefined) throw new Error(`There is no account ${path}.`);
+    return account;
+  }
+}
+
+/** Lets answers that were given reach those who asked. */
+export async function answered(): Promise<void> {
+  await Promise.resolve();
+  await Promise.resolve();
+}
+
+/** The answer that grants a lease. */
+export function granted(number: number, inputTokens: number, maxOutputTokens: number, waitedMs = 0): LeaseOutcome {
+  const leaseId = LeaseIdSchema.parse(`lease_${number}`);
+  return { type: "granted", lease: { leaseId, inputTokens, maxOutputTokens }, waitedMs };
+}
