@@ -4,7 +4,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
-import { Extractor, ExtractorConfig } from "@microsoft/api-extractor";
+import { Extractor, ExtractorConfig, ExtractorLogLevel } from "@microsoft/api-extractor";
 import { z } from "zod";
 
 const isWriting = process.argv.includes("--write");
@@ -22,6 +22,7 @@ function reportOf(entry: string, types: string): boolean {
       compiler: { tsconfigFilePath: resolve("tsconfig.build.json") },
       apiReport: {
         enabled: true,
+        includeForgottenExports: true,
         reportFileName: `${name}.api.md`,
         reportFolder: resolve("etc"),
         reportTempFolder: resolve("temp"),
@@ -30,9 +31,9 @@ function reportOf(entry: string, types: string): boolean {
       dtsRollup: { enabled: false },
       newlineKind: "lf",
       messages: {
-        compilerMessageReporting: { default: { logLevel: "none" } },
-        extractorMessageReporting: { default: { logLevel: "none" } },
-        tsdocMessageReporting: { default: { logLevel: "none" } },
+        compilerMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
+        extractorMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
+        tsdocMessageReporting: { default: { logLevel: ExtractorLogLevel.None } },
       },
     },
     configObjectFullPath: undefined,

@@ -4,7 +4,10 @@
 export { defineAgent, type AgentDefinition, type AgentRole } from "./agent/agent-role.ts";
 export {
   defineTool,
+  type Bound,
   type DelegationContext,
+  type DelegationTool,
+  type FinishTool,
   type FunctionTool,
   type Tool,
   type ToolContext,
@@ -18,12 +21,15 @@ export { toolWasCalled, type StopCondition, type StopFacts } from "./policies/st
 
 // Models
 export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
+export type { MaxTokensField } from "./model/openai/to-openai.ts";
 export type { ModelPrice } from "./model/model-price.ts";
 
 // Run
 export { Orchestrator, type OrchestratorOptions, type StartOptions } from "./orchestrator/orchestrator.ts";
 export type { EventsOptions, Run } from "./orchestrator/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
+export type { AgentState, EndedState, PendingState, RunningState } from "./agent/agent-state.ts";
+export type { Account } from "./orchestrator/ledger-core.ts";
 export type { AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
 export type { Concurrency } from "./orchestrator/scheduler.ts";
 export type { TextPiece } from "./orchestrator/supervisor.ts";
@@ -71,5 +77,5 @@ export { CallIdSchema } from "./protocol/ids.ts";
 export type { Clock } from "./kernel/clock.ts";
 export type { IdSource } from "./kernel/id-source.ts";
 export type { CancelReason } from "./kernel/cancel.ts";
-export { EspalierError, type ErrorCode } from "./kernel/error.ts";
+export { EspalierError, type ErrorCode, type EspalierErrorOptions, type ModelErrorCode } from "./kernel/error.ts";
 export type { JsonObject, JsonValue } from "./kernel/json.ts";

@@ -5,17 +5,16 @@
 // 2. When no run goes on it holds nothing: no timer, no listener, no hidden cursor.
 // 3. A stream that breaks silences the view and harms nobody.
 
-import type { Clock, EspalierEvent, RunId } from "../index.ts";
+import type { Clock, EspalierEvent, EventSink, RunId } from "../index.ts";
 import { LiveArea, type TerminalStream } from "./live-area.ts";
 import { renderRun } from "./render-tree.ts";
 import { nextRunView, type RunView } from "./run-view.ts";
-import type { TerminalView } from "./terminal.ts";
 
 const FRAME_MS = 100;
 const USUAL_COLUMNS = 80;
 const USUAL_ROWS = 24;
 
-export class LiveView implements TerminalView {
+export class LiveView implements EventSink {
   readonly isLive = true;
   readonly #stream: TerminalStream;
   readonly #clock: Clock;

@@ -1,15 +1,14 @@
 // PlainView: runs as plain lines, one for each event that is worth it.
 // Owns when the runs that go on began. Holds nothing when none does. A stream that breaks silences it.
 
-import type { EspalierEvent, RunId } from "../index.ts";
+import type { EspalierEvent, EventSink, RunId } from "../index.ts";
 import { durationText } from "./amounts.ts";
 import type { TerminalStream } from "./live-area.ts";
 import { plainLine } from "./plain-lines.ts";
-import type { TerminalView } from "./terminal.ts";
 
 const TIME_WIDTH = 7;
 
-export class PlainView implements TerminalView {
+export class PlainView implements EventSink {
   readonly isLive = false;
   readonly #stream: TerminalStream;
   readonly #startedAtMs = new Map<RunId, number>();

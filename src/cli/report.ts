@@ -6,7 +6,7 @@ import { AXES, costText, countText, durationText, numberOf, type AxisText } from
 import { renderTree } from "./render-tree.ts";
 import { treeOf } from "./run-view.ts";
 import { table, type Column } from "./table.ts";
-import { oneLine, painter, type Paint } from "./terminal-text.ts";
+import { fit, oneLine, painter, type Paint } from "./terminal-text.ts";
 
 export interface ReportOptions {
   /** Cells per line; no line is wider. Default 100. */
@@ -26,7 +26,7 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
     section("Budget of the run", budgetLines(result, width, paint), paint),
     section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
     section("Usage by model", usageLines("model", result.usage.byModel, width, paint), paint),
-    closingLines(result, paint),
+    closingLines(result, width, paint),
   ];
   return sections
     .filter((lines) => lines.length > 0)
@@ -104,16 +104,16 @@ function usageLines(
   return table(columns, width, paint);
 }
 
-function closingLines(result: RunResult, paint: Paint): readonly string[] {
+function closingLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const { status, reason, traceId, durationMs, agents, refusalsByCode } = result;
   const { icon, style } = endingOf(status);
   const why = status === "completed" ? "" : `: ${oneLine(reason.message)}`;
   const depth = Math.max(...agents.map((agent) => agent.depth));
   const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
-    `${paint(style, `${icon} ${status}`)} in ${durationText(durationMs)}${why}`,
-    `${shape}, ${refusalText(refusalsByCode)}`,
-    `Trace id ${traceId}`,
+    paint(style, fit(`${icon} ${status} in ${durationText(durationMs)}${why}`, width)),
+    fit(`${shape}, ${refusalText(refusalsByCode)}`, width),
+    fit(`Trace id ${traceId}`, width),
   ];
 }
 

@@ -8,6 +8,7 @@ const RETRYABLE_CODES: ReadonlySet<ModelErrorCode> = new Set([
   "model_timeout",
 ]);
 
+/** What a `ModelError` is made of. */
 export interface ModelErrorOptions extends EspalierErrorOptions {
   readonly code: ModelErrorCode;
   /** How long the provider asked us to wait before the next attempt. */

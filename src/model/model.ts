@@ -25,6 +25,7 @@ export interface Model {
   assertReady?(): void;
 }
 
+/** What goes with a request besides what the model is shown. */
 export interface GenerateOptions {
   readonly signal: AbortSignal;
   /** Called with each piece of text as it arrives. Left out: the adapter need not stream. */
@@ -48,8 +49,8 @@ export interface ToolSpec {
   readonly inputSchema: JsonObject;
 }
 
-/** Why the model stopped writing, in one vocabulary for all providers. */
 export const FinishReasonSchema = z.enum(["stop", "tool_calls", "length", "content_filter", "error", "other", "unknown"]);
+/** Why the model stopped writing, in one vocabulary for all providers. */
 export type FinishReason = z.infer<typeof FinishReasonSchema>;
 
 /** What one model call consumed, as the provider reports it. */
@@ -62,6 +63,7 @@ export interface TokenUsage {
   readonly reasoningTokens: number;
 }
 
+/** What a model answered. */
 export interface ModelReply {
   readonly message: AssistantMessage;
   readonly finishReason: FinishReason;

@@ -14,6 +14,7 @@ import { PhaseTurnstile } from "./phase-turnstile.ts";
 import type { RunResult } from "./run-result.ts";
 import type { RunTree } from "./run-tree.ts";
 
+/** How `run.events()` reads. */
 export interface EventsOptions {
   /** Unread events that are kept for this reader, at most. Default 10,000. When more come, its iteration fails; the run goes on. */
   readonly maxBacklog?: number;
@@ -33,6 +34,7 @@ export interface RunParts {
 
 const DEFAULT_MAX_BACKLOG = 10_000;
 
+/** The caller's handle on one tree execution. Made by `Orchestrator.start`. */
 export class Run {
   readonly runId: RunId;
   /** How the run ended. Never rejects for what happens in the run: a failed run has a result with status `failed`. */

@@ -169,7 +169,7 @@ async function spawn(
     const message = `Not started: setting ${request.role} up failed (${messageOf(cause)}). Do this part yourself.`;
     return refuse(scope, place, request, { code: "setup_failed", message });
   }
-  return await raise(scope, child, { place, context, spawnCallId: callId });
+  return await delegate(scope, child, { place, context, spawnCallId: callId });
 }
 
 interface Delegation {
@@ -179,7 +179,7 @@ interface Delegation {
 }
 
 /** Lets a child live to its end and gives its result. */
-async function raise(scope: RunScope, child: AgentNode, delegation: Delegation): Promise<SpawnOutcome> {
+async function delegate(scope: RunScope, child: AgentNode, delegation: Delegation): Promise<SpawnOutcome> {
   const { recorder, tree, ledger } = scope;
   const { place, context, spawnCallId } = delegation;
   const { agentId: childId, agentPath: childPath, depth: childDepth } = child.identity;

@@ -13,6 +13,7 @@ export interface SubagentLimits {
   readonly maxTotalSubagents: number;
 }
 
+/** 3 deep, 5 per parent, 10 in all. */
 export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
   maxDepth: 3,
   maxBreadthPerParent: 5,

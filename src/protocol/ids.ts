@@ -8,6 +8,7 @@ export const RunIdSchema = id.brand<"RunId">();
 export const AgentIdSchema = id.brand<"AgentId">();
 export const ExecutionIdSchema = id.brand<"ExecutionId">();
 export const StepIdSchema = id.brand<"StepId">();
+/** Parses the id of a tool call; for models of your own. */
 export const CallIdSchema = id.brand<"CallId">();
 export const LeaseIdSchema = id.brand<"LeaseId">();
 

@@ -4,8 +4,8 @@ import { z } from "zod";
 
 import { CallIdSchema } from "./ids.ts";
 
-/** Where a message that a model did not write came from. */
 export const MessageOriginSchema = z.enum(["instructions", "task", "inherited", "injected", "notice"]);
+/** Where a message that a model did not write came from. */
 export type MessageOrigin = z.infer<typeof MessageOriginSchema>;
 
 export const ToolCallSchema = z.strictObject({
@@ -48,8 +48,13 @@ export const MessageSchema = z.discriminatedUnion("role", [
   ToolMessageSchema,
 ]);
 
+/** What an agent is told before all else. */
 export type SystemMessage = Readonly<z.infer<typeof SystemMessageSchema>>;
+/** The task, and whatever else an agent is told on the way. */
 export type UserMessage = Readonly<z.infer<typeof UserMessageSchema>>;
+/** What the model said. */
 export type AssistantMessage = Readonly<z.infer<typeof AssistantMessageSchema>>;
+/** The result of one tool call. */
 export type ToolMessage = Readonly<z.infer<typeof ToolMessageSchema>>;
+/** One entry of a history. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;

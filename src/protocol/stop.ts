@@ -4,11 +4,12 @@ import { z } from "zod";
 
 import { JsonObjectSchema } from "./json-value.ts";
 
-/** Life of an execution: pending before its first step, running, then exactly one of the four terminal ones. */
 export const StatusSchema = z.enum(["pending", "running", "completed", "stopped", "failed", "cancelled"]);
+/** Life of an execution: pending before its first step, running, then exactly one of the four terminal ones. */
 export type Status = z.infer<typeof StatusSchema>;
 
 export const TerminalStatusSchema = StatusSchema.extract(["completed", "stopped", "failed", "cancelled"]);
+/** How an execution ended. */
 export type TerminalStatus = z.infer<typeof TerminalStatusSchema>;
 
 /**
@@ -28,6 +29,7 @@ export const STOP_CODES = [
   "finish_reason",
   "completed",
 ] as const;
+/** A reason that espalier itself gives. */
 export type StopCode = (typeof STOP_CODES)[number];
 
 export const StopReasonSchema = z.strictObject({
@@ -37,6 +39,7 @@ export const StopReasonSchema = z.strictObject({
   /** The facts behind it, such as `maximum` and `current`. */
   data: JsonObjectSchema,
 });
+/** Why an execution ended. */
 export type StopReason = Readonly<z.infer<typeof StopReasonSchema>>;
 
 export const StopSignalSchema = z.strictObject({

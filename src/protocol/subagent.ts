@@ -15,7 +15,6 @@ export interface SpawnRequest {
   readonly task: string;
 }
 
-/** Why a subagent was not started. */
 export const SpawnRefusalCodeSchema = z.enum([
   "unknown_role",
   "depth_limit",
@@ -24,6 +23,7 @@ export const SpawnRefusalCodeSchema = z.enum([
   "budget_exhausted",
   "setup_failed",
 ]);
+/** Why a subagent was not started. */
 export type SpawnRefusalCode = z.infer<typeof SpawnRefusalCodeSchema>;
 
 export const SpawnRefusalSchema = z.strictObject({
@@ -33,6 +33,7 @@ export const SpawnRefusalSchema = z.strictObject({
   maximum: z.number().optional(),
   current: z.number().optional(),
 });
+/** A delegation that policy forbade. */
 export type SpawnRefusal = Readonly<z.infer<typeof SpawnRefusalSchema>>;
 
 export const UsageReportSchema = z.strictObject({ own: UsageSchema, descendants: UsageSchema, total: UsageSchema });

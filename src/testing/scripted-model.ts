@@ -24,6 +24,7 @@ export interface ScriptedReply {
   readonly ignoresSignal?: boolean;
 }
 
+/** One tool call of a scripted reply. */
 export interface ScriptedCall {
   readonly name: string;
   /** An object becomes JSON; text is sent as it is, valid or not. */
@@ -35,6 +36,7 @@ export interface ScriptedCall {
 /** A reply, or a function that makes one from the request. */
 export type ScriptStep = ScriptedReply | ((request: ModelRequest) => ScriptedReply);
 
+/** How a scripted model presents itself. */
 export interface ScriptedModelOptions {
   /** Default `scripted`. */
   readonly id?: string;
@@ -55,6 +57,7 @@ export function asks(name: string, input: object | string, more: Omit<ScriptedRe
   return { calls: [{ name, arguments: input }], ...more };
 }
 
+/** A model that says what a test wrote down. A request that it does not expect is an error. */
 export class ScriptedModel implements Model {
   readonly provider = "scripted";
   readonly id: string;

@@ -58,6 +58,7 @@ export interface FinishTool extends ToolFace {
   bind(input: unknown): Bound<JsonValue>;
 }
 
+/** Anything that a model may call. */
 export type Tool = FunctionTool | DelegationTool | FinishTool;
 
 /** Arguments that fit, with what they allow; or what is wrong with them. */
@@ -68,6 +69,7 @@ export type Bound<Use> =
 /** What a tool may return: text goes to the model as it is, anything else as JSON, nothing as an empty text. */
 export type ToolReturn = JsonValue | undefined | void;
 
+/** What `defineTool` takes. */
 export interface ToolDefinition<Input extends z.ZodType> {
   /** What the model calls it by: letters, digits, `_` and `-`, at most 64. */
   readonly name: string;

@@ -183,11 +183,12 @@ test("the gate settles and releases leases of the shared ledger", async () => {
   const gate = scene.ledger.gate(AgentIdSchema.parse("lead/a"));
   const first = await scene.ask("lead/a", FORTY);
   const second = await scene.ask("lead/a", FORTY);
-  if (first.outcome?.type !== "granted" || second.outcome?.type !== "granted") throw new Error("two leases");
-  gate.settle(first.outcome.lease, callUsage(10, 5));
-  gate.release(second.outcome.lease);
+  const [one, two] = [first.outcome, second.outcome];
+  if (one?.type !== "granted" || two?.type !== "granted") throw new Error("two leases");
+  gate.settle(one.lease, callUsage(10, 5));
+  gate.release(two.lease);
   expect(gate.remaining()).toEqual({ totalTokens: 85 });
-  expect(() => gate.release(first.outcome.lease)).toThrow("B2");
+  expect(() => gate.release(one.lease)).toThrow("B2");
 });
 
 proves(["R142"], "a child has left the smaller of its own limit and of what its parent has left", () => {

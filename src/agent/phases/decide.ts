@@ -2,7 +2,7 @@
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
-import type { StopReason, StopSignal } from "../../protocol/stop.ts";
+import { StopReasonSchema, type StopReason, type StopSignal } from "../../protocol/stop.ts";
 import { winningSignal } from "../../policies/stop-signals.ts";
 import type { AgentContext } from "../agent-context.ts";
 import type { AgentState } from "../agent-state.ts";
@@ -35,7 +35,7 @@ function askConditions(agent: AgentContext, state: AgentState): AgentState {
   const facts = { steps, usage, elapsedMs: nowMs - (startedAtMs ?? nowMs) };
   return agent.role.stopWhen.reduce<AgentState>((current, condition, index) => {
     try {
-      const reason = condition(facts);
+      const reason = StopReasonSchema.optional().parse(condition(facts));
       return reason === undefined ? current : raise(agent, current, { source: "stop_condition", reason });
     } catch (cause) {
       return fail(agent, current, conditionFailed(`${agent.role.name}.stopWhen[${index}]`, cause));
@@ -46,7 +46,7 @@ function askConditions(agent: AgentContext, state: AgentState): AgentState {
 function conditionFailed(field: string, cause: unknown): EspalierError {
   return new EspalierError({
     code: "condition_failed",
-    message: `Expected ${field} to return a reason or nothing, but it threw: ${messageOf(cause)}.`,
+    message: `Expected ${field} to return at once a reason with code, message and data, or nothing: ${messageOf(cause)}`,
     data: { field },
     cause,
   });

@@ -1,0 +1,78 @@
+// What must hold of the accounts of a ledger after every operation, whatever it was.
+
+import type { Account } from "../../src/orchestrator/ledger-core.ts";
+import { SPEND_AXES } from "../../src/policies/budget.ts";
+import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
+import type { LedgerReference } from "./ledger-reference.ts";
+
+const USAGE_FIELDS = UsageSchema.keyof().options;
+
+/** Throws at the first breach. `own` is what each account has spent itself, in the order in which they were opened. */
+export function checkAccounts(
+  accounts: readonly Account[],
+  reference: LedgerReference,
+  own: readonly Usage[],
+): void {
+  const childTotals = new Map<string, Record<string, number>>();
+  // Children are opened after their parents, so from the last on every child comes before its parent.
+  for (const [index, account] of [...accounts.entries()].toReversed()) {
+    checkLimits(account);
+    checkAgainst(account, reference, index);
+    const below = childTotals.get(account.agentId) ?? {};
+    for (const field of USAGE_FIELDS) {
+      hold(account.own[field] === own[index]?.[field], `B3: own ${field}`, account);
+      hold(
+        account.total[field] === account.own[field] + (below[field] ?? 0),
+        `B3: ${field} is own plus children's`,
+        account,
+      );
+    }
+    if (account.parentId === null) continue;
+    const siblings = childTotals.get(account.parentId) ?? {};
+    for (const field of USAGE_FIELDS)
+      siblings[field] = (siblings[field] ?? 0) + account.total[field];
+    childTotals.set(account.parentId, siblings);
+  }
+}
+
+function checkLimits(account: Account): void {
+  for (const axis of SPEND_AXES) {
+    const limit = account.limits[axis] ?? Infinity;
+    hold(
+      account.reserved[axis] >= 0 && account.excess[axis] >= 0,
+      `nothing below zero on ${axis}`,
+      account,
+    );
+    hold(
+      account.total[axis] + account.reserved[axis] <= limit + account.excess[axis],
+      `B1 on ${axis}`,
+      account,
+    );
+  }
+}
+
+function checkAgainst(account: Account, reference: LedgerReference, index: number): void {
+  const expected = reference.accounts[index];
+  hold(expected !== undefined, "an account for each", account);
+  for (const axis of SPEND_AXES) {
+    hold(
+      account.reserved[axis] === expected?.reserved[axis],
+      `reserved ${axis} is what open leases hold`,
+      account,
+    );
+    hold(
+      account.total[axis] === expected?.spent[axis],
+      `spent ${axis} is what was booked`,
+      account,
+    );
+    hold(
+      account.excess[axis] === expected?.excess[axis],
+      `excess ${axis} is what went beyond leases`,
+      account,
+    );
+  }
+}
+
+function hold(isSo: boolean, law: string, account: Account): void {
+  if (!isSo) throw new Error(`Broken: ${law}. ${JSON.stringify(account)}`);
+}

@@ -1,0 +1,380 @@
+// Random schedules over random trees of accounts, played on the real ledger and on the naive one at once. After every operation
+// both must agree, and what must always hold is checked on the real one's accounts alone.
+
+import fc from "fast-check";
+
+import type { LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { ModelPrice } from "../../src/model/model-price.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { SPEND_AXES, type SpendAxis, type SpendLimits } from "../../src/policies/budget.ts";
+import {
+  AgentIdSchema,
+  LeaseIdSchema,
+  type AgentId,
+  type LeaseId,
+} from "../../src/protocol/ids.ts";
+import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { checkAccounts } from "./ledger-laws.ts";
+import {
+  LedgerReference,
+  type ReferenceAnswer,
+  type ReferenceLease,
+  type ReferenceWaiter,
+} from "./ledger-reference.ts";
+
+/** An account: below which earlier one (taken modulo), with which limits. */
+export interface Seed {
+  readonly parent: number;
+  readonly limits: SpendLimits;
+  readonly lifeMs: number | undefined;
+}
+
+/** One operation. Numbers that choose among things are taken modulo their count. */
+export type Operation =
+  | { readonly type: "open"; readonly seed: Seed }
+  | {
+      readonly type: "ask";
+      readonly agent: number;
+      readonly input: number;
+      readonly output: number;
+      readonly price: number;
+    }
+  /** `input` and `output` are added to what the lease holds: below, exactly, or beyond. */
+  | {
+      readonly type: "settle";
+      readonly lease: number;
+      readonly input: number;
+      readonly output: number;
+      readonly cached: number;
+    }
+  | { readonly type: "release"; readonly lease: number }
+  | { readonly type: "endAgain"; readonly lease: number }
+  | { readonly type: "chargeToolCall"; readonly agent: number }
+  | { readonly type: "cancel"; readonly waiter: number }
+  | { readonly type: "advance"; readonly byMs: number };
+
+export interface Schedule {
+  readonly seeds: readonly Seed[];
+  readonly operations: readonly Operation[];
+}
+
+const FREE: ModelPrice = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
+const PRICES: readonly ModelPrice[] = [
+  { inputUsdPerMillion: 1, outputUsdPerMillion: 2 },
+  { inputUsdPerMillion: 2, outputUsdPerMillion: 0 },
+  { inputUsdPerMillion: 0, outputUsdPerMillion: 3 },
+  FREE,
+];
+
+const nat = fc.nat({ max: 1_000 });
+
+/** Axes with limits that let some calls run, make others wait and refuse the rest; now and then zero. */
+const MOST: Readonly<Record<SpendAxis, number>> = {
+  steps: 12,
+  totalTokens: 240,
+  inputTokens: 200,
+  cachedInputTokens: 200,
+  outputTokens: 120,
+  costMicroUsd: 360,
+  toolCalls: 4,
+};
+
+const oneLimit = fc.record({
+  axis: fc.constantFrom(...SPEND_AXES),
+  percent: fc.oneof({ weight: 1, arbitrary: fc.constant(0) }, { weight: 20, arbitrary: fc.integer({ min: 20, max: 100 }) }),
+});
+
+const limits: fc.Arbitrary<SpendLimits> = fc
+  .array(oneLimit, { maxLength: 2 })
+  .map((list) => Object.fromEntries(list.map(({ axis, percent }) => [axis, Math.ceil((MOST[axis] * percent) / 100)])));
+
+const seed: fc.Arbitrary<Seed> = fc.record({
+  parent: nat,
+  lifeMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 10 }),
+  limits,
+});
+
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      type: fc.constant("ask" as const),
+      agent: nat,
+      input: fc.integer({ min: 0, max: 40 }),
+      output: fc.integer({ min: 1, max: 30 }),
+      price: nat,
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      type: fc.constant("settle" as const),
+      lease: nat,
+      input: fc.integer({ min: -40, max: 6 }),
+      output: fc.integer({ min: -30, max: 6 }),
+      cached: fc.nat({ max: 50 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("release" as const), lease: nat }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("endAgain" as const), lease: nat }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("chargeToolCall" as const), agent: nat }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("cancel" as const), waiter: nat }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("advance" as const),
+      byMs: fc.integer({ min: 1, max: 15 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("open" as const), seed }) },
+);
+
+/** Trees of up to seven accounts and up to `length` operations. */
+export function schedules(length: number): fc.Arbitrary<Schedule> {
+  return fc.record({
+    seeds: fc.array(seed, { minLength: 1, maxLength: 7, size: "max" }),
+    operations: fc.array(operation, { maxLength: length, size: "max" }),
+  });
+}
+
+interface Pending {
+  readonly waiter: ReferenceWaiter;
+  readonly controller: AbortController;
+}
+
+/** Plays one schedule to its end, then settles what is open until nobody holds and nobody waits. Throws at the first breach. */
+export async function play({ seeds, operations }: Schedule): Promise<void> {
+  const player = new Player();
+  for (const one of seeds) player.openAccount(one);
+  for (const one of operations) {
+    player.apply(one);
+    await player.compare();
+  }
+  await player.drain();
+}
+
+class Player {
+  readonly #clock = new ManualClock();
+  readonly #ledger = new BudgetLedger(this.#clock);
+  readonly #reference = new LedgerReference();
+  readonly #ids: AgentId[] = [];
+  readonly #pending = new Map<number, Pending>();
+  readonly #leaseIds = new Map<ReferenceLease, LeaseId>();
+  readonly #ended: LeaseId[] = [];
+  /** What each account spent itself, by hand. */
+  readonly #own: Usage[] = [];
+  /** Answers of the real ledger since the last comparison. */
+  #answers = new Map<number, LeaseOutcome>();
+  #expected: readonly ReferenceAnswer[] = [];
+  #cancelled: readonly ReferenceWaiter[] = [];
+  #asked = 0;
+  #granted = 0;
+
+  openAccount({ parent, limits, lifeMs }: Seed): void {
+    const { accounts } = this.#reference;
+    const above = accounts[parent % Math.max(1, accounts.length)];
+    const path = `agent_${accounts.length}`;
+    const deadlineAtMs = lifeMs === undefined ? undefined : this.#clock.nowMs() + lifeMs;
+    const parentId = above === undefined ? null : (this.#ids[above.index] ?? null);
+    const agentId = AgentIdSchema.parse(path);
+    this.#ledger.open({ agentId, path, limits, deadlineAtMs }, parentId);
+    this.#reference.openAccount(above, limits, deadlineAtMs);
+    this.#ids.push(agentId);
+    this.#own.push(NO_USAGE);
+  }
+
+  apply(operation: Operation): void {
+    switch (operation.type) {
+      case "open":
+        return this.openAccount(operation.seed);
+      case "ask":
+        return this.#ask(operation);
+      case "settle":
+        return this.#settle(operation);
+      case "release":
+        return this.#release(operation.lease);
+      case "endAgain":
+        return this.#endAgain(operation.lease);
+      case "chargeToolCall":
+        return this.#chargeToolCall(operation.agent);
+      case "cancel":
+        return this.#cancel(operation.waiter);
+      case "advance":
+        return this.#clock.advance(operation.byMs);
+    }
+  }
+
+  #ask({ agent, input, output, price }: Extract<Operation, { type: "ask" }>): void {
+    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
+    const agentId = account === undefined ? undefined : this.#ids[account.index];
+    if (account === undefined || agentId === undefined) return;
+    const ask = {
+      inputTokens: input,
+      maxOutputTokens: output,
+      price: PRICES[price % PRICES.length],
+    };
+    const waiter: ReferenceWaiter = {
+      id: this.#asked,
+      account,
+      ask,
+      askedAtMs: this.#clock.nowMs(),
+    };
+    this.#asked += 1;
+    const controller = new AbortController();
+    this.#pending.set(waiter.id, { waiter, controller });
+    void this.#ledger
+      .reserve(agentId, ask, controller.signal)
+      .then((outcome) => this.#answers.set(waiter.id, outcome));
+    this.#reference.line = [...this.#reference.line, waiter];
+    this.#expected = this.#reference.serve(this.#clock.nowMs());
+  }
+
+  #settle({ lease, input, output, cached }: Extract<Operation, { type: "settle" }>): void {
+    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+    if (one === undefined) return;
+    const inputTokens = Math.max(0, one.hold.inputTokens + input);
+    const outputTokens = Math.max(0, one.hold.outputTokens + output);
+    const cost = Math.max(0, one.hold.costMicroUsd + input + output);
+    this.#end(one, {
+      ...NO_USAGE,
+      modelCalls: 1,
+      steps: 1,
+      inputTokens,
+      cachedInputTokens: Math.min(cached, inputTokens),
+      outputTokens,
+      totalTokens: inputTokens + outputTokens,
+      costMicroUsd: one.hold.costMicroUsd === 0 ? 0 : cost,
+    });
+  }
+
+  #release(lease: number): void {
+    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+    if (one !== undefined) this.#end(one, undefined);
+  }
+
+  #end(lease: ReferenceLease, usage: Usage | undefined): void {
+    const leaseId = this.#leaseIds.get(lease);
+    if (leaseId === undefined) throw new Error("A lease of the reference was never granted.");
+    if (usage === undefined) this.#ledger.release(leaseId);
+    else this.#ledger.settle(leaseId, usage);
+    this.#ended.push(leaseId);
+    this.#reference.end(lease, usage);
+    this.#book(lease.account.index, usage ?? NO_USAGE);
+    this.#expected = this.#reference.serve(this.#clock.nowMs());
+  }
+
+  #endAgain(lease: number): void {
+    const leaseId = this.#ended[lease % Math.max(1, this.#ended.length)];
+    if (leaseId === undefined) return;
+    for (const again of [
+      () => this.#ledger.settle(leaseId, NO_USAGE),
+      () => this.#ledger.release(leaseId),
+    ]) {
+      let hasThrown = false;
+      try {
+        again();
+      } catch {
+        hasThrown = true;
+      }
+      if (!hasThrown) throw new Error(`B2: ${leaseId} was ended twice.`);
+    }
+  }
+
+  #chargeToolCall(agent: number): void {
+    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
+    const agentId = account === undefined ? undefined : this.#ids[account.index];
+    if (account === undefined || agentId === undefined) return;
+    const refusal = this.#ledger.gate(agentId).chargeToolCall();
+    const isCharged = this.#reference.chargeToolCall(account, this.#clock.nowMs());
+    if (isCharged !== (refusal === undefined))
+      throw new Error(`A tool call of ${agentId}: ${JSON.stringify(refusal)}`);
+    if (isCharged) this.#book(account.index, { ...NO_USAGE, toolCalls: 1 });
+  }
+
+  #cancel(waiter: number): void {
+    const one = this.#reference.line[waiter % Math.max(1, this.#reference.line.length)];
+    if (one === undefined) return;
+    this.#reference.line = this.#reference.line.filter((other) => other !== one);
+    this.#pending.get(one.id)?.controller.abort();
+    this.#cancelled = [one];
+    this.#expected = this.#reference.serve(this.#clock.nowMs());
+  }
+
+  /** Both ledgers gave the same answers, and the accounts obey the laws. */
+  async compare(): Promise<void> {
+    await Promise.resolve();
+    await Promise.resolve();
+    const nowMs = this.#clock.nowMs();
+    for (const answer of this.#expected) this.#matchAnswer(answer, nowMs);
+    for (const waiter of this.#cancelled) {
+      const outcome = this.#take(waiter.id);
+      const waitedMs = nowMs - waiter.askedAtMs;
+      if (outcome?.type !== "cancelled" || outcome.waitedMs !== waitedMs)
+        throw wrong("cancelled", outcome);
+    }
+    if (this.#answers.size > 0) throw wrong("no further answer", Object.fromEntries(this.#answers));
+    this.#expected = [];
+    this.#cancelled = [];
+    checkAccounts(this.#ledger.snapshot(), this.#reference, this.#own);
+  }
+
+  /** B5: settling what is open answers everyone in the end, and nothing stays reserved. */
+  async drain(): Promise<void> {
+    for (let one = this.#reference.open[0]; one !== undefined; one = this.#reference.open[0]) {
+      this.#settle({ type: "settle", lease: 0, input: -5, output: -5, cached: 0 });
+      await this.compare();
+    }
+    if (this.#pending.size > 0)
+      throw wrong("nobody waits when nobody holds a lease", [...this.#pending.keys()]);
+    for (const account of this.#ledger.snapshot()) {
+      for (const axis of SPEND_AXES)
+        if (account.reserved[axis] !== 0) throw wrong("nothing reserved", account);
+    }
+  }
+
+  #matchAnswer(answer: ReferenceAnswer, nowMs: number): void {
+    const outcome = this.#take(answer.waiter.id);
+    if (outcome?.type !== answer.type || outcome.waitedMs !== nowMs - answer.waiter.askedAtMs) {
+      throw wrong(answer, outcome);
+    }
+    if (outcome.type !== "granted" || answer.type !== "granted") return;
+    const { leaseId, inputTokens, maxOutputTokens } = outcome.lease;
+    const { hold } = answer.lease;
+    this.#granted += 1;
+    const isExpected =
+      leaseId === LeaseIdSchema.parse(`lease_${this.#granted}`) &&
+      inputTokens === hold.inputTokens &&
+      maxOutputTokens === hold.outputTokens;
+    if (!isExpected) throw wrong({ number: this.#granted, hold }, outcome);
+    this.#leaseIds.set(answer.lease, leaseId);
+  }
+
+  #take(id: number): LeaseOutcome | undefined {
+    const outcome = this.#answers.get(id);
+    this.#answers.delete(id);
+    this.#pending.delete(id);
+    return outcome;
+  }
+
+  #book(index: number, usage: Usage): void {
+    const own = this.#own[index] ?? NO_USAGE;
+    this.#own[index] = {
+      ...own,
+      modelCalls: own.modelCalls + usage.modelCalls,
+      steps: own.steps + usage.steps,
+      toolCalls: own.toolCalls + usage.toolCalls,
+      inputTokens: own.inputTokens + usage.inputTokens,
+      cachedInputTokens: own.cachedInputTokens + usage.cachedInputTokens,
+      outputTokens: own.outputTokens + usage.outputTokens,
+      totalTokens: own.totalTokens + usage.totalTokens,
+      costMicroUsd: own.costMicroUsd + usage.costMicroUsd,
+    };
+  }
+}
+
+function wrong(expected: unknown, got: unknown): Error {
+  const shown = (value: unknown): string =>
+    JSON.stringify(value, (key, part: unknown) => (key === "parent" ? undefined : part));
+  return new Error(`Expected ${shown(expected)}, got ${shown(got)}.`);
+}

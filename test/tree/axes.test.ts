@@ -1,0 +1,183 @@
+// Goal: every axis of a budget binds at every level, and the tightest on the path wins (X3).
+// Method: a root, a child and a grandchild; the grandchild goes on until something stops it; the limit stands at each of the
+// three in turn, such that it leaves the grandchild three steps.
+
+import { describe, expect } from "vitest";
+
+import type { Budget } from "../../src/policies/budget.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, type Part } from "./cast.ts";
+
+const LEVELS = ["root", "root/child#1", "root/child#1/grandchild#1"] as const;
+type Level = (typeof LEVELS)[number];
+
+interface Axis {
+  readonly name: string;
+  readonly inLedger: string;
+  readonly code: string;
+  readonly budget: (limit: number) => Budget;
+  /** What three steps of the grandchild come to, with what those above it spend; by level. */
+  readonly limits: readonly [number, number, number];
+  readonly spent: readonly [number, number, number];
+  /** True if an ancestor at the limit may still answer: a text costs nothing on this axis. */
+  readonly leavesText?: true;
+}
+
+// A step of the grandchild: 10 tokens in, 4 of them cached, 5 out, 1 tool call, 15 micro-dollars, 10 ms. Those above it take one
+// step with one call each before it starts, and no tokens.
+const AXES: readonly Axis[] = [
+  {
+    name: "inputTokens",
+    inLedger: "inputTokens",
+    code: "token_limit",
+    budget: (inputTokens) => ({ inputTokens }),
+    limits: [30, 30, 30],
+    spent: [30, 30, 30],
+  },
+  {
+    // The next call might read all its 10 tokens from the cache: after 12 of 20, it does not fit.
+    name: "cachedInputTokens",
+    inLedger: "cachedInputTokens",
+    code: "token_limit",
+    budget: (cachedInputTokens) => ({ cachedInputTokens }),
+    limits: [20, 20, 20],
+    spent: [12, 12, 12],
+    leavesText: true,
+  },
+  {
+    name: "outputTokens",
+    inLedger: "outputTokens",
+    code: "token_limit",
+    budget: (outputTokens) => ({ outputTokens }),
+    limits: [15, 15, 15],
+    spent: [15, 15, 15],
+  },
+  {
+    name: "totalTokens",
+    inLedger: "totalTokens",
+    code: "token_limit",
+    budget: (totalTokens) => ({ totalTokens }),
+    limits: [45, 45, 45],
+    spent: [45, 45, 45],
+  },
+  {
+    // Those above hold one micro-dollar for their next answer, and there is none.
+    name: "costUsd",
+    inLedger: "costMicroUsd",
+    code: "cost_limit",
+    budget: (limit) => ({ costUsd: limit / 1_000_000 }),
+    limits: [45, 45, 45],
+    spent: [45, 45, 45],
+  },
+  {
+    name: "steps",
+    inLedger: "steps",
+    code: "steps_limit",
+    budget: (steps) => ({ steps }),
+    limits: [5, 4, 3],
+    spent: [5, 4, 3],
+  },
+  {
+    name: "toolCalls",
+    inLedger: "toolCalls",
+    code: "tool_calls_limit",
+    budget: (toolCalls) => ({ toolCalls }),
+    limits: [4, 3, 2],
+    spent: [4, 3, 2],
+    leavesText: true,
+  },
+];
+
+describe.each(AXES)("$name", (axis) => {
+  for (const [depth, level] of LEVELS.entries()) {
+    proves(["X3"], `a limit at ${level} leaves the grandchild three steps`, async () => {
+      const s = scene();
+      const maximum = axis.limits[depth] ?? 0;
+      const chain = chainWith(s, level, axis.budget(maximum));
+      const result = await s.run(chain.root.role);
+      const { status, reason } = result.agents[2] ?? expect.fail("no grandchild");
+      expect({ status, code: reason.code, data: reason.data }).toEqual({
+        status: "stopped",
+        code: axis.code,
+        data: {
+          axis: axis.inLedger,
+          accountPath: level,
+          maximum,
+          current: axis.spent[depth],
+          asked: expect.any(Number),
+        },
+      });
+      expect(chain.grandchild.model.requests).toHaveLength(3);
+      const ends = result.agents.map((agent) => agent.status);
+      expect(ends).toEqual(
+        LEVELS.map((_level, at) => (isStopped(axis, at, depth) ? "stopped" : "completed")),
+      );
+    });
+  }
+});
+
+describe("wallTimeMs", () => {
+  for (const [depth, level] of LEVELS.entries()) {
+    proves(["X3"], `wallTimeMs at ${level} ends the grandchild in its third step`, async () => {
+      const s = scene();
+      const chain = chainWith(s, level, { wallTimeMs: 30 });
+      const result = await s.run(chain.root.role);
+      const { status, reason, steps } = result.agents[2] ?? expect.fail("no grandchild");
+      expect([status, reason.code, reason.message]).toEqual([
+        "stopped",
+        "time_limit",
+        `The time limit of ${level} is over.`,
+      ]);
+      expect(steps.map((step) => step.tools.executions.map((execution) => execution.type))).toEqual(
+        [["succeeded"], ["succeeded"], ["cancelled"]],
+      );
+      const ends = result.agents.map((agent) => agent.status);
+      expect(ends).toEqual(LEVELS.map((_level, at) => (at >= depth ? "stopped" : "completed")));
+    });
+  }
+
+  proves(["X3"], "a child's longer time limit does not outlast its parent's", async () => {
+    const s = scene();
+    const chain = chainWith(s, "root/child#1", { wallTimeMs: 30 }, { wallTimeMs: 5_000 });
+    const result = await s.run(chain.root.role);
+    expect(result.agents.map((agent) => [agent.status, agent.durationMs])).toEqual([
+      ["completed", 30],
+      ["stopped", 30],
+      ["stopped", 30],
+    ]);
+  });
+});
+
+/** Who has nothing left: the grandchild, and those at the limit or below it unless a text is still possible. */
+function isStopped(axis: Axis, at: number, depth: number): boolean {
+  return at === 2 || (at >= depth && axis.leavesText !== true);
+}
+
+interface Chain {
+  readonly root: Part;
+  readonly grandchild: Part;
+}
+
+/** A chain with a budget at one level, and another at the levels below it. */
+function chainWith(s: Scene, level: Level, budget: Budget, below: Budget = {}): Chain {
+  const limited = LEVELS.indexOf(level);
+  const at = (depth: number): Budget => (depth === limited ? budget : depth > limited ? below : {});
+  const tick = tool("tick", () => s.clock.advance(10));
+  const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
+  const grandchild = part(
+    "grandchild",
+    () => asks("tick", {}, { usage: { cachedInputTokens: 4 } }),
+    { tools: [tick], maxOutputTokens: 5, scripted: { price }, budget: at(2) },
+  );
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  const above = (name: string, child: Part, depth: number): Part =>
+    part(name, [{ ...calls(spawn(child.role.name)), usage }, says("Done.", { usage })], {
+      scripted: { countTokens: () => 0, price },
+      maxOutputTokens: 1,
+      subagents: [child.role],
+      budget: at(depth),
+    });
+  return { root: above("root", above("child", grandchild, 1), 0), grandchild };
+}

@@ -1,0 +1,398 @@
+// Goal: one budget holds over the whole tree: what a child may spend, what it spends, and who is charged for it, and when.
+// Method: real runs of parents and children with known usage; budgets, requests and usage reports compared whole.
+
+import { describe, expect, test } from "vitest";
+
+import type { Budget } from "../../src/policies/budget.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { byTask, calls, part, quiet, spawn, until, use, type Part } from "./cast.ts";
+
+const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+
+describe("what a child may spend", () => {
+  proves(["R142"], "it is the smaller of its own budget and what the tree has left", async () => {
+    const tree = { totalTokens: 100 };
+    expect(await childUnder(tree, { totalTokens: 200 })).toEqual({
+      budget: { totalTokens: 70 },
+      cap: 60,
+    });
+    expect(await childUnder(tree, { totalTokens: 30 })).toEqual({
+      budget: { totalTokens: 30 },
+      cap: 20,
+    });
+    expect(await childUnder({}, { totalTokens: 200 })).toEqual({
+      budget: { totalTokens: 200 },
+      cap: 190,
+    });
+    expect(await childUnder({}, {})).toEqual({ budget: {}, cap: 8192 });
+  });
+
+  proves(["R142"], "each dimension is tightened by itself", async () => {
+    const tree = {
+      inputTokens: 100,
+      cachedInputTokens: 50,
+      outputTokens: 100,
+      totalTokens: 150,
+      costUsd: 0.001,
+      steps: 10,
+      toolCalls: 10,
+      wallTimeMs: 1_000,
+    };
+    const own = {
+      inputTokens: 200,
+      cachedInputTokens: 20,
+      outputTokens: 40,
+      totalTokens: 500,
+      costUsd: 1,
+      steps: 3,
+      toolCalls: 100,
+      wallTimeMs: 5_000,
+    };
+    // The parent's step: 20 tokens in, 10 out, one tool call, 20 + 2 × 10 micro-dollars.
+    expect(await childUnder(tree, own)).toEqual({
+      budget: {
+        inputTokens: 80,
+        cachedInputTokens: 20,
+        outputTokens: 40,
+        totalTokens: 120,
+        costMicroUsd: 960,
+        steps: 3,
+        toolCalls: 9,
+        wallTimeMs: 1_000,
+      },
+      cap: 40,
+    });
+  });
+
+  proves(
+    ["R145"],
+    "a grandchild is held by the least on its path, and its usage is in every total once",
+    async () => {
+      const leaf = part("leaf", [says("Leaf.")], {
+        budget: { outputTokens: 300, totalTokens: 50 },
+      });
+      const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+        subagents: [leaf.role],
+        budget: { outputTokens: 40, totalTokens: 400 },
+      });
+      const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+        subagents: [middle.role],
+      });
+      const s = scene();
+      const result = await s.run(lead.role, { budget: { totalTokens: 500, outputTokens: 1_000 } });
+      // After one step of each ancestor: 500 - 30, 400 - 15, 50 tokens; 1,000 - 10, 40 - 5, 300 of output.
+      const started = s.sink.of("agent.started").map((event) => event.budget);
+      expect(started[2]).toEqual({ totalTokens: 50, outputTokens: 35 });
+      expect(leaf.model.requests[0]?.maxOutputTokens).toBe(35);
+      expect(tokens(result)).toEqual([
+        { path: "lead", own: 30, descendants: 45, total: 75 },
+        { path: "lead/middle#1", own: 30, descendants: 15, total: 45 },
+        { path: "lead/middle#1/leaf#1", own: 15, descendants: 0, total: 15 },
+      ]);
+      expect(result.usage.total).toEqual({
+        ...NO_USAGE,
+        modelCalls: 5,
+        steps: 5,
+        toolCalls: 2,
+        inputTokens: 50,
+        outputTokens: 25,
+        totalTokens: 75,
+        unpricedCalls: 5,
+      });
+    },
+  );
+});
+
+describe("who is charged", () => {
+  for (const [how, lastReply, used] of [
+    ["completes", says("Ok."), { totalTokens: 30, inputTokens: 20, outputTokens: 10 }],
+    ["fails", failure("No."), { totalTokens: 15, inputTokens: 10, outputTokens: 5 }],
+    // A call that was cut off is charged by estimate: its input.
+    [
+      "is cancelled",
+      { after: gate().opened },
+      { totalTokens: 25, inputTokens: 20, outputTokens: 5 },
+    ],
+  ] satisfies readonly (readonly [string, ScriptedReply, Partial<Usage>])[]) {
+    proves(
+      ["R143"],
+      `a child's consumption is deducted from its parent when the child ${how}`,
+      async () => {
+        const helper = part("helper", [calls(use("nothing")), lastReply]);
+        const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+          subagents: [helper.role],
+        });
+        const s = scene();
+        const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 1_000 } });
+        if (how === "is cancelled") {
+          await until(() => helper.model.requests.length === 2);
+          run.cancelAgent(s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
+        }
+        const result = await s.outcome(run);
+        const estimatedCalls = how === "is cancelled" ? 1 : 0;
+        const child = {
+          ...NO_USAGE,
+          ...used,
+          modelCalls: 2,
+          steps: 2,
+          unpricedCalls: 2,
+          estimatedCalls,
+        };
+        const own = {
+          ...NO_USAGE,
+          modelCalls: 2,
+          steps: 2,
+          toolCalls: 1,
+          inputTokens: 20,
+          outputTokens: 10,
+          totalTokens: 30,
+          unpricedCalls: 2,
+        };
+        const total = {
+          ...own,
+          modelCalls: 4,
+          steps: 4,
+          inputTokens: 20 + used.inputTokens,
+          outputTokens: 10 + used.outputTokens,
+          totalTokens: 30 + used.totalTokens,
+          unpricedCalls: 4,
+          estimatedCalls,
+        };
+        const { byRole, byModel, ...report } = result.usage;
+        expect(report).toEqual({ own, descendants: child, total });
+        expect(byRole).toEqual({ lead: own, helper: child });
+        expect(byModel).toEqual({ "lead-model": own, "helper-model": child });
+        const left = s.sink.of("budget.settled").at(-1)?.runRemaining;
+        expect(left).toEqual({ totalTokens: 1_000 - total.totalTokens });
+      },
+    );
+  }
+
+  proves(["R143"], "ancestors are charged while their children still run", async () => {
+    const late = [gate(), gate()] as const;
+    const script = byTask({
+      A: [calls(use("nothing")), says("A.", { after: late[0].opened })],
+      B: [calls(use("nothing")), says("B.", { after: late[1].opened })],
+    });
+    const helper = part("helper", script, { maxOutputTokens: 5 });
+    const both = calls(spawn("helper", "A"), spawn("helper", "B"));
+    const lead = part("lead", [both, says("Done.")], {
+      subagents: [helper.role],
+      maxOutputTokens: 5,
+    });
+    const s = scene();
+    const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 200 } });
+    await until(() => helper.model.requests.length === 4);
+    // Three calls of 15 have settled and two are in flight: nobody has ended.
+    expect(s.sink.of("agent.ended")).toEqual([]);
+    const left = (): readonly unknown[] =>
+      s.sink.of("budget.settled").map((event) => event.runRemaining);
+    expect(left()).toEqual([185, 155, 155].map((totalTokens) => ({ totalTokens })));
+    late[1].open();
+    await until(() => s.sink.of("subagent.ended").length === 1);
+    expect(left().at(-1)).toEqual({ totalTokens: 125 });
+    late[0].open();
+    const result = await s.outcome(run);
+    expect(left().at(-1)).toEqual({ totalTokens: 200 - result.usage.total.totalTokens });
+    expect(result.usage.total.totalTokens).toBe(90);
+  });
+});
+
+describe("a budget under parallel children", () => {
+  proves(
+    ["R144"],
+    "two children within their limits cannot pass the limit of the tree unnoticed",
+    async () => {
+      // Each call holds 10 + 10 tokens at most, and the provider reports 18 + 12 all the same.
+      const usage = { inputTokens: 18, outputTokens: 12 };
+      const helper = part("helper", () => ({ ...calls(use("nothing")), usage }), {
+        maxOutputTokens: 10,
+        budget: { totalTokens: 80 },
+      });
+      const lead = freeLead([spawn("helper"), spawn("helper")], helper);
+      const s = scene();
+      const result = await s.run(lead.role, { budget: { totalTokens: 100 } });
+      const started = requestsAfterLimit(s, 100);
+      expect(started).toEqual({ startedAfterLimit: 0, overshoot: 20 });
+      expect(result.agents.map((agent) => [agent.status, agent.reason.code])).toEqual([
+        ["stopped", "token_limit"],
+        ["stopped", "token_limit"],
+        ["stopped", "token_limit"],
+      ]);
+      expect(result.reason.data).toEqual({
+        axis: "totalTokens",
+        accountPath: "lead",
+        maximum: 100,
+        current: 120,
+        asked: 1,
+      });
+    },
+  );
+
+  proves(
+    ["X2"],
+    "of three children that want 40 of 100 two run, and the third as soon as one has settled",
+    async () => {
+      const gates = [gate(), gate(), gate()];
+      const usage = { inputTokens: 10, outputTokens: 10 };
+      const replies = gates.map(({ opened }, index) => {
+        return [`${index}`, [says(`${index}.`, { after: opened, usage })]] as const;
+      });
+      const helper = part("helper", byTask(Object.fromEntries(replies)), { maxOutputTokens: 30 });
+      const lead = freeLead(
+        [spawn("helper", "0"), spawn("helper", "1"), spawn("helper", "2")],
+        helper,
+      );
+      const s = scene();
+      const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
+      await until(() => helper.model.requests.length === 2);
+      s.clock.advance(50);
+      await quiet();
+      expect(helper.model.requests).toHaveLength(2);
+      expect(s.sink.of("budget.denied")).toEqual([]);
+      gates[1]?.open();
+      await until(() => helper.model.requests.length === 3);
+      for (const one of gates) one.open();
+      const result = await s.outcome(run);
+      const leases = s.sink
+        .of("budget.reserved")
+        .map(({ agentPath, maxOutputTokens, waitedMs }) => {
+          return [agentPath, maxOutputTokens, waitedMs];
+        });
+      expect(leases.slice(1, 4)).toEqual([
+        ["lead/helper#1", 30, 0],
+        ["lead/helper#2", 30, 0],
+        ["lead/helper#3", 30, 50],
+      ]);
+      expect(result.agents.map((agent) => [agent.status, agent.waitedMs])).toEqual([
+        ["completed", 0],
+        ["completed", 0],
+        ["completed", 0],
+        ["completed", 50],
+      ]);
+    },
+  );
+
+  proves(
+    ["X2"],
+    "one that wants 120 of 100 is refused at once, while others hold what there is",
+    async () => {
+      const late = gate();
+      const small = part("small", [says("Small.", { after: late.opened })]);
+      const large = part("large", [], {
+        scripted: { countTokens: () => 120 },
+        budget: { totalTokens: 500 },
+      });
+      const lead = freeLead([spawn("small"), spawn("large")], small, large);
+      const s = scene();
+      const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
+      await until(() => s.sink.of("subagent.ended").length === 1);
+      expect(
+        s.sink
+          .of("budget.denied")
+          .map(({ agentPath, axis, accountPath, maximum, spent, asked }) => {
+            return { agentPath, axis, accountPath, maximum, spent, asked };
+          }),
+      ).toEqual([
+        {
+          agentPath: "lead/large#1",
+          axis: "totalTokens",
+          accountPath: "lead",
+          maximum: 100,
+          spent: 0,
+          asked: 121,
+        },
+      ]);
+      late.open();
+      const result = await s.outcome(run);
+      expect(result.agents.map((agent) => [agent.agentPath, agent.status, agent.waitedMs])).toEqual(
+        [
+          ["lead", "completed", 0],
+          ["lead/small#1", "completed", 0],
+          ["lead/large#1", "stopped", 0],
+        ],
+      );
+      expect(large.model.requests).toEqual([]);
+    },
+  );
+
+  test("waiters are served in order, also when a later one would fit before (B5)", async () => {
+    const gates = { first: gate(), second: gate() };
+    const usage = { inputTokens: 10, outputTokens: 0 };
+    const first = part("first", [says("1.", { after: gates.first.opened, usage })], {
+      maxOutputTokens: 50,
+    });
+    const big = part("big", [says("2.", { after: gates.second.opened, usage })], {
+      maxOutputTokens: 60,
+    });
+    const tiny = part("tiny", [says("3.", { usage })], { maxOutputTokens: 5 });
+    const lead = freeLead([spawn("first"), spawn("big"), spawn("tiny")], first, big, tiny);
+    const s = scene();
+    const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
+    await until(() => first.model.requests.length === 1);
+    await quiet();
+    expect([big.model.requests.length, tiny.model.requests.length]).toEqual([0, 0]);
+    gates.first.open();
+    await until(() => big.model.requests.length === 1 && tiny.model.requests.length === 1);
+    gates.second.open();
+    const result = await s.outcome(run);
+    expect(result.status).toBe("completed");
+  });
+});
+
+function failure(message: string): ScriptedReply {
+  return { error: new ModelError({ code: "model_refused_request", message }) };
+}
+
+/** What a child starts with, and its output cap, after its parent spent 20 tokens of input and 10 of output. */
+async function childUnder(
+  tree: Budget,
+  own: Budget,
+): Promise<{ readonly budget: unknown; readonly cap: number | undefined }> {
+  const helper = part("helper", [says("Ok.")], { budget: own, scripted: { price: PRICE } });
+  const usage = { inputTokens: 20, outputTokens: 10 };
+  const lead = part("lead", [{ ...calls(spawn("helper")), usage }, says("Done.")], {
+    subagents: [helper.role],
+    scripted: { price: PRICE },
+  });
+  const s = scene();
+  const run = s.start(lead.role, "Do it.", { budget: tree });
+  await s.outcome(run);
+  const budget = s.sink.of("agent.started")[1]?.budget;
+  return { budget, cap: helper.model.requests[0]?.maxOutputTokens };
+}
+
+/** A lead that spends no tokens: it starts children and then is done. */
+function freeLead(list: readonly ReturnType<typeof spawn>[], ...children: readonly Part[]): Part {
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  return part("lead", [{ ...calls(...list), usage }, says("Done.", { usage })], {
+    subagents: children.map((child) => child.role),
+    maxOutputTokens: 1,
+    scripted: { countTokens: () => 0, price: PRICE },
+  });
+}
+
+function tokens(result: RunResult): readonly unknown[] {
+  return result.agents.map(({ agentPath: path, usage }) => ({
+    path,
+    own: usage.own.totalTokens,
+    descendants: usage.descendants.totalTokens,
+    total: usage.total.totalTokens,
+  }));
+}
+
+/** How many requests started after the tree had reached its limit, and how far it went beyond. */
+function requestsAfterLimit(s: Scene, limit: number): unknown {
+  let spent = 0;
+  let startedAfterLimit = 0;
+  for (const event of s.sink.events) {
+    if (event.type === "budget.settled") spent += event.usage.totalTokens;
+    if (event.type === "model.requested" && spent >= limit) startedAfterLimit += 1;
+  }
+  return { startedAfterLimit, overshoot: spent - limit };
+}

@@ -1,0 +1,113 @@
+// The cast of a tree test: roles with scripted models, and the replies by which they start each other.
+
+import { z } from "zod";
+
+import {
+  defineAgent,
+  SPAWN_TOOL_NAME,
+  type AgentDefinition,
+  type AgentRole,
+} from "../../src/agent/agent-role.ts";
+import type { ModelRequest } from "../../src/model/model.ts";
+import {
+  ScriptedModel,
+  type ScriptedCall,
+  type ScriptedModelOptions,
+  type ScriptedReply,
+  type ScriptStep,
+} from "../../src/testing/scripted-model.ts";
+import {
+  defineTool,
+  type FunctionTool,
+  type ToolContext,
+  type ToolReturn,
+} from "../../src/tools/tool.ts";
+import { settled } from "../harness/run-scripted.ts";
+
+/** A role with the model that plays it. */
+export interface Part {
+  readonly role: AgentRole;
+  readonly model: ScriptedModel;
+}
+
+type Script = readonly ScriptStep[] | ((request: ModelRequest) => ScriptedReply);
+
+interface PartOptions extends Omit<AgentDefinition, "name" | "purpose" | "instructions" | "model"> {
+  readonly scripted?: ScriptedModelOptions;
+}
+
+/** A role whose agents say what is written down; its model is called `<name>-model`. */
+export function part(name: string, script: Script, options: PartOptions = {}): Part {
+  const { scripted, ...definition } = options;
+  const model = new ScriptedModel(script, { id: `${name}-model`, ...scripted });
+  const purpose = `Works as ${name}.`;
+  const instructions = `You are ${name}.`;
+  return { role: defineAgent({ name, purpose, instructions, model, ...definition }), model };
+}
+
+/** A call that starts a subagent. */
+export function spawn(role: string, task = "Work."): ScriptedCall {
+  return { name: SPAWN_TOOL_NAME, arguments: { role, task } };
+}
+
+/** A reply with several calls. */
+export function calls(...list: readonly ScriptedCall[]): ScriptedReply {
+  return { calls: list };
+}
+
+/** A call of a tool without arguments. */
+export function use(toolName: string): ScriptedCall {
+  return { name: toolName, arguments: {} };
+}
+
+/** A script for many agents of one role: each follows the list under its task. */
+export function byTask(
+  scripts: Readonly<Record<string, readonly ScriptStep[]>>,
+): (request: ModelRequest) => ScriptedReply {
+  return (request) => {
+    const start = request.messages.findLastIndex(isTask);
+    const task = request.messages[start]?.text ?? "";
+    const said = request.messages.slice(start).filter((message) => message.role === "assistant");
+    const step = scripts[task]?.[said.length];
+    if (step === undefined) throw new Error(`No reply ${said.length} for the task "${task}".`);
+    return typeof step === "function" ? step(request) : step;
+  };
+}
+
+function isTask(message: ModelRequest["messages"][number]): boolean {
+  return message.role === "user" && message.origin === "task";
+}
+
+/** What the model was told of its calls by the end of a request: the texts of the last results. */
+export function told(request: ModelRequest | undefined): readonly string[] {
+  const messages = request?.messages ?? [];
+  const spoken = messages.findLastIndex((message) => message.role === "assistant");
+  return messages.slice(spoken + 1).map((message) => message.text);
+}
+
+/** A tool without arguments. */
+export function tool(
+  name: string,
+  execute: (context: ToolContext) => ToolReturn | Promise<ToolReturn>,
+): FunctionTool {
+  const input = z.object({});
+  return defineTool({
+    name,
+    description: `Does ${name}.`,
+    input,
+    execute: (_input, context) => execute(context),
+  });
+}
+
+/** Lets the run go on until something holds; no clock is involved. */
+export async function until(holds: () => boolean): Promise<void> {
+  for (let round = 0; !holds(); round += 1) {
+    if (round > 1_000) throw new Error(`It never came to hold: ${holds.toString()}.`);
+    await settled();
+  }
+}
+
+/** Lets everything run that can run: what waits afterwards waits for the test. */
+export async function quiet(): Promise<void> {
+  for (let round = 0; round < 10; round += 1) await settled();
+}

@@ -1,0 +1,266 @@
+// Goal: one definition of usage: results, events and accounts agree, whatever providers report, and unknown is never zero.
+// Method: real trees with known usage; every cut of it added up and compared; providers that report nothing, too much, or nonsense.
+
+import { describe, expect, test } from "vitest";
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, use, type Part } from "./cast.ts";
+
+const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+
+describe("one definition of usage", () => {
+  proves(
+    ["X18", "R181"],
+    "results, events and accounts of a tree agree, on every axis and by every cut",
+    async () => {
+      const s = scene();
+      const result = await s.run(mixedTree().role, { budget: { totalTokens: 10_000 } });
+      expect(result.agents.map((agent) => [agent.agentPath, agent.status])).toEqual([
+        ["lead", "completed"],
+        ["lead/middle#1", "completed"],
+        ["lead/broken#1", "failed"],
+        ["lead/middle#1/leaf#1", "stopped"],
+        ["lead/middle#1/leaf#2", "stopped"],
+      ]);
+      const { own, descendants, total, byRole, byModel } = result.usage;
+      expect(addUsage(own, descendants)).toEqual(total);
+      expect(sum(result.agents.map((agent) => agent.usage.own))).toEqual(total);
+      expect(sum(Object.values(byRole))).toEqual(total);
+      expect(sum(Object.values(byModel))).toEqual(total);
+      expect(Object.keys(byRole)).toEqual(["lead", "middle", "broken", "leaf"]);
+      expect(Object.keys(byModel)).toEqual(["lead-model", "shared-model", "broken-model"]);
+      expect(addUsage(byRole["middle"] ?? NO_USAGE, byRole["leaf"] ?? NO_USAGE)).toEqual(
+        byModel["shared-model"],
+      );
+
+      expect(sum(stepUsages(s.sink.events))).toEqual(total);
+      expect(s.sink.of("run.ended")[0]?.usage).toEqual({ own, descendants, total });
+      for (const agent of result.agents) {
+        const events = s.sink.events.filter((event) => event.agentId === agent.agentId);
+        expect(sum(stepUsages(events)), agent.agentPath).toEqual(agent.usage.own);
+        const [ended] = events.filter((event) => event.type === "agent.ended");
+        expect(ended?.usage, agent.agentPath).toEqual(agent.usage);
+        expect(sum(agent.steps.map((step) => step.telemetry.usage))).toEqual(agent.usage.own);
+        const account = result.accounts.find((candidate) => candidate.agentId === agent.agentId);
+        expect([account?.own, account?.total]).toEqual([agent.usage.own, agent.usage.total]);
+      }
+      const children = s.sink.of("subagent.ended").map((event) => [event.childId, event.usage]);
+      const reported = result.agents.slice(1).map((agent) => [agent.agentId, agent.usage]);
+      expect(new Map(Object.entries(Object.fromEntries(children)))).toEqual(
+        new Map(Object.entries(Object.fromEntries(reported))),
+      );
+    },
+  );
+
+  proves(
+    ["X18"],
+    "a delegation's result carries the usage of the whole subtree, once",
+    async () => {
+      const s = scene();
+      const result = await s.run(mixedTree().role);
+      const delegated = s.sink
+        .of("tool.ended")
+        .filter((event) => event.toolName === "SpawnSubagent");
+      const ofLead = delegated
+        .filter((event) => event.agentPath === "lead")
+        .map((event) => event.usage ?? NO_USAGE);
+      expect(sum(ofLead)).toEqual(result.usage.descendants);
+    },
+  );
+
+  test("roles and tools may have any name that is allowed, those of object members too", async () => {
+    const toString = part("toString", [calls(use("constructor")), says("Ok.")], {
+      tools: [tool("constructor", () => "built")],
+      scripted: { id: "valueOf" },
+    });
+    const lead = part("constructor", [calls(spawn("toString")), says("Done.")], {
+      subagents: [toString.role],
+    });
+    const result = await scene().run(lead.role);
+    expect(result.agents.map((agent) => agent.toolsUsed)).toEqual([
+      Object.fromEntries([["SpawnSubagent", 1]]),
+      Object.fromEntries([["constructor", 1]]),
+    ]);
+    expect(sum(Object.values(result.usage.byRole))).toEqual(result.usage.total);
+    expect(sum(Object.values(result.usage.byModel))).toEqual(result.usage.total);
+  });
+});
+
+describe("costs", () => {
+  proves(
+    ["R57"],
+    "a cost limit over a model without a price is refused at the start, at any depth",
+    () => {
+      const leaf = part("leaf", []);
+      const middle = part("middle", [], { subagents: [leaf.role], scripted: { price: PRICE } });
+      const lead = part("lead", [], { subagents: [middle.role], scripted: { price: PRICE } });
+      const message = expect.stringContaining("Expected a price for model leaf-model of role leaf");
+      const s = scene();
+      expect(() => s.start(lead.role, "Do it.", { budget: { costUsd: 1 } })).toThrow(
+        expect.objectContaining({
+          code: "price_unknown",
+          message,
+          data: { field: "budget.costUsd", role: "leaf", model: "leaf-model" },
+        }),
+      );
+      const limited = part("limited", [], {
+        subagents: [middle.role],
+        scripted: { price: PRICE },
+        budget: { costUsd: 0 },
+      });
+      const above = part("above", [], { subagents: [limited.role] });
+      expect(() => s.start(above.role)).toThrow(
+        expect.objectContaining({ code: "price_unknown", message }),
+      );
+      expect(s.sink.events).toEqual([]);
+    },
+  );
+
+  proves(
+    ["R57"],
+    "without a cost limit an unknown price is counted as unknown, never as zero",
+    async () => {
+      const helper = part("helper", [says("Ok.")]);
+      const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+        subagents: [helper.role],
+        scripted: { price: PRICE },
+      });
+      const result = await scene().run(lead.role);
+      const { own, descendants, total } = result.usage;
+      // Each call: 10 in, 5 out at 2: 20 micro-dollars.
+      expect([own.costMicroUsd, own.unpricedCalls]).toEqual([40, 0]);
+      expect([descendants.costMicroUsd, descendants.unpricedCalls]).toEqual([0, 1]);
+      expect([total.costMicroUsd, total.unpricedCalls]).toEqual([40, 1]);
+    },
+  );
+});
+
+describe("what providers report", () => {
+  test("a model that reports no usage is charged by estimate, and the estimate is marked", async () => {
+    const helper = part("helper", [says("x".repeat(30), { usage: null })]);
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+    });
+    const result = await scene().run(lead.role);
+    expect(result.usage.descendants).toEqual({
+      ...NO_USAGE,
+      modelCalls: 1,
+      steps: 1,
+      inputTokens: 10,
+      outputTokens: 10,
+      totalTokens: 20,
+      unpricedCalls: 1,
+      estimatedCalls: 1,
+    });
+  });
+
+  test("a model that reports more than its lease is booked in full, and closes the budget", async () => {
+    const usage = { inputTokens: 500, outputTokens: 500 };
+    const helper = part(
+      "helper",
+      [calls(use("look"))].map((reply) => ({ ...reply, usage })),
+      {
+        tools: [tool("look", () => expect.fail("nothing further may start"))],
+        maxOutputTokens: 20,
+      },
+    );
+    const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
+    const result = await scene().run(lead.role, { budget: { totalTokens: 200 } });
+    expect(totals(result)).toEqual([
+      ["lead", 15, 1_015],
+      ["lead/helper#1", 1_000, 1_000],
+    ]);
+    expect(result.agents.map((agent) => [agent.status, agent.reason.code])).toEqual([
+      ["stopped", "token_limit"],
+      ["stopped", "token_limit"],
+    ]);
+    expect(result.accounts[0]?.excess.totalTokens).toBe(970);
+    expect(lead.model.requests).toHaveLength(1);
+  });
+
+  for (const [what, usage] of [
+    ["not numbers", { inputTokens: Number.NaN }],
+    ["less than nothing", { inputTokens: -1_000 }],
+    ["endless", { outputTokens: Number.POSITIVE_INFINITY }],
+    ["more cached than read", { cachedInputTokens: 1_000 }],
+  ] as const) {
+    test(`a model that reports tokens that are ${what} cannot switch the budget off`, async () => {
+      const helper = part("helper", () => ({ ...calls(use("nothing")), usage }), {
+        maxOutputTokens: 5,
+        scripted: { price: { ...PRICE, cachedInputUsdPerMillion: 0.5 } },
+      });
+      const lead = freeLead(helper);
+      const s = scene();
+      const result = await s.run(lead.role, { budget: { totalTokens: 150, steps: 50 } });
+      expect(helper.model.requests.length).toBeLessThanOrEqual(15);
+      for (const amount of Object.values(result.usage.total)) {
+        expect(Number.isSafeInteger(amount) && amount >= 0, `${amount} is an amount`).toBe(true);
+      }
+    });
+  }
+
+  test("a model that counts nonsense cannot switch the budget off", async () => {
+    for (const count of [Number.NaN, -1_000, 0.5]) {
+      const usage = { inputTokens: 0, outputTokens: 1_000 };
+      const helper = part("helper", () => ({ ...calls(use("nothing")), usage }), {
+        scripted: { countTokens: () => count },
+      });
+      const lead = freeLead(helper);
+      const result = await scene().run(lead.role, { budget: { totalTokens: 100, steps: 9 } });
+      expect(helper.model.requests.length, `counted ${count}`).toBeLessThanOrEqual(1);
+      expect(result.status).toBe("stopped");
+    }
+  });
+});
+
+/** Children that complete, stop and fail; prices known and unknown; usage reported and estimated; a model of two roles. */
+function mixedTree(): Part {
+  const leaf = part("leaf", () => asks("nothing", {}), {
+    budget: { steps: 2 },
+    scripted: { id: "shared-model", price: PRICE },
+  });
+  const middleScript = [
+    { ...calls(spawn("leaf"), spawn("leaf")), usage: { cachedInputTokens: 4, reasoningTokens: 2 } },
+    says("Middle.", { usage: null }),
+  ];
+  const middle = part("middle", middleScript, {
+    subagents: [leaf.role],
+    scripted: { id: "shared-model", price: PRICE },
+  });
+  const broken = part("broken", [asks("nothing", {}), { error: new Error("A bug.") }]);
+  return part("lead", [calls(spawn("middle"), spawn("broken")), says("Done.")], {
+    subagents: [middle.role, broken.role],
+    scripted: { price: PRICE },
+  });
+}
+
+/** A lead that spends no tokens: it starts children and then is done. */
+function freeLead(child: Part): Part {
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  return part("lead", [{ ...calls(spawn(child.role.name)), usage }, says("Done.", { usage })], {
+    subagents: [child.role],
+    maxOutputTokens: 1,
+    scripted: { countTokens: () => 0, price: PRICE },
+  });
+}
+
+function stepUsages(events: readonly EspalierEvent[]): readonly Usage[] {
+  return events.filter((event) => event.type === "step.completed").map((event) => event.usage);
+}
+
+function sum(usages: readonly Usage[]): Usage {
+  return usages.reduce(addUsage, NO_USAGE);
+}
+
+function totals(result: RunResult): readonly unknown[] {
+  return result.agents.map(({ agentPath, usage }) => [
+    agentPath,
+    usage.own.totalTokens,
+    usage.total.totalTokens,
+  ]);
+}
