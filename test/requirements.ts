@@ -10,7 +10,7 @@ const requirements = {
   R1: { text: "One loop owns control flow; run is iterate drained, not a second implementation" },
   R2: { text: "Six phases (prepare, infer, evaluate response, execute tools, incorporate, evaluate continuation), each its own yielded step type" },
   R3: { text: "The caller can intercept between any two phases, in particular between the model reply and tool execution" },
-  R4: { text: "Abandoning the iterator (break, return, throw in the consumer) is safe", isPlanned: true },
+  R4: { text: "Abandoning the iterator (break, return, throw in the consumer) is safe" },
   R5: { text: "Stop conditions are checked before the first inference, too" },
   R6: { text: "A reply without tool calls ends the run as completed" },
   R7: { text: "A fresh run always performs its first inference: 'no work signal yet' is not 'finished'" },

@@ -1,6 +1,7 @@
-// One folder, and no way out of it: every path that a model writes goes through here before anything is opened.
-// What a path names is decided after all links in it are followed; whatever leads outside is refused, and so are hidden names
-// (`.env`, `.git`, …) and `node_modules`. The messages are written for the model.
+// One folder, and no way out of it: every path that a model writes goes through here before
+// anything is opened. What a path names is decided after all links in it are followed; whatever
+// leads outside is refused, and so are hidden names (`.env`, `.git`, …) and `node_modules`. The
+// messages are written for the model.
 
 import { constants, realpathSync } from "node:fs";
 import { lstat, open, readdir, realpath, type FileHandle } from "node:fs/promises";
@@ -52,25 +53,31 @@ async function placeIn(root: string, path: string): Promise<Place> {
     throw new Error(`${quoted(path)} is an absolute path. ${PATHS_ARE}`);
   }
   const segments = segmentsOf(wanted);
-  if (segments.includes("..")) throw new Error(`${quoted(path)} goes upwards with "..". ${PATHS_ARE}`);
+  if (segments.includes(".."))
+    throw new Error(`${quoted(path)} goes upwards with "..". ${PATHS_ARE}`);
   checkVisible(segments, path);
   const realPath = await follow(join(root, wanted), path);
   const inside = relative(root, realPath);
   const realSegments = segmentsOf(inside);
   if (realSegments[0] === ".." || isAbsolute(inside)) {
-    throw new Error(`${quoted(path)} is a symbolic link, or lies behind one, that leads out of the folder. ${NOT_ALLOWED}`);
+    throw new Error(
+      `${quoted(path)} is a symbolic link, or lies behind one, that leads out of the folder. ${NOT_ALLOWED}`,
+    );
   }
   checkVisible(realSegments, path);
   return { path: segments.length === 0 ? "." : segments.join("/"), realPath };
 }
 
-const PATHS_ARE = 'Paths are relative to the folder that is surveyed, as in "docs/guide.md"; "." is the folder itself.';
+const PATHS_ARE =
+  'Paths are relative to the folder that is surveyed, as in "docs/guide.md"; "." is the folder itself.';
 const NOT_ALLOWED = "It is not part of the survey; leave it out.";
 
 function checkVisible(segments: readonly string[], path: string): void {
   const hidden = segments.find(isHidden);
   if (hidden === undefined) return;
-  throw new Error(`${quoted(path)} is off limits, because of ${quoted(hidden)}: hidden names and ${OFF_LIMITS} are left out.`);
+  throw new Error(
+    `${quoted(path)} is off limits, because of ${quoted(hidden)}: hidden names and ${OFF_LIMITS} are left out.`,
+  );
 }
 
 function isHidden(name: string): boolean {
@@ -88,7 +95,10 @@ async function follow(absolutePath: string, path: string): Promise<string> {
   try {
     return await realpath(absolutePath);
   } catch (cause) {
-    throw new Error(`There is no ${quoted(path)} (${codeOf(cause)}). List its folder to see what there is.`, { cause });
+    throw new Error(
+      `There is no ${quoted(path)} (${codeOf(cause)}). List its folder to see what there is.`,
+      { cause },
+    );
   }
 }
 
@@ -98,9 +108,15 @@ async function list({ path, realPath }: Place): Promise<Listing> {
   const files = visible.filter((entry) => entry.isFile()).map(({ name }) => name);
   const sizes = await Promise.all(files.toSorted().map((name) => sizeOf(realPath, name)));
   return {
-    folders: visible.filter((entry) => entry.isDirectory()).map(({ name }) => name).toSorted(),
+    folders: visible
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .toSorted(),
     files: sizes.flat(),
-    links: visible.filter((entry) => entry.isSymbolicLink()).map(({ name }) => name).toSorted(),
+    links: visible
+      .filter((entry) => entry.isSymbolicLink())
+      .map(({ name }) => name)
+      .toSorted(),
     hidden: entries.length - visible.length,
   };
 }
@@ -109,7 +125,8 @@ async function entriesOf(path: string, realPath: string) {
   try {
     return await readdir(realPath, { withFileTypes: true });
   } catch (cause) {
-    if (codeOf(cause) === "ENOTDIR") throw new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
+    if (codeOf(cause) === "ENOTDIR")
+      throw new Error(`${quoted(path)} is a file, not a folder. Read it.`, { cause });
     throw new Error(`${quoted(path)} cannot be listed (${codeOf(cause)}).`, { cause });
   }
 }
@@ -123,7 +140,8 @@ async function sizeOf(folder: string, name: string): Promise<Listing["files"]> {
   }
 }
 
-// Without waiting: a pipe would keep us for ever. Not through a link: one may have been put there a moment ago.
+// Without waiting: a pipe would keep us for ever. Not through a link: one may have been put there a
+// moment ago.
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 
 async function read({ path, realPath }: Place, maxBytes: number): Promise<Excerpt> {

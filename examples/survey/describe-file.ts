@@ -1,4 +1,5 @@
-// What a file says about itself in its first lines. Rules, no understanding: a heading, a comment at the top, the names it exports.
+// What a file says about itself in its first lines. Rules, no understanding: a heading, a comment
+// at the top, the names it exports.
 
 const LONGEST_SENTENCE = 140;
 const MAX_NAMES = 4;
@@ -15,7 +16,9 @@ export function describeFile(path: string, text: string): string {
 
 /** The names that a program text offers to others, in their order. */
 export function exportedNames(text: string): readonly string[] {
-  const names = [...text.matchAll(EXPORTS)].flatMap(([, script, python, rust]) => script ?? python ?? rust ?? []);
+  const names = [...text.matchAll(EXPORTS)].flatMap(
+    ([, script, python, rust]) => script ?? python ?? rust ?? [],
+  );
   return [...new Set(names)];
 }
 
@@ -56,7 +59,9 @@ function headerComment(text: string): string | undefined {
   const start = text.trimStart();
   const [lines] = /^(?:(?:\/\/|#(?!include|define|if|pragma)|--|;).*\n?)+/.exec(start) ?? [];
   if (lines !== undefined) return lines.replace(/^(?:\/\/+!?|#+|--|;+) ?/gm, "");
-  const [, block] = /^(?:\/\*+([\s\S]*?)\*\/|"""([\s\S]*?)"""|<!--([\s\S]*?)-->)/.exec(start) ?? [];
+  const [, stars, quotes, angles] =
+    /^(?:\/\*+([\s\S]*?)\*\/|"""([\s\S]*?)"""|<!--([\s\S]*?)-->)/.exec(start) ?? [];
+  const block = stars ?? quotes ?? angles;
   return block === undefined ? undefined : withoutStars(block);
 }
 
@@ -83,5 +88,7 @@ function firstLine(text: string): string {
 
 function shortened(text: string): string {
   const flat = text.replace(/\s+/g, " ").trim();
-  return flat.length <= LONGEST_SENTENCE ? flat : `${flat.slice(0, LONGEST_SENTENCE - 1).trimEnd()}…`;
+  return flat.length <= LONGEST_SENTENCE
+    ? flat
+    : `${flat.slice(0, LONGEST_SENTENCE - 1).trimEnd()}…`;
 }

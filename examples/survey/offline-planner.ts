@@ -1,6 +1,7 @@
-// The offline planner: a model that is no language model. It decides by rules, always in the same way, so that the demo, and
-// every test of it, runs without a key and without the network. It sees what a model sees, the messages and the tools of each
-// request, and nothing else; it keeps nothing from one request to the next.
+// The offline planner: a model that is no language model. It decides by rules, always in the same
+// way, so that the demo, and every test of it, runs without a key and without the network. It sees
+// what a model sees, the messages and the tools of each request, and nothing else; it keeps nothing
+// from one request to the next.
 
 import {
   CallIdSchema,
@@ -17,7 +18,10 @@ import { leadReport, surveyOf } from "./survey-report.ts";
 
 const CHARACTERS_PER_TOKEN = 4;
 
-/** A model for the roles of this survey. Its tokens are counted as a fourth of the characters, and cost nothing. */
+/**
+ * A model for the roles of this survey. Its tokens are counted as a fourth of the characters, and
+ * cost nothing.
+ */
 export function offlinePlanner(): Model {
   return {
     provider: "offline",
@@ -40,7 +44,12 @@ function replyTo(request: ModelRequest): AssistantMessage {
   if (plan.calls.length > 0) return asking(request, plan.remark, plan.calls);
   if (position.isLead) return { role: "assistant", text: leadReport(position), toolCalls: [] };
   const { folder, purpose, files, findings } = surveyOf(position);
-  const input = { folder, purpose, files: files.map((file) => ({ ...file })), findings: [...findings] };
+  const input = {
+    folder,
+    purpose,
+    files: files.map((file) => ({ ...file })),
+    findings: [...findings],
+  };
   return asking(request, "I report.", [{ toolName: FINISH, input }]);
 }
 
@@ -57,7 +66,11 @@ const spawnSchema = z.object({
   properties: z.object({ role: z.object({ enum: z.array(z.string()) }) }),
 });
 
-function asking(request: ModelRequest, text: string, calls: readonly PlannedCall[]): AssistantMessage {
+function asking(
+  request: ModelRequest,
+  text: string,
+  calls: readonly PlannedCall[],
+): AssistantMessage {
   const toolCalls = calls.map(({ toolName, input }, index) => ({
     callId: CallIdSchema.parse(`call_${request.messages.length}_${index + 1}`),
     toolName,
@@ -66,10 +79,18 @@ function asking(request: ModelRequest, text: string, calls: readonly PlannedCall
   return { role: "assistant", text, toolCalls };
 }
 
-/** A reply of which the rest is cut off at the limit of output tokens, as a provider would; calls that were cut off are none. */
+/**
+ * A reply of which the rest is cut off at the limit of output tokens, as a provider would; calls
+ * that were cut off are none.
+ */
 function withinLimit(message: AssistantMessage, request: ModelRequest): ModelReply {
   const outputTokens = tokensOf(message.text + JSON.stringify(message.toolCalls));
-  const usage = { inputTokens: inputTokensOf(request), cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+  const usage = {
+    inputTokens: inputTokensOf(request),
+    cachedInputTokens: 0,
+    outputTokens,
+    reasoningTokens: 0,
+  };
   const { maxOutputTokens } = request;
   if (outputTokens <= maxOutputTokens) {
     return { message, finishReason: message.toolCalls.length > 0 ? "tool_calls" : "stop", usage };

@@ -1,4 +1,5 @@
-// What an agent knows so far, read from the conversation that its model was sent: the calls it made, and the answers as text.
+// What an agent knows so far, read from the conversation that its model was sent: the calls it
+// made, and the answers as text.
 
 import type { Message, ToolCall } from "espalier";
 import { z } from "zod";
@@ -86,7 +87,9 @@ export function knowledgeOf(messages: readonly Message[]): Knowledge {
     hasDelegated: spawns.length > 0,
     reports: spawns.flatMap((spawn) => (spawn.kind === "reported" ? [spawn.report] : [])),
     refused: spawns.flatMap((spawn) => (spawn.kind === "refused" ? [spawn.part] : [])),
-    missing: spawns.flatMap((spawn) => (spawn.kind === "missing" ? [{ part: spawn.part, why: spawn.why }] : [])),
+    missing: spawns.flatMap((spawn) =>
+      spawn.kind === "missing" ? [{ part: spawn.part, why: spawn.why }] : [],
+    ),
   };
 }
 

@@ -1,5 +1,6 @@
-// A part of a survey, and the task in words that hands it to a surveyor. Written as the instructions of the lead say, and read
-// back the same way: whoever gets the task knows no more than its text.
+// A part of a survey, and the task in words that hands it to a surveyor. Written as the
+// instructions of the lead say, and read back the same way: whoever gets the task knows no more
+// than its text.
 
 /** Folders and files to survey, and what to look for in them. */
 export interface SurveyPart {
@@ -8,7 +9,6 @@ export interface SurveyPart {
   readonly question: string;
 }
 
-const HEADING = "Survey one part and report it.";
 const QUESTION = "Question: ";
 /** Names that would not survive as they are. */
 const UNSAFE = /^[\s"-]|\s$|["\\\n\r]/;
@@ -18,7 +18,7 @@ export function taskFor({ folders, files, question }: SurveyPart): string {
   const bullets = (title: string, paths: readonly string[]): readonly string[] =>
     paths.length === 0 ? [] : [title, ...paths.map((path) => `- ${written(path)}`)];
   return [
-    HEADING,
+    `Survey ${[...folders, ...files].map(written).join(", ")}.`,
     ...bullets("Folders:", folders),
     ...bullets("Files:", files),
     QUESTION + question.replace(/\s+/g, " "),
@@ -44,7 +44,9 @@ export function partOf(task: string): SurveyPart {
 /** Words in quotation marks: what a question asks to look for. */
 export function wordsToFind(question: string): readonly string[] {
   const quoted = [...question.matchAll(/"([^"\n]+)"|“([^”\n]+)”|`([^`\n]+)`/g)];
-  return [...new Set(quoted.map(([, straight, curly, code]) => straight ?? curly ?? code ?? ""))].slice(0, MAX_WORDS);
+  return [
+    ...new Set(quoted.map(([, straight, curly, code]) => straight ?? curly ?? code ?? "")),
+  ].slice(0, MAX_WORDS);
 }
 
 const MAX_WORDS = 3;

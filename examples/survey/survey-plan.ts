@@ -1,7 +1,8 @@
 // The rules of the offline planner: from what an agent knows to what it does next. Pure.
 //
-// An agent covers folders and files. It lists what it covers, hands subfolders to subagents once, reads what is left, and takes
-// over what nobody else would do. One rule for both roles: the lead is an agent that covers nothing itself and hands on everything.
+// An agent covers folders and files. It lists what it covers, hands subfolders to subagents once,
+// reads what is left, and takes over what nobody else would do. One rule for both roles: the lead
+// is an agent that covers nothing itself and hands on everything.
 
 import type { JsonObject } from "espalier";
 
@@ -30,7 +31,9 @@ export interface PlannedCall {
   readonly input: JsonObject;
 }
 
-/** The next calls, and the words that go with them; no calls: nothing is left to do but to report. */
+/**
+ * The next calls, and the words that go with them; no calls: nothing is left to do but to report.
+ */
 export interface Plan {
   readonly remark: string;
   readonly calls: readonly PlannedCall[];
@@ -48,7 +51,7 @@ export interface Coverage {
 }
 
 const MAX_PARTS = 5;
-const MAX_READS = 20;
+const MAX_READS = 25;
 const MAX_LISTS = 40;
 const FILES_PER_PART = 4;
 
@@ -57,10 +60,15 @@ export function nextPlan(position: Position): Plan {
   const lists = listCalls(position);
   if (lists.length > 0) return { remark: "I look at what there is.", calls: lists };
   const work = [...readCalls(position), ...searchCalls(position)];
-  if (knowledge.hasDelegated || subagentRole === undefined) return { remark: "I read.", calls: work };
+  if (knowledge.hasDelegated || subagentRole === undefined)
+    return { remark: "I read.", calls: work };
   const parts = partsToDelegate(position);
-  const spawns = parts.map((part) => ({ toolName: SPAWN, input: { role: subagentRole, task: taskFor(part) } }));
-  const remark = parts.length === 0 ? "I read." : `I hand on ${parts.length} of ${isLead ? "the" : "my"} parts.`;
+  const spawns = parts.map((part) => ({
+    toolName: SPAWN,
+    input: { role: subagentRole, task: taskFor(part) },
+  }));
+  const remark =
+    parts.length === 0 ? "I read." : `I hand on ${parts.length} of ${isLead ? "the" : "my"} parts.`;
   return { remark, calls: [...spawns, ...work] };
 }
 
@@ -101,9 +109,14 @@ function ownPart({ knowledge, isLead, subagentRole }: Position): SurveyPart {
 
 function coveredFolders(position: Position): readonly string[] {
   const { knowledge, subagentRole } = position;
-  const covered = new Set([...ownPart(position).folders, ...knowledge.refused.flatMap((part) => part.folders)]);
+  const covered = new Set([
+    ...ownPart(position).folders,
+    ...knowledge.refused.flatMap((part) => part.folders),
+  ]);
   if (subagentRole !== undefined && !knowledge.hasDelegated) return [...covered];
-  const handedOn = new Set([...knowledge.reports, ...knowledge.missing].flatMap(({ part }) => part.folders));
+  const handedOn = new Set(
+    [...knowledge.reports, ...knowledge.missing].flatMap(({ part }) => part.folders),
+  );
   // A set grows while it is walked: subfolders of subfolders come up in turn.
   for (const folder of covered) {
     const below = foldersIn(knowledge.listings.get(folder), folder);
@@ -136,7 +149,9 @@ function searchCalls(position: Position): readonly PlannedCall[] {
   const { failures, searches } = knowledge;
   const failed = new Set(failures.map(({ path }) => path));
   const alone = files.filter((file) => !folders.some((folder) => isBelow(file, folder)));
-  const outermost = folders.filter((path) => !folders.some((other) => other !== path && isBelow(path, other)));
+  const outermost = folders.filter(
+    (path) => !folders.some((other) => other !== path && isBelow(path, other)),
+  );
   return words
     .flatMap((text) => [...outermost, ...alone].map((path) => ({ text, path })))
     .filter(({ text, path }) => !searches.has(searchKey(text, path)) && !failed.has(path))
@@ -157,7 +172,10 @@ function partsToDelegate(position: Position): readonly SurveyPart[] {
   return divide(folders, files).map((part) => ({ ...part, question }));
 }
 
-/** At most five parts: each folder one, the files beside them one; if there are more, neighbours go together. Files alone are dealt out. */
+/**
+ * At most five parts of folders and the files beside them; if there are more, neighbours go
+ * together. Files alone are dealt out.
+ */
 function divide(
   folders: readonly string[],
   files: readonly string[],
@@ -166,17 +184,23 @@ function divide(
     const count = Math.min(MAX_PARTS, Math.ceil(files.length / FILES_PER_PART));
     return chunks(files, count).map((chunk) => ({ folders: [], files: chunk }));
   }
-  const room = files.length === 0 ? MAX_PARTS : MAX_PARTS - 1;
-  const parts = chunks(folders, Math.min(room, folders.length)).map((chunk) => ({ folders: chunk, files: noFiles }));
-  return files.length === 0 ? parts : [...parts, { folders: [], files }];
+  const units = [
+    ...folders.map((folder) => ({ folders: [folder], files: [] })),
+    ...(files.length === 0 ? [] : [{ folders: [], files }]),
+  ];
+  return chunks(units, Math.min(MAX_PARTS, units.length)).map((chunk) => ({
+    folders: chunk.flatMap((unit) => unit.folders),
+    files: chunk.flatMap((unit) => unit.files),
+  }));
 }
-
-const noFiles: readonly string[] = [];
 
 /** Neighbours in `count` groups of nearly one size. */
 function chunks<T>(items: readonly T[], count: number): readonly (readonly T[])[] {
   return Array.from({ length: count }, (_, index) =>
-    items.slice(Math.round((index * items.length) / count), Math.round(((index + 1) * items.length) / count)),
+    items.slice(
+      Math.round((index * items.length) / count),
+      Math.round(((index + 1) * items.length) / count),
+    ),
   );
 }
 

@@ -1,4 +1,5 @@
-// What the offline planner reports: a surveyor its typed result, the lead a short text. Pure, and from nothing but what is known.
+// What the offline planner reports: a surveyor its typed result, the lead a short text. Pure, and
+// from nothing but what is known.
 
 import { describeFile, exportedNames, listed } from "./describe-file.ts";
 import type { KnownSearch } from "./survey-knowledge.ts";
@@ -18,16 +19,17 @@ export interface SurveyedFile {
   readonly purpose: string;
 }
 
-const MAX_FILES_PER_FOLDER = 3;
+/** Files that are shown of each folder, if there are few folders or many. */
+const FILES_SHOWN = { few: 3, many: 2 } as const;
+const MANY_FOLDERS = 6;
 const MAX_FINDINGS = 12;
 const MAX_SHOWN_MATCHES = 3;
 
 /** What one agent found out itself, and what was reported to it. */
 export function surveyOf(position: Position): Survey {
-  const { task, reports } = position.knowledge;
-  const { folders, files } = partOf(task);
+  const { reports } = position.knowledge;
   return {
-    folder: [...folders, ...files].join(", "),
+    folder: partName(position),
     purpose: purposeOf(position),
     files: [...ownFiles(position), ...reports.flatMap((report) => report.files)],
     findings: [...ownFindings(position), ...reports.flatMap((report) => report.findings)],
@@ -51,7 +53,7 @@ export function leadReport(position: Position): string {
     `Question: ${questionOf(position).replace(/\s+/g, " ")}`,
     summary,
     ...section("What was found", shortened(answersFirst(findings, position))),
-    ...section("The parts", [...folders].toSorted(byFolder).map(folderLine)),
+    ...section("The parts", partLines(folders)),
   ].join("\n");
 }
 
@@ -59,22 +61,43 @@ function section(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : ["", `## ${title}`, "", ...lines.map((line) => `- ${line}`)];
 }
 
+function partLines(folders: ReadonlyMap<string, readonly SurveyedFile[]>): readonly string[] {
+  const maxFiles = folders.size > MANY_FOLDERS ? FILES_SHOWN.many : FILES_SHOWN.few;
+  return [...folders]
+    .toSorted(byFolder)
+    .map(([folder, files]) => folderLine(folder, files, maxFiles));
+}
+
 function byFolder([left]: readonly [string, unknown], [right]: readonly [string, unknown]): number {
   return left < right ? -1 : 1;
 }
 
-function folderLine([folder, files]: readonly [string, readonly SurveyedFile[]]): string {
-  const shown = files.slice(0, MAX_FILES_PER_FOLDER).map(({ path, purpose }) => `\n  - \`${baseOf(path)}\`: ${purpose}`);
-  const rest = files.length - shown.length;
-  const more = rest === 0 ? "" : `\n  - and ${rest} more`;
-  return `**${folder}/** has ${count(files.length, "file")}${shown.join("")}${more}`;
+function folderLine(folder: string, files: readonly SurveyedFile[], maxFiles: number): string {
+  const telling = files.toSorted((left, right) => tellingRank(left.path) - tellingRank(right.path));
+  const shown = telling
+    .slice(0, maxFiles)
+    .map(({ path, purpose }) => `\n  - \`${baseOf(path)}\`: ${purpose}`);
+  return `**${folder}/** (${count(files.length, "file")})${shown.join("")}`;
 }
 
-/** What answers the question comes before what went wrong. */
+/** Files that usually say what their folder is about come first. */
+function tellingRank(path: string): number {
+  const rank = [/^readme\b/i, /^(index|main|mod|lib|__init__)\./i].findIndex((name) =>
+    name.test(baseOf(path)),
+  );
+  return rank === -1 ? 2 : rank;
+}
+
+/** What answers the question comes first, word by word; what went wrong comes after it. */
 function answersFirst(findings: readonly string[], position: Position): readonly string[] {
   const words = wordsToFind(questionOf(position));
-  const answers = (finding: string): boolean => words.some((word) => finding.startsWith(`"${word}"`));
-  return [...findings.filter(answers), ...findings.filter((finding) => !answers(finding))];
+  const wordOf = (finding: string): string | undefined =>
+    words.find((word) => finding.startsWith(`"${word}"`));
+  const answers = words.flatMap((word) => {
+    const found = findings.filter((finding) => wordOf(finding) === word);
+    return found.length === 0 ? [`"${word}": in none of the files`] : found;
+  });
+  return [...answers, ...findings.filter((finding) => wordOf(finding) === undefined)];
 }
 
 function shortened(findings: readonly string[]): readonly string[] {
@@ -93,6 +116,11 @@ function purposeOf(position: Position): string {
   return `${said}${own}${below}${offers}.`;
 }
 
+function partName({ isLead, knowledge }: Position): string {
+  const { folders, files } = partOf(knowledge.task);
+  return isLead ? "." : [...folders, ...files].join(", ");
+}
+
 function ownFiles(position: Position): readonly SurveyedFile[] {
   const { texts, failures } = position.knowledge;
   return coverageOf(position).files.flatMap((path) => {
@@ -107,18 +135,32 @@ function ownFindings(position: Position): readonly string[] {
   const { failures, missing, listings, searches, reports } = position.knowledge;
   const { folders, unreadFiles, unlistedFolders, words } = coverageOf(position);
   const handedOn = [...reports, ...missing].flatMap(({ part }) => part.folders);
-  const links = folders.flatMap((folder) => (listings.get(folder)?.links ?? []).map((name) => pathIn(folder, name)));
+  const links = folders.flatMap((folder) =>
+    (listings.get(folder)?.links ?? []).map((name) => pathIn(folder, name)),
+  );
   return [
     ...words.flatMap((word) => matchFinding(word, [...searches.values()], handedOn)),
-    ...missing.map(({ part, why }) => `Missing: ${[...part.folders, ...part.files].join(", ")}. ${why}`),
+    ...missing.map(
+      ({ part, why }) => `Missing: ${[...part.folders, ...part.files].join(", ")}. ${why}`,
+    ),
     ...failures.map(({ path, why }) => `${path}: ${why}`),
-    ...(unreadFiles === 0 ? [] : [`${count(unreadFiles, "file")} of this part not read: too many for one surveyor.`]),
-    ...(unlistedFolders === 0 ? [] : [`${count(unlistedFolders, "folder")} not surveyed: too many for one surveyor.`]),
+    ...(unreadFiles === 0
+      ? []
+      : [
+          `${partName(position)}: ${count(unreadFiles, "file")} not read, too many for one surveyor.`,
+        ]),
+    ...(unlistedFolders === 0
+      ? []
+      : [
+          `${partName(position)}: ${count(unlistedFolders, "folder")} not listed, too many for one surveyor.`,
+        ]),
     ...(links.length === 0 ? [] : [`Symbolic links, not followed: ${links.join(", ")}`]),
   ];
 }
 
-/** Where a word was found. What lies in folders that were handed on is left to those who got them. */
+/**
+ * Where a word was found. What lies in folders that were handed on is left to those who got them.
+ */
 function matchFinding(
   word: string,
   searches: readonly KnownSearch[],
@@ -131,8 +173,12 @@ function matchFinding(
   if (matches.length === 0) return [];
   const files = new Set(matches.map((match) => match.path));
   const atLeast = ofWord.every((search) => search.isComplete) ? "" : "at least ";
-  const shown = matches.slice(0, MAX_SHOWN_MATCHES).map((match) => `\`${match.path}:${match.line}\``);
-  return [`"${word}": ${atLeast}${count(matches.length, "line")} in ${count(files.size, "file")}, first ${shown.join(", ")}`];
+  const shown = matches
+    .slice(0, MAX_SHOWN_MATCHES)
+    .map((match) => `\`${match.path}:${match.line}\``);
+  return [
+    `"${word}": ${atLeast}${count(matches.length, "line")} in ${count(files.size, "file")}, first ${shown.join(", ")}`,
+  ];
 }
 
 function folderOf(path: string): string {

@@ -1,5 +1,5 @@
-// The three tools of a surveyor: list, read, search. Confined to one folder, bounded in what they give back, and the same for the
-// same folder every time.
+// The three tools of a surveyor: list, read, search. Confined to one folder, bounded in what they
+// give back, and the same for the same folder every time.
 
 import { defineTool, type FunctionTool } from "espalier";
 import { z } from "zod";
@@ -26,7 +26,8 @@ export function surveyTools(rootFolder: string): readonly FunctionTool[] {
 }
 
 const path = z.string().max(1_000).meta({
-  description: 'Path relative to the folder that is surveyed, as in "docs/guide.md"; "." is the folder itself.',
+  description:
+    'Path relative to the folder that is surveyed, as in "docs/guide.md"; "." is the folder itself.',
 });
 
 function listFolder(folder: ConfinedFolder): FunctionTool {
@@ -70,7 +71,8 @@ function readFile(folder: ConfinedFolder): FunctionTool {
       const place = await folder.place(input.path);
       const { bytes, size } = await folder.read(place, MAX_SHOWN_BYTES);
       const text = textOf(bytes, size > bytes.length);
-      if (text === undefined) throw new Error(`${JSON.stringify(place.path)} is not text (${size} bytes).`);
+      if (text === undefined)
+        throw new Error(`${JSON.stringify(place.path)} is not text (${size} bytes).`);
       const shown = size > bytes.length ? `, the first ${bytes.length} are shown` : "";
       return `${place.path} (${size} bytes${shown})\n${text}`;
     },
@@ -121,7 +123,10 @@ async function search(
   };
 }
 
-/** All files of a place, in the order of their paths, folder by folder. Links are not followed, so there is no way to go in circles. */
+/**
+ * All files of a place, in the order of their paths, folder by folder. Links are not followed, so
+ * there is no way to go in circles.
+ */
 async function* filesBelow(
   folder: ConfinedFolder,
   start: Place,
@@ -152,7 +157,11 @@ interface FileMatches {
 }
 
 /** The matches in one file. One that cannot be read is no reason to give up the others. */
-async function matchesIn(folder: ConfinedFolder, place: Place, needle: string): Promise<FileMatches> {
+async function matchesIn(
+  folder: ConfinedFolder,
+  place: Place,
+  needle: string,
+): Promise<FileMatches> {
   let excerpt: Excerpt;
   try {
     excerpt = await folder.read(place, MAX_SEARCHED_BYTES);
@@ -168,7 +177,9 @@ async function matchesIn(folder: ConfinedFolder, place: Place, needle: string): 
   return { matches, isComplete: !isCut };
 }
 
-/** The bytes as text; undefined if they are none. A character that the end cuts in two is left out. */
+/**
+ * The bytes as text; undefined if they are none. A character that the end cuts in two is left out.
+ */
 function textOf(bytes: Uint8Array, isCut: boolean): string | undefined {
   if (bytes.includes(0)) return undefined;
   try {

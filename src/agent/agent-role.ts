@@ -2,7 +2,7 @@
 
 import type { z } from "zod";
 
-import { checkAmount, checkCount, checkKeys, checkName, checkText, misdefinition, mismatch } from "../kernel/check.ts";
+import { checkAmount, checkCount, checkKeys, checkList, checkName, checkText, misdefinition, mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { Model } from "../model/model.ts";
 import { checkPrice } from "../model/model-price.ts";
@@ -88,27 +88,30 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkText(`${name}.instructions`, definition.instructions);
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
   checkModel(name, model);
-  const tools = [...(definition.tools ?? []), ...(definition.output === undefined ? [] : [finishTool(name, definition.output)])];
-  checkTools(name, tools, definition.subagents ?? []);
+  const { tools: given = [], subagents = [], stopWhen = [], output } = definition;
+  for (const [field, list] of Object.entries({ tools: given, subagents, stopWhen })) checkList(`${name}.${field}`, list);
+  const tools = output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
+  checkTools(name, tools);
+  checkSubagents(name, subagents);
+  checkBudget(`${name}.budget`, definition.budget ?? {});
   const budget = Object.freeze({ ...definition.budget });
-  checkBudget(`${name}.budget`, budget);
   if (budget.costUsd !== undefined) requirePrice(`${name}.budget.costUsd`, { name, model });
   if (definition.maxOutputTokens !== undefined) checkMaxOutputTokens(name, definition.maxOutputTokens);
   if (definition.temperature !== undefined) checkAmount(`${name}.temperature`, definition.temperature);
-  checkConditions(name, definition.stopWhen ?? []);
+  checkConditions(name, stopWhen);
   return Object.freeze({
     name,
     purpose: definition.purpose,
     instructions: definition.instructions,
     model,
     tools: Object.freeze(tools),
-    subagents: Object.freeze([...(definition.subagents ?? [])]),
+    subagents: Object.freeze([...subagents]),
     context: subagentContextPolicy(`${name}.context`, definition.context ?? {}),
     budget,
-    stopWhen: Object.freeze([...(definition.stopWhen ?? [])]),
+    stopWhen: Object.freeze([...stopWhen]),
     maxOutputTokens: definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
     temperature: definition.temperature,
-    hasOutput: definition.output !== undefined,
+    hasOutput: output !== undefined,
   });
 }
 
@@ -130,7 +133,7 @@ function checkModel(name: string, model: Model): void {
   if (model.price !== undefined) checkPrice(`${name}.model.price`, model.price);
 }
 
-function checkTools(name: string, tools: readonly Tool[], subagents: readonly (AgentRole | string)[]): void {
+function checkTools(name: string, tools: readonly Tool[]): void {
   for (const [index, tool] of tools.entries()) {
     const fits = typeof tool === "object" && tool !== null && typeof tool.bind === "function";
     if (!fits) throw misdefinition(`${name}.tools[${index}]`, "a tool", tool, "Use defineTool({ … }).");
@@ -140,11 +143,14 @@ function checkTools(name: string, tools: readonly Tool[], subagents: readonly (A
   if (reserved !== undefined) {
     throw misdefinition(`${name}.tools`, "no tool of a reserved name", reserved.name, "Rename it.");
   }
+}
+
+function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {
   for (const [index, subagent] of subagents.entries()) {
     if (typeof subagent === "string") continue;
-    const field = `${name}.subagents[${index}]`;
-    const fits = typeof subagent === "object" && subagent !== null && typeof subagent.name === "string";
-    if (!fits) throw misdefinition(field, "a role or the name of one", subagent, "Use defineAgent({ … }).");
+    const fits = typeof subagent === "object" && subagent !== null && "hasOutput" in subagent;
+    if (fits) continue;
+    throw misdefinition(`${name}.subagents[${index}]`, "a role or the name of one", subagent, "Use defineAgent({ … }).");
   }
 }
 

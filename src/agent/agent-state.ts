@@ -113,8 +113,9 @@ export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"]
   return state.step.reply.message.toolCalls.filter((call) => !answered.has(call.callId));
 }
 
-/** The last text that the model wrote, the open step included; empty if it never wrote one. */
+/** The last text that the model wrote in this execution, the open step included; empty if it wrote none. */
 export function lastTextOf(state: AgentState): string {
-  const spoken = state.conversation.messages.findLast((message) => message.role === "assistant" && message.text !== "");
-  return spoken?.text ?? "";
+  const open = state.status === "running" ? state.step?.reply?.message.text : undefined;
+  if (open !== undefined && open !== "") return open;
+  return state.log.steps.findLast((step) => step.io.text !== "")?.io.text ?? "";
 }

@@ -7,10 +7,10 @@ import { bindWith, toolFace, type FinishTool } from "../tools/tool.ts";
 export const FINISH_TOOL_NAME = "Finish";
 
 /** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool. */
-export function finishTool(roleName: string, output: z.ZodType): FinishTool {
-  const description = `Ends your work as ${roleName} with your result. Call it once, alone, when you are done.`;
+export function finishTool(field: string, output: z.ZodType): FinishTool {
+  const description = "Ends your work with your result. Call it once, alone, when you are done.";
   return Object.freeze({
-    ...toolFace(FINISH_TOOL_NAME, description, output),
+    ...toolFace({ name: FINISH_TOOL_NAME, description, input: output, field }),
     kind: "finish",
     bind: (input: unknown) => bindWith(output.pipe(JsonValueSchema), input, (result) => result),
   });

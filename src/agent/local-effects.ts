@@ -93,7 +93,11 @@ async function askModel(options: LocalEffectsOptions, call: InferCall, queuedMs:
   const { model, signal, clock, graceMs, retry, onText } = options;
   const { place, request } = call;
   let attempts = 1;
-  const streaming: Pick<GenerateOptions, "onText"> = onText === undefined ? {} : { onText };
+  let isOver = false;
+  const hear = (piece: string): void => {
+    if (!isOver) onText?.(piece);
+  };
+  const streaming: Pick<GenerateOptions, "onText"> = onText === undefined ? {} : { onText: hear };
   const ask = (): Promise<GenerateOutcome> =>
     generateWithRetries(model, request, {
       signal,
@@ -101,11 +105,13 @@ async function askModel(options: LocalEffectsOptions, call: InferCall, queuedMs:
       policy: retry,
       ...streaming,
       onRetry: ({ attempt, error, delayMs }) => {
+        if (isOver) return;
         attempts = attempt + 1;
         options.record({ type: "model.retried", attempt, error: errorRecord(error), delayMs }, place);
       },
     });
   const bounded = await runBounded(() => options.within(place, ask), { signal, clock, graceMs });
+  isOver = true;
   const outcome = settledOutcome(options, call, bounded);
   if (outcome.type === "replied") {
     const { reply, usage } = outcome;

@@ -62,7 +62,7 @@ function moveRunning(state: RunningState, change: Change): AgentState {
     case "recordReply":
       return recordReply(state, needStep(state, change), change);
     case "discardReply":
-      return discardReply(state, needStep(state, change), change.reply);
+      return discardReply(state, needStep(state, change), change);
     case "recordExecutions":
       return recordExecutions(state, needStep(state, change), change);
     case "recordOutput":
@@ -123,9 +123,10 @@ function recordReply(state: RunningState, step: OpenStep, change: Of<"recordRepl
 }
 
 /** A reply that says nothing is paid for and counted, and stays out of the history. */
-function discardReply(state: RunningState, step: OpenStep, reply: StepReply): RunningState {
+function discardReply(state: RunningState, step: OpenStep, change: Of<"discardReply">): RunningState {
+  if (step.reply !== undefined) throw illegal(state, change);
   const log = { ...state.log, emptyReplies: state.log.emptyReplies + 1 };
-  return { ...state, log, step: { ...step, reply } };
+  return { ...state, log, step: { ...step, reply: change.reply } };
 }
 
 function recordExecutions(state: RunningState, step: OpenStep, change: Of<"recordExecutions">): RunningState {

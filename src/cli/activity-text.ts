@@ -1,19 +1,19 @@
 // What an agent is doing, in a few words and one sign.
 
 import type { TerminalStatus } from "../index.ts";
-import { numberOf } from "./amounts.ts";
 import type { Activity, OpenCall } from "./run-view.ts";
 import { oneLine, type Style } from "./terminal-text.ts";
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPINNER_FRAME_MS = 100;
 
-const ENDINGS: Readonly<Record<TerminalStatus, { readonly icon: string; readonly style: Style }>> = {
-  completed: { icon: "✔", style: "green" },
-  stopped: { icon: "■", style: "yellow" },
-  failed: { icon: "✖", style: "red" },
-  cancelled: { icon: "⊘", style: "yellow" },
-};
+const ENDINGS: Readonly<Record<TerminalStatus, { readonly icon: string; readonly style: Style }>> =
+  {
+    completed: { icon: "✔", style: "green" },
+    stopped: { icon: "■", style: "yellow" },
+    failed: { icon: "✖", style: "red" },
+    cancelled: { icon: "⊘", style: "yellow" },
+  };
 
 /** Sign and colour of a status. */
 export function endingOf(status: TerminalStatus): { readonly icon: string; readonly style: Style } {
@@ -65,7 +65,9 @@ function callsText(calls: readonly OpenCall[]): string {
     calls.filter((call) => !call.isDelegation),
     (call) => oneLine(call.toolName),
   );
-  const names = [...tools].map(([name, { length }]) => (length === 1 ? name : `${name} ×${length}`));
-  const waiting = subagents === 0 ? [] : [`waiting for ${numberOf(subagents, "subagent")}`];
-  return [...names, ...waiting].join(", ");
+  const names = [...tools].map(([name, { length }]) =>
+    length === 1 ? name : `${name} ×${length}`,
+  );
+  const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
+  return [...waiting, ...names].join(", ");
 }

@@ -24,7 +24,7 @@ export function shortCount(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** `$0.0123`, `$4.20`; nothing spent is `$0`. */
+/** `$0.0123`, `$4.20`; nothing is `$0`. */
 export function usdText(microUsd: number): string {
   const usd = microUsd / MICRO_USD_PER_USD;
   if (usd === 0) return "$0";
@@ -38,11 +38,11 @@ export function costText({ costMicroUsd, unpricedCalls }: Cost): string {
   return costMicroUsd === 0 ? "unknown" : `≥${usdText(costMicroUsd)}`;
 }
 
-/** `420ms`, `12.3s`, `4m 52s`, `1h 02m`. */
+/** `420ms`, `12.3s`, `4m 52s`, `1h 02m`; rounded to the nearest. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.floor(ms)}ms`;
-  if (ms < 60_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)}s`;
-  const seconds = Math.floor(ms / 1_000);
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`;
+  const seconds = Math.round(ms / 1_000);
   if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${twoDigits(seconds % 60)}s`;
   return `${Math.floor(seconds / 3_600)}h ${twoDigits(Math.floor(seconds / 60) % 60)}m`;
 }
@@ -52,7 +52,9 @@ export function numberOf(count: number, thing: string): string {
   return `${countText(count)} ${thing}${count === 1 ? "" : "s"}`;
 }
 
-/** How an axis of the ledger is called and written; in the order in which a person asks for them. */
+/**
+ * How an axis of the ledger is called and written; in the order in which a person asks for them.
+ */
 export interface AxisText {
   readonly axis: string;
   readonly label: string;

@@ -1,14 +1,24 @@
-// Which agents of a tree get a line when there are fewer lines than agents. Pure. What is finished is folded first; what runs is
-// shown as long as there is room.
+// Which agents of a tree get a line when there are fewer lines than agents. Pure. What is finished
+// is folded first; what runs is shown as long as there is room.
 
 import type { AgentView, Spent } from "./run-view.ts";
 import type { TerminalStatus } from "../index.ts";
 
 /** One line of the tree. `branch` is what is drawn before its name. */
 export type TreeRow =
-  | { readonly kind: "agent"; readonly branch: string; readonly agent: AgentView; readonly hidden: number }
+  | {
+      readonly kind: "agent";
+      readonly branch: string;
+      readonly agent: AgentView;
+      readonly hidden: number;
+    }
   | { readonly kind: "group"; readonly branch: string; readonly group: EndedGroup }
-  | { readonly kind: "rest"; readonly branch: string; readonly agents: number; readonly running: number };
+  | {
+      readonly kind: "rest";
+      readonly branch: string;
+      readonly agents: number;
+      readonly running: number;
+    };
 
 /** Siblings of one role that ended alike. */
 export interface EndedGroup {
@@ -20,10 +30,13 @@ export interface EndedGroup {
   readonly subtree: Spent;
 }
 
-/** At most `maxRows` lines for the tree below and with `root`. */
+/**
+ * At most `maxRows` lines for the tree below and with `root`. Costs as much as the lines it gives,
+ * and one look at each agent.
+ */
 export function treeRows(root: AgentView, maxRows: number): readonly TreeRow[] {
   for (const fold of FOLDS) {
-    const rows = grow({ root, branch: "", below: "" }, fold);
+    const rows = upTo(maxRows + 1, grow({ agent: root, branch: "", below: "" }, fold));
     if (rows.length <= maxRows) return rows;
   }
   return cut(root, maxRows);
@@ -31,13 +44,16 @@ export function treeRows(root: AgentView, maxRows: number): readonly TreeRow[] {
 
 /** All agents of a tree. */
 export function countAgents(agent: AgentView): number {
-  return agent.children.reduce((sum, child) => sum + countAgents(child), 1);
+  let count = 1;
+  for (const child of agent.children) count += countAgents(child);
+  return count;
 }
 
 /** The agents of a tree that have not ended. */
 export function countRunning(agent: AgentView): number {
-  const own = agent.activity.kind === "ended" ? 0 : 1;
-  return agent.children.reduce((sum, child) => sum + countRunning(child), own);
+  let count = agent.activity.kind === "ended" ? 0 : 1;
+  for (const child of agent.children) count += countRunning(child);
+  return count;
 }
 
 interface Fold {
@@ -56,25 +72,37 @@ const FOLDS: readonly Fold[] = [
 const RUNNING_ONLY: Fold = { hidesBelowEnded: true, mergesEnded: false, dropsEnded: true };
 
 interface Place {
-  readonly root: AgentView;
+  readonly agent: AgentView;
   /** Drawn before the agent's name. */
   readonly branch: string;
   /** Drawn before the branches of its children. */
   readonly below: string;
 }
 
-function grow({ root: agent, branch, below }: Place, fold: Fold): readonly TreeRow[] {
+function* grow({ agent, branch, below }: Place, fold: Fold): Generator<TreeRow, void> {
   const isFolded = fold.hidesBelowEnded && agent.activity.kind === "ended";
-  const own: TreeRow = { kind: "agent", branch, agent, hidden: isFolded ? countAgents(agent) - 1 : 0 };
-  if (isFolded) return [own];
+  yield { kind: "agent", branch, agent, hidden: isFolded ? countAgents(agent) - 1 : 0 };
+  if (isFolded) return;
   const twigs = twigsOf(agent.children, fold);
-  const grown = twigs.flatMap((twig, index) => {
+  for (const [index, twig] of twigs.entries()) {
     const isLast = index === twigs.length - 1;
     const fork = below + (isLast ? "└─ " : "├─ ");
-    if ("group" in twig) return [{ kind: "group", branch: fork, group: twig.group } as const];
-    return grow({ root: twig.agent, branch: fork, below: below + (isLast ? "   " : "│  ") }, fold);
-  });
-  return [own, ...grown];
+    if ("group" in twig) yield { kind: "group", branch: fork, group: twig.group };
+    else
+      yield* grow(
+        { agent: twig.agent, branch: fork, below: below + (isLast ? "   " : "│  ") },
+        fold,
+      );
+  }
+}
+
+function upTo(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
+  const taken: TreeRow[] = [];
+  for (const row of rows) {
+    taken.push(row);
+    if (taken.length >= count) break;
+  }
+  return taken;
 }
 
 type Twig = { readonly agent: AgentView } | { readonly group: EndedGroup };
@@ -102,7 +130,13 @@ function likenessOf({ activity, role }: AgentView): string {
 
 function groupOf(role: string, status: TerminalStatus, agents: readonly AgentView[]): EndedGroup {
   const all = agents.reduce((sum, agent) => sum + countAgents(agent), 0);
-  return { role, status, agents: agents.length, hidden: all - agents.length, subtree: sumOf(agents) };
+  return {
+    role,
+    status,
+    agents: agents.length,
+    hidden: all - agents.length,
+    subtree: sumOf(agents),
+  };
 }
 
 function sumOf(agents: readonly AgentView[]): Spent {
@@ -118,10 +152,13 @@ function sumOf(agents: readonly AgentView[]): Spent {
 
 /** The running agents as far as they fit, and one line for all others. */
 function cut(root: AgentView, maxRows: number): readonly TreeRow[] {
-  const rows = grow({ root, branch: "", below: "" }, RUNNING_ONLY);
-  const kept = rows.slice(0, Math.max(1, maxRows - 1));
+  const place = { agent: root, branch: "", below: "" };
+  const kept = upTo(Math.max(1, maxRows - 1), grow(place, RUNNING_ONLY));
   if (maxRows <= 1) return kept;
-  const shownRunning = kept.filter((row) => row.kind === "agent" && row.agent.activity.kind !== "ended");
   const agents = countAgents(root) - kept.length;
-  return [...kept, { kind: "rest", branch: "└─ ", agents, running: countRunning(root) - shownRunning.length }];
+  const shown = kept.filter((row) => row.kind === "agent" && row.agent.activity.kind !== "ended");
+  return [
+    ...kept,
+    { kind: "rest", branch: "└─ ", agents, running: countRunning(root) - shown.length },
+  ];
 }

@@ -1,8 +1,11 @@
-// LiveArea: the last lines of a terminal, drawn over again and again.
-// Owns: those lines, and the cursor, which is hidden while the area is open. Talks to: one stream, and to the process for its end.
+// LiveArea: the last lines of a terminal, drawn over again and again. Owns: those lines, and the
+// cursor, which is hidden while the area is open. Talks to: one stream, and to the process for its
+// end.
 //
-// 1. However the program ends, by itself, by an uncaught error or by a signal, the cursor is shown again.
-// 2. It takes no signal away from the program: who handles a signal still decides; if nobody does, the process ends by it.
+// 1. However the program ends, by itself, by an uncaught error or by a signal, the cursor is shown
+//    again.
+// 2. It takes no signal away from the program: who handles a signal still decides; if nobody does,
+//    the process ends by it.
 
 import { displayWidth } from "./terminal-text.ts";
 

@@ -54,8 +54,13 @@ export class LiveView implements EventSink {
 
   #schedule(): void {
     this.#stopTimer = this.#clock.setTimer(FRAME_MS, () => {
-      this.#draw();
-      this.#schedule();
+      try {
+        this.#draw();
+        this.#schedule();
+      } catch {
+        // Nobody above a timer catches: what a stream throws must not end the program (3.).
+        this.#onBroken();
+      }
     });
   }
 

@@ -2,7 +2,7 @@
 
 import type { EspalierEvent, Usage } from "../index.ts";
 import { countText, costText, durationText, numberOf } from "./amounts.ts";
-import { fit, oneLine } from "./terminal-text.ts";
+import { firstLine, fit, oneLine } from "./terminal-text.ts";
 
 const LONGEST_TEXT = 160;
 
@@ -15,13 +15,14 @@ export function plainLine(event: EspalierEvent): string | undefined {
 function textOf(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.started":
-      return `started: ${short(event.task)}`;
+      return `started: ${fit(firstLine(event.task), LONGEST_TEXT)}`;
     case "agent.ended": {
       const { status, reason, steps, usage, durationMs } = event;
       const why = status === "completed" ? "" : ` (${reason.code}: ${short(reason.message)})`;
-      const subtree = usage.descendants.totalTokens === 0 ? "" : `, subtree ${spentText(usage.total)}`;
-      const took = `${numberOf(steps, "step")}, ${spentText(usage.own)}${subtree}, ${durationText(durationMs)}`;
-      return `${status}${why}: ${took}`;
+      const subtree =
+        usage.descendants.totalTokens === 0 ? "" : `, subtree ${spentText(usage.total)}`;
+      const spent = `${numberOf(steps, "step")}, ${spentText(usage.own)}${subtree}`;
+      return `${status}${why}: ${spent}, ${durationText(durationMs)}`;
     }
     case "step.completed": {
       const { number, usage, toolCalls } = event;
@@ -30,12 +31,17 @@ function textOf(event: EspalierEvent): string | undefined {
     }
     case "model.retried": {
       const { attempt, error, delayMs } = event;
-      return `attempt ${attempt} failed (${error.code}), the next one in ${durationText(delayMs)}: ${short(error.message)}`;
+      const next = `the next one in ${durationText(delayMs)}`;
+      return `attempt ${attempt} failed (${error.code}), ${next}: ${short(error.message)}`;
     }
     case "tool.ended":
-      return isNews(event) ? `${oneLine(event.toolName)} ${event.outcome} (${event.errorCode})` : undefined;
-    case "subagent.refused":
-      return `${oneLine(event.role)} not started (${event.refusal.code}): ${short(event.refusal.message)}`;
+      return isNews(event)
+        ? `${oneLine(event.toolName)} ${event.outcome} (${event.errorCode})`
+        : undefined;
+    case "subagent.refused": {
+      const { code, message } = event.refusal;
+      return `${oneLine(event.role)} refused (${code}): ${short(message)}`;
+    }
     case "run.started":
     case "run.ended":
     case "step.started":

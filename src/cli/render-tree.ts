@@ -1,11 +1,20 @@
-// The view of a run as lines for a terminal. Pure: the same view, size and time give the same lines, none wider than asked for.
+// The view of a run as lines for a terminal. Pure: the same view, size and time give the same
+// lines, none wider than asked for.
 
 import { activityStyle, activityText, endingOf, spinner } from "./activity-text.ts";
 import { AXES, costText, durationText, numberOf, shortCount, type AxisText } from "./amounts.ts";
 import { countAgents, countRunning, treeRows, type TreeRow } from "./fold-tree.ts";
 import type { AgentView, RunView } from "./run-view.ts";
 import { table, type Cell, type Column } from "./table.ts";
-import { displayWidth, fit, oneLine, painter, type Paint, type Style } from "./terminal-text.ts";
+import {
+  displayWidth,
+  firstLine,
+  fit,
+  oneLine,
+  painter,
+  type Paint,
+  type Style,
+} from "./terminal-text.ts";
 
 export interface RenderOptions {
   /** Cells per line; no line is wider. */
@@ -20,17 +29,28 @@ export interface RenderOptions {
 export function renderRun(view: RunView, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
   const paint = painter(hasColor);
-  const foot = wrap([...statusItems(view, nowMs), ...budgetItems(view, nowMs)], width, paint);
+  const foot = [
+    ...wrap(statusItems(view, nowMs), width, paint),
+    ...wrap(budgetItems(view, nowMs), width, paint),
+  ];
   const room = Math.max(MIN_TREE_LINES, height - foot.length);
   const tree = view.root === undefined ? [] : renderTree(view.root, { ...options, height: room });
   return [...tree, ...foot].slice(0, Math.max(1, height));
 }
 
-/** A tree of agents: a line of titles, then a line for each agent. Folds what is finished if that is too much. */
+/**
+ * A tree of agents: a line of titles, then a line for each agent. Folds what is finished if that is
+ * too much.
+ */
 export function renderTree(root: AgentView, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
   const rows = treeRows(root, Math.max(1, height - 1)).map((row) => cellsOf(row, nowMs));
-  const columns = COLUMNS.map(({ key, ...column }) => ({ ...column, cells: rows.map((row) => row[key]) }));
+  const isSteady = root.activity.kind === "ended";
+  const columns = COLUMNS.map(({ key, usualWidth = 0, ...column }) => ({
+    ...column,
+    usualWidth: isSteady ? 0 : usualWidth,
+    cells: rows.map((row) => row[key]),
+  }));
   return table(columns, width, painter(hasColor));
 }
 
@@ -53,14 +73,14 @@ type ColumnShape = Omit<Column, "cells"> & { readonly key: keyof RowCells };
 // The usual widths keep the columns where they are while the numbers grow.
 const COLUMNS: readonly ColumnShape[] = [
   { key: "agent", title: "agent", minWidth: 14, usualWidth: 16 },
-  { key: "state", title: "state", minWidth: 12, usualWidth: 24 },
+  { key: "state", title: "state", minWidth: 15, usualWidth: 20 },
   { key: "step", title: "step", align: "right", rank: 2 },
-  { key: "ownTokens", title: "tokens", align: "right", rank: 3 },
-  { key: "subtreeTokens", title: "subtree", align: "right" },
-  { key: "ownCost", title: "cost", align: "right", usualWidth: 7, rank: 4 },
-  { key: "subtreeCost", title: "subtree", align: "right", rank: 1 },
-  { key: "time", title: "time", align: "right", usualWidth: 6, rank: 5 },
-  { key: "remark", title: "task", minWidth: 12, rank: 6 },
+  { key: "ownTokens", title: "own tok", align: "right", rank: 3 },
+  { key: "subtreeTokens", title: "tree tok", align: "right" },
+  { key: "ownCost", title: "own cost", align: "right", rank: 4 },
+  { key: "subtreeCost", title: "tree cost", align: "right", rank: 1 },
+  { key: "time", title: "time", align: "right", usualWidth: 6, rank: 6 },
+  { key: "remark", title: "task", minWidth: 16, rank: 5 },
 ];
 
 const NONE: Cell = { text: "" };
@@ -91,17 +111,20 @@ function cellsOf(row: TreeRow, nowMs: number): RowCells {
         subtreeCost: { text: costText(subtree) },
       };
     }
-    case "rest": {
-      const running = row.running === 0 ? "" : ` (${row.running} running)`;
-      return { ...BLANK, agent: { text: `${row.branch}… ${row.agents} more${running}`, style: "dim" } };
-    }
+    case "rest":
+      return {
+        ...BLANK,
+        agent: { text: `${row.branch}… ${row.agents} more`, style: "dim" },
+        state: { text: row.running === 0 ? "" : `${row.running} running`, style: "dim" },
+      };
   }
 }
 
 function agentCells(branch: string, agent: AgentView, hidden: number, nowMs: number): RowCells {
   const { activity, own, subtree } = agent;
   const name = oneLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
-  const ranMs = activity.kind === "ended" ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
+  const ranMs =
+    activity.kind === "ended" ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
@@ -126,7 +149,7 @@ function remarkOn({ activity, refusals, task }: AgentView): Cell {
     return { text: oneLine(activity.reason.message), style: endingOf(activity.status).style };
   }
   const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
-  return { text: refused + oneLine(task), style: "dim" };
+  return { text: refused + firstLine(task), style: "dim" };
 }
 
 function statusItems(view: RunView, nowMs: number): readonly Cell[] {
@@ -148,14 +171,17 @@ function stateOf({ end, startedAtMs }: RunView, nowMs: number): Cell {
 function budgetItems(view: RunView, nowMs: number): readonly Cell[] {
   const limited = AXES.filter(({ axis }) => view.budget[axis] !== undefined);
   if (limited.length === 0) return [];
-  return [{ text: "left:", style: "dim" }, ...limited.map((axis) => budgetItem(view, axis, nowMs))];
+  return [{ text: "left", style: "dim" }, ...limited.map((axis) => budgetItem(view, axis, nowMs))];
 }
 
 function budgetItem(view: RunView, { axis, label, short }: AxisText, nowMs: number): Cell {
   const limit = view.budget[axis] ?? 0;
   const left = axis === "wallTimeMs" ? timeLeft(view, limit, nowMs) : (view.left[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
-  return { text: `${label} ${bar(share)} ${short(left)} of ${short(limit)}`, style: leftStyle(share) };
+  return {
+    text: `${label} ${bar(share)} ${short(left)} of ${short(limit)}`,
+    style: leftStyle(share),
+  };
 }
 
 function timeLeft({ startedAtMs, end }: RunView, limit: number, nowMs: number): number {

@@ -1,4 +1,5 @@
-// What a run came to, as text: its tree, what is left of its budget, who used how much, and where to find its trace. Pure.
+// What a run came to, as text: its tree, what is left of its budget, who used how much, and where
+// to find its trace. Pure.
 
 import type { RunResult, Usage } from "../index.ts";
 import { endingOf } from "./activity-text.ts";

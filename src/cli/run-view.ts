@@ -1,5 +1,5 @@
-// What a run looks like from outside, folded from its events. Pure: each event gives a new view, which shares with the old one
-// all that did not change.
+// What a run looks like from outside, folded from its events. Pure: each event gives a new view,
+// which shares with the old one all that did not change.
 
 import type {
   AgentId,
@@ -19,7 +19,10 @@ export interface RunView {
   readonly startedAtMs: number;
   /** What the run may spend, by axis; limited axes only. */
   readonly budget: Amounts;
-  /** What of it is neither spent nor held for calls in flight. */
+  /**
+   * What of it is not spent. What is held for calls in flight still counts as left: most of it
+   * comes back.
+   */
   readonly left: Amounts;
   /** Spawns that were refused. */
   readonly refusals: number;
@@ -76,7 +79,10 @@ export interface OpenCall {
 
 const NOTHING_SPENT: Spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
 
-/** The view after one more event; undefined before the run's first. Events that nobody sees here, also unknown ones, change nothing. */
+/**
+ * The view after one more event; undefined before the run's first. Events that nobody sees here,
+ * also unknown ones, change nothing.
+ */
 export function nextRunView(view: RunView | undefined, event: EspalierEvent): RunView | undefined {
   if (event.type === "run.started") return openRun(event);
   if (view === undefined || view.runId !== event.runId) return view;
@@ -88,7 +94,7 @@ export function nextRunView(view: RunView | undefined, event: EspalierEvent): Ru
     case "budget.reserved":
       return doing(view, event, { kind: "queued" });
     case "budget.settled":
-      return charge({ ...view, left: event.runRemaining }, event);
+      return charge({ ...view, left: leftAfter(view.left, event) }, event);
     case "model.requested":
       return doing(view, event, { kind: "thinking" });
     case "model.retried":
@@ -229,6 +235,17 @@ function charge(view: RunView, event: EspalierEvent<"budget.settled">): RunView 
   return { ...view, root: changeAt(view.root, agentPath, payer, onPath) };
 }
 
+/** Tool calls are charged without an event of their own: for them the ledger says what is left. */
+function leftAfter(left: Amounts, event: EspalierEvent<"budget.settled">): Amounts {
+  const used: Amounts = event.usage;
+  const next: Record<string, number> = {};
+  for (const [axis, amount] of Object.entries(left)) {
+    const byLedger = axis === "toolCalls" ? event.runRemaining[axis] : undefined;
+    next[axis] = byLedger ?? Math.max(0, amount - (used[axis] ?? 0));
+  }
+  return next;
+}
+
 function countRefusal(view: RunView, at: Placed): RunView {
   const counted = { ...view, refusals: view.refusals + 1 };
   if (view.root === undefined) return counted;
@@ -239,7 +256,10 @@ function countRefusal(view: RunView, at: Placed): RunView {
   return { ...counted, root };
 }
 
-/** Changes the agent at `path`, and with `onPath` each of its ancestors; the rest of the tree stays the same value. */
+/**
+ * Changes the agent at `path`, and with `onPath` each of its ancestors; the rest of the tree stays
+ * the same value.
+ */
 function changeAt(
   agent: AgentView,
   path: string,

@@ -1,4 +1,5 @@
-// Columns of text as lines. Pure: when there is not enough room, columns are narrowed, then left out, and no line is ever too wide.
+// Columns of text as lines. Pure: when there is not enough room, columns are narrowed, then left
+// out, and no line is ever too wide.
 
 import { displayWidth, fit, type Paint, type Style } from "./terminal-text.ts";
 
@@ -16,13 +17,19 @@ export interface Column {
   readonly usualWidth?: number;
   /** It may be narrowed to this. Left out: it may not be narrowed. */
   readonly minWidth?: number;
-  /** When there is no room, the column with the highest number is left out first. Left out: it stays. */
+  /**
+   * When there is no room, the column with the highest number is left out first. Left out: it
+   * stays.
+   */
   readonly rank?: number;
 }
 
 const GAP = "  ";
 
-/** A line of titles, and one line for each row; none is wider than `width`. Cells must have no escape sequences. */
+/**
+ * A line of titles, and one line for each row; none is wider than `width`. Cells must have no
+ * escape sequences.
+ */
 export function table(columns: readonly Column[], width: number, paint: Paint): readonly string[] {
   const placed = place(columns, width);
   const rows = Math.max(0, ...columns.map((column) => column.cells.length));
@@ -50,7 +57,10 @@ function place(columns: readonly Column[], width: number): readonly PlacedColumn
   return widen(kept, width);
 }
 
-/** Gives each column its least width, then what is left from left to right; if even that is too much, the last ones get less. */
+/**
+ * Gives each column its least width, then what is left from left to right; if even that is too
+ * much, the last ones get less.
+ */
 function widen(columns: readonly Column[], width: number): readonly PlacedColumn[] {
   let spare = Math.max(0, width - leastWidth(columns));
   let room = width;

@@ -1,10 +1,14 @@
-// Text on a terminal: how wide it is, how to make it fit, and how to keep what a model wrote from steering the terminal.
+// Text on a terminal: how wide it is, how to make it fit, and how to keep what a model wrote from
+// steering the terminal.
 
 import { stripVTControlCharacters, styleText } from "node:util";
 
 const ELLIPSIS = "…";
 
-/** Cells that a terminal needs for one line of text. Escape sequences need none, wide characters two. */
+/**
+ * Cells that a terminal needs for one line of text. Escape sequences need none, wide characters
+ * two.
+ */
 export function displayWidth(text: string): number {
   const plain = stripVTControlCharacters(text);
   if (ASCII.test(plain)) return plain.length;
@@ -13,7 +17,10 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** The text if it fits into `width` cells, else its beginning and `…`. The text must have no escape sequences. */
+/**
+ * The text if it fits into `width` cells, else its beginning and `…`. The text must have no escape
+ * sequences.
+ */
 export function fit(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   if (width <= 0) return "";
@@ -33,16 +40,28 @@ export function pad(text: string, width: number, side: "left" | "right" = "right
   return side === "right" ? text + spaces : spaces + text;
 }
 
-/** Foreign text as one harmless line: no escape sequences, no control characters, no changes of direction. */
+/**
+ * Foreign text as one harmless line: no escape sequences, no control characters, no changes of
+ * direction.
+ */
 export function oneLine(text: string): string {
   return harmless(text).replace(/\s+/gu, " ").trim();
 }
 
-/** Foreign text as harmless lines: as `oneLine`, but line breaks and indentation stay. */
-export function lines(text: string): readonly string[] {
-  return stripVTControlCharacters(text)
+/** The first line of foreign text that says anything, harmless. */
+export function firstLine(text: string): string {
+  return oneLine(text.split(/[\n\r\u2028\u2029]/u).find((line) => oneLine(line) !== "") ?? "");
+}
+
+/**
+ * Text of a model, or of anybody else, as a terminal may be shown it: without escape sequences and
+ * other control characters but line breaks.
+ */
+export function plainText(text: string): string {
+  return text
     .split(/\r\n|[\n\r\u2028\u2029]/u)
-    .map((line) => harmless(line.replaceAll("\t", "  ")).trimEnd());
+    .map((line) => harmless(line.replaceAll("\t", "  ")).trimEnd())
+    .join("\n");
 }
 
 export type Style = Parameters<typeof styleText>[0];
@@ -58,15 +77,23 @@ const ASCII = /^[\x20-\x7e]*$/;
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const INVISIBLE = /^[\p{Cc}\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}]+$/u;
 // East Asian Wide and Fullwidth, and what is drawn as an emoji.
-const WIDE =
-  /\p{Emoji_Presentation}|\uFE0F|[\u1100-\u115F\u2E80-\u303E\u3041-\u33FF\u3400-\u4DBF\u4E00-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{1B000}-\u{1B2FF}\u{1F300}-\u{1F64F}\u{1F900}-\u{1F9FF}\u{20000}-\u{3FFFD}]/u;
+const WIDE = new RegExp(
+  [
+    "\\p{Emoji_Presentation}|\\uFE0F",
+    "[\\u1100-\\u115F\\u2E80-\\u303E\\u3041-\\u33FF\\u3400-\\u4DBF\\u4E00-\\uA4CF]",
+    "[\\uA960-\\uA97F\\uAC00-\\uD7A3\\uF900-\\uFAFF\\uFE30-\\uFE6F\\uFF00-\\uFF60\\uFFE0-\\uFFE6]",
+    "[\\u{1B000}-\\u{1B2FF}\\u{1F300}-\\u{1F64F}\\u{1F900}-\\u{1F9FF}\\u{20000}-\\u{3FFFD}]",
+  ].join("|"),
+  "u",
+);
 
 function graphemeWidth(grapheme: string): number {
   if (INVISIBLE.test(grapheme)) return 0;
   return WIDE.test(grapheme) ? 2 : 1;
 }
 
-// Control characters become spaces. Marks that turn the direction of writing are left out: they could show a name as another one.
+// Control characters become spaces. Marks that turn the direction of writing are left out: they
+// could show a name as another one.
 function harmless(text: string): string {
   return stripVTControlCharacters(text)
     .replace(/[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF]/gu, "")

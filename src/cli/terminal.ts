@@ -6,6 +6,7 @@ import { LiveView } from "./live-view.ts";
 import { PlainView } from "./plain-view.ts";
 
 export { runReport, type ReportOptions } from "./report.ts";
+export { plainText } from "./terminal-text.ts";
 export type { TerminalStream } from "./live-area.ts";
 
 export interface TerminalViewOptions {
@@ -23,11 +24,17 @@ export interface TerminalViewOptions {
 export interface TerminalView extends EventSink {
   /** True if it draws trees, in colour; false if it writes plain lines. */
   readonly isLive: boolean;
-  /** Ends the view at once and gives the terminal back. Not needed after runs that have ended; may be called twice. */
+  /**
+   * Ends the view at once and gives the terminal back. Not needed after runs that have ended; may
+   * be called twice.
+   */
   stop(): void;
 }
 
-/** A live tree on a terminal; plain lines if the stream is none, or if `NO_COLOR`, `CI` or `TERM=dumb` ask for them. */
+/**
+ * A live tree on a terminal; plain lines if the stream is none, or if `NO_COLOR`, `CI` or
+ * `TERM=dumb` ask for them.
+ */
 export function terminalView(options: TerminalViewOptions = {}): TerminalView {
   const { stream = process.stdout, env = process.env, clock = machineClock } = options;
   if (!wantsLiveTree(stream, env)) return new PlainView(stream);
@@ -42,9 +49,13 @@ function wantsLiveTree(
   return stream.isTTY === true && !isSet("NO_COLOR") && !isSet("CI") && env["TERM"] !== "dumb";
 }
 
+// Not the clock that runs live by: a view that is never told of an end must not keep the process
+// alive.
 const machineClock: Clock = {
+  // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
   nowMs: () => Date.now(),
   setTimer: (delayMs, wake) => {
+    // oxlint-disable-next-line no-restricted-globals -- an adapter to the machine
     const timer = setTimeout(wake, delayMs).unref();
     return () => clearTimeout(timer);
   },

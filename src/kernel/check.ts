@@ -36,6 +36,11 @@ export function checkText(field: string, value: unknown): void {
   throw misdefinition(field, "text that is not empty", value, "Say it in words.");
 }
 
+/** Throws `invalid_definition` unless `value` is a list. */
+export function checkList(field: string, value: unknown): void {
+  if (!Array.isArray(value)) throw misdefinition(field, "a list", value, "Put it in brackets.");
+}
+
 /** An option that holds something else than it should: what was expected, what came, what to do. */
 export function mismatch(field: string, expected: string, got: unknown, advice: string): EspalierError {
   return complaint("invalid_option", { field, expected, got: show(got), advice });

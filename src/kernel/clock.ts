@@ -6,13 +6,19 @@ export interface Clock {
   setTimer(delayMs: number, wake: () => void): () => void;
 }
 
+/** What `setTimeout` can wait at once: 24.8 days. Longer waits go in stages. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** The clock of the machine. Its timers keep the process alive only while something waits for them. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   setTimer: (delayMs, wake) => {
-    const timer = setTimeout(wake, Math.min(delayMs, LONGEST_TIMEOUT_MS));
+    let timer: NodeJS.Timeout;
+    const wait = (leftMs: number): void => {
+      const stageMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
+      timer = setTimeout(() => (leftMs > stageMs ? wait(leftMs - stageMs) : wake()), stageMs);
+    };
+    wait(delayMs);
     return () => clearTimeout(timer);
   },
 };

@@ -68,7 +68,11 @@ export class EspalierError extends Error {
   }
 }
 
-/** The message of anything that was thrown, without a stack. */
+/** The message of anything that was thrown, without a stack. Never throws itself, whatever it is given. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return "something that has no text";
+  }
 }

@@ -10,9 +10,11 @@ export type JsonValue =
 /** A JSON object, as metadata and error data are. */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** JSON text with the keys of every object in order, so that equal values give equal text. */
-export function canonicalJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, sortKeys, indent) ?? "null";
+/** JSON text with the keys of every object in order, so that equal values give equal text. Throws a `TypeError` for what is no JSON. */
+export function canonicalJson(value: unknown): string {
+  const text: string | undefined = JSON.stringify(value);
+  if (text === undefined) throw new TypeError(`A ${typeof value} is no JSON`);
+  return JSON.stringify(JSON.parse(text), sortKeys);
 }
 
 function sortKeys(_key: string, value: unknown): unknown {
@@ -29,10 +31,12 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Freezes a plain value and all that it holds. Stops at what is frozen already, so that shared parts cost nothing. */
+const frozen = new WeakSet<object>();
+
+/** Freezes a plain value to its leaves. Stops at what it has frozen before, so that shared parts cost nothing. */
 export function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
+  if (typeof value !== "object" || value === null || frozen.has(value)) return value;
+  frozen.add(Object.freeze(value));
   for (const part of Object.values(value)) deepFreeze(part);
   return value;
 }

@@ -19,7 +19,8 @@ export interface MeasuredPrefix {
 
 /** Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest. */
 export function countInputTokens(model: Model, request: ModelRequest, prefix: MeasuredPrefix): number {
-  if (model.countTokens !== undefined) return model.countTokens(request);
+  const counted = model.countTokens?.(request);
+  if (counted !== undefined && Number.isSafeInteger(counted) && counted >= 0) return counted;
   let tokens = prefix.messageCount === 0 ? estimateTools(request.tools) : prefix.tokens;
   for (let index = prefix.messageCount; index < request.messages.length; index += 1) {
     const message = request.messages[index];

@@ -6,6 +6,7 @@
 import { sleep, type Clock } from "../kernel/clock.ts";
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
+import { checkReply } from "./check-reply.ts";
 import { estimateTokens } from "./count-tokens.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import { ModelError } from "./model-error.ts";
@@ -122,7 +123,7 @@ async function generateOnce(
       request,
       onText === undefined ? { signal } : { signal, onText: listen },
     );
-    return { type: "replied", reply };
+    return { type: "replied", reply: checkReply(model, reply) };
   } catch (thrown) {
     const lostOutputTokens = isModelError(thrown) ? thrown.lostOutputTokens : undefined;
     if (signal.aborted) {

@@ -131,14 +131,15 @@ export class BudgetLedger {
     const waiting: Waiter[] = [];
     for (const waiter of this.#line) {
       const path = this.#path(waiter.agentId);
-      const overtakes = path.some((account) => blocked.has(account.agentId));
-      const outcome = overtakes ? undefined : core.reserve(path, waiter.ask, this.#clock.nowMs());
-      if (outcome === undefined) waiting.push(waiter);
-      else if (outcome.type === "wait") {
+      const outcome = core.reserve(path, waiter.ask, this.#clock.nowMs());
+      if (outcome.type === "wait") {
         invariant(this.#leases.size > 0, "B5: somebody waits and nobody holds a lease");
         for (const blocker of outcome.blockers) blocked.add(blocker);
-        waiting.push(waiter);
-      } else this.#answer(waiter, outcome);
+      }
+      const overtakes = path.some((account) => blocked.has(account.agentId));
+      if (outcome.type === "refused") this.#answer(waiter, outcome);
+      else if (outcome.type === "wait" || overtakes) waiting.push(waiter);
+      else this.#answer(waiter, outcome);
     }
     this.#line = waiting;
   }

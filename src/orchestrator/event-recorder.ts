@@ -4,16 +4,17 @@
 import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
+import { mintTraceIds, randomHex } from "../kernel/trace-ids.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
 import type { EventDraft, EventSink, Tracing } from "../protocol/event-sink.ts";
 import type { Correlation, EspalierEvent, EventBody, TraceIds } from "../protocol/event.ts";
-import { localTracing } from "./local-tracing.ts";
 
 export class EventRecorder {
   readonly #clock: Clock;
   #tracing: Tracing;
   readonly #sinks: Set<EventSink>;
-  readonly #reported = new WeakSet<EventSink>();
   #seq = 0;
+  #lastIds: TraceIds | undefined;
 
   constructor(options: { readonly clock: Clock; readonly tracing: Tracing; readonly sinks: readonly EventSink[] }) {
     this.#clock = options.clock;
@@ -34,7 +35,18 @@ export class EventRecorder {
 
   /** Runs a model call or a tool body inside the span of its place. */
   within<T>(correlation: Correlation, work: () => T): T {
-    return this.#tracing.within(correlation, work);
+    let isBegun = false;
+    const begin = (): T => {
+      isBegun = true;
+      return work();
+    };
+    try {
+      return this.#tracing.within(correlation, begin);
+    } catch (cause) {
+      if (isBegun) throw cause;
+      this.#doWithoutTracing(cause);
+      return work();
+    }
   }
 
   /** Adds a sink; the returned function takes it away again. */
@@ -45,25 +57,30 @@ export class EventRecorder {
 
   #place(draft: EventDraft): TraceIds {
     try {
-      return this.#tracing.place(draft);
+      this.#lastIds = this.#tracing.place(draft);
+      return this.#lastIds;
     } catch (cause) {
-      warn(`The tracing threw at ${draft.body.type} (${messageOf(cause)}); the run goes on without it.`);
-      this.#tracing = localTracing();
+      this.#doWithoutTracing(cause);
       return this.#tracing.place(draft);
     }
+  }
+
+  /** A tracing that throws is left out from then on; the events stay in the trace that they began. */
+  #doWithoutTracing(cause: unknown): void {
+    warnOnce(this.#tracing, `The tracing threw (${messageOf(cause)}); the run goes on without it.`);
+    const ids = this.#lastIds ?? mintTraceIds(randomHex, undefined);
+    this.#tracing = { place: () => ids, within: (_scope, work) => work() };
   }
 
   #hand(sink: EventSink, event: EspalierEvent): void {
+    const complain = (cause: unknown): void => {
+      warnOnce(sink, `An event sink threw at ${event.type} (${messageOf(cause)}); the run goes on.`);
+    };
     try {
-      sink.take(event);
+      const given: unknown = sink.take(event);
+      if (given instanceof Promise) given.catch(complain);
     } catch (cause) {
-      if (this.#reported.has(sink)) return;
-      this.#reported.add(sink);
-      warn(`An event sink threw at ${event.type} (${messageOf(cause)}); the run goes on.`);
+      complain(cause);
     }
   }
-}
-
-function warn(message: string): void {
-  process.emitWarning(message, "EspalierWarning");
 }

@@ -83,7 +83,9 @@ export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): Reserv
   const refusal = unfit(path, least);
   if (refusal !== undefined) return { type: "refused", refusal };
   const hold = holdFor(ask, clampOutput(path, ask));
-  const blockers = path.filter((account) => SPEND_AXES.some((axis) => hold[axis] > roomNow(account, axis)));
+  const blockers = path.filter((account) =>
+    SPEND_AXES.some((axis) => hold[axis] > 0 && hold[axis] > roomNow(account, axis)),
+  );
   if (blockers.length > 0) return { type: "wait", blockers: blockers.map((account) => account.agentId) };
   return { type: "granted", hold, path: path.map((account) => ({ ...account, reserved: add(account.reserved, hold) })) };
 }
@@ -161,7 +163,8 @@ function clampOutput(path: AccountPath, ask: LeaseAsk): number {
     cap = Math.min(cap, roomEver(account, "outputTokens"), roomEver(account, "totalTokens") - ask.inputTokens);
     const room = roomEver(account, "costMicroUsd");
     if (ask.price === undefined || ask.price.outputUsdPerMillion === 0 || room === Infinity) continue;
-    cap = Math.min(cap, Math.floor((room - holdFor(ask, 0).costMicroUsd) / ask.price.outputUsdPerMillion));
+    const inputCost = ask.inputTokens * ask.price.inputUsdPerMillion;
+    cap = Math.min(cap, Math.ceil((room - inputCost) / ask.price.outputUsdPerMillion));
     while (cap > 1 && holdFor(ask, cap).costMicroUsd > room) cap -= 1;
   }
   return Math.max(1, cap);

@@ -49,7 +49,7 @@ export interface StartOptions {
   readonly metadata?: JsonObject;
   /** Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`. */
   readonly deadlineAtMs?: number;
-  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. Must not throw. */
+  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
   readonly onText?: (piece: TextPiece) => void;
 }
 

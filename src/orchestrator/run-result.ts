@@ -136,21 +136,21 @@ function neverEmpty(): never {
 }
 
 function sumBy(agents: readonly AgentReport[], keyOf: (agent: AgentReport) => string): Readonly<Record<string, Usage>> {
-  const sums: Record<string, Usage> = {};
+  const sums = new Map<string, Usage>();
   for (const agent of agents) {
     const key = keyOf(agent);
-    sums[key] = addUsage(sums[key] ?? NO_USAGE, agent.usage.own);
+    sums.set(key, addUsage(sums.get(key) ?? NO_USAGE, agent.usage.own));
   }
-  return sums;
+  return Object.fromEntries(sums);
 }
 
 const NOT_RUN: ReadonlySet<string> = new Set(["unknown_tool", "invalid_json", "invalid_arguments", "not_executed"]);
 
 function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
-  const counts: Record<string, number> = {};
+  const counts = new Map<string, number>();
   for (const { call, type, errorCode } of steps.flatMap((step) => step.tools.executions)) {
     if (type === "refused" || NOT_RUN.has(errorCode ?? "")) continue;
-    counts[call.toolName] = (counts[call.toolName] ?? 0) + 1;
+    counts.set(call.toolName, (counts.get(call.toolName) ?? 0) + 1);
   }
-  return counts;
+  return Object.fromEntries(counts);
 }

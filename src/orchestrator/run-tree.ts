@@ -3,6 +3,7 @@
 
 import { invariant } from "../kernel/assert.ts";
 import type { AgentId } from "../protocol/ids.ts";
+import type { StopSignal } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 import { checkSubagentLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
 import type { AgentNode } from "./agent-node.ts";
@@ -21,13 +22,23 @@ export class RunTree {
   readonly #byDepth = new Map<number, number>();
   readonly #refusals = new Map<string, number>();
   #total = 0;
+  #stop: StopSignal | undefined;
 
   constructor(limits: SubagentLimits) {
     this.#limits = limits;
   }
 
+  /** Takes a new agent in. A tree that was asked to stop asks it, too. */
   add(node: AgentNode): void {
     this.#nodes.set(node.identity.agentId, node);
+    if (this.#stop !== undefined) node.raise(this.#stop);
+  }
+
+  /** Asks every agent that lives, or that will be started yet, to stop. Only the first request counts. */
+  stop(signal: StopSignal): void {
+    if (this.#stop !== undefined) return;
+    this.#stop = signal;
+    for (const node of this.#nodes.values()) if (node.ended === undefined) node.raise(signal);
   }
 
   find(agentId: AgentId): AgentNode | undefined {

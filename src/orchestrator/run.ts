@@ -7,7 +7,6 @@ import type { PhaseReport } from "../agent/run-agent.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, RunId } from "../protocol/ids.ts";
-import type { StopSignal } from "../protocol/stop.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { EventBacklog } from "./event-backlog.ts";
 import { PhaseTurnstile } from "./phase-turnstile.ts";
@@ -107,8 +106,7 @@ export class Run {
 
   /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
   requestStop(message = "The caller asked the run to stop."): void {
-    const signal: StopSignal = { source: "caller", reason: { code: "stop_requested", message, data: {} } };
-    for (const node of this.#parts.tree.nodes) if (node.ended === undefined) node.raise(signal);
+    this.#parts.tree.stop({ source: "caller", reason: { code: "stop_requested", message, data: {} } });
   }
 
   async #drive(): Promise<RunResult> {

@@ -22,7 +22,7 @@ export function spawnSubagentTool(roles: readonly AgentRole[]): DelegationTool {
     ...lines,
   ].join("\n");
   return Object.freeze({
-    ...toolFace(SPAWN_TOOL_NAME, description, input),
+    ...toolFace({ name: SPAWN_TOOL_NAME, description, input }),
     kind: "delegation",
     bind: (given: unknown) => bindWith(input, given, (request) => (context: DelegationContext) => context.spawn(request)),
   });

@@ -7,6 +7,7 @@ import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import type { IdSource } from "../kernel/id-source.ts";
 import type { JsonObject } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
 import type { AgentContext, AgentIdentity, EventPlace } from "../agent/agent-context.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import type { EndedState } from "../agent/agent-state.ts";
@@ -125,7 +126,7 @@ function agentContext(scope: RunScope, node: AgentNode, spawnCallId: CallId | un
       graceMs,
       retry,
       signal: node.signal,
-      onText: onText === undefined ? undefined : (text) => onText({ agentId, agentPath, text }),
+      onText: onText === undefined ? undefined : (text) => handText(onText, { agentId, agentPath, text }),
       reserve: (ask) => ledger.reserve(agentId, ask, node.signal),
       spawn: (request, call) => spawn(scope, node, request, call),
       record,
@@ -138,6 +139,15 @@ function agentContext(scope: RunScope, node: AgentNode, spawnCallId: CallId | un
     usage: () => ledger.usage(agentId),
     record,
   };
+}
+
+/** A listener that throws harms nobody (E2). */
+function handText(onText: NonNullable<RunScope["onText"]>, piece: TextPiece): void {
+  try {
+    onText(piece);
+  } catch (cause) {
+    warnOnce(onText, `onText threw (${messageOf(cause)}); the run goes on.`);
+  }
 }
 
 async function spawn(

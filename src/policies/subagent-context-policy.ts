@@ -1,6 +1,6 @@
 // What a subagent inherits. Pure: the parent's history and metadata in, the child's out.
 
-import { checkCount, checkKeys, checkText, mismatch } from "../kernel/check.ts";
+import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 
@@ -34,10 +34,8 @@ export function subagentContextPolicy(field: string, given: Partial<SubagentCont
   checkFlag(`${field}.inheritMessages`, given.inheritMessages);
   checkFlag(`${field}.inheritMetadata`, given.inheritMetadata);
   if (given.messageWindowSize !== undefined) checkCount(`${field}.messageWindowSize`, given.messageWindowSize);
-  for (const [index, text] of (given.contextInjections ?? []).entries()) {
-    checkText(`${field}.contextInjections[${index}]`, text);
-  }
-  for (const [index, key] of (given.metadataKeys ?? []).entries()) checkText(`${field}.metadataKeys[${index}]`, key);
+  checkTexts(`${field}.contextInjections`, given.contextInjections);
+  checkTexts(`${field}.metadataKeys`, given.metadataKeys);
   if (given.inheritMetadata === false && given.metadataKeys !== undefined) {
     const advice = "Leave one of the two out.";
     throw mismatch(`${field}.metadataKeys`, "left out when inheritMetadata is false", given.metadataKeys, advice);
@@ -68,6 +66,15 @@ export function inheritContext(
     injectedMessages: injected.length,
     metadata: policy.inheritMetadata ? pick(parent.metadata, policy.metadataKeys) : {},
   });
+}
+
+function checkTexts(field: string, texts: readonly string[] | undefined): void {
+  if (texts === undefined) return;
+  if (!Array.isArray(texts)) throw mismatch(field, "a list of texts", texts, "Put it in brackets.");
+  for (const [index, text] of texts.entries()) {
+    if (typeof text === "string" && text.trim() !== "") continue;
+    throw mismatch(`${field}[${index}]`, "text that is not empty", text, "Say it, or leave it out.");
+  }
 }
 
 function checkFlag(field: string, flag: boolean | undefined): void {

@@ -35,12 +35,18 @@ export interface DeliveryCounts {
  * How many finished spans may wait, by lane. Measured: enough for 1,000 agents that end in one
  * burst.
  */
-const QUEUE_SIZE = { structure: 8_192, leaves: 32_768 } as const;
+const QUEUE_SIZE: QueueSize = { structure: 8_192, leaves: 32_768 };
 /** Larger batches stall the event loop: 512 spans take 3.5 ms to encode, 2,048 take 34. */
 const BATCH_SIZE = 512;
 const DELAY_MS = 1_000;
 /** Both queues can be in flight at once; the exporter refuses what exceeds it. */
 export const MAX_EXPORTS_IN_FLIGHT = 128;
+
+/** How many finished spans each lane may hold. */
+interface QueueSize {
+  readonly structure: number;
+  readonly leaves: number;
+}
 
 type ExportDone = Parameters<SpanExporter["export"]>[1];
 type ExportResult = Parameters<ExportDone>[0];
@@ -58,11 +64,11 @@ export class SpanDelivery implements SpanProcessor {
   #lastError: string | undefined;
   #hasWarned = false;
 
-  constructor(exporter: SpanExporter) {
+  constructor(exporter: SpanExporter, queueSize: QueueSize = QUEUE_SIZE) {
     const settled = (spans: number, result: ExportResult): void => this.#settled(spans, result);
     this.#exporter = exporter;
-    this.#structure = new Lane(exporter, QUEUE_SIZE.structure, settled);
-    this.#leaves = new Lane(exporter, QUEUE_SIZE.leaves, settled);
+    this.#structure = new Lane(exporter, queueSize.structure, settled);
+    this.#leaves = new Lane(exporter, queueSize.leaves, settled);
   }
 
   onStart(): void {}
@@ -147,7 +153,11 @@ class Lane {
         // The lanes share the exporter: it is shut down once, by its owner.
         shutdown: () => Promise.resolve(),
       },
-      { maxQueueSize, maxExportBatchSize: BATCH_SIZE, scheduledDelayMillis: DELAY_MS },
+      {
+        maxQueueSize,
+        maxExportBatchSize: Math.min(BATCH_SIZE, maxQueueSize),
+        scheduledDelayMillis: DELAY_MS,
+      },
     );
   }
 

@@ -3,6 +3,7 @@
 import type { z } from "zod";
 
 import { messageOf } from "../kernel/error.ts";
+import type { StopCode } from "../protocol/stop.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { Bound, DelegationTool, FinishTool, FunctionTool } from "./tool.ts";
 import type { ToolSet } from "./tool-set.ts";
@@ -15,7 +16,7 @@ export type BoundCall =
   | { readonly type: "rejected"; readonly outcome: "failed" | "refused"; readonly code: RejectionCode; readonly text: string };
 
 /** Why a call does not run: as the model wrote it, or because a limit forbids it. */
-export type RejectionCode = "unknown_tool" | "invalid_json" | "invalid_arguments" | "tool_calls_limit";
+export type RejectionCode = "unknown_tool" | "invalid_json" | "invalid_arguments" | StopCode;
 
 type UseOf<T extends { bind(input: unknown): Bound<unknown> }> =
   ReturnType<T["bind"]> extends Bound<infer Use> ? Use : never;

@@ -1,4 +1,5 @@
 import { EspalierError } from "../kernel/error.ts";
+import { deepFreeze } from "../kernel/json.ts";
 import type { ToolSpec } from "../model/model.ts";
 import type { Tool } from "./tool.ts";
 
@@ -18,8 +19,8 @@ export function toolSet(owner: string, tools: readonly Tool[]): ToolSet {
   }
   const specs = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
   return Object.freeze({
-    specs: Object.freeze(specs),
-    names: Object.freeze(specs.map((spec) => spec.name)),
+    specs: deepFreeze(specs),
+    names: deepFreeze(specs.map((spec) => spec.name)),
     find: (name: string) => byName.get(name),
   });
 }

@@ -93,7 +93,8 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
  */
 export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<Input>): FunctionTool {
   checkKeys("tool", definition, ["name", "description", "input", "execute"]);
-  const face = toolFace(definition.name, definition.description, definition.input);
+  const { name, description, input } = definition;
+  const face = toolFace({ name, description, input });
   if (typeof definition.execute !== "function") {
     const field = `${definition.name}.execute`;
     throw misdefinition(field, "a function", definition.execute, "It does the work.");
@@ -107,10 +108,17 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
 }
 
 /** What the model sees of a tool: checked name and description, and the schema as JSON Schema. */
-export function toolFace(name: string, description: string, input: z.ZodType): ToolFace {
+export function toolFace(face: {
+  readonly name: string;
+  readonly description: string;
+  readonly input: z.ZodType;
+  /** What the user calls the schema, for errors. Default: `<name>.input`. */
+  readonly field?: string;
+}): ToolFace {
+  const { name, description, input } = face;
   checkName("tool.name", name, TOOL_NAME);
   checkText(`${name}.description`, description);
-  return { name, description, inputSchema: jsonSchemaOf(name, input) };
+  return { name, description, inputSchema: jsonSchemaOf(face.field ?? `${name}.input`, input) };
 }
 
 /** Parses `input` and hands what fits to `use`. */
@@ -119,14 +127,18 @@ export function bindWith<Schema extends z.ZodType, Use>(
   input: unknown,
   use: (parsed: z.output<Schema>) => Use,
 ): Bound<Use> {
-  const parsed = schema.safeParse(input);
-  return parsed.success
-    ? { type: "valid", use: use(parsed.data) }
-    : { type: "invalid", issues: parsed.error.issues };
+  try {
+    const parsed = schema.safeParse(input);
+    return parsed.success
+      ? { type: "valid", use: use(parsed.data) }
+      : { type: "invalid", issues: parsed.error.issues };
+  } catch (cause) {
+    // A refinement of the user's that throws has not accepted the input either.
+    return { type: "invalid", issues: [{ code: "custom", path: [], message: messageOf(cause), input }] };
+  }
 }
 
-function jsonSchemaOf(name: string, input: z.ZodType): JsonObject {
-  const field = `${name}.input`;
+function jsonSchemaOf(field: string, input: z.ZodType): JsonObject {
   if (!(input instanceof z.ZodType)) {
     throw misdefinition(field, "a zod object schema", input, "Use z.object({ … }).");
   }

@@ -3,21 +3,38 @@
 
 import { expect, test } from "vitest";
 
-import { lastTextOf, openStepOf, pendingCallsOf, pendingState } from "../../src/agent/agent-state.ts";
+import {
+  lastTextOf,
+  openStepOf,
+  pendingCallsOf,
+  pendingState,
+} from "../../src/agent/agent-state.ts";
 import { proves } from "../harness/proves.ts";
-import { after, changes, executionOf, opening, replyOf, states, STEP_ID } from "../support/changes.ts";
+import {
+  after,
+  changes,
+  executionOf,
+  opening,
+  replyOf,
+  states,
+  STEP_ID,
+} from "../support/changes.ts";
 import { thrownBy } from "../support/thrown.ts";
 
-proves(["R37", "R38"], "asking for the open step where there is none throws, before, between and after steps", () => {
-  const { pending, running, stepped, completed } = states();
-  for (const state of [pending, running, stepped, completed]) {
-    expect(thrownBy(() => openStepOf(state))).toEqual({
-      code: "invalid_state",
-      message: `Expected an open step, got a ${state.status} execution without one. Read steps after openStep and before recordStep.`,
-      data: { status: state.status },
-    });
-  }
-});
+proves(
+  ["R37", "R38"],
+  "asking for the open step where there is none throws, before, between and after steps",
+  () => {
+    const { pending, running, stepped, completed } = states();
+    for (const state of [pending, running, stepped, completed]) {
+      expect(thrownBy(() => openStepOf(state))).toEqual({
+        code: "invalid_state",
+        message: `Expected an open step, got a ${state.status} execution without one. Read steps after openStep and before recordStep.`,
+        data: { status: state.status },
+      });
+    }
+  },
+);
 
 test("the open step is the one that was opened", () => {
   expect(openStepOf(states().replied).stepId).toBe(STEP_ID);
@@ -37,7 +54,12 @@ test("pending calls are those of the open reply without a result, in call order"
   const calls = changes().recordReply.reply.message.toolCalls;
   const [first, second] = calls;
   if (first === undefined || second === undefined) throw new Error("two calls");
-  expect([pending, open, answered, stepped].map((state) => pendingCallsOf(state))).toEqual([[], [], [], []]);
+  expect([pending, open, answered, stepped].map((state) => pendingCallsOf(state))).toEqual([
+    [],
+    [],
+    [],
+    [],
+  ]);
   expect(pendingCallsOf(replied)).toEqual(calls);
   const half = after(replied, { type: "recordExecutions", executions: [executionOf(second)] });
   expect(pendingCallsOf(half)).toEqual([first]);
@@ -49,7 +71,9 @@ test("the last text is the last one that the model wrote, replies without text p
   expect(lastTextOf(running)).toBe("");
   expect(lastTextOf(replied)).toBe("Let me see.");
   const silent = { ...recordReply, reply: replyOf("") };
-  expect(lastTextOf(after(replied, recordStep, { ...openStep, number: 2 }, silent))).toBe("Let me see.");
+  expect(lastTextOf(after(replied, recordStep, { ...openStep, number: 2 }, silent))).toBe(
+    "Let me see.",
+  );
 });
 
 // A child that inherits its parent's messages and fails before it has said a word reports what its parent said as its own result.
@@ -57,9 +81,15 @@ test("BUG: what an agent inherited from its parent is not its own last text", ()
   const inherited = replyOf("What the parent said.").message;
   const [system, task] = opening();
   if (system === undefined || task === undefined) throw new Error("two messages");
-  const born = pendingState({ messages: [system, inherited, task], prefix: { messageCount: 0, tokens: 0 } });
+  const born = pendingState({
+    messages: [system, inherited, task],
+    prefix: { messageCount: 0, tokens: 0 },
+  });
   const { markStarted, openStep, failWith, recordStep, end } = changes();
-  const failed = after(born, markStarted, openStep, failWith, recordStep, { ...end, status: "failed" });
+  const failed = after(born, markStarted, openStep, failWith, recordStep, {
+    ...end,
+    status: "failed",
+  });
   expect(lastTextOf(failed)).toBe("");
 });
 

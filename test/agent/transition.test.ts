@@ -7,7 +7,17 @@ import { openStepOf, pendingState, type AgentState } from "../../src/agent/agent
 import { transition, type Change } from "../../src/agent/transition.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
-import { after, changes, EXECUTION_ID, executionOf, opening, replyOf, states, STEP_ID, toolCall } from "../support/changes.ts";
+import {
+  after,
+  changes,
+  EXECUTION_ID,
+  executionOf,
+  opening,
+  replyOf,
+  states,
+  STEP_ID,
+  toolCall,
+} from "../support/changes.ts";
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
 import { callUsage } from "../support/ledger-scene.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -15,7 +25,15 @@ import { thrownBy } from "../support/thrown.ts";
 type ChangeType = Change["type"];
 type StateName = keyof ReturnType<typeof states>;
 
-const ALWAYS_WHILE_RUNNING = ["recordOutput", "addMessage", "addSignal", "addTime", "failWith"] as const;
+const ALWAYS_WHILE_RUNNING = [
+  "recordOutput",
+  "addMessage",
+  "addSignal",
+  "addTime",
+  "failWith",
+] as const;
+const keys = (state: AgentState): readonly string[] => Object.keys(state).toSorted();
+
 const AFTER_THE_REPLY = ["addUsage", "recordExecutions", "recordStep"] as const;
 
 /** The whole table: what each state allows. Everything else throws. */
@@ -36,9 +54,11 @@ const ALLOWED: Readonly<Record<StateName, readonly ChangeType[]>> = {
 const DISPUTED: readonly string[] = ["replied discardReply", "answered discardReply"];
 
 for (const [name, state] of Object.entries(states())) {
-  const allowed: readonly string[] = Object.entries(ALLOWED).flatMap(([key, list]) => (key === name ? list : []));
+  const allowed: readonly string[] = Object.entries(ALLOWED).flatMap(([key, list]) =>
+    key === name ? list : [],
+  );
 
-  proves(["R39"], `a ${name} state takes ${allowed.join(", ")} and nothing else`, () => {
+  proves(["R39"], `the state ${name} takes ${allowed.join(", ")} and nothing else`, () => {
     for (const change of Object.values(changes())) {
       if (DISPUTED.includes(`${name} ${change.type}`)) continue;
       if (allowed.includes(change.type)) {
@@ -46,7 +66,10 @@ for (const [name, state] of Object.entries(states())) {
         continue;
       }
       const { code, data } = thrownBy(() => transition(state, change));
-      const expected = { code: "illegal_transition", data: { status: state.status, change: change.type } };
+      const expected = {
+        code: "illegal_transition",
+        data: { status: state.status, change: change.type },
+      };
       expect({ code, data }, change.type).toEqual(expected);
     }
   });
@@ -70,24 +93,31 @@ test("BUG: a step takes one reply: a second one is refused, also if it is to be 
   expect(() => transition(replied, changes().discardReply)).toThrow("got discardReply");
 });
 
-proves(["R37"], "before the first run the state is pending, with zero usage that is marked as not started", () => {
-  const conversation = { messages: opening(), prefix: { messageCount: 0, tokens: 0 } };
-  expect(pendingState(conversation)).toEqual({
-    status: "pending",
-    conversation,
-    log: { steps: [], signals: [], errors: [], output: undefined, emptyReplies: 0 },
-    telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, waitedMs: 0 },
-  });
-});
+proves(
+  ["R37"],
+  "before the first run the state is pending, with zero usage that is marked as not started",
+  () => {
+    const conversation = { messages: opening(), prefix: { messageCount: 0, tokens: 0 } };
+    expect(pendingState(conversation)).toEqual({
+      status: "pending",
+      conversation,
+      log: { steps: [], signals: [], errors: [], output: undefined, emptyReplies: 0 },
+      telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, waitedMs: 0 },
+    });
+  },
+);
 
-proves(["R41"], "a state is made of conversation, log and telemetry, and of nothing of the role", () => {
-  const all = states();
-  const keys = (state: AgentState): readonly string[] => Object.keys(state).toSorted();
-  const parts = ["conversation", "log", "telemetry"];
-  expect(keys(all.pending)).toEqual([...parts, "status"].toSorted());
-  expect(keys(all.answered)).toEqual([...parts, "executionId", "status", "step"].toSorted());
-  expect(keys(all.failed)).toEqual([...parts, "executionId", "reason", "status"].toSorted());
-});
+proves(
+  ["R41"],
+  "a state is made of conversation, log and telemetry, and of nothing of the role",
+  () => {
+    const all = states();
+    const parts = ["conversation", "log", "telemetry"];
+    expect(keys(all.pending)).toEqual([...parts, "status"].toSorted());
+    expect(keys(all.answered)).toEqual([...parts, "executionId", "status", "step"].toSorted());
+    expect(keys(all.failed)).toEqual([...parts, "executionId", "reason", "status"].toSorted());
+  },
+);
 
 proves(["R42"], "markStarted names the execution and the time, and changes nothing else", () => {
   const { pending } = states();
@@ -117,27 +147,38 @@ proves(["R42"], "openStep opens an empty step that knows the length of the histo
   });
 });
 
-proves(["R42"], "addUsage adds to the open step; the execution's total waits for its record", () => {
-  const { open } = states();
-  const twice = after(open, changes().addUsage, { type: "addUsage", usage: { ...NO_USAGE, toolCalls: 2 } });
-  const usage = { ...callUsage(10, 5, { costMicroUsd: 7 }), toolCalls: 2 };
-  expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage } });
-});
+proves(
+  ["R42"],
+  "addUsage adds to the open step; the execution's total waits for its record",
+  () => {
+    const { open } = states();
+    const twice = after(open, changes().addUsage, {
+      type: "addUsage",
+      usage: { ...NO_USAGE, toolCalls: 2 },
+    });
+    const usage = { ...callUsage(10, 5, { costMicroUsd: 7 }), toolCalls: 2 };
+    expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage } });
+  },
+);
 
-proves(["R42"], "recordReply puts the reply into history and step, and forgives empty replies before it", () => {
-  const { running } = states();
-  const { openStep, discardReply, recordStep, recordReply } = changes();
-  const second = { ...openStep, number: 2 };
-  const open = after(running, openStep, discardReply, recordStep, second);
-  expect(open.log.emptyReplies).toBe(1);
-  const { reply, prefix } = recordReply;
-  expect(transition(open, recordReply)).toEqual({
-    ...open,
-    conversation: { messages: [...opening(), reply.message], prefix },
-    log: { ...open.log, emptyReplies: 0 },
-    step: { ...openStepOf(open), reply },
-  });
-});
+proves(
+  ["R42"],
+  "recordReply puts the reply into history and step, and forgives empty replies before it",
+  () => {
+    const { running } = states();
+    const { openStep, discardReply, recordStep, recordReply } = changes();
+    const second = { ...openStep, number: 2 };
+    const open = after(running, openStep, discardReply, recordStep, second);
+    expect(open.log.emptyReplies).toBe(1);
+    const { reply, prefix } = recordReply;
+    expect(transition(open, recordReply)).toEqual({
+      ...open,
+      conversation: { messages: [...opening(), reply.message], prefix },
+      log: { ...open.log, emptyReplies: 0 },
+      step: { ...openStepOf(open), reply },
+    });
+  },
+);
 
 proves(["R42"], "discardReply keeps the reply out of the history and counts it", () => {
   const { open } = states();
@@ -149,53 +190,73 @@ proves(["R42"], "discardReply keeps the reply out of the history and counts it",
   });
 });
 
-proves(["R42"], "recordExecutions adds one result per call to history and step, in order, after those before", () => {
-  const { replied } = states();
-  const [first, second] = changes().recordExecutions.executions;
-  if (first === undefined || second === undefined) throw new Error("two executions");
-  const answered = after(
-    replied,
-    { type: "recordExecutions", executions: [first] },
-    { type: "recordExecutions", executions: [second] },
-  );
-  const { messages, prefix } = replied.conversation;
-  expect(answered).toEqual({
-    ...replied,
-    conversation: {
-      messages: [
-        ...messages,
-        { role: "tool", callId: "call_1", toolName: "search", text: "result of call_1" },
-        { role: "tool", callId: "call_2", toolName: "read", text: "result of call_2" },
-      ],
-      prefix,
-    },
-    step: { ...openStepOf(replied), executions: [first, second] },
-  });
-});
+proves(
+  ["R42"],
+  "recordExecutions adds one result per call to history and step, in order, after those before",
+  () => {
+    const { replied } = states();
+    const [first, second] = changes().recordExecutions.executions;
+    if (first === undefined || second === undefined) throw new Error("two executions");
+    const answered = after(
+      replied,
+      { type: "recordExecutions", executions: [first] },
+      { type: "recordExecutions", executions: [second] },
+    );
+    const { messages, prefix } = replied.conversation;
+    expect(answered).toEqual({
+      ...replied,
+      conversation: {
+        messages: [
+          ...messages,
+          { role: "tool", callId: "call_1", toolName: "search", text: "result of call_1" },
+          { role: "tool", callId: "call_2", toolName: "read", text: "result of call_2" },
+        ],
+        prefix,
+      },
+      step: { ...openStepOf(replied), executions: [first, second] },
+    });
+  },
+);
 
 proves(["R42"], "recordOutput, addMessage, addSignal and addTime each change one field", () => {
   const { stepped } = states();
   const { recordOutput, addMessage, addSignal, addTime } = changes();
   const { conversation, log, telemetry } = stepped;
-  expect(transition(stepped, recordOutput)).toEqual({ ...stepped, log: { ...log, output: { answer: [42] } } });
+  expect(transition(stepped, recordOutput)).toEqual({
+    ...stepped,
+    log: { ...log, output: { answer: [42] } },
+  });
   const messages = [...conversation.messages, addMessage.message];
-  expect(transition(stepped, addMessage)).toEqual({ ...stepped, conversation: { ...conversation, messages } });
+  expect(transition(stepped, addMessage)).toEqual({
+    ...stepped,
+    conversation: { ...conversation, messages },
+  });
   const signals = [addSignal.signal, addSignal.signal];
   expect(transition(stepped, addSignal)).toEqual({ ...stepped, log: { ...log, signals } });
   const waited = after(stepped, addTime, { type: "addTime", waitedMs: 2 });
   expect(waited).toEqual({ ...stepped, telemetry: { ...telemetry, waitedMs: 11 } });
 });
 
-proves(["R42"], "failWith records the error once, raises its signal, and marks the open step if there is one", () => {
-  const { failWith } = changes();
-  const { error } = failWith;
-  const signal = { source: "loop", reason: { code: "error", message: "Too slow.", data: { error: "model_timeout" } } };
-  for (const state of [states().running, states().open]) {
-    const log = { ...state.log, errors: [error], signals: [signal] };
-    const step = state.status === "running" && state.step !== undefined ? { ...state.step, error } : undefined;
-    expect(transition(state, failWith)).toEqual({ ...state, log, step });
-  }
-});
+proves(
+  ["R42"],
+  "failWith records the error once, raises its signal, and marks the open step if there is one",
+  () => {
+    const { failWith } = changes();
+    const { error } = failWith;
+    const signal = {
+      source: "loop",
+      reason: { code: "error", message: "Too slow.", data: { error: "model_timeout" } },
+    };
+    for (const state of [states().running, states().open]) {
+      const log = { ...state.log, errors: [error], signals: [signal] };
+      const step =
+        state.status === "running" && state.step !== undefined
+          ? { ...state.step, error }
+          : undefined;
+      expect(transition(state, failWith)).toEqual({ ...state, log, step });
+    }
+  },
+);
 
 proves(["R42", "R43"], "recordStep turns the open step into one record and adds its usage", () => {
   const { answered } = states();
@@ -216,26 +277,33 @@ proves(["R42", "R43"], "recordStep turns the open step into one record and adds 
   });
 });
 
-proves(["R43"], "the record of a step that was cut off holds its error, and no words nobody said", () => {
-  const { open } = states();
-  const { failWith, addUsage, recordStep } = changes();
-  const failed = after(open, addUsage, failWith, recordStep);
-  expect(failed.log.steps).toEqual([
-    {
-      stepId: STEP_ID,
-      number: 1,
-      io: { messageCount: 2, text: "", finishReason: "error" },
-      tools: { calls: [], executions: [] },
-      telemetry: { usage: callUsage(10, 5, { costMicroUsd: 7 }), startedAtMs: 2, endedAtMs: 5 },
-      error: failWith.error,
-    },
-  ]);
-});
+proves(
+  ["R43"],
+  "the record of a step that was cut off holds its error, and no words nobody said",
+  () => {
+    const { open } = states();
+    const { failWith, addUsage, recordStep } = changes();
+    const failed = after(open, addUsage, failWith, recordStep);
+    expect(failed.log.steps).toEqual([
+      {
+        stepId: STEP_ID,
+        number: 1,
+        io: { messageCount: 2, text: "", finishReason: "error" },
+        tools: { calls: [], executions: [] },
+        telemetry: { usage: callUsage(10, 5, { costMicroUsd: 7 }), startedAtMs: 2, endedAtMs: 5 },
+        error: failWith.error,
+      },
+    ]);
+  },
+);
 
 proves(["R43"], "the record of a refusal holds the model's own words", () => {
   const { open } = states();
   const { message } = replyOf("");
-  const reply = { message: { ...message, refusal: "I would rather not." }, finishReason: "stop" } as const;
+  const reply = {
+    message: { ...message, refusal: "I would rather not." },
+    finishReason: "stop",
+  } as const;
   const { prefix } = changes().recordReply;
   const declined = after(open, { type: "recordReply", reply, prefix }, changes().recordStep);
   const io = { messageCount: 2, text: "", refusal: "I would rather not.", finishReason: "stop" };
@@ -256,15 +324,19 @@ proves(["R42"], "end keeps all parts and adds status, reason and time", () => {
   });
 });
 
-proves(["R40"], "the next execution begins with the history and one message, and with nothing else of the last one", () => {
-  const { running } = states();
-  const { failWith, recordOutput, addTime, end, nextExecution } = changes();
-  const ended = after(running, failWith, recordOutput, addTime, { ...end, status: "failed" });
-  const { messages, prefix } = ended.conversation;
-  expect(transition(ended, nextExecution)).toEqual(
-    pendingState({ messages: [...messages, nextExecution.message], prefix }),
-  );
-});
+proves(
+  ["R40"],
+  "the next execution begins with the history and one message, and with nothing else of the last one",
+  () => {
+    const { running } = states();
+    const { failWith, recordOutput, addTime, end, nextExecution } = changes();
+    const ended = after(running, failWith, recordOutput, addTime, { ...end, status: "failed" });
+    const { messages, prefix } = ended.conversation;
+    expect(transition(ended, nextExecution)).toEqual(
+      pendingState({ messages: [...messages, nextExecution.message], prefix }),
+    );
+  },
+);
 
 proves(["R40"], "two executions over one history share nothing that either could change", () => {
   const { pending } = states();
@@ -283,17 +355,26 @@ test("the transient holder is gone after a completed step and after a failed one
     expect(state).toHaveProperty("step", undefined);
     expect(thrownBy(() => openStepOf(state)).code).toBe("invalid_state");
     const next = openStepOf(transition(state, { ...openStep, number: 2 }));
-    expect([next.reply, next.executions, next.usage, next.error]).toEqual([undefined, [], NO_USAGE, undefined]);
+    expect([next.reply, next.executions, next.usage, next.error]).toEqual([
+      undefined,
+      [],
+      NO_USAGE,
+      undefined,
+    ]);
   }
 });
 
 for (const [name, state] of Object.entries(states())) {
-  proves(["R44"], `a ${name} state is frozen to its leaves, and no attempt to change it does anything`, () => {
-    const before = structuredClone(state);
-    expect(unfrozenParts(state)).toEqual([]);
-    expect(vandalised(state)).toEqual([]);
-    expect(state).toEqual(before);
-  });
+  proves(
+    ["R44"],
+    `the state ${name} is frozen to its leaves, and no attempt to change it does anything`,
+    () => {
+      const before = structuredClone(state);
+      expect(unfrozenParts(state)).toEqual([]);
+      expect(vandalised(state)).toEqual([]);
+      expect(state).toEqual(before);
+    },
+  );
 }
 
 proves(["R44"], "the value that a change was made from stays as it was", () => {
@@ -311,10 +392,22 @@ proves(["R44"], "the value that a change was made from stays as it was", () => {
 });
 
 // deepFreeze stops at what is frozen already; a model that freezes its reply, but not what is in it, gets round it.
-proves(["R44"], "BUG: a reply that its model froze at the top only is frozen to its leaves as well", () => {
-  const { open } = states();
-  const message = Object.freeze({ role: "assistant" as const, text: "", toolCalls: [toolCall("call_1")] });
-  const reply = { message, finishReason: "tool_calls" } as const;
-  const replied = transition(open, { type: "recordReply", reply, prefix: { messageCount: 3, tokens: 1 } });
-  expect(unfrozenParts(replied)).toEqual([]);
-});
+proves(
+  ["R44"],
+  "BUG: a reply that its model froze at the top only is frozen to its leaves as well",
+  () => {
+    const { open } = states();
+    const message = Object.freeze({
+      role: "assistant" as const,
+      text: "",
+      toolCalls: [toolCall("call_1")],
+    });
+    const reply = { message, finishReason: "tool_calls" } as const;
+    const replied = transition(open, {
+      type: "recordReply",
+      reply,
+      prefix: { messageCount: 3, tokens: 1 },
+    });
+    expect(unfrozenParts(replied)).toEqual([]);
+  },
+);

@@ -27,7 +27,7 @@ async function facts(send: typeof fetch, url: string): Promise<object> {
 
 test("status, headers and text are those that fetch gives", async () => {
   await using server = await OpenAiServer.start((_request, count) =>
-    count <= 2 ? says("ok") : status(429, { "retry-after": "1", "set-cookie": "a=1" }),
+    count <= 2 ? says("ok") : status(429, { "retry-after": "1", "set-cookie": ["a=1", "b=2"] }),
   );
   for (let round = 0; round < 2; round += 1) {
     expect(await facts(leanFetch, server.baseUrl)).toEqual(await facts(fetch, server.baseUrl));

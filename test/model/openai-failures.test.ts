@@ -58,31 +58,25 @@ describe.each(MODES)("a call whose reply would come %s", (mode) => {
     });
   });
 
-  test("is refused where the server answers with something else", async () => {
-    const answers = [
-      "{broken",
-      "",
-      "null",
-      "[]",
-      "{}",
-      '{"choices":[]}',
-      '{"choices":[{}]}',
-      "<html>Welcome</html>",
-    ];
-    for (const body of answers) {
-      const facts = await failureOn({ type: "raw", body }, mode);
-      expect({
-        body,
-        code: facts.code,
-        isRetryable: facts.isRetryable,
-        lost: facts.lostOutputTokens,
-      }).toEqual({
-        body,
-        code: "model_protocol_error",
-        isRetryable: false,
-        lost: Math.ceil(body.length / 3),
-      });
-    }
+  test.each<[string, number | undefined]>([
+    ["", undefined],
+    ["null", undefined],
+    ["[]", undefined],
+    ["{}", undefined],
+    ['{"choices":[]}', undefined],
+    ['{"choices":[{}]}', undefined],
+    ["<html>Welcome</html>", undefined],
+    ['{"choices":[{"message":{"con', 10],
+  ])("is refused where the server answers %j instead", async (body, lostOutputTokens) => {
+    const { message, ...facts } = await failureOn({ type: "raw", body }, mode);
+    expect(message).toMatch(/^Expected a reply from the model, got a (body|response) .*/);
+    expect(facts).toEqual({
+      code: "model_protocol_error",
+      isRetryable: false,
+      retryAfterMs: undefined,
+      lostOutputTokens,
+      data: {},
+    });
   });
 
   test("is refused where a tool call names no tool", async () => {
@@ -195,6 +189,17 @@ test("a long error page is quoted in part only", async () => {
   expect(message.length).toBeLessThan(700);
 });
 
+test("a connection that takes too long has timed out", async () => {
+  const model = modelAt(await gone(), { fetch: slowFetch });
+  const { code, message, isRetryable } = await failure(model, "whole");
+  expect({ code, message, isRetryable }).toEqual({
+    code: "model_timeout",
+    message:
+      "Expected a reply from the model, got no connection in time. Try again, or raise timeoutMs.",
+    isRetryable: true,
+  });
+});
+
 describe("the API key", () => {
   const leaks: readonly ServerReply[] = [
     {
@@ -228,6 +233,11 @@ describe("the API key", () => {
     expect(thrown).toMatchObject({ code: "model_unavailable", isRetryable: true });
   });
 });
+
+/** Fails as a transport does that got no connection. */
+function slowFetch(): Promise<Response> {
+  return Promise.reject(new Error("Connect timed out"));
+}
 
 /** Fails with the key in its message. */
 function quotingFetch(_url: unknown, init?: RequestInit): Promise<Response> {

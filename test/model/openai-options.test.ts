@@ -76,7 +76,9 @@ describe("the API key", () => {
     await reply(openai("m", { baseUrl: server.baseUrl }), "whole");
     environment({ url: server.baseUrl });
     await reply(openai("m"), "streamed");
+    await reply(openai("m", { apiKey: " " }), "whole");
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer none",
       "Bearer none",
       "Bearer none",
     ]);
@@ -104,6 +106,11 @@ test("the base URL is that of the option, else that of the environment", async (
   ];
   expect(texts.map(({ reply: { message } }) => message.text)).toEqual(["first", "second"]);
   expect(second.request(1).path).toBe("/v1/chat/completions");
+});
+
+test("an empty base URL in the environment is none at all", () => {
+  environment({ key: API_KEY, url: " " });
+  expect(openai("m").assertReady?.()).toBe(undefined);
 });
 
 test("a base URL in the environment that is none is found at the start", () => {

@@ -3,7 +3,8 @@
 
 import { expect, test } from "vitest";
 
-import { modelAt, reply } from "../support/openai-calls.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
+import { API_KEY, modelAt, reply } from "../support/openai-calls.ts";
 import { OpenAiServer, says, type ServerReply } from "../support/openai-server.ts";
 
 async function streamed(answer: ServerReply): Promise<Awaited<ReturnType<typeof reply>>> {
@@ -149,10 +150,38 @@ test("what comes after the end mark is not looked at", async () => {
   const stream = events(
     delta({ content: "Hello" }, "stop"),
     "[DONE]",
-    "{broken",
     delta({ content: "!" }),
+    "{broken",
   );
-  expect((await streamed(stream)).reply).toEqual({ message: SAID, finishReason: "stop" });
+  expect(await streamed(stream)).toEqual({
+    reply: { message: SAID, finishReason: "stop" },
+    pieces: ["Hello"],
+  });
+});
+
+test("reason and usage that came early are not forgotten, and fields that are null say nothing", async () => {
+  const usage = { prompt_tokens: 7, completion_tokens: 2 };
+  const early = { ...delta({ content: "Hello" }, "length"), usage, error: null };
+  expect((await streamed(events(early, delta({}), { choices: null }, "[DONE]"))).reply).toEqual({
+    message: SAID,
+    finishReason: "length",
+    usage: { inputTokens: 7, cachedInputTokens: 0, outputTokens: 2, reasoningTokens: 0 },
+  });
+});
+
+test("a stream may be cut anywhere, in the middle of a character too", async () => {
+  const bytes = new TextEncoder().encode(
+    `data: ${JSON.stringify(delta({ content: "Bäume 🌳" }, "stop"))}\n\n`,
+  );
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
+      controller.close();
+    },
+  });
+  const fetch = async (): Promise<Response> => new Response(body);
+  const { reply: result } = await reply(openai("m", { apiKey: API_KEY, fetch }), "streamed");
+  expect(result.message.text).toBe("Bäume 🌳");
 });
 
 test("comments, event names, carriage returns and chunks without choices do no harm", async () => {

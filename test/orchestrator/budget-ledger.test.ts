@@ -7,7 +7,14 @@ import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { NO_AMOUNTS } from "../../src/orchestrator/ledger-core.ts";
 import { proves } from "../harness/proves.ts";
-import { answered, ask, callUsage, granted, LedgerScene, type Asked } from "../support/ledger-scene.ts";
+import {
+  answered,
+  ask,
+  callUsage,
+  granted,
+  LedgerScene,
+  type Asked,
+} from "../support/ledger-scene.ts";
 
 const FORTY = ask(30, 10);
 const CHILDREN = ["lead/a", "lead/b", "lead/c"] as const;
@@ -30,15 +37,23 @@ function outcomes(asked: readonly Asked[]): readonly Asked["outcome"][] {
   return asked.map(({ outcome }) => outcome);
 }
 
-proves(["X2", "R144"], "of three children that want 40 of 100 two run, the third runs after the first has settled", async () => {
-  const scene = family();
-  const asked = await askAll(scene, CHILDREN);
-  expect(outcomes(asked)).toEqual([granted(1, 30, 10), granted(2, 30, 10), undefined]);
-  scene.clock.advance(7);
-  await scene.settle("lease_1", callUsage(15, 5));
-  expect(outcomes(asked)).toEqual([granted(1, 30, 10), granted(2, 30, 10), granted(3, 30, 10, 7)]);
-  expect(scene.account("lead").reserved.totalTokens).toBe(80);
-});
+proves(
+  ["X2", "R144"],
+  "of three children that want 40 of 100 two run, the third runs after the first has settled",
+  async () => {
+    const scene = family();
+    const asked = await askAll(scene, CHILDREN);
+    expect(outcomes(asked)).toEqual([granted(1, 30, 10), granted(2, 30, 10), undefined]);
+    scene.clock.advance(7);
+    await scene.settle("lease_1", callUsage(15, 5));
+    expect(outcomes(asked)).toEqual([
+      granted(1, 30, 10),
+      granted(2, 30, 10),
+      granted(3, 30, 10, 7),
+    ]);
+    expect(scene.account("lead").reserved.totalTokens).toBe(80);
+  },
+);
 
 proves(["X2"], "a wish for 120 of 100 is refused at once, and nobody waits behind it", async () => {
   const scene = family();
@@ -49,13 +64,23 @@ proves(["X2"], "a wish for 120 of 100 is refused at once, and nobody waits behin
   expect((await scene.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
 
-proves(["X2"], "BUG: a wish for 120 of 100 is refused at once also while somebody waits", async () => {
-  const scene = family();
-  await askAll(scene, CHILDREN);
-  const hopeless = await scene.ask("lead/a", ask(120, 10));
-  const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
-  expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
-});
+proves(
+  ["X2"],
+  "BUG: a wish for 120 of 100 is refused at once also while somebody waits",
+  async () => {
+    const scene = family();
+    await askAll(scene, CHILDREN);
+    const hopeless = await scene.ask("lead/a", ask(120, 10));
+    const refusal = {
+      axis: "totalTokens",
+      accountPath: "lead",
+      maximum: 100,
+      spent: 0,
+      asked: 121,
+    };
+    expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+  },
+);
 
 proves(["X2"], "BUG: a waiter behind another is refused as soon as it can never fit", async () => {
   const scene = family();
@@ -71,14 +96,24 @@ proves(["X2"], "BUG: a waiter behind another is refused as soon as it can never 
   expect(second.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
-proves(["X2"], "a waiter whom a settlement has made impossible is refused, with the time that it waited", async () => {
-  const scene = family();
-  const asked = await askAll(scene, CHILDREN);
-  scene.clock.advance(5);
-  await scene.settle("lease_1", callUsage(60, 20));
-  const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 80, asked: 31 };
-  expect(asked[2]?.outcome).toEqual({ type: "refused", refusal, waitedMs: 5 });
-});
+proves(
+  ["X2"],
+  "a waiter whom a settlement has made impossible is refused, with the time that it waited",
+  async () => {
+    const scene = family();
+    const asked = await askAll(scene, CHILDREN);
+    scene.clock.advance(5);
+    await scene.settle("lease_1", callUsage(60, 20));
+    const refusal = {
+      axis: "totalTokens",
+      accountPath: "lead",
+      maximum: 100,
+      spent: 80,
+      asked: 31,
+    };
+    expect(asked[2]?.outcome).toEqual({ type: "refused", refusal, waitedMs: 5 });
+  },
+);
 
 test("a waiter gets what has been given back, and its cap is clamped to what is left by then", async () => {
   const scene = family();
@@ -97,24 +132,32 @@ test("a released lease serves the line like a settled one", async () => {
   expect(scene.account("lead").total).toEqual(NO_USAGE);
 });
 
-proves(["X2"], "waiters of one contested account are served in the order in which they asked", async () => {
-  const scene = family();
-  await askAll(scene, CHILDREN.slice(0, 2));
-  const large = await scene.ask("lead/c", ask(50, 10));
-  const small = await scene.ask("lead/a", ask(5, 5));
-  expect(outcomes([large, small])).toEqual([undefined, undefined]);
-  await scene.release("lease_1");
-  expect(outcomes([large, small])).toEqual([granted(3, 50, 10), undefined]);
-  await scene.release("lease_2");
-  expect(small.outcome).toEqual(granted(4, 5, 5));
-});
+proves(
+  ["X2"],
+  "waiters of one contested account are served in the order in which they asked",
+  async () => {
+    const scene = family();
+    await askAll(scene, CHILDREN.slice(0, 2));
+    const large = await scene.ask("lead/c", ask(50, 10));
+    const small = await scene.ask("lead/a", ask(5, 5));
+    expect(outcomes([large, small])).toEqual([undefined, undefined]);
+    await scene.release("lease_1");
+    expect(outcomes([large, small])).toEqual([granted(3, 50, 10), undefined]);
+    await scene.release("lease_2");
+    expect(small.outcome).toEqual(granted(4, 5, 5));
+  },
+);
 
 test("a waiter in one subtree does not hold up another subtree", async () => {
   const scene = new LedgerScene();
   scene.open("lead", { totalTokens: 1_000 });
   scene.open("lead/a", { totalTokens: 50 });
   scene.open("lead/b", { totalTokens: 50 });
-  const asked = [await scene.ask("lead/a", FORTY), await scene.ask("lead/a", FORTY), await scene.ask("lead/b", FORTY)];
+  const asked = [
+    await scene.ask("lead/a", FORTY),
+    await scene.ask("lead/a", FORTY),
+    await scene.ask("lead/b", FORTY),
+  ];
   expect(outcomes(asked)).toEqual([granted(1, 30, 10), undefined, granted(2, 30, 10)]);
 });
 
@@ -132,19 +175,26 @@ test("BUG: nobody is granted an account that blocks an earlier waiter, also one 
   expect(outcomes([first, second, late])).toEqual([undefined, undefined, undefined]);
 });
 
-proves(["X2"], "a waiter that is told to end leaves the line and lets the others through", async () => {
-  const scene = family();
-  await askAll(scene, CHILDREN.slice(0, 2));
-  const large = await scene.ask("lead/c", ask(50, 10));
-  const small = await scene.ask("lead/a", ask(5, 5));
-  scene.clock.advance(3);
-  large.cancel();
-  await answered();
-  expect(outcomes([large, small])).toEqual([{ type: "cancelled", waitedMs: 3 }, granted(3, 5, 5, 3)]);
-  await scene.release("lease_1");
-  await scene.release("lease_2");
-  expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
-});
+proves(
+  ["X2"],
+  "a waiter that is told to end leaves the line and lets the others through",
+  async () => {
+    const scene = family();
+    await askAll(scene, CHILDREN.slice(0, 2));
+    const large = await scene.ask("lead/c", ask(50, 10));
+    const small = await scene.ask("lead/a", ask(5, 5));
+    scene.clock.advance(3);
+    large.cancel();
+    await answered();
+    expect(outcomes([large, small])).toEqual([
+      { type: "cancelled", waitedMs: 3 },
+      granted(3, 5, 5, 3),
+    ]);
+    await scene.release("lease_1");
+    await scene.release("lease_2");
+    expect(large.outcome).toEqual({ type: "cancelled", waitedMs: 3 });
+  },
+);
 
 test("who was told to end before asking gets nothing and takes nothing", async () => {
   const scene = family();
@@ -172,7 +222,9 @@ test("B2: a lease is settled or released once; a second attempt throws and books
   scene.ledger.release(two);
   const before = scene.ledger.snapshot();
   for (const lease of [one, two, LeaseIdSchema.parse("lease_3")]) {
-    expect(() => scene.ledger.settle(lease, callUsage(1, 1))).toThrow(`B2: ${lease} is settled or released once`);
+    expect(() => scene.ledger.settle(lease, callUsage(1, 1))).toThrow(
+      `B2: ${lease} is settled or released once`,
+    );
     expect(() => scene.ledger.release(lease)).toThrow(`B2: ${lease} is settled or released once`);
   }
   expect(scene.ledger.snapshot()).toEqual(before);
@@ -191,60 +243,86 @@ test("the gate settles and releases leases of the shared ledger", async () => {
   expect(() => gate.release(one.lease)).toThrow("B2");
 });
 
-proves(["R142"], "a child has left the smaller of its own limit and of what its parent has left", () => {
-  const scene = new LedgerScene();
-  scene.open("lead", { totalTokens: 100 });
-  scene.open("lead/wide", { totalTokens: 200 });
-  scene.open("lead/narrow", { totalTokens: 30 });
-  scene.open("lead/free");
-  scene.open("other");
-  scene.open("other/own", { totalTokens: 200 });
-  scene.ledger.gate(AgentIdSchema.parse("lead"));
-  const left = (path: string): unknown => scene.ledger.remaining(AgentIdSchema.parse(path));
-  expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
-    { totalTokens: 100 },
-    { totalTokens: 30 },
-    { totalTokens: 100 },
-    { totalTokens: 200 },
-    {},
-  ]);
-});
+proves(
+  ["R142"],
+  "a child has left the smaller of its own limit and of what its parent has left",
+  () => {
+    const scene = new LedgerScene();
+    scene.open("lead", { totalTokens: 100 });
+    scene.open("lead/wide", { totalTokens: 200 });
+    scene.open("lead/narrow", { totalTokens: 30 });
+    scene.open("lead/free");
+    scene.open("other");
+    scene.open("other/own", { totalTokens: 200 });
+    scene.ledger.gate(AgentIdSchema.parse("lead"));
+    const left = (path: string): unknown => scene.ledger.remaining(AgentIdSchema.parse(path));
+    expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
+      { totalTokens: 100 },
+      { totalTokens: 30 },
+      { totalTokens: 100 },
+      { totalTokens: 200 },
+      {},
+    ]);
+  },
+);
 
-proves(["R142", "R143"], "what a child has used is gone for the parent and for the next child", async () => {
-  const scene = family();
-  await scene.ask("lead/a", FORTY);
-  await scene.settle("lease_1", callUsage(20, 10));
-  const [lead, a, b] = ["lead", "lead/a", "lead/b"].map((path) => AgentIdSchema.parse(path));
-  if (lead === undefined || a === undefined || b === undefined) throw new Error("three agents");
-  expect([scene.ledger.remaining(lead), scene.ledger.remaining(b)]).toEqual([{ totalTokens: 70 }, { totalTokens: 70 }]);
-  expect(scene.ledger.usage(lead)).toEqual({ own: NO_USAGE, descendants: callUsage(20, 10), total: callUsage(20, 10) });
-  expect(scene.ledger.usage(a)).toEqual({ own: callUsage(20, 10), descendants: NO_USAGE, total: callUsage(20, 10) });
-});
+proves(
+  ["R142", "R143"],
+  "what a child has used is gone for the parent and for the next child",
+  async () => {
+    const scene = family();
+    await scene.ask("lead/a", FORTY);
+    await scene.settle("lease_1", callUsage(20, 10));
+    const [lead, a, b] = ["lead", "lead/a", "lead/b"].map((path) => AgentIdSchema.parse(path));
+    if (lead === undefined || a === undefined || b === undefined) throw new Error("three agents");
+    expect([scene.ledger.remaining(lead), scene.ledger.remaining(b)]).toEqual([
+      { totalTokens: 70 },
+      { totalTokens: 70 },
+    ]);
+    expect(scene.ledger.usage(lead)).toEqual({
+      own: NO_USAGE,
+      descendants: callUsage(20, 10),
+      total: callUsage(20, 10),
+    });
+    expect(scene.ledger.usage(a)).toEqual({
+      own: callUsage(20, 10),
+      descendants: NO_USAGE,
+      total: callUsage(20, 10),
+    });
+  },
+);
 
-proves(["R145"], "a grandchild's usage is once in child, parent and root, and its limit is the least on its path", async () => {
-  const scene = new LedgerScene();
-  scene.open("lead", { totalTokens: 100 });
-  scene.open("lead/a", { totalTokens: 50 });
-  scene.open("lead/a/x", { totalTokens: 80 });
-  await scene.ask("lead", ask(5, 5));
-  await scene.settle("lease_1", callUsage(5, 5));
-  await scene.ask("lead/a/x", ask(20, 90));
-  await scene.settle("lease_2", callUsage(20, 10));
-  const report = (path: string): unknown => scene.ledger.usage(AgentIdSchema.parse(path));
-  const [ten, thirty] = [callUsage(5, 5), callUsage(20, 10)];
-  const total = { ...callUsage(25, 15), modelCalls: 2, steps: 2 };
-  expect(report("lead/a/x")).toEqual({ own: thirty, descendants: NO_USAGE, total: thirty });
-  expect(report("lead/a")).toEqual({ own: NO_USAGE, descendants: thirty, total: thirty });
-  expect(report("lead")).toEqual({ own: ten, descendants: thirty, total });
-  expect(scene.ledger.remaining(AgentIdSchema.parse("lead/a/x"))).toEqual({ totalTokens: 20 });
-});
+proves(
+  ["R145"],
+  "a grandchild's usage is once in child, parent and root, and its limit is the least on its path",
+  async () => {
+    const scene = new LedgerScene();
+    scene.open("lead", { totalTokens: 100 });
+    scene.open("lead/a", { totalTokens: 50 });
+    scene.open("lead/a/x", { totalTokens: 80 });
+    await scene.ask("lead", ask(5, 5));
+    await scene.settle("lease_1", callUsage(5, 5));
+    await scene.ask("lead/a/x", ask(20, 90));
+    await scene.settle("lease_2", callUsage(20, 10));
+    const report = (path: string): unknown => scene.ledger.usage(AgentIdSchema.parse(path));
+    const [ten, thirty] = [callUsage(5, 5), callUsage(20, 10)];
+    const total = { ...callUsage(25, 15), modelCalls: 2, steps: 2 };
+    expect(report("lead/a/x")).toEqual({ own: thirty, descendants: NO_USAGE, total: thirty });
+    expect(report("lead/a")).toEqual({ own: NO_USAGE, descendants: thirty, total: thirty });
+    expect(report("lead")).toEqual({ own: ten, descendants: thirty, total });
+    expect(scene.ledger.remaining(AgentIdSchema.parse("lead/a/x"))).toEqual({ totalTokens: 20 });
+  },
+);
 
 test("the rest of the whole run is the root's, whoever asks", async () => {
   const scene = family();
   scene.open("lead/a/x", { totalTokens: 10, steps: 3 });
   await scene.ask("lead/b", FORTY);
   const gate = scene.ledger.gate(AgentIdSchema.parse("lead/a/x"));
-  expect([gate.remaining(), gate.runRemaining()]).toEqual([{ totalTokens: 10, steps: 3 }, { totalTokens: 60 }]);
+  expect([gate.remaining(), gate.runRemaining()]).toEqual([
+    { totalTokens: 10, steps: 3 },
+    { totalTokens: 60 },
+  ]);
 });
 
 test("a new child is refused as soon as a limit would not let it take one step", async () => {
@@ -283,7 +361,10 @@ test("BUG: a free call next to an overdrawn cost limit is answered, and the othe
   await scene.ask("lead/a", ask(30, 10, priced));
   await scene.ask("lead/b", ask(30, 10, priced));
   await scene.settle("lease_1", callUsage(60, 10, { costMicroUsd: 70 }));
-  const free = await scene.ask("lead/c", ask(10, 10, { inputUsdPerMillion: 0, outputUsdPerMillion: 0 }));
+  const free = await scene.ask(
+    "lead/c",
+    ask(10, 10, { inputUsdPerMillion: 0, outputUsdPerMillion: 0 }),
+  );
   await scene.settle("lease_2", callUsage(30, 10, { costMicroUsd: 40 }));
   expect(free.outcome).toBeDefined();
 });

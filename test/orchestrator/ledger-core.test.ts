@@ -1,7 +1,7 @@
 // Goal: the arithmetic of the ledger is exact at every boundary, for every axis, on the account and on every ancestor.
 // Method: accounts made by hand, one pure function at a time, whole values compared.
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import type { LeaseAsk } from "../../src/agent/budget-gate.ts";
@@ -20,7 +20,13 @@ function pathOf(...limitsFromLeaf: readonly SpendLimits[]): core.AccountPath {
   const accounts: core.Account[] = [];
   for (const [index, limits] of limitsFromLeaf.toReversed().entries()) {
     const path = ["lead", "a", "b"].slice(0, index + 1).join("/");
-    const fields = { agentId: AgentIdSchema.parse(path), path, limits, deadlineAtMs: undefined, nowMs: 0 };
+    const fields = {
+      agentId: AgentIdSchema.parse(path),
+      path,
+      limits,
+      deadlineAtMs: undefined,
+      nowMs: 0,
+    };
     accounts.unshift(core.openAccount(fields, accounts[0]));
   }
   return accounts;
@@ -30,14 +36,22 @@ function hold(given: Partial<Amounts>): Amounts {
   return { ...core.NO_AMOUNTS, ...given };
 }
 
-function reserved(path: core.AccountPath, question: LeaseAsk): { path: core.AccountPath; hold: Amounts } {
+function reserved(
+  path: core.AccountPath,
+  question: LeaseAsk,
+): { path: core.AccountPath; hold: Amounts } {
   const outcome = core.reserve(path, question, 0);
-  if (outcome.type !== "granted") throw new Error(`Expected a lease, got ${JSON.stringify(outcome)}.`);
+  if (outcome.type !== "granted")
+    throw new Error(`Expected a lease, got ${JSON.stringify(outcome)}.`);
   return outcome;
 }
 
 /** What the path has after a call that used exactly what is given. */
-function spent(path: core.AccountPath, inputTokens: number, outputTokens: number): core.AccountPath {
+function spent(
+  path: core.AccountPath,
+  inputTokens: number,
+  outputTokens: number,
+): core.AccountPath {
   const lease = reserved(path, ask(inputTokens, outputTokens));
   return core.settle(lease.path, lease.hold, callUsage(inputTokens, outputTokens));
 }
@@ -65,13 +79,28 @@ test("an account is plain data: JSON gives it back as it was", () => {
 
 const CLAMPED: readonly (readonly [string, SpendLimits, LeaseAsk, number])[] = [
   ["wanted, without limits", {}, ask(10, 50), 50],
-  ["wanted, where the room is exactly that", { totalTokens: 60, outputTokens: 50 }, ask(10, 50), 50],
+  [
+    "wanted, where the room is exactly that",
+    { totalTokens: 60, outputTokens: 50 },
+    ask(10, 50),
+    50,
+  ],
   ["left in total tokens", { totalTokens: 59 }, ask(10, 50), 49],
   ["left in output tokens", { outputTokens: 7 }, ask(10, 50), 7],
   ["payable after the input", { costMicroUsd: 29 }, ask(10, 50, DOLLARS), 9],
   ["payable, where the price divides the rest", { costMicroUsd: 30 }, ask(10, 50, DOLLARS), 10],
-  ["wanted, where output is free", { costMicroUsd: 10 }, ask(10, 50, { inputUsdPerMillion: 1, outputUsdPerMillion: 0 }), 50],
-  ["allowed by the tightest of three axes", { totalTokens: 40, outputTokens: 20, costMicroUsd: 26 }, ask(10, 50, DOLLARS), 8],
+  [
+    "wanted, where output is free",
+    { costMicroUsd: 10 },
+    ask(10, 50, { inputUsdPerMillion: 1, outputUsdPerMillion: 0 }),
+    50,
+  ],
+  [
+    "allowed by the tightest of three axes",
+    { totalTokens: 40, outputTokens: 20, costMicroUsd: 26 },
+    ask(10, 50, DOLLARS),
+    8,
+  ],
   ["one, where no more is left", { totalTokens: 11 }, ask(10, 50), 1],
 ];
 
@@ -91,13 +120,20 @@ test("the output cap is clamped to what is not spent, not to what calls in fligh
   expect(reserved(after, ask(30, 30)).hold.outputTokens).toBe(10);
 });
 
-proves(["X2"], "room that calls in flight hold is waited for, on every account that has none", () => {
-  const path = pathOf({ steps: 1 }, { totalTokens: 99 }, { outputTokens: 30 });
-  const first = reserved(path, ask(30, 20));
-  expect(core.reserve(first.path, ask(30, 20), 0)).toEqual({ type: "wait", blockers: ["lead/a/b", "lead/a", "lead"] });
-  const back = core.release(first.path, first.hold);
-  expect(back).toEqual(path);
-});
+proves(
+  ["X2"],
+  "room that calls in flight hold is waited for, on every account that has none",
+  () => {
+    const path = pathOf({ steps: 1 }, { totalTokens: 99 }, { outputTokens: 30 });
+    const first = reserved(path, ask(30, 20));
+    expect(core.reserve(first.path, ask(30, 20), 0)).toEqual({
+      type: "wait",
+      blockers: ["lead/a/b", "lead/a", "lead"],
+    });
+    const back = core.release(first.path, first.hold);
+    expect(back).toEqual(path);
+  },
+);
 
 const EXACT: readonly (readonly [SpendLimits, LeaseAsk, LeaseAsk])[] = [
   [{ inputTokens: 30 }, ask(30, 5), ask(31, 5)],
@@ -108,19 +144,31 @@ const EXACT: readonly (readonly [SpendLimits, LeaseAsk, LeaseAsk])[] = [
 
 for (const [limits, fits, tooMuch] of EXACT) {
   const axis = Object.keys(limits).join();
-  proves(["X2"], `a call that needs exactly the ${axis} left is granted, one more is refused at once`, () => {
-    expect(core.reserve(pathOf({}, limits), fits, 0).type).toBe("granted");
-    expect(core.reserve(pathOf({}, limits), tooMuch, 0).type).toBe("refused");
-  });
+  proves(
+    ["X2"],
+    `a call that needs exactly the ${axis} left is granted, one more is refused at once`,
+    () => {
+      expect(core.reserve(pathOf({}, limits), fits, 0).type).toBe("granted");
+      expect(core.reserve(pathOf({}, limits), tooMuch, 0).type).toBe("refused");
+    },
+  );
 }
 
-proves(["X2"], "a refusal names the tightest ancestor and the axis, where it stands and what was asked", () => {
-  const path = spent(pathOf({ totalTokens: 90 }, { totalTokens: 50 }, { totalTokens: 100 }), 20, 20);
-  expect(core.reserve(path, ask(10, 5), 0)).toEqual({
-    type: "refused",
-    refusal: { axis: "totalTokens", accountPath: "lead/a", maximum: 50, spent: 40, asked: 11 },
-  });
-});
+proves(
+  ["X2"],
+  "a refusal names the tightest ancestor and the axis, where it stands and what was asked",
+  () => {
+    const path = spent(
+      pathOf({ totalTokens: 90 }, { totalTokens: 50 }, { totalTokens: 100 }),
+      20,
+      20,
+    );
+    expect(core.reserve(path, ask(10, 5), 0)).toEqual({
+      type: "refused",
+      refusal: { axis: "totalTokens", accountPath: "lead/a", maximum: 50, spent: 40, asked: 11 },
+    });
+  },
+);
 
 test("what a sibling spent makes the common ancestor the tightest", () => {
   const [leaf, root] = pathOf({ totalTokens: 60 }, { totalTokens: 100 });
@@ -154,7 +202,9 @@ const ZERO_ASKS: readonly (keyof SpendLimits)[] = [
 for (const axis of ZERO_ASKS) {
   proves(["X3"], `a limit of zero ${axis} means zero`, () => {
     const outcome = core.reserve(pathOf({}, { [axis]: 0 }), ask(1, 1, DOLLARS), 0);
-    expect(outcome.type === "refused" ? [outcome.refusal.axis, outcome.refusal.maximum] : outcome).toEqual([axis, 0]);
+    expect(
+      outcome.type === "refused" ? [outcome.refusal.axis, outcome.refusal.maximum] : outcome,
+    ).toEqual([axis, 0]);
   });
 }
 
@@ -164,42 +214,54 @@ test("a cost limit of zero lets a free model work", () => {
 });
 
 test("the cost of a lease is rounded up and takes no input for cached", () => {
-  const price = { inputUsdPerMillion: 0.25, cachedInputUsdPerMillion: 0.025, outputUsdPerMillion: 2 };
+  const price = {
+    inputUsdPerMillion: 0.25,
+    cachedInputUsdPerMillion: 0.025,
+    outputUsdPerMillion: 2,
+  };
   expect(reserved(pathOf({}), ask(10, 1, price)).hold.costMicroUsd).toBe(5);
 });
 
-proves(["R143", "R145"], "a settlement is the account's own, is in the total of every ancestor once, and gives the hold back", () => {
-  const path = pathOf({}, {}, { totalTokens: 100 });
-  const lease = reserved(path, ask(30, 20, DOLLARS));
-  const usage = callUsage(28, 3, { cachedInputTokens: 8, reasoningTokens: 1, costMicroUsd: 9 });
-  const settled = core.settle(lease.path, lease.hold, usage);
-  expect(settled).toEqual([
-    { ...path[0], own: usage, total: usage },
-    { ...path[1], total: usage },
-    { ...path[2], total: usage },
-  ]);
-});
+proves(
+  ["R143", "R145"],
+  "a settlement is the account's own, is in the total of every ancestor once, and gives the hold back",
+  () => {
+    const path = pathOf({}, {}, { totalTokens: 100 });
+    const lease = reserved(path, ask(30, 20, DOLLARS));
+    const usage = callUsage(28, 3, { cachedInputTokens: 8, reasoningTokens: 1, costMicroUsd: 9 });
+    const settled = core.settle(lease.path, lease.hold, usage);
+    expect(settled).toEqual([
+      { ...path[0], own: usage, total: usage },
+      { ...path[1], total: usage },
+      { ...path[2], total: usage },
+    ]);
+  },
+);
 
-proves(["X1"], "usage beyond a lease is booked as excess on its axes, on every account, and closes them", () => {
-  const path = pathOf({}, { totalTokens: 60, outputTokens: 20 });
-  const lease = reserved(path, ask(30, 20));
-  const settled = core.settle(lease.path, lease.hold, callUsage(45, 26));
-  const excess = hold({ totalTokens: 21, inputTokens: 15, outputTokens: 6 });
-  expect(settled.map((account) => account.excess)).toEqual([excess, excess]);
-  expect(settled.map((account) => account.total.totalTokens)).toEqual([71, 71]);
-  expect(settled.map((account) => account.reserved)).toEqual([core.NO_AMOUNTS, core.NO_AMOUNTS]);
-  expect(core.reserve(settled, ask(1, 1), 0)).toEqual({
-    type: "refused",
-    refusal: { axis: "totalTokens", accountPath: "lead", maximum: 60, spent: 71, asked: 2 },
-  });
-  expect(core.exhausted(settled, 0, core.REPLY_AXES)).toEqual({
-    axis: "totalTokens",
-    accountPath: "lead",
-    maximum: 60,
-    spent: 71,
-    asked: 0,
-  });
-});
+proves(
+  ["X1"],
+  "usage beyond a lease is booked as excess on its axes, on every account, and closes them",
+  () => {
+    const path = pathOf({}, { totalTokens: 60, outputTokens: 20 });
+    const lease = reserved(path, ask(30, 20));
+    const settled = core.settle(lease.path, lease.hold, callUsage(45, 26));
+    const excess = hold({ totalTokens: 21, inputTokens: 15, outputTokens: 6 });
+    expect(settled.map((account) => account.excess)).toEqual([excess, excess]);
+    expect(settled.map((account) => account.total.totalTokens)).toEqual([71, 71]);
+    expect(settled.map((account) => account.reserved)).toEqual([core.NO_AMOUNTS, core.NO_AMOUNTS]);
+    expect(core.reserve(settled, ask(1, 1), 0)).toEqual({
+      type: "refused",
+      refusal: { axis: "totalTokens", accountPath: "lead", maximum: 60, spent: 71, asked: 2 },
+    });
+    expect(core.exhausted(settled, 0, core.REPLY_AXES)).toEqual({
+      axis: "totalTokens",
+      accountPath: "lead",
+      maximum: 60,
+      spent: 71,
+      asked: 0,
+    });
+  },
+);
 
 test("several excesses add up", () => {
   const twice = [1, 2].reduce<core.AccountPath>((path) => {
@@ -266,13 +328,21 @@ test("what calls in flight hold exhausts nothing", () => {
   expect(core.exhausted(lease.path, 0, core.REPLY_AXES)).toBeUndefined();
 });
 
-proves(["R142"], "what is left is the least on the path, on each limited axis, with what is held taken off", () => {
-  const path = spent(pathOf({ totalTokens: 200, steps: 5 }, { totalTokens: 100, costMicroUsd: 40 }), 10, 20);
-  expect(core.remaining(path, 0)).toEqual({ steps: 4, totalTokens: 70, costMicroUsd: 40 });
-  const lease = reserved(path, ask(10, 5, DOLLARS));
-  expect(core.remaining(lease.path, 0)).toEqual({ steps: 3, totalTokens: 55, costMicroUsd: 20 });
-  expect(core.remaining(pathOf({}, {}), 0)).toEqual({});
-});
+proves(
+  ["R142"],
+  "what is left is the least on the path, on each limited axis, with what is held taken off",
+  () => {
+    const path = spent(
+      pathOf({ totalTokens: 200, steps: 5 }, { totalTokens: 100, costMicroUsd: 40 }),
+      10,
+      20,
+    );
+    expect(core.remaining(path, 0)).toEqual({ steps: 4, totalTokens: 70, costMicroUsd: 40 });
+    const lease = reserved(path, ask(10, 5, DOLLARS));
+    expect(core.remaining(lease.path, 0)).toEqual({ steps: 3, totalTokens: 55, costMicroUsd: 20 });
+    expect(core.remaining(pathOf({}, {}), 0)).toEqual({});
+  },
+);
 
 test("what is left is never below zero", () => {
   const over = core.settle(pathOf({ totalTokens: 10 }), core.NO_AMOUNTS, callUsage(20, 20));
@@ -282,7 +352,11 @@ test("what is left is never below zero", () => {
 proves(["X1"], "with prices in fractions, no lease costs more than is left", () => {
   fc.assert(
     fc.property(fractionalCall(), ({ price, room, inputTokens, wanted }) => {
-      const outcome = core.reserve(pathOf({ costMicroUsd: room }), ask(inputTokens, wanted, price), 0);
+      const outcome = core.reserve(
+        pathOf({ costMicroUsd: room }),
+        ask(inputTokens, wanted, price),
+        0,
+      );
       return outcome.type !== "granted" || outcome.hold.costMicroUsd <= room;
     }),
     { seed: 1, numRuns: 2_000 },
@@ -297,7 +371,9 @@ test("BUG: with prices in fractions, the output cap is the largest that is payab
       const outcome = core.reserve(path, ask(inputTokens, wanted, price), 0);
       if (outcome.type !== "granted" || outcome.hold.outputTokens === wanted) return true;
       const more = outcome.hold.outputTokens + 1;
-      const cost = Math.ceil(inputTokens * price.inputUsdPerMillion + more * price.outputUsdPerMillion);
+      const cost = Math.ceil(
+        inputTokens * price.inputUsdPerMillion + more * price.outputUsdPerMillion,
+      );
       return cost > room;
     }),
     { seed: 1, numRuns: 2_000 },
@@ -316,7 +392,12 @@ test("every axis of a budget is an axis of the arithmetic", () => {
   expect(Object.keys(core.NO_AMOUNTS).toSorted()).toEqual(SPEND_AXES.toSorted());
 });
 
-function fractionalCall(): fc.Arbitrary<{ price: ModelPrice; room: number; inputTokens: number; wanted: number }> {
+function fractionalCall(): fc.Arbitrary<{
+  price: ModelPrice;
+  room: number;
+  inputTokens: number;
+  wanted: number;
+}> {
   const cents = fc.integer({ min: 1, max: 500 }).map((amount) => amount / 100);
   return fc.record({
     price: fc.record({ inputUsdPerMillion: cents, outputUsdPerMillion: cents }),

@@ -1,7 +1,7 @@
 // Goal: no interleaving of asks, settlements, give-backs, tool calls, cancellations and time breaks B1, B2, B3 or B5.
 // Method: 10,000 random schedules over random trees, each compared after every operation with a naive ledger (fixed seed).
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 
 import { proves } from "../harness/proves.ts";
 import { play, schedules } from "./ledger-schedules.ts";

@@ -1,7 +1,7 @@
 // Random schedules over random trees of accounts, played on the real ledger and on the naive one at once. After every operation
 // both must agree, and what must always hold is checked on the real one's accounts alone.
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 
 import type { LeaseOutcome } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
@@ -82,12 +82,19 @@ const MOST: Readonly<Record<SpendAxis, number>> = {
 
 const oneLimit = fc.record({
   axis: fc.constantFrom(...SPEND_AXES),
-  percent: fc.oneof({ weight: 1, arbitrary: fc.constant(0) }, { weight: 20, arbitrary: fc.integer({ min: 20, max: 100 }) }),
+  percent: fc.oneof(
+    { weight: 1, arbitrary: fc.constant(0) },
+    { weight: 20, arbitrary: fc.integer({ min: 20, max: 100 }) },
+  ),
 });
 
 const limits: fc.Arbitrary<SpendLimits> = fc
   .array(oneLimit, { maxLength: 2 })
-  .map((list) => Object.fromEntries(list.map(({ axis, percent }) => [axis, Math.ceil((MOST[axis] * percent) / 100)])));
+  .map((list) =>
+    Object.fromEntries(
+      list.map(({ axis, percent }) => [axis, Math.ceil((MOST[axis] * percent) / 100)]),
+    ),
+  );
 
 const seed: fc.Arbitrary<Seed> = fc.record({
   parent: nat,
@@ -374,7 +381,9 @@ class Player {
 }
 
 function wrong(expected: unknown, got: unknown): Error {
-  const shown = (value: unknown): string =>
-    JSON.stringify(value, (key, part: unknown) => (key === "parent" ? undefined : part));
   return new Error(`Expected ${shown(expected)}, got ${shown(got)}.`);
+}
+
+function shown(value: unknown): string {
+  return JSON.stringify(value, (key, part: unknown) => (key === "parent" ? undefined : part));
 }

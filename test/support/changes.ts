@@ -29,18 +29,30 @@ export function replyOf(text: string, calls: readonly ToolCall[] = []): StepRepl
 }
 
 export function executionOf(call: ToolCall): ToolExecution {
-  return { call, type: "succeeded", text: `result of ${call.callId}`, startedAtMs: 3, endedAtMs: 4 };
+  return {
+    call,
+    type: "succeeded",
+    text: `result of ${call.callId}`,
+    startedAtMs: 3,
+    endedAtMs: 4,
+  };
 }
 
 /** One of each change. Made anew each time, so that nothing is shared. */
-export function changes(): { readonly [T in Change["type"]]: Extract<Change, { readonly type: T }> } {
+export function changes(): {
+  readonly [T in Change["type"]]: Extract<Change, { readonly type: T }>;
+} {
   const calls = [toolCall("call_1"), toolCall("call_2", "read")];
   const reason = { code: "tool_called", message: "Enough.", data: { step: 1 } };
   return {
     markStarted: { type: "markStarted", executionId: EXECUTION_ID, atMs: 1 },
     openStep: { type: "openStep", stepId: STEP_ID, number: 1, atMs: 2 },
     addUsage: { type: "addUsage", usage: callUsage(10, 5, { costMicroUsd: 7 }) },
-    recordReply: { type: "recordReply", reply: replyOf("Let me see.", calls), prefix: { messageCount: 3, tokens: 15 } },
+    recordReply: {
+      type: "recordReply",
+      reply: replyOf("Let me see.", calls),
+      prefix: { messageCount: 3, tokens: 15 },
+    },
     discardReply: { type: "discardReply", reply: replyOf("") },
     recordExecutions: { type: "recordExecutions", executions: calls.map(executionOf) },
     recordOutput: { type: "recordOutput", output: { answer: [42] } },
@@ -48,9 +60,15 @@ export function changes(): { readonly [T in Change["type"]]: Extract<Change, { r
     addMessage: { type: "addMessage", message: { role: "user", text: "Go on.", origin: "notice" } },
     addSignal: { type: "addSignal", signal: { source: "stop_condition", reason } },
     addTime: { type: "addTime", waitedMs: 9 },
-    failWith: { type: "failWith", error: { code: "model_timeout", message: "Too slow.", data: { attempts: 3 } } },
+    failWith: {
+      type: "failWith",
+      error: { code: "model_timeout", message: "Too slow.", data: { attempts: 3 } },
+    },
     end: { type: "end", status: "stopped", reason, atMs: 6 },
-    nextExecution: { type: "nextExecution", message: { role: "user", text: "And now?", origin: "task" } },
+    nextExecution: {
+      type: "nextExecution",
+      message: { role: "user", text: "And now?", origin: "task" },
+    },
   };
 }
 
@@ -61,8 +79,20 @@ export function after(state: AgentState, ...list: readonly Change[]): AgentState
 
 /** A state in each part of the life cycle. */
 export function states() {
-  const { markStarted, openStep, addUsage, recordReply, recordExecutions, recordStep, addSignal, end } = changes();
-  const pending: AgentState = pendingState({ messages: opening(), prefix: { messageCount: 0, tokens: 0 } });
+  const {
+    markStarted,
+    openStep,
+    addUsage,
+    recordReply,
+    recordExecutions,
+    recordStep,
+    addSignal,
+    end,
+  } = changes();
+  const pending: AgentState = pendingState({
+    messages: opening(),
+    prefix: { messageCount: 0, tokens: 0 },
+  });
   const running = after(pending, markStarted);
   const open = after(running, openStep);
   const replied = after(open, addUsage, recordReply);

@@ -3,7 +3,9 @@
 /** Paths of all objects in `value` that are not frozen; empty if the whole is. */
 export function unfrozenParts(value: unknown, path = "value"): readonly string[] {
   if (typeof value !== "object" || value === null) return [];
-  const below = Object.entries(value).flatMap(([key, part]) => unfrozenParts(part, `${path}.${key}`));
+  const below = Object.entries(value).flatMap(([key, part]) =>
+    unfrozenParts(part, `${path}.${key}`),
+  );
   return Object.isFrozen(value) ? below : [path, ...below];
 }
 

@@ -15,7 +15,11 @@ export function ask(inputTokens: number, maxOutputTokens: number, price?: ModelP
 }
 
 /** The usage of one model call. */
-export function callUsage(inputTokens: number, outputTokens: number, more: Partial<Usage> = {}): Usage {
+export function callUsage(
+  inputTokens: number,
+  outputTokens: number,
+  more: Partial<Usage> = {},
+): Usage {
   const tokens = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
   return { ...NO_USAGE, modelCalls: 1, steps: 1, ...tokens, ...more };
 }
@@ -78,7 +82,12 @@ export async function answered(): Promise<void> {
 }
 
 /** The answer that grants a lease. */
-export function granted(number: number, inputTokens: number, maxOutputTokens: number, waitedMs = 0): LeaseOutcome {
+export function granted(
+  number: number,
+  inputTokens: number,
+  maxOutputTokens: number,
+  waitedMs = 0,
+): LeaseOutcome {
   const leaseId = LeaseIdSchema.parse(`lease_${number}`);
   return { type: "granted", lease: { leaseId, inputTokens, maxOutputTokens }, waitedMs };
 }

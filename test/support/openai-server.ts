@@ -54,13 +54,15 @@ export type Interruption =
   /** Nothing more comes until the promise resolves. */
   | { readonly type: "pause"; readonly afterChunks: number; readonly until: Promise<void> };
 
+export type WireHeaders = Readonly<Record<string, string | string[]>>;
+
 export type ServerReply =
   | Says
   /** A failure: status, headers and a JSON body; by default an error object of OpenAI's form. */
   | {
       readonly type: "status";
       readonly status: number;
-      readonly headers?: Record<string, string>;
+      readonly headers?: WireHeaders;
       readonly body?: unknown;
     }
   /** Anything else: bytes as given, with status 200. */
@@ -129,7 +131,7 @@ export function calls(...wanted: readonly (readonly [name: string, args: unknown
 }
 
 /** A failure with this status. */
-export function status(code: number, headers: Record<string, string> = {}): ServerReply {
+export function status(code: number, headers: WireHeaders = {}): ServerReply {
   return { type: "status", status: code, headers };
 }
 

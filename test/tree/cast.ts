@@ -9,7 +9,10 @@ import {
   type AgentRole,
 } from "../../src/agent/agent-role.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Budget } from "../../src/policies/budget.ts";
 import {
+  says,
   ScriptedModel,
   type ScriptedCall,
   type ScriptedModelOptions,
@@ -97,6 +100,51 @@ export function tool(
     input,
     execute: (_input, context) => execute(context),
   });
+}
+
+/** A tool that works until it is told to end. */
+export function listens(name: string): FunctionTool {
+  return tool(name, async ({ signal }) => {
+    await aborted(signal);
+    return "stopped early";
+  });
+}
+
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** A root, a child and a leaf. */
+export interface Chain {
+  readonly root: Part;
+  readonly child: Part;
+  readonly leaf: Part;
+}
+
+/** A root that starts a child that starts a leaf, which uses a tool, or does what it is told instead. */
+export function chain(
+  work: FunctionTool,
+  first: ScriptedReply = calls(use(work.name)),
+  budgets: Partial<Record<keyof Chain, Budget>> = {},
+): Chain {
+  const leaf = part("leaf", [first, says("Leaf.")], { tools: [work], budget: budgets.leaf ?? {} });
+  const child = part("child", [calls(spawn("leaf")), says("Child.")], {
+    subagents: [leaf.role],
+    budget: budgets.child ?? {},
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], {
+    subagents: [child.role],
+    budget: budgets.root ?? {},
+  });
+  return { root, child, leaf };
+}
+
+/** How the agents ended, in the order of their start. */
+export function ends(result: RunResult): readonly string[] {
+  return result.agents.map((agent) => agent.status);
 }
 
 /** Lets the run go on until something holds; no clock is involved. */

@@ -4,14 +4,16 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { bindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { stopCodeOf } from "../../policies/budget.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
+import type { BudgetRefusal } from "../budget-gate.ts";
 import { budgetSignal } from "./prepare.ts";
 
 /** What the calls of one reply came to. */
 export interface Executed {
   readonly executions: readonly ToolExecution[];
-  /** How many calls were charged. */
+  /** How many calls were charged. Giving a result is none. */
   readonly charged: number;
   /** The typed result, if the model gave it. */
   readonly output: JsonValue | undefined;
@@ -27,16 +29,15 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
   let signal: StopSignal | undefined;
   let output: JsonValue | undefined;
   const planned = pendingCallsOf(state).map((call, index) => {
-    let bound = bindCall(agent.tools, call);
-    if (bound.type !== "rejected") {
-      const refusal = agent.budget.chargeToolCall();
-      if (refusal === undefined) charged += 1;
-      else {
-        signal ??= budgetSignal(refusal);
-        bound = overLimit(refusal.maximum);
-      }
-    }
+    const bound = bindCall(agent.tools, call);
     if (bound.type === "finish") output = bound.use;
+    if (bound.type === "finish" || bound.type === "rejected") return { call, index, bound, messages };
+    const refusal = agent.budget.chargeToolCall();
+    if (refusal !== undefined) {
+      signal ??= budgetSignal(refusal);
+      return { call, index, bound: overLimit(refusal), messages };
+    }
+    charged += 1;
     return { call, index, bound, messages };
   });
   const { effects } = agent;
@@ -44,7 +45,7 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
   return { executions, charged, output, signal };
 }
 
-function overLimit(maximum: number): BoundCall {
-  const text = `Not executed: all ${maximum} tool calls of the budget are used. Answer with what you have.`;
-  return { type: "rejected", outcome: "refused", code: "tool_calls_limit", text };
+function overLimit({ axis, accountPath, maximum }: BudgetRefusal): BoundCall {
+  const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up. Answer with what you have.`;
+  return { type: "rejected", outcome: "refused", code: stopCodeOf(axis), text };
 }

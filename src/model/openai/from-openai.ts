@@ -31,16 +31,17 @@ export interface CompletionCall {
  * @throws ModelError `model_protocol_error` if it is no chat completion; the code of the error that it reports, if it does.
  */
 export function replyOfBody(body: string): ModelReply {
-  const lostOutputTokens = estimateTokens(body);
   const response = parseJson(body);
-  if (!isRecord(response))
+  if (!isRecord(response)) {
+    // Broken JSON is what is left of a reply; anything else was never one.
+    const lostOutputTokens = body.startsWith("{") ? estimateTokens(body) : undefined;
     throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
+  }
   const error = reportOf(response);
   if (error !== undefined) throw reportedError(error, undefined);
   const choice = firstChoice(response);
   const message = choice?.["message"];
-  if (!isRecord(message))
-    throw protocolError(`a response without choices: ${body}`, lostOutputTokens);
+  if (!isRecord(message)) throw protocolError(`a response without choices: ${body}`, undefined);
   const completion: Completion = {
     text: textOf(message["content"]),
     refusal: textOf(message["refusal"]),
@@ -50,7 +51,7 @@ export function replyOfBody(body: string): ModelReply {
     responseId: response["id"],
     responseModel: response["model"],
   };
-  return toReply(completion, lostOutputTokens);
+  return toReply(completion, estimateTokens(body));
 }
 
 /** The reply that a completion stands for. `lostOutputTokens` are on the error if it cannot be used. */

@@ -56,8 +56,9 @@ export class OpenAiConnection {
       return await answer.read(await this.#client.post(PATH, options).asResponse());
     } catch (thrown) {
       signal.throwIfAborted();
-      if (attempt.controller.signal.aborted)
+      if (attempt.controller.signal.aborted) {
         throw timeoutError(timeoutMs, answer.progress.lostOutputTokens);
+      }
       throw this.#withoutKey(toModelError(thrown, answer.progress));
     } finally {
       stopDeadline();
@@ -135,8 +136,9 @@ class StreamedAnswer {
     const decoder = new TextDecoder();
     const events = new EventSplitter();
     const take = (data: string): void => this.#reply.take(data);
-    for await (const chunk of chunks ?? [])
+    for await (const chunk of chunks ?? []) {
       events.push(decoder.decode(chunk, { stream: true }), take);
+    }
     events.end(take);
   }
 }

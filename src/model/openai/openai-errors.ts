@@ -40,8 +40,9 @@ export function toModelError(thrown: unknown, progress: CallProgress): ModelErro
       cause: thrown,
     });
   }
-  if (isApiError(thrown))
+  if (isApiError(thrown)) {
     return thrown.status === undefined ? connectionError(thrown) : statusError(thrown);
+  }
   if (progress.isAnswering) {
     const got = `a reply that was cut (${messageOf(thrown)})`;
     return failure({ code: "model_unavailable", got, lostOutputTokens, cause: thrown });
@@ -147,9 +148,10 @@ function isApiError(thrown: unknown): thrown is APIError {
   return thrown instanceof APIError;
 }
 
+/** The client wraps what the transport threw in an error of its own that says less. */
 function connectionError(error: APIError): ModelError {
-  const reason = error.cause === undefined ? error.message : messageOf(error.cause);
-  return failure({ code: "model_unavailable", got: `no connection (${reason})`, cause: error });
+  const { cause = error } = error;
+  return failure({ code: "model_unavailable", got: `no connection (${messageOf(cause)})`, cause });
 }
 
 /** Has no cause: all that the client's own error knows is in message and data, and its body may quote what we sent. */

@@ -62,7 +62,6 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     ...(options.price === undefined ? {} : { price: options.price }),
     assertReady: () => void settingsOf(modelId, options),
     generate: async (request, generation) => {
-      generation.signal.throwIfAborted();
       connection ??= connect(settingsOf(modelId, options));
       return await (await connection).generate(request, generation);
     },

@@ -65,8 +65,9 @@ export class StreamedReply {
       return;
     }
     const chunk = parseJson(data);
-    if (!isRecord(chunk))
+    if (!isRecord(chunk)) {
       throw protocolError(`a chunk that is no JSON object: ${data}`, this.lostOutputTokens);
+    }
     const error = reportOf(chunk);
     if (error !== undefined) throw reportedError(error, this.lostOutputTokens);
     this.#responseId ??= chunk["id"];
@@ -86,8 +87,9 @@ export class StreamedReply {
    * @throws ModelError `model_unavailable` if the stream ended too early, `model_protocol_error` if it held no reply.
    */
   finish(): ModelReply {
-    if (!this.#hasBegun && this.#hasEnded)
+    if (!this.#hasBegun && this.#hasEnded) {
       throw protocolError("a stream without choices", undefined);
+    }
     if (!this.isComplete) throw cutStreamError(this.lostOutputTokens);
     const completion = {
       text: this.#text,

@@ -1,0 +1,125 @@
+// What the demo was asked to do: its arguments and its environment, checked before anything starts.
+
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+export type Command =
+  | { readonly kind: "help" }
+  | { readonly kind: "invalid"; readonly message: string }
+  | {
+      readonly kind: "survey";
+      readonly folder: string;
+      readonly task: string;
+      /** Undefined: the offline planner. */
+      readonly modelId: string | undefined;
+      readonly isTraced: boolean;
+    };
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const HELP = `\
+Surveys a folder with a tree of agents: a lead hands parts to surveyors and writes a report.
+
+  npm run demo                          surveys the source of espalier
+  npm run demo -- <folder> ["<task>"]   surveys another folder; looks for the words that the task
+                                        has in quotes
+
+OPENAI_API_KEY, OPENAI_BASE_URL   the server to ask: OpenAI, or any that speaks Chat Completions;
+                                  one of the two is enough
+ESPALIER_MODEL                    the model to use there; without all three, an offline planner
+                                  works by fixed rules
+OTEL_EXPORTER_OTLP_ENDPOINT       where to send the trace, as in http://localhost:4318
+NO_COLOR                          plain lines instead of a live tree
+
+Ctrl-C cancels the survey and shows what there is; a second one ends at once.
+Exit code: 0 completed, or stopped by a limit; 1 failed; 2 wrong use; 130 cancelled.`;
+
+const DEFAULT_FOLDER = fileURLToPath(new URL("../../src", import.meta.url));
+const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";
+
+export function readCommand(args: readonly string[], env: Environment): Command {
+  const parsed = parse(args);
+  if (typeof parsed === "string") return invalid(parsed);
+  if (parsed.isHelp) return { kind: "help" };
+  const [folder = DEFAULT_FOLDER, task = DEFAULT_TASK, ...rest] = parsed.positionals;
+  if (rest.length > 0) {
+    return invalid(
+      `Expected a folder and a task, got ${args.length} arguments. Put the task in quotes.`,
+    );
+  }
+  if (task.trim() === "")
+    return invalid("Expected a task in words, got an empty one. Leave it out for the usual one.");
+  const problem = folderProblem(folder);
+  if (problem !== undefined) return invalid(problem);
+  const model = modelOf(env);
+  if ("problem" in model) return invalid(model.problem);
+  return {
+    kind: "survey",
+    folder: resolve(folder),
+    task,
+    modelId: model.id,
+    isTraced: isTraced(env),
+  };
+}
+
+function invalid(message: string): Command {
+  return { kind: "invalid", message };
+}
+
+interface Arguments {
+  readonly positionals: readonly string[];
+  readonly isHelp: boolean;
+}
+
+function parse(args: readonly string[]): Arguments | string {
+  const { values, tokens } = parseArgs({
+    args: [...args],
+    options: { help: { type: "boolean", short: "h" } },
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  const unknown = tokens.find((token) => token.kind === "option" && token.name !== "help");
+  if (unknown?.kind === "option") {
+    const { rawName } = unknown;
+    return `Expected no option but --help, got ${rawName}. Write ./${rawName} if it is a folder.`;
+  }
+  const positionals = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
+  return { positionals, isHelp: values["help"] !== undefined };
+}
+
+function folderProblem(folder: string): string | undefined {
+  const stats = statSync(folder, { throwIfNoEntry: false });
+  const name = JSON.stringify(folder);
+  if (stats === undefined) return `Expected a folder, but there is no ${name}. Check the path.`;
+  return stats.isDirectory()
+    ? undefined
+    : `Expected a folder, but ${name} is none. Name the folder it lies in.`;
+}
+
+function modelOf(
+  env: Environment,
+): { readonly id: string | undefined } | { readonly problem: string } {
+  const id = setting(env, "ESPALIER_MODEL");
+  const names = ["OPENAI_API_KEY", "OPENAI_BASE_URL"];
+  const servers = names.filter((name) => setting(env, name) !== undefined);
+  if ((id === undefined) === (servers.length === 0)) return { id };
+  const [expected, given, example] =
+    id === undefined
+      ? ["ESPALIER_MODEL", servers.join(" and "), "ESPALIER_MODEL=gpt-5-mini"]
+      : [names.join(" or "), "ESPALIER_MODEL", "OPENAI_BASE_URL=http://localhost:11434/v1"];
+  const advice = `Set it, as in ${example}, or unset ${given} for the offline planner.`;
+  return { problem: `Expected ${expected} beside ${given}, got nothing. ${advice}` };
+}
+
+function isTraced(env: Environment): boolean {
+  const names = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+  return names.some((name) => setting(env, name) !== undefined);
+}
+
+function setting(env: Environment, name: string): string | undefined {
+  const value = env[name]?.trim();
+  return value === "" ? undefined : value;
+}

@@ -1,0 +1,304 @@
+// Goal: a run can be read at a glance at any width, height and moment, and no line is ever wider
+// than the terminal. Method: whole pictures of views, made by hand or by a run; random trees for
+// the bounds.
+
+import { stripVTControlCharacters } from "node:util";
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { renderRun, type RenderOptions } from "../../src/cli/render-tree.ts";
+import {
+  nextRunView,
+  type Activity,
+  type AgentView,
+  type RunView,
+} from "../../src/cli/run-view.ts";
+import { displayWidth } from "../../src/cli/terminal-text.ts";
+import { AgentIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { TASK, treeScene } from "./tree-scene.ts";
+
+test("a running tree shows state, step, own and subtree spending, and what is left", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const stage = scene();
+  const budget = { totalTokens: 100_000, costUsd: 100, steps: 20, wallTimeMs: 60_000 };
+  const run = stage.start(lead, TASK, { budget });
+  await isWaiting;
+  stage.clock.advance(2_500);
+
+  expect(picture(viewOf(stage.sink.events), { nowMs: 2_500, width: 130 })).toMatchInlineSnapshot(`
+    "
+    agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠴ waiting for 2          1       15        30   $0.0300    $0.0330    2.5s  1 spawn refused · Survey the reposi…
+    ├─ researcher#1   ⠴ thinking               1        0         0        $0         $0    2.5s  Read the docs.
+    └─ researcher#2   ⠴ thinking               2       15        15   $0.0030    $0.0030    2.5s  Read the code.
+    ⠴ 2.5s  3 agents, 3 running  1 spawn refused
+    left  tokens ██████ 100k of 100k  cost ██████ $99.97 of $100.00  steps █████░ 18 of 20  time ██████ 57.5s of 1m 00s
+    "
+  `);
+
+  docs.open();
+  code.open();
+  await stage.outcome(run);
+  expect(picture(viewOf(stage.sink.events), { nowMs: 9_000, width: 130 })).toMatchInlineSnapshot(`
+    "
+    agent            state        step  own tok  tree tok  own cost  tree cost  time  task
+    lead             ✔ completed     2       30        75   $0.0600    $0.0690  2.5s  1 spawn refused · Survey the repository.
+    ├─ researcher#1  ✔ completed     1       15        15   $0.0030    $0.0030  2.5s  Read the docs.
+    └─ researcher#2  ✔ completed     2       30        30   $0.0060    $0.0060  2.5s  Read the code.
+    ✔ completed in 2.5s  3 agents  1 spawn refused
+    left  tokens ██████ 100k of 100k  cost ██████ $99.93 of $100.00  steps █████░ 15 of 20  time ██████ 57.5s of 1m 00s
+    "
+  `);
+});
+
+test("on a narrow terminal columns give way, the least important first", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const stage = scene();
+  const run = stage.start(lead, TASK, { budget: { steps: 20, totalTokens: 100_000 } });
+  await isWaiting;
+  const view = viewOf(stage.sink.events);
+
+  expect(picture(view, { width: 79 })).toMatchInlineSnapshot(`
+    "
+    agent             state            step  own tok  tree tok  own cost  tree cost
+    lead              ⠋ waiting for 2     1       15        30   $0.0300    $0.0330
+    ├─ researcher#1   ⠋ thinking          1        0         0        $0         $0
+    └─ researcher#2   ⠋ thinking          2       15        15   $0.0030    $0.0030
+    ⠋ 0ms  3 agents, 3 running  1 spawn refused
+    left  tokens ██████ 100k of 100k  steps █████░ 18 of 20
+    "
+  `);
+  expect(picture(view, { width: 44 })).toMatchInlineSnapshot(`
+    "
+    agent             state             tree tok
+    lead              ⠋ waiting for 2         30
+    ├─ researcher#1   ⠋ thinking               0
+    └─ researcher#2   ⠋ thinking              15
+    ⠋ 0ms  3 agents, 3 running  1 spawn refused
+    left  tokens ██████ 100k of 100k
+    steps █████░ 18 of 20
+    "
+  `);
+  docs.open();
+  code.open();
+  await stage.outcome(run);
+});
+
+test("when the tree is taller than the terminal, what is finished is folded, then put together", () => {
+  const done = (name: string, ...below: readonly AgentView[]): AgentView =>
+    agent(name, ENDED, below);
+  const view = run(
+    agent("lead", THINKING, [
+      done("researcher#1", done("reader#1"), done("reader#2")),
+      agent("researcher#2", THINKING, [done("reader#1"), agent("reader#2", THINKING)]),
+      done("researcher#3", done("reader#1")),
+      agent("critic#1", STOPPED),
+    ]),
+  );
+
+  expect(picture(view, { height: 20 })).toMatchInlineSnapshot(`
+    "
+    agent             state               step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    ├─ researcher#1   ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+    │  ├─ reader#1    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    │  └─ reader#2    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    ├─ researcher#2   ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+    │  ├─ reader#1    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    │  └─ reader#2    ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    ├─ researcher#3   ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+    │  └─ reader#1    ✔ completed            2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    └─ critic#1       ■ stopped: steps_…     2     1.2k      1.2k   $0.0123    $0.0123  All 3 steps are…
+    ⠋ 0ms  10 agents, 3 running
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+  expect(picture(view, { height: 9 })).toMatchInlineSnapshot(`
+    "
+    agent                state            step  own tok  tree tok  own cost  tree cost  task
+    lead                 ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    ├─ researcher ×2 +3  ✔ completed                         2.4k              $0.0246
+    ├─ researcher#2      ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+    │  ├─ reader#1       ✔ completed         2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#1
+    │  └─ reader#2       ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    └─ critic#1          ■ stopped: ste…     2     1.2k      1.2k   $0.0123    $0.0123  All 3 steps are…
+    ⠋ 0ms  10 agents, 3 running
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+  expect(picture(view, { height: 8 })).toMatchInlineSnapshot(`
+    "
+    agent             state               step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    └─ researcher#2   ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+       └─ reader#2    ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of reader#2
+    └─ … 7 more
+    ⠋ 0ms  10 agents, 3 running
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+  expect(picture(view, { height: 6 })).toMatchInlineSnapshot(`
+    "
+    agent             state               step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of lead
+    └─ researcher#2   ⠋ thinking             2     1.2k      1.2k   $0.0123    $0.0123  Task of researc…
+    └─ … 8 more       1 running
+    ⠋ 0ms  10 agents, 3 running
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+});
+
+test("every activity and every ending has words and a sign of its own", () => {
+  const calls = [
+    { callId: null, toolName: "read", isDelegation: false },
+    { callId: null, toolName: "read", isDelegation: false },
+    { callId: null, toolName: "SpawnSubagent", isDelegation: true },
+  ];
+  const view = run(
+    agent("lead", { kind: "calling", calls }, [
+      agent("a#1", { kind: "preparing" }),
+      agent("a#2", { kind: "queued" }),
+      agent("a#3", { kind: "retrying", attempt: 2, errorCode: "model_overloaded" }),
+      agent("a#4", ended("failed", "The model broke.")),
+      agent("a#5", ended("cancelled", "Told to end.")),
+      agent("a#6", STOPPED),
+    ]),
+  );
+
+  expect(picture(view, { width: 130 })).toMatchInlineSnapshot(`
+    "
+    agent             state                          step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ waiting for 1, read ×2          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
+    ├─ a#1            ⠋ preparing                       2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#1
+    ├─ a#2            ⠋ queued                          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#2
+    ├─ a#3            ⠋ attempt 2: model_overloaded     2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#3
+    ├─ a#4            ✖ failed                          2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  The model broke.
+    ├─ a#5            ⊘ cancelled                       2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Told to end.
+    └─ a#6            ■ stopped: steps_limit            2     1.2k      1.2k   $0.0123    $0.0123    1.0s  All 3 steps are used.
+    ⠋ 0ms  7 agents, 4 running
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+});
+
+test("what a model wrote cannot steer the terminal, and wide characters keep the columns in line", () => {
+  const view = run(
+    agent("lead", THINKING, [
+      { ...agent("a#1", THINKING), task: "\u001b[2J\u001b]0;title\u0007Read\u202E the\tdocs" },
+      { ...agent("a#2", THINKING), task: "文書を読む 👩‍👩‍👧 e\u0301" },
+      { ...agent("a#3", ended("failed", "line one\nline\u009b31m two")), task: "" },
+    ]),
+  );
+
+  expect(picture(view, { width: 130 })).toMatchInlineSnapshot(`
+    "
+    agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ thinking               2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
+    ├─ a#1            ⠋ thinking               2     1.2k      1.2k   $0.0123    $0.0123     0ms  Read the docs
+    ├─ a#2            ⠋ thinking               2     1.2k      1.2k   $0.0123    $0.0123     0ms  文書を読む 👩‍👩‍👧 é
+    └─ a#3            ✖ failed                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  line one line two
+    ⠋ 0ms  4 agents, 3 running
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+});
+
+test("colour changes no character of a line", () => {
+  const view = run(agent("lead", THINKING, [agent("a#1", STOPPED), agent("a#2", ENDED)]));
+  const options = { width: 90, height: 20, nowMs: 0 };
+  const coloured = renderRun(view, { ...options, hasColor: true });
+
+  expect(coloured.join("")).toContain("\u001b[");
+  expect(coloured.map(stripVTControlCharacters)).toEqual(
+    renderRun(view, { ...options, hasColor: false }),
+  );
+});
+
+test("no picture is wider or taller than the terminal, whatever the tree", () => {
+  const options = fc.record({
+    width: fc.integer({ min: 1, max: 130 }),
+    height: fc.integer({ min: 1, max: 30 }),
+    nowMs: fc.nat(1_000_000),
+    hasColor: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(treesOfDepth(4), options, (root, size) => {
+      const lines = renderRun(run(root), size);
+      expect(lines.length).toBeLessThanOrEqual(size.height);
+      for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(size.width);
+    }),
+  );
+});
+
+const THINKING: Activity = { kind: "thinking" };
+const ENDED = ended("completed", "The agent gave its answer.");
+const STOPPED: Activity = {
+  kind: "ended",
+  status: "stopped",
+  reason: { code: "steps_limit", message: "All 3 steps are used.", data: {} },
+  durationMs: 1_000,
+};
+
+function ended(status: "completed" | "failed" | "cancelled", message: string): Activity {
+  return { kind: "ended", status, reason: { code: status, message, data: {} }, durationMs: 61_000 };
+}
+
+function agent(name: string, activity: Activity, children: readonly AgentView[] = []): AgentView {
+  const spent = { totalTokens: 1_200, costMicroUsd: 12_300, unpricedCalls: 0 };
+  return {
+    agentId: AgentIdSchema.parse(name),
+    agentPath: name,
+    role: name.replace(/#.*/, ""),
+    task: `Task of ${name}`,
+    startedAtMs: 0,
+    activity,
+    step: 2,
+    own: spent,
+    subtree: spent,
+    refusals: 0,
+    children,
+  };
+}
+
+function run(root: AgentView): RunView {
+  return {
+    runId: RunIdSchema.parse("run_1"),
+    traceId: "0af7651916cd43dd8448eb211c80319c",
+    startedAtMs: 0,
+    budget: { steps: 20 },
+    left: { steps: 3 },
+    refusals: 0,
+    root,
+    end: undefined,
+  };
+}
+
+const names = fc.oneof(
+  fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,20}#[1-9]$/),
+  fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 }),
+);
+const activities = fc.constantFrom<Activity>(THINKING, ENDED, STOPPED, { kind: "queued" });
+const treesOfDepth: fc.Memo<AgentView> = fc.memo((depth) =>
+  fc
+    .tuple(
+      names,
+      activities,
+      depth <= 1 ? fc.constant([]) : fc.array(treesOfDepth(), { maxLength: 5 }),
+    )
+    .map(([name, activity, children]) => agent(name, activity, children)),
+);
+
+function viewOf(events: Parameters<typeof nextRunView>[1][]): RunView {
+  const view = events.reduce<RunView | undefined>(nextRunView, undefined);
+  if (view === undefined) throw new Error("Expected events of a run.");
+  return view;
+}
+
+function picture(view: RunView, options: Partial<RenderOptions>): string {
+  return ["", ...renderRun(view, { width: 100, nowMs: 0, hasColor: false, ...options }), ""].join(
+    "\n",
+  );
+}

@@ -1,0 +1,112 @@
+// Goal: the report says what a run came to, in numbers that add up and with nothing left out.
+// Method: whole reports of small runs.
+
+import { expect, test } from "vitest";
+
+import { runReport } from "../../src/cli/report.ts";
+import { defineAgent } from "../../src/index.ts";
+import { says, ScriptedModel } from "../../src/testing/index.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { TASK, treeScene } from "./tree-scene.ts";
+
+test("a report has the tree, the budget, who used how much, the refusals and the trace", async () => {
+  const { lead, docs, code } = treeScene();
+  const stage = scene();
+  const budget = {
+    totalTokens: 100_000,
+    costUsd: 100,
+    steps: 20,
+    toolCalls: 10,
+    wallTimeMs: 60_000,
+  };
+  const run = stage.start(lead, TASK, { budget });
+  docs.open();
+  code.open();
+  const result = await stage.outcome(run);
+
+  expect(shown(runReport({ ...result, traceId: TRACE_ID }))).toMatchInlineSnapshot(`
+    "
+    Tree
+    agent            state        step  own tok  tree tok  own cost  tree cost  time  task
+    lead             ✔ completed     2       30        75   $0.0600    $0.0690   0ms  1 spawn refused ·…
+    ├─ researcher#1  ✔ completed     1       15        15   $0.0030    $0.0030   0ms  Read the docs.
+    └─ researcher#2  ✔ completed     2       30        30   $0.0060    $0.0060   0ms  Read the code.
+
+    Budget of the run
+    axis          limit    spent    left
+    tokens      100,000       75  99,925
+    cost        $100.00  $0.0690  $99.93
+    steps            20        5      15
+    tool calls       10        4       6
+    time         1m 00s      0ms  1m 00s
+
+    Usage by role
+    role        model calls  tool calls  input  cached  output     cost
+    lead                  2           3     20       0      10  $0.0600
+    researcher            3           1     30       0      15  $0.0090
+
+    Usage by model
+    model  model calls  tool calls  input  cached  output     cost
+    large            2           3     20       0      10  $0.0600
+    small            3           1     30       0      15  $0.0090
+
+    ✔ completed in 0ms
+    3 agents, deepest at depth 1, 1 spawn refused (unknown_role 1)
+    Trace id 0af7651916cd43dd8448eb211c80319c
+    "
+  `);
+});
+
+test("a report of a run that was stopped says by what, and that nothing was limited if so", async () => {
+  const stage = scene();
+  const model = new ScriptedModel([{ calls: [{ name: "nothing", arguments: {} }] }]);
+  const role = defineAgent({ name: "lead", instructions: "Lead.", model, budget: { steps: 1 } });
+  const stopped = await stage.run(role);
+  expect(shown(runReport({ ...stopped, traceId: TRACE_ID }, { width: 80 }))).toMatchInlineSnapshot(`
+    "
+    Tree
+    agent  state                   step  own tok  tree tok  own cost  tree cost
+    lead   ■ stopped: steps_limit     1       15        15   unknown    unknown
+
+    Budget of the run
+    axis   limit  spent  left
+    steps      1      1     0
+
+    Usage by role
+    role  model calls  tool calls  input  cached  output     cost
+    lead            1           0     10       0       5  unknown
+
+    Usage by model
+    model     model calls  tool calls  input  cached  output     cost
+    scripted            1           0     10       0       5  unknown
+
+    ■ stopped in 0ms: The steps budget of lead allows 1; 1 are spent and 1 more wer…
+    1 agent, deepest at depth 0, no spawn refused
+    Trace id 0af7651916cd43dd8448eb211c80319c
+    "
+  `);
+
+  const free = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([says("Done.")]),
+  });
+  const completed = await scene().run(free);
+  expect(runReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
+});
+
+proves(["R57"], "a price that nobody knows is never shown as zero", async () => {
+  const model = new ScriptedModel([says("Done.")], { id: "unpriced" });
+  const result = await scene().run(defineAgent({ name: "lead", instructions: "Lead.", model }));
+  const report = runReport(result);
+
+  expect(report.match(/unknown/g)).toHaveLength(4);
+  expect(report).not.toContain("$");
+});
+
+const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
+
+function shown(report: string): string {
+  return `\n${report}\n`;
+}

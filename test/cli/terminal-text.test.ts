@@ -1,0 +1,103 @@
+// Goal: text takes the cells that it is said to take, and text of others is harmless.
+// Method: examples; random text for the bounds.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { costText, durationText, shortCount, usdText } from "../../src/cli/amounts.ts";
+import {
+  displayWidth,
+  firstLine,
+  fit,
+  oneLine,
+  pad,
+  plainText,
+} from "../../src/cli/terminal-text.ts";
+
+test.each([
+  ["plain", 5],
+  ["", 0],
+  ["├─ ✔", 4],
+  ["文書", 4],
+  ["한글", 4],
+  ["e\u0301", 1],
+  ["a\u200bb", 2],
+  ["👩‍👩‍👧", 2],
+  ["🇫🇷", 2],
+  ["✔\uFE0F", 2],
+  ["\u001b[31mred\u001b[39m", 3],
+])("%j takes %d cells", (text, width) => {
+  expect(displayWidth(text)).toBe(width);
+});
+
+test("text that is too long ends in an ellipsis, and never cuts a character in two", () => {
+  expect(fit("researcher", 10)).toBe("researcher");
+  expect(fit("researchers", 10)).toBe("researche…");
+  expect(fit("文書を読む", 6)).toBe("文書…");
+  expect(fit("one two", 5)).toBe("one…");
+  expect([fit("ab", 1), fit("ab", 0)]).toEqual(["…", ""]);
+});
+
+test("any text fits into any width, and fills it when it is padded", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: "binary", maxLength: 30 }).map(oneLine),
+      fc.nat(40),
+      (text, width) => {
+        const fitted = fit(text, width);
+        expect(displayWidth(fitted)).toBeLessThanOrEqual(width);
+        expect(displayWidth(pad(fitted, width))).toBe(width);
+        expect(displayWidth(pad(fitted, width, "left"))).toBe(width);
+      },
+    ),
+  );
+});
+
+test("text of others loses what could steer a terminal, and keeps its lines", () => {
+  const hostile = "\u001b[2J# Title\r\n\tcode\u0007\u009b31m \u202Eevil\u202C  \nend\u2028next";
+  expect(plainText(hostile)).toBe("# Title\n  code  evil\nend\nnext");
+  expect(oneLine(hostile)).toBe("# Title code evil end next");
+  expect(firstLine("\n \u001b[31m\n  Read it.\nNow.")).toBe("Read it.");
+});
+
+test("no control character is left in harmless text but the line break", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 60 }), (text) => {
+      expect(plainText(text)).not.toMatch(/(?!\n)\p{Cc}/u);
+      expect(oneLine(text)).not.toMatch(/\p{Cc}/u);
+    }),
+  );
+});
+
+test("amounts are short and keep their unit", () => {
+  const counts = [0, 999, 1_000, 9_949, 9_950, 12_345, 999_499, 999_500, 1_240_000];
+  expect(counts.map(shortCount)).toEqual([
+    "0",
+    "999",
+    "1.0k",
+    "9.9k",
+    "10k",
+    "12k",
+    "999k",
+    "1.0M",
+    "1.2M",
+  ]);
+  expect([0, 99, 100, 12_345, 999_900, 1_500_000].map(usdText)).toEqual([
+    "$0",
+    "<$0.0001",
+    "$0.0001",
+    "$0.0123",
+    "$0.9999",
+    "$1.50",
+  ]);
+  expect([0, 999, 1_000, 59_949, 59_950, 292_000, 3_720_000].map(durationText)).toEqual([
+    "0ms",
+    "999ms",
+    "1.0s",
+    "59.9s",
+    "1m 00s",
+    "4m 52s",
+    "1h 02m",
+  ]);
+  expect(costText({ costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
+});

@@ -1,0 +1,324 @@
+// Goal: on a terminal a tree that stands still and moves in place; anywhere else plain lines; and
+// the terminal given back as it was. Method: runs on a fake terminal with a screen and a manual
+// clock; a process of its own where signals come in.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+
+import { expect, test } from "vitest";
+
+import {
+  terminalView,
+  type TerminalView,
+  type TerminalViewOptions,
+} from "../../src/cli/terminal.ts";
+import { defineAgent } from "../../src/index.ts";
+import { ManualClock, ScriptedModel, says } from "../../src/testing/index.ts";
+import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
+import { TASK, treeScene } from "./tree-scene.ts";
+
+test("a live tree is drawn in place, and its last picture stays", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage } = theatre();
+  const run = stage.start(lead, TASK, { budget: { steps: 20 } });
+  await isWaiting;
+  expect(terminal.writes).toEqual([]);
+
+  stage.clock.advance(100);
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+    agent             state              step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠙ waiting for 2       1       15        30   $0.0300    $0.0330  1 spawn refused…
+    ├─ researcher#1   ⠙ thinking            1        0         0        $0         $0  Read the docs.
+    └─ researcher#2   ⠙ thinking            2       15        15   $0.0030    $0.0030  Read the code.
+    ⠙ 100ms  3 agents, 3 running  1 spawn refused
+    left  steps █████░ 18 of 20
+    "
+  `);
+  expect(terminal.isCursorShown).toBe(false);
+
+  stage.clock.advance(1_000);
+  docs.open();
+  code.open();
+  await stage.outcome(run);
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+    agent            state        step  own tok  tree tok  own cost  tree cost  time  task
+    lead             ✔ completed     2       30        75   $0.0600    $0.0690  1.1s  1 spawn refused…
+    ├─ researcher#1  ✔ completed     1       15        15   $0.0030    $0.0030  1.1s  Read the docs.
+    └─ researcher#2  ✔ completed     2       30        30   $0.0060    $0.0060  1.1s  Read the code.
+    ✔ completed in 1.1s  3 agents  1 spawn refused
+    left  steps █████░ 15 of 20
+    "
+  `);
+  expect(terminal.isCursorShown).toBe(true);
+});
+
+test("it draws ten frames a second at most, and one in every tenth while a model thinks", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage } = theatre();
+  const run = stage.start(lead, TASK);
+  await isWaiting;
+  stage.clock.advance(99);
+  expect(terminal.writes).toHaveLength(0);
+  stage.clock.advance(901);
+  expect(terminal.writes).toHaveLength(10);
+  docs.open();
+  code.open();
+  await stage.outcome(run);
+});
+
+test("the last picture goes away if it is not wanted", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage } = theatre({}, { lastFrame: "erase" });
+  terminal.write("before\n");
+  const run = stage.start(lead, TASK);
+  await isWaiting;
+  stage.clock.advance(100);
+  expect(terminal.screen).toContain("researcher#2");
+  docs.open();
+  code.open();
+  await stage.outcome(run);
+  expect(terminal.screen).toBe("before");
+});
+
+test("a tree that is taller than the terminal is folded to its height", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage } = theatre({ rows: 5 });
+  const run = stage.start(lead, TASK);
+  docs.open();
+  await isWaiting;
+  while (stage.sink.of("subagent.ended").length === 0) await settled();
+  stage.clock.advance(100);
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+    agent             state              step  own tok  tree tok  own cost  tree cost  task
+    lead              ⠙ waiting for 1       1       15        45   $0.0300    $0.0360  1 spawn refused…
+    └─ … 2 more       1 running
+    ⠙ 100ms  3 agents, 2 running  1 spawn refused
+    "
+  `);
+  code.open();
+  await stage.outcome(run);
+});
+
+test("two runs at once share the screen, and each leaves its last picture", async () => {
+  const { terminal, stage } = theatre({ rows: 9 });
+  const [first, second] = [gate(), gate()];
+  const role = (name: string, after: Promise<void>) =>
+    defineAgent({
+      name,
+      instructions: "Work.",
+      model: new ScriptedModel([says("Done.", { after })]),
+    });
+  const runs = [
+    stage.start(role("first", first.opened)),
+    stage.start(role("second", second.opened)),
+  ];
+  while (stage.sink.of("model.requested").length < 2) await settled();
+  stage.clock.advance(100);
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+    agent             state                step  own tok  tree tok  own cost  tree cost    time  task
+    first             ⠙ thinking              1        0         0        $0         $0   100ms  Do it.
+    ⠙ 100ms  1 agent, 1 running
+    agent             state                step  own tok  tree tok  own cost  tree cost    time  task
+    second            ⠙ thinking              1        0         0        $0         $0   100ms  Do it.
+    ⠙ 100ms  1 agent, 1 running
+    "
+  `);
+  second.open();
+  await runs[1]?.result;
+  stage.clock.advance(100);
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+    agent   state        step  own tok  tree tok  own cost  tree cost   time  task
+    second  ✔ completed     1       15        15   unknown    unknown  100ms  Do it.
+    ✔ completed in 100ms  1 agent
+    agent             state                step  own tok  tree tok  own cost  tree cost    time  task
+    first             ⠹ thinking              1        0         0        $0         $0   200ms  Do it.
+    ⠹ 200ms  1 agent, 1 running
+    "
+  `);
+  first.open();
+  await runs[0]?.result;
+  expect(frame(terminal)).toMatchInlineSnapshot(`
+    "
+    agent   state        step  own tok  tree tok  own cost  tree cost   time  task
+    second  ✔ completed     1       15        15   unknown    unknown  100ms  Do it.
+    ✔ completed in 100ms  1 agent
+    agent  state        step  own tok  tree tok  own cost  tree cost   time  task
+    first  ✔ completed     1       15        15   unknown    unknown  200ms  Do it.
+    ✔ completed in 200ms  1 agent
+    "
+  `);
+});
+
+test("after a run nothing is held: no timer, no listener, no hidden cursor", async () => {
+  const before = listeners();
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage, clock } = theatre();
+  const run = stage.start(lead, TASK);
+  await isWaiting;
+  stage.clock.advance(100);
+  expect(terminal.listeners).toBe(1);
+  expect(listeners()).toEqual(before.map((count) => count + 1));
+  docs.open();
+  code.open();
+  await stage.outcome(run);
+  expect([clock.pendingTimers, terminal.listeners, terminal.isCursorShown]).toEqual([0, 0, true]);
+  expect(listeners()).toEqual(before);
+});
+
+test("stopping the view in the middle gives the terminal back, and the run goes on unseen", async () => {
+  const before = listeners();
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage, view } = theatre();
+  const run = stage.start(lead, TASK);
+  await isWaiting;
+  stage.clock.advance(100);
+  view.stop();
+  view.stop();
+  const seen = terminal.writes.length;
+  expect([terminal.isCursorShown, terminal.listeners, listeners()]).toEqual([true, 0, before]);
+  docs.open();
+  code.open();
+  const { status } = await stage.outcome(run);
+  expect([status, terminal.writes.length]).toEqual(["completed", seen]);
+});
+
+test.each([true, false])(
+  "a reader that goes away silences the view; terminal: %s",
+  async (isTTY) => {
+    const { lead, isWaiting, docs, code } = treeScene();
+    const { terminal, stage } = theatre({ isTTY });
+    const run = stage.start(lead, TASK);
+    await isWaiting;
+    terminal.break();
+    const seen = terminal.writes.length;
+    stage.clock.advance(1_000);
+    docs.open();
+    code.open();
+    const { status } = await stage.outcome(run);
+    expect([status, terminal.writes.length, terminal.listeners]).toEqual(["completed", seen, 0]);
+  },
+);
+
+test.each([
+  { name: "a pipe", terminal: { isTTY: false }, env: {}, isLive: false },
+  { name: "a terminal", terminal: {}, env: {}, isLive: true },
+  { name: "NO_COLOR", terminal: {}, env: { NO_COLOR: "1" }, isLive: false },
+  { name: "an empty NO_COLOR", terminal: {}, env: { NO_COLOR: "" }, isLive: true },
+  { name: "CI", terminal: {}, env: { CI: "true" }, isLive: false },
+  { name: "a dumb terminal", terminal: {}, env: { TERM: "dumb" }, isLive: false },
+])("$name decides between tree and lines", ({ terminal, env, isLive }) => {
+  expect(terminalView({ stream: new FakeTerminal(terminal), env }).isLive).toBe(isLive);
+});
+
+test("plain lines say once what happened, without any escape sequence", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage } = theatre({ isTTY: false });
+  const run = stage.start(lead, TASK);
+  await isWaiting;
+  stage.clock.advance(1_234);
+  docs.open();
+  while (stage.sink.of("subagent.ended").length === 0) await settled();
+  code.open();
+  await stage.outcome(run);
+
+  expect(terminal.writes.join("")).not.toContain("\u001b");
+  expect(`\n${terminal.screen}\n`).toMatchInlineSnapshot(`
+    "
+        0ms  lead started: Survey the repository.
+        0ms  lead/researcher#1 started: Read the docs.
+        0ms  lead/researcher#2 started: Read the code.
+        0ms  lead poet not started (unknown_role): Not started: there is no subagent "poet". You can start: researcher. Call again with one of these.
+        0ms  lead/researcher#2 compile failed (tool_error)
+        0ms  lead/researcher#2 step 1: 15 tokens, $0.0030, 1 tool call
+       1.2s  lead/researcher#1 step 1: 15 tokens, $0.0030
+       1.2s  lead/researcher#1 completed: 1 step, 15 tokens, $0.0030, 1.2s
+       1.2s  lead/researcher#2 step 2: 15 tokens, $0.0030
+       1.2s  lead/researcher#2 completed: 2 steps, 30 tokens, $0.0060, 1.2s
+       1.2s  lead step 1: 15 tokens, $0.0300, 3 tool calls
+       1.2s  lead step 2: 15 tokens, $0.0300
+       1.2s  lead completed: 2 steps, 30 tokens, $0.0600, subtree 75 tokens, $0.0690, 1.2s
+    "
+  `);
+});
+
+test("plain lines tell retries and ends by a limit, with the reason", async () => {
+  const { ModelError } = await import("../../src/index.ts");
+  const overloaded = new ModelError({ code: "model_overloaded", message: "Too many requests." });
+  const model = new ScriptedModel([
+    { error: overloaded },
+    { calls: [{ name: "nothing", arguments: {} }] },
+  ]);
+  const { terminal, stage, clock } = theatre({ isTTY: false });
+  const run = stage.start(defineAgent({ name: "lead", instructions: "Lead.", model }), "Work.", {
+    budget: { steps: 1 },
+  });
+  while (stage.sink.of("model.retried").length === 0) await settled();
+  clock.advance(500);
+  await stage.outcome(run);
+
+  expect(`\n${terminal.screen}\n`).toMatchInlineSnapshot(`
+    "
+        0ms  lead started: Work.
+        0ms  lead attempt 1 failed (model_overloaded), the next one in 500ms: Too many requests.
+      500ms  lead nothing failed (unknown_tool)
+      500ms  lead step 1: 15 tokens, unknown, 1 tool call
+      500ms  lead stopped (steps_limit: The steps budget of lead allows 1; 1 are spent and 1 more were asked for.): 1 step, 15 tokens, unknown, 500ms
+    "
+  `);
+});
+
+test.each(["SIGTERM", "SIGINT"] as const)(
+  "%s ends the program by itself, and shows the cursor",
+  async (signal) => {
+    const program = `
+    import { defineAgent, Orchestrator } from "espalier";
+    import { terminalView } from "espalier/terminal";
+    const { write } = process.stdout;
+    const stream = { isTTY: true, on() {}, off() {}, write: write.bind(process.stdout) };
+    const generate = () => new Promise(() => setInterval(() => {}, 60_000));
+    const model = { provider: "test", id: "slow", generate };
+    const lead = defineAgent({ name: "lead", instructions: "Wait.", model });
+    new Orchestrator({ sinks: [terminalView({ stream, env: {} })] }).start(lead, "Wait.");
+  `;
+    const args = ["--conditions=@espalier/source", "--input-type=module", "-e", program];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    let output = "";
+    for await (const chunk of child.stdout.setEncoding("utf8")) {
+      output += String(chunk);
+      if (output.includes("thinking")) child.kill(signal);
+    }
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+
+    expect(child.signalCode).toBe(signal);
+    expect(output.lastIndexOf("\u001b[?25h")).toBeGreaterThan(output.lastIndexOf("\u001b[?25l"));
+  },
+);
+
+interface Theatre {
+  readonly terminal: FakeTerminal;
+  readonly stage: Scene;
+  readonly view: TerminalView;
+  readonly clock: ManualClock;
+}
+
+function theatre(screen: FakeTerminalOptions = {}, options: TerminalViewOptions = {}): Theatre {
+  const terminal = new FakeTerminal(screen);
+  const clock = new ManualClock();
+  const view = terminalView({ stream: terminal, env: {}, clock, ...options });
+  const stage = scene({ clock, sinks: [view] });
+  return { terminal, stage: { ...stage, clock }, view, clock };
+}
+
+function frame(terminal: FakeTerminal): string {
+  return `\n${terminal.screen}\n`;
+}
+
+function listeners(): readonly number[] {
+  return ["exit", "SIGINT", "SIGTERM", "SIGHUP"].map((name) => process.listenerCount(name));
+}

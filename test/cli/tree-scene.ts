@@ -1,0 +1,75 @@
+// A small tree for the views: a lead with two researchers in parallel and one spawn that is
+// refused. Each researcher waits at a gate, so that tests can look at the tree in the middle of its
+// life.
+
+import { defineAgent, defineTool, type AgentRole, type ModelRequest } from "espalier";
+import { asks, says, ScriptedModel, type ScriptedReply } from "espalier/testing";
+import { z } from "zod";
+
+import { gate, type Gate } from "../harness/run-scripted.ts";
+
+export interface TreeScene {
+  readonly lead: AgentRole;
+  /** Resolves when both researchers wait at their gates. */
+  readonly isWaiting: Promise<unknown>;
+  /** Opened by the test: then the researcher of the docs answers. */
+  readonly docs: Gate;
+  /** The same for the one of the code, whose tool fails before. */
+  readonly code: Gate;
+}
+
+export const TASK = "Survey the repository.\nIn few words.";
+
+export function treeScene(): TreeScene {
+  const docs = gate();
+  const code = gate();
+  const docsAsked = gate();
+  const codeAsked = gate();
+  const researched = ({ messages }: ModelRequest): ScriptedReply => {
+    if (messages.some((message) => message.text === "Read the docs.")) {
+      docsAsked.open();
+      return says("The docs are short.", { after: docs.opened });
+    }
+    if (messages.length === 2) return asks("compile", {});
+    codeAsked.open();
+    return says("The code is long.", { after: code.opened });
+  };
+  const compile = defineTool({
+    name: "compile",
+    description: "Compiles.",
+    input: z.object({}),
+    execute: () => {
+      throw new Error("no compiler");
+    },
+  });
+  const researcher = defineAgent({
+    name: "researcher",
+    purpose: "Researches.",
+    instructions: "Research.",
+    model: new ScriptedModel(researched, {
+      id: "small",
+      price: { inputUsdPerMillion: 100, outputUsdPerMillion: 400 },
+    }),
+    tools: [compile],
+  });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([spawns("Read the docs."), says("All is well.")], {
+      id: "large",
+      price: { inputUsdPerMillion: 1_000, outputUsdPerMillion: 4_000 },
+    }),
+    subagents: [researcher],
+  });
+  const isWaiting = Promise.all([docsAsked.opened, codeAsked.opened]);
+  return { lead, isWaiting, docs, code };
+}
+
+function spawns(task: string): ScriptedReply {
+  const requests = [
+    { role: "researcher", task },
+    { role: "researcher", task: "Read the code." },
+    { role: "poet", task: "Write a poem." },
+  ];
+  return { calls: requests.map((input) => ({ name: "SpawnSubagent", arguments: input })) };
+}

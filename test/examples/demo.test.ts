@@ -1,0 +1,228 @@
+// Goal: the demo keeps what the readme says of it: without a key, with a server, with and without a
+// place for traces, and in the hands of somebody who mistypes or changes their mind. Method: the
+// real program in a process of its own, with nothing in its environment but what the test puts
+// there.
+
+import { spawn } from "node:child_process";
+
+import { expect, test } from "vitest";
+
+import { OpenAiServer, status } from "../support/openai-server.ts";
+import { OtlpSink } from "../support/otlp-sink.ts";
+import { plannerServer } from "./planner-server.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+const FILES = {
+  "readme.md": "# The project\n",
+  "core/engine.ts": "// Engine: turns the wheels.\n",
+  "core/parts/wheel.ts": "/** A wheel that turns. */\n",
+};
+const OFFLINE = "This is the offline planner: it follows fixed rules and is not a language model.";
+
+test("without a key it says first that it is no language model, and surveys the source of espalier", async () => {
+  const { code, lines, stdout, stderr } = await demo();
+
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(lines[0]).toBe(OFFLINE);
+  expect(stdout).toContain("`index.ts`: The public surface of espalier.");
+  expect(stdout).toMatch(/^Trace id [0-9a-f]{32}$/m);
+  expect(stdout).not.toContain("\u001b");
+});
+
+test("it shows what happens line by line, then the report, the tree, the budget and the trace id", async () => {
+  using folder = temporaryFolder(FILES);
+  const { code, stdout } = await demo({ args: [folder.path, 'Where is "wheel"?'] });
+
+  expect(code).toBe(0);
+  const order = [
+    OFFLINE,
+    "lead started: ",
+    "lead/surveyor#1/surveyor#1 completed: ",
+    "\n# Survey\n",
+    '- "wheel": 1 line in 1 file, first `core/parts/wheel.ts:1`',
+    "\nTree\nagent ",
+    "\n│  └─ surveyor#1  ✔ completed ",
+    "\nBudget of the run\naxis ",
+    "\nUsage by role\n",
+    "\nTrace id ",
+  ];
+  const places = order.map((text) => stdout.indexOf(text));
+  expect(places).not.toContain(-1);
+  expect(places).toEqual(places.toSorted((left, right) => left - right));
+});
+
+test("on any server that speaks Chat Completions nothing else differs", async () => {
+  using folder = temporaryFolder(FILES);
+  await using server = await plannerServer();
+  const args = [folder.path];
+  const offline = await demo({ args });
+  const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "some-model" };
+  const online = await demo({ args, env });
+
+  expect([online.code, online.stderr]).toEqual([0, ""]);
+  expect(online.lines[0]).toBe("Model: some-model");
+  expect(reportOf(online.stdout)).toBe(reportOf(offline.stdout));
+  expect(online.stdout).toContain("unknown");
+});
+
+test("a model that refuses every call fails the run, and the exit code says so", async () => {
+  await using server = await OpenAiServer.start(() => status(401));
+  const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "some-model" };
+  const { code, stdout } = await demo({ env });
+
+  expect(code).toBe(1);
+  expect(stdout).toContain("✖ failed");
+  expect(stdout).toMatch(/^Trace id /m);
+});
+
+test("with an endpoint all spans of the run arrive there, in the trace whose id is shown", async () => {
+  using folder = temporaryFolder(FILES);
+  await using sink = await OtlpSink.open();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
+  const { code, stdout } = await demo({ args: [folder.path], env });
+
+  const [, traceId = ""] = /^Trace id ([0-9a-f]{32})$/m.exec(stdout) ?? [];
+  expect(code).toBe(0);
+  expect([...sink.traces().keys()]).toEqual([traceId]);
+  expect(stdout).toContain(`Trace sent: ${sink.spans.length} spans`);
+  const agents = sink.spans.filter(({ name }) => name.startsWith("invoke_agent"));
+  const spawns = sink.spans.filter(({ name }) => name.startsWith("execute_tool SpawnSubagent"));
+  const parents = agents.map(({ parentSpanId }) => parentSpanId);
+  expect(parents).toEqual(expect.arrayContaining(spawns.map(({ spanId }) => spanId)));
+  expect([agents.length, spawns.length]).toEqual([4, 3]);
+});
+
+test.each(["refuse", "hang", "unavailable"] as const)(
+  "an endpoint that is down (%s) costs the trace and nothing else",
+  async (mode) => {
+    using folder = temporaryFolder(FILES);
+    await using sink = await OtlpSink.open(mode);
+    const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: sink.tracesUrl };
+    const { code, stdout } = await demo({ args: [folder.path], env });
+
+    expect(code).toBe(0);
+    expect(stdout).toContain("✔ completed in");
+    expect(stdout).toMatch(/^Trace incomplete: (\d+) of \1 spans not sent \(.+\)$/m);
+  },
+);
+
+test.each<{
+  readonly name: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly says: string;
+}>([
+  { name: "a folder that is not there", args: ["nowhere"], says: 'there is no "nowhere"' },
+  { name: "a file", args: ["package.json"], says: '"package.json" is none' },
+  { name: "too many words", args: ["src", "what", "is", "it"], says: "got 4 arguments" },
+  { name: "an empty task", args: ["src", " "], says: "got an empty one" },
+  { name: "an unknown option", args: ["--fast"], says: "got --fast" },
+  {
+    name: "a key without a model",
+    env: { OPENAI_API_KEY: "k" },
+    says: "Expected ESPALIER_MODEL beside OPENAI_API_KEY",
+  },
+  {
+    name: "a server without a model",
+    env: { OPENAI_BASE_URL: "http://localhost" },
+    says: "Expected ESPALIER_MODEL beside OPENAI_BASE_URL",
+  },
+  { name: "a model without a server", env: { ESPALIER_MODEL: "m" }, says: "Expected OPENAI_API_KEY or OPENAI_BASE_URL" },
+  {
+    name: "a server that is no URL",
+    env: { OPENAI_BASE_URL: "localhost", ESPALIER_MODEL: "m" },
+    says: "Expected OPENAI_BASE_URL to be an http or https URL",
+  },
+])("$name ends it with one clear line and exit code 2", async ({ args = [], env = {}, says }) => {
+  const { code, stderr } = await demo({ args, env });
+
+  expect(code).toBe(2);
+  expect(stderr).toContain(says);
+  expect(stderr).toMatch(/^[^\n]+\n$/);
+});
+
+test("--help says how to use it", async () => {
+  const { code, stdout } = await demo({ args: ["--help"] });
+
+  expect(code).toBe(0);
+  expect(stdout).toContain('npm run demo -- <folder> ["<task>"]');
+});
+
+test("Ctrl-C cancels the tree, shows what there is, and ends with 130", async () => {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  await using server = await OpenAiServer.start(() => {
+    ask();
+    return new Promise(() => {});
+  });
+  const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "some-model" };
+  const program = start({ env });
+  await asked;
+  program.child.kill("SIGINT");
+  const { code, stdout } = await program.ended;
+
+  expect(code).toBe(130);
+  expect(stdout).toContain("⊘ cancelled in");
+  expect(stdout).toMatch(/^Trace id /m);
+});
+
+test("Ctrl-C after the run does not wait for the trace to be sent", async () => {
+  using folder = temporaryFolder(FILES);
+  await using sink = await OtlpSink.open("hang");
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint };
+  const program = start({ args: [folder.path], env });
+  await program.seen("Trace id");
+  program.child.kill("SIGINT");
+  const { code, stdout } = await program.ended;
+
+  expect(code).toBe(130);
+  expect(stdout).not.toContain("Trace incomplete");
+});
+
+test("it ends quietly when nobody reads its output any more", async () => {
+  const program = start({});
+  await program.seen("lead started");
+  program.child.stdout.destroy();
+  const { code, stderr } = await program.ended;
+
+  expect([code, stderr]).toEqual([0, ""]);
+});
+
+interface DemoOptions {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly lines: readonly string[];
+}
+
+async function demo(options: DemoOptions = {}): Promise<Ended> {
+  return await start(options).ended;
+}
+
+function start({ args = [], env = {} }: DemoOptions) {
+  const main = ["--conditions=@espalier/source", "examples/survey/main.ts", ...args];
+  const child = spawn(process.execPath, main, { env, stdio: ["ignore", "pipe", "pipe"] });
+  const output = { stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (piece: string) => (output.stdout += piece));
+  child.stderr.setEncoding("utf8").on("data", (piece: string) => (output.stderr += piece));
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, ...output, lines: output.stdout.split("\n") }));
+  });
+  const seen = (text: string): Promise<void> =>
+    new Promise((resolve) => {
+      child.stdout.on("data", () => {
+        if (output.stdout.includes(text)) resolve();
+      });
+    });
+  return { child, ended, seen };
+}
+
+/** The report of the lead: what comes between the log and the tree. */
+function reportOf(stdout: string): string {
+  return stdout.slice(stdout.indexOf("# Survey"), stdout.indexOf("\nTree\n"));
+}

@@ -1,0 +1,204 @@
+// Goal: foreign work is told to end, waited for so long and no longer, and can do no harm afterwards.
+// Method: work that ends when the test says, time by hand.
+
+import { expect, test } from "vitest";
+
+import {
+  cancelReasonOf,
+  linkedController,
+  runBounded,
+  type BoundedOutcome,
+  type CancelReason,
+} from "../../src/kernel/cancel.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
+import { settled } from "../harness/run-scripted.ts";
+
+const REASON: CancelReason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
+
+/** Work in bounds of ten milliseconds: what came of it so far, and the means to end it. */
+function bounded(): {
+  readonly clock: ManualClock;
+  readonly controller: AbortController;
+  readonly work: PromiseWithResolvers<string>;
+  readonly outcomes: readonly BoundedOutcome<string>[];
+} {
+  const clock = new ManualClock();
+  const controller = new AbortController();
+  const work = Promise.withResolvers<string>();
+  const outcomes: BoundedOutcome<string>[] = [];
+  const bounds = { signal: controller.signal, clock, graceMs: 10 };
+  void runBounded(() => work.promise, bounds).then((outcome) => outcomes.push(outcome));
+  return { clock, controller, work, outcomes };
+}
+
+test("work that ends by itself gives its value, and leaves neither timer nor listener", async () => {
+  const { clock, controller, work, outcomes } = bounded();
+  clock.advance(1_000_000);
+  work.resolve("done");
+  await settled();
+  controller.abort(REASON);
+  clock.advance(100);
+  await settled();
+  expect([outcomes, clock.pendingTimers]).toEqual([[{ type: "returned", value: "done" }], 0]);
+});
+
+test("work that throws gives its error, whether it throws at once, later, or nothing of sense", async () => {
+  const bounds = { signal: new AbortController().signal, clock: new ManualClock(), graceMs: 10 };
+  const error = new Error("broken");
+  const now = (): string => {
+    throw error;
+  };
+  const results = [
+    await runBounded(now, bounds),
+    await runBounded(() => Promise.reject(error), bounds),
+    await runBounded(() => Promise.reject(), bounds),
+  ];
+  expect(results).toEqual([
+    { type: "threw", error },
+    { type: "threw", error },
+    { type: "threw", error: undefined },
+  ]);
+});
+
+test("work may give a plain value, nothing, or a promise of another library", async () => {
+  const bounds = { signal: new AbortController().signal, clock: new ManualClock(), graceMs: 10 };
+  const foreign: PromiseLike<string> = {
+    // oxlint-disable-next-line unicorn/no-thenable -- that is what is tested
+    then: (onValue, onError) => Promise.resolve("foreign").then(onValue, onError),
+  };
+  const results = [
+    await runBounded(() => "plain", bounds),
+    await runBounded(() => undefined, bounds),
+    await runBounded(() => foreign, bounds),
+  ];
+  expect(results).toEqual(
+    ["plain", undefined, "foreign"].map((value) => ({ type: "returned", value })),
+  );
+});
+
+proves(
+  ["X33"],
+  "work that ignores its signal is left behind after the grace period, not before",
+  async () => {
+    const { clock, controller, outcomes } = bounded();
+    clock.advance(50);
+    controller.abort(REASON);
+    clock.advance(9);
+    await settled();
+    expect(outcomes).toEqual([]);
+    clock.advance(1);
+    await settled();
+    expect([outcomes, clock.pendingTimers]).toEqual([[{ type: "abandoned" }], 0]);
+  },
+);
+
+proves(
+  ["X33"],
+  "what comes after that goes nowhere: a value is dropped, a rejection has an owner",
+  async () => {
+    for (const late of ["value", "rejection"]) {
+      const { clock, controller, work, outcomes } = bounded();
+      controller.abort(REASON);
+      clock.advance(10);
+      await settled();
+      if (late === "value") work.resolve("late");
+      else work.reject(new Error("late"));
+      await settled();
+      expect(outcomes).toEqual([{ type: "abandoned" }]);
+    }
+  },
+);
+
+test("work that heeds its signal in time keeps its own outcome", async () => {
+  const { clock, controller, work, outcomes } = bounded();
+  controller.abort(REASON);
+  clock.advance(9);
+  work.resolve("in time");
+  await settled();
+  expect([outcomes, clock.pendingTimers]).toEqual([[{ type: "returned", value: "in time" }], 0]);
+});
+
+test("a signal that was aborted before still lets work run, for as long as the grace period", async () => {
+  const clock = new ManualClock();
+  const bounds = { signal: AbortSignal.abort(REASON), clock, graceMs: 10 };
+  const quick = await runBounded(() => "quick", bounds);
+  const slow = runBounded(() => new Promise(() => undefined), bounds);
+  clock.advance(10);
+  expect([quick, await slow, clock.pendingTimers]).toEqual([
+    { type: "returned", value: "quick" },
+    { type: "abandoned" },
+    0,
+  ]);
+});
+
+test("without any grace, work is left behind as soon as the clock is touched", async () => {
+  const clock = new ManualClock();
+  const controller = new AbortController();
+  const outcome = runBounded(() => new Promise(() => undefined), {
+    signal: controller.signal,
+    clock,
+    graceMs: 0,
+  });
+  controller.abort(REASON);
+  clock.advance(0);
+  expect(await outcome).toEqual({ type: "abandoned" });
+});
+
+test("a child's controller follows its parent's, with the same reason, and never leads it", () => {
+  const parent = new AbortController();
+  const [one, two] = [linkedController(parent.signal), linkedController(parent.signal)];
+  one.controller.abort("own");
+  expect([parent.signal.aborted, two.controller.signal.aborted]).toEqual([false, false]);
+  parent.abort(REASON);
+  expect([one.controller.signal.reason, two.controller.signal.reason]).toEqual(["own", REASON]);
+});
+
+test("a controller below one that was aborted is born aborted", () => {
+  const { controller, unlink } = linkedController(AbortSignal.abort(REASON));
+  unlink();
+  expect([controller.signal.aborted, controller.signal.reason]).toEqual([true, REASON]);
+});
+
+test("a controller that was unlinked no longer follows", () => {
+  const parent = new AbortController();
+  const { controller, unlink } = linkedController(parent.signal);
+  unlink();
+  parent.abort(REASON);
+  expect(controller.signal.aborted).toBe(false);
+});
+
+test("three generations hear of it at once", () => {
+  const root = new AbortController();
+  const child = linkedController(root.signal);
+  const grandchild = linkedController(child.controller.signal);
+  root.abort(REASON);
+  expect(cancelReasonOf(grandchild.controller.signal)).toBe(REASON);
+});
+
+test("a reason is ours or none", () => {
+  const deadline: CancelReason = {
+    type: "deadline",
+    message: "Late.",
+    deadlineAtMs: 5,
+    agentId: "agent_1",
+  };
+  const signals = [
+    AbortSignal.abort(REASON),
+    AbortSignal.abort(deadline),
+    AbortSignal.abort(),
+    AbortSignal.abort("text"),
+    AbortSignal.abort(null),
+    AbortSignal.abort({ type: "other" }),
+    new AbortController().signal,
+  ];
+  expect(signals.map(cancelReasonOf)).toEqual([
+    REASON,
+    deadline,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});

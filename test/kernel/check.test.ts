@@ -1,0 +1,144 @@
+// Goal: each check lets through what fits and refuses the rest with one error that names field, expected and got.
+// Method: tables of values.
+
+import { expect, test } from "vitest";
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkName,
+  checkText,
+} from "../../src/kernel/check.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const passes = (check: () => void): boolean => {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const NUMBERS = [
+  0,
+  -0,
+  1,
+  2 ** 53 - 1,
+  2 ** 53,
+  0.5,
+  -1,
+  NaN,
+  Infinity,
+  "1",
+  1n,
+  null,
+  undefined,
+  true,
+  {},
+];
+
+test("a count is a whole number from 0 up that is exact", () => {
+  expect(NUMBERS.map((value) => passes(() => checkCount("x", value)))).toEqual([
+    true,
+    true,
+    true,
+    true,
+    ...NUMBERS.slice(4).map(() => false),
+  ]);
+});
+
+test("an amount is a finite number from 0 up", () => {
+  expect(NUMBERS.map((value) => passes(() => checkAmount("x", value)))).toEqual([
+    true,
+    true,
+    true,
+    true,
+    true,
+    true,
+    ...NUMBERS.slice(6).map(() => false),
+  ]);
+});
+
+test("a text has something in it", () => {
+  const values = ["a", " a ", "", " ", "\n\t", null, 5, ["a"], undefined];
+  expect(values.map((value) => passes(() => checkText("x", value)))).toEqual([
+    true,
+    true,
+    ...values.slice(2).map(() => false),
+  ]);
+});
+
+test("a name matches its pattern, and is text", () => {
+  const values = ["ab", "AB", "", "ab1", null, 5, ["ab"]];
+  expect(values.map((value) => passes(() => checkName("x", value, /^[a-z]+$/i)))).toEqual([
+    true,
+    true,
+    ...values.slice(2).map(() => false),
+  ]);
+});
+
+const SHOWN: readonly (readonly [unknown, string])[] = [
+  ["text", '"text"'],
+  [undefined, "undefined"],
+  [null, "null"],
+  [NaN, "NaN"],
+  [-0.5, "-0.5"],
+  [true, "true"],
+  [() => 1, "a function"],
+  [[1, 2], "an array"],
+  [{ secret: 1 }, "an object"],
+  [Symbol("x"), "Symbol(x)"],
+];
+
+for (const [value, got] of SHOWN) {
+  test(`a refusal shows ${got} as what it got`, () => {
+    const expected = "a whole number from 0 up";
+    expect(thrownBy(() => checkCount("limits.maxDepth", value))).toEqual({
+      code: "invalid_option",
+      message: `Expected limits.maxDepth to be ${expected}, got ${got}. Leave it out for no limit of its own.`,
+      data: { field: "limits.maxDepth", expected, got },
+    });
+  });
+}
+
+test("names and texts belong to definitions", () => {
+  expect(thrownBy(() => checkName("agent.name", 5, /^a$/))).toEqual({
+    code: "invalid_definition",
+    message: "Expected agent.name to be text that matches /^a$/, got 5. Choose another name.",
+    data: { field: "agent.name", expected: "text that matches /^a$/", got: "5" },
+  });
+  expect(thrownBy(() => checkText("task", ""))).toEqual({
+    code: "invalid_definition",
+    message: 'Expected task to be text that is not empty, got "". Say it in words.',
+    data: { field: "task", expected: "text that is not empty", got: '""' },
+  });
+});
+
+test("keys are those that are known, in any number", () => {
+  for (const value of [{}, { a: 1 }, { a: undefined, b: 2 }])
+    expect(passes(() => checkKeys("x", value, ["a", "b"]))).toBe(true);
+  expect(
+    thrownBy(() => checkKeys("start options", { a: 1, budgets: {} }, ["a", "budget"])),
+  ).toEqual({
+    code: "invalid_option",
+    message:
+      'Expected start options.budgets to be one of a, budget, got "budgets". Correct the name.',
+    data: { field: "start options.budgets", expected: "one of a, budget", got: '"budgets"' },
+  });
+});
+
+test("what is no plain set of fields is no object", () => {
+  const values = [[], () => 1, null, "x", 5];
+  const shown = values.map(
+    (value) => thrownBy(() => Reflect.apply(checkKeys, undefined, ["options", value, ["a"]])).data,
+  );
+  expect(shown).toEqual(
+    ["an array", "a function", "null", '"x"', "5"].map((got) => ({
+      field: "options",
+      expected: "an object",
+      got,
+    })),
+  );
+});

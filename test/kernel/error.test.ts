@@ -1,0 +1,113 @@
+// Goal: an error of espalier is known by its mark and its code, also if it comes from another copy of the package.
+// Method: the module loaded twice.
+
+import { expect, test, vi } from "vitest";
+
+import { assertNever, invariant } from "../../src/kernel/assert.ts";
+import { EspalierError, messageOf } from "../../src/kernel/error.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+
+test("an error has code, message, data and cause", () => {
+  const cause = new Error("below");
+  const error = new EspalierError({
+    code: "invalid_option",
+    message: "Expected more.",
+    data: { field: "x" },
+    cause,
+  });
+  expect([error.name, error.code, error.message, error.data, error.cause]).toEqual([
+    "EspalierError",
+    "invalid_option",
+    "Expected more.",
+    { field: "x" },
+    cause,
+  ]);
+  expect(error).toBeInstanceOf(Error);
+});
+
+test("data is never missing, and a cause is there only if there is one", () => {
+  const error = new EspalierError({ code: "invalid_option", message: "Expected more." });
+  expect([error.data, Object.hasOwn(error, "cause")]).toEqual([{}, false]);
+});
+
+test("an error of another copy of the package is recognised, and the other way round", async () => {
+  vi.resetModules();
+  const copy = await import("../../src/kernel/error.ts");
+  expect(copy.EspalierError).not.toBe(EspalierError);
+  const options = { code: "invalid_option", message: "Expected more." } as const;
+  const [ours, theirs] = [new EspalierError(options), new copy.EspalierError(options)];
+  expect([
+    theirs instanceof EspalierError,
+    EspalierError.is(theirs),
+    copy.EspalierError.is(ours),
+  ]).toEqual([false, true, true]);
+});
+
+test("what only looks like one of our errors is none", () => {
+  const marked = { [Symbol.for("espalier.error")]: true, code: "invalid_option", message: "x" };
+  const named = Object.assign(new Error("x"), { name: "EspalierError", code: "invalid_option" });
+  const others = [marked, named, new Error("x"), undefined, null, "EspalierError", 5];
+  expect(others.map((value) => EspalierError.is(value))).toEqual(others.map(() => false));
+});
+
+test("an error of a model is one of espalier, and says whether it may be tried again", () => {
+  const codes = [
+    "model_rate_limited",
+    "model_overloaded",
+    "model_unavailable",
+    "model_timeout",
+    "model_refused_request",
+    "model_not_authorized",
+    "model_protocol_error",
+    "model_misbehaved",
+  ] as const;
+  const errors = codes.map(
+    (code) => new ModelError({ code, message: "x", retryAfterMs: 5, lostOutputTokens: 0 }),
+  );
+  expect(errors.map((error) => [error.code, error.isRetryable])).toEqual([
+    ["model_rate_limited", true],
+    ["model_overloaded", true],
+    ["model_unavailable", true],
+    ["model_timeout", true],
+    ["model_refused_request", false],
+    ["model_not_authorized", false],
+    ["model_protocol_error", false],
+    ["model_misbehaved", false],
+  ]);
+  expect(
+    errors.every(
+      (error) =>
+        EspalierError.is(error) && error.retryAfterMs === 5 && error.lostOutputTokens === 0,
+    ),
+  ).toBe(true);
+});
+
+test("the message of anything that was thrown is text", () => {
+  const thrown = [new Error("broken"), "text", undefined, null, 5, { message: "no error" }];
+  expect(thrown.map(messageOf)).toEqual([
+    "broken",
+    "text",
+    "undefined",
+    "null",
+    "5",
+    "[object Object]",
+  ]);
+});
+
+// A tool may throw anything; the text that the model is shown must not be what breaks the run.
+test("BUG: the message of what cannot be turned into text is text all the same", () => {
+  expect(typeof messageOf(Object.create(null))).toBe("string");
+});
+
+test("a broken invariant names its rule and calls itself a bug", () => {
+  expect(() => invariant(true, "B1")).not.toThrow();
+  expect(() => invariant(false, "B1: too much")).toThrow(
+    "Broken invariant: B1: too much. This is a bug in espalier.",
+  );
+});
+
+test("a case that nobody handled is named", () => {
+  const forgotten: unknown = { type: "new" };
+  const close = (): unknown => Reflect.apply(assertNever, undefined, [forgotten, "change"]);
+  expect(close).toThrow('Unhandled change: {"type":"new"}. This is a bug in espalier.');
+});

@@ -1,0 +1,206 @@
+// Goal: the roles of a run fit together, or the run does not start: names, references, purposes, prices and keys.
+// Method: small families of roles, good and broken.
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import type { Model } from "../../src/model/model.ts";
+import { RoleRegistry } from "../../src/orchestrator/role-registry.ts";
+import { ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+
+function role(name: string, more: Partial<AgentDefinition> = {}): AgentRole {
+  return defineAgent({
+    name,
+    purpose: `Is ${name}.`,
+    instructions: "Work.",
+    model: new ScriptedModel([]),
+    ...more,
+  });
+}
+
+function priced(name: string, more: Partial<AgentDefinition> = {}): AgentRole {
+  return role(name, { model: new ScriptedModel([], { price: PRICE }), ...more });
+}
+
+const names = (roles: Iterable<AgentRole>): readonly string[] => [...roles].map(({ name }) => name);
+
+proves(
+  ["R126"],
+  "subagents are found as values and by name, in the order of the definition",
+  () => {
+    const [reader, writer] = [role("reader"), role("writer")];
+    const lead = role("lead", { subagents: ["writer", reader] });
+    expect(new RoleRegistry(lead, [writer]).subagentsOf(lead)).toEqual([writer, reader]);
+  },
+);
+
+test("a name may be that of a role which another role holds as a value", () => {
+  const deep = role("deep");
+  const reader = role("reader", { subagents: [deep] });
+  const lead = role("lead", { subagents: [reader, "deep"] });
+  expect(names(new RoleRegistry(lead, []).subagentsOf(lead))).toEqual(["reader", "deep"]);
+});
+
+proves(["R126"], "a name that is no role of the run is refused, with those that are", () => {
+  const lead = role("lead", { subagents: [role("reader"), "writer"] });
+  expect(thrownBy(() => new RoleRegistry(lead, []))).toEqual({
+    code: "unknown_subagent",
+    message:
+      'Expected lead.subagents[1] to be the name of a role of this run (lead, reader), got "writer". Correct the name, or list the role itself.',
+    data: { field: "lead.subagents[1]", got: "writer" },
+  });
+});
+
+test("a wrong name is found at any depth, and in roles that are only listed", () => {
+  const reader = role("reader", { subagents: ["nobody"] });
+  const [below, beside] = [role("lead", { subagents: [reader] }), role("lead")];
+  const asValue = thrownBy(() => new RoleRegistry(below, []));
+  const asOther = thrownBy(() => new RoleRegistry(beside, [reader]));
+  const field = "reader.subagents[0]";
+  expect([asValue.data["field"], asOther.data["field"]]).toEqual([field, field]);
+});
+
+test("two different roles of one name are refused, one role in two places is not", () => {
+  const reader = role("reader");
+  const twice = role("lead", { subagents: [reader, role("editor", { subagents: [reader] })] });
+  expect(names(new RoleRegistry(twice, [reader]).reachableFrom(twice))).toEqual([
+    "lead",
+    "reader",
+    "editor",
+  ]);
+  const clash = role("lead", {
+    subagents: [reader, role("editor", { subagents: [role("reader")] })],
+  });
+  expect(thrownBy(() => new RoleRegistry(clash, []))).toEqual({
+    code: "duplicate_role",
+    message:
+      'Expected one role named "reader", got two different ones. Rename one, or use the same value for both.',
+    data: { role: "reader" },
+  });
+  expect(thrownBy(() => new RoleRegistry(reader, [role("reader")])).code).toBe("duplicate_role");
+});
+
+test("a subagent that is listed twice, by value and by name, is refused", () => {
+  const lead = role("lead", { subagents: [role("reader"), "reader"] });
+  const { code, data } = thrownBy(() => new RoleRegistry(lead, []));
+  expect([code, data["field"], data["got"]]).toEqual([
+    "invalid_definition",
+    "lead.subagents[1]",
+    '"reader"',
+  ]);
+});
+
+test("a role may spawn its own kind, and two roles each other, by name", () => {
+  const self = role("lead", { subagents: ["lead"] });
+  const own = new RoleRegistry(self, []);
+  expect([own.subagentsOf(self), names(own.reachableFrom(self))]).toEqual([[self], ["lead"]]);
+  const [ping, pong] = [
+    role("ping", { subagents: ["pong"] }),
+    role("pong", { subagents: ["ping"] }),
+  ];
+  const both = new RoleRegistry(ping, [pong]);
+  expect([names(both.reachableFrom(ping)), names(both.reachableFrom(pong))]).toEqual([
+    ["ping", "pong"],
+    ["pong", "ping"],
+  ]);
+});
+
+test("a role that is spawned needs a purpose; one that is only the root does not", () => {
+  const silent = defineAgent({
+    name: "silent",
+    instructions: "Work.",
+    model: new ScriptedModel([]),
+  });
+  expect(() => new RoleRegistry(silent, [])).not.toThrow();
+  const lead = role("lead", { subagents: [silent] });
+  const expected = "text, since it is spawned";
+  expect(thrownBy(() => new RoleRegistry(lead, []))).toEqual({
+    code: "invalid_definition",
+    message: `Expected silent.purpose to be ${expected}, got undefined. Say in one line what silent is for: lead chooses by it.`,
+    data: { field: "silent.purpose", expected, got: "undefined" },
+  });
+});
+
+test("a role without subagents reaches itself", () => {
+  const lead = role("lead");
+  expect([...new RoleRegistry(lead, [role("other")]).reachableFrom(lead)]).toEqual([lead]);
+});
+
+proves(
+  ["R57"],
+  "a cost limit of the run needs a price for every role that can come to live, at any depth",
+  () => {
+    const deep = role("deep");
+    const lead = priced("lead", { subagents: [priced("reader", { subagents: [deep] })] });
+    const registry = new RoleRegistry(lead, [role("idle")]);
+    expect(() => registry.assertReady(lead, {})).not.toThrow();
+    expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
+      code: "price_unknown",
+      message:
+        "Expected a price for model scripted of role deep, which budget.costUsd limits, got none. Give the model a price, or leave the cost limit out.",
+      data: { field: "budget.costUsd", role: "deep", model: "scripted" },
+    });
+  },
+);
+
+proves(
+  ["R57"],
+  "a cost limit of a role needs a price for what lives below it, and for nothing beside it",
+  () => {
+    const limit = { budget: { costUsd: 1 } };
+    const above = role("lead", { subagents: [priced("reader", limit)] });
+    expect(() => new RoleRegistry(above, []).assertReady(above, {})).not.toThrow();
+    const reader = priced("reader", { ...limit, subagents: [role("deep")] });
+    const lead = role("lead", { subagents: [reader] });
+    const { code, data } = thrownBy(() => new RoleRegistry(lead, []).assertReady(lead, {}));
+    expect([code, data["field"], data["role"]]).toEqual([
+      "price_unknown",
+      "reader.budget.costUsd",
+      "deep",
+    ]);
+  },
+);
+
+proves(["R57"], "a cost limit of zero is a cost limit", () => {
+  const lead = role("lead");
+  expect(thrownBy(() => new RoleRegistry(lead, []).assertReady(lead, { costUsd: 0 })).code).toBe(
+    "price_unknown",
+  );
+});
+
+test("every model that can come to be asked is asked whether it can work, and no other", () => {
+  const asked: string[] = [];
+  const watched = (name: string): Model => ({
+    provider: "test",
+    id: name,
+    generate: () => Promise.reject(new Error("not called")),
+    assertReady: () => void asked.push(name),
+  });
+  const deep = role("deep", { model: watched("deep"), subagents: ["lead"] });
+  const lead = role("lead", {
+    model: watched("lead"),
+    subagents: [role("reader", { model: watched("reader"), subagents: [deep] })],
+  });
+  new RoleRegistry(lead, [role("idle", { model: watched("idle") })]).assertReady(lead, {});
+  expect(asked).toEqual(["lead", "reader", "deep"]);
+});
+
+test("a model that cannot work stops the start with its own error", () => {
+  const keyless: Model = {
+    provider: "test",
+    id: "keyless",
+    generate: () => Promise.reject(new Error("not called")),
+    assertReady: () => {
+      throw new EspalierError({ code: "missing_api_key", message: "No key." });
+    },
+  };
+  const lead = role("lead", { subagents: [role("reader", { model: keyless })] });
+  expect(thrownBy(() => new RoleRegistry(lead, []).assertReady(lead, {})).code).toBe(
+    "missing_api_key",
+  );
+});

@@ -1,0 +1,198 @@
+// Goal: never more work at once than there are slots, in order, and nobody who was told to end takes a slot or keeps one.
+// Method: work that ends when the test opens its gate.
+
+import { expect, test } from "vitest";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import type { Slots } from "../../src/agent/local-effects.ts";
+import { DEFAULT_CONCURRENCY, scheduler } from "../../src/orchestrator/scheduler.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, settled } from "../harness/run-scripted.ts";
+import { rejectionOf } from "../support/thrown.ts";
+
+type Kind = keyof Slots;
+
+const broken = (): Promise<never> =>
+  Promise.reject(new EspalierError({ code: "model_timeout", message: "late" }));
+
+/** One piece of work in a slot: whether it has begun, what came of it, and the means to end it or to tell it to end. */
+class Job {
+  readonly #gate = gate();
+  readonly #controller = new AbortController();
+  state: "waiting" | "running" | "ended" = "waiting";
+  result: unknown = "none yet";
+
+  constructor(slots: Slots, kind: Kind, log: string[], name: string) {
+    const work = async (): Promise<string> => {
+      this.state = "running";
+      log.push(name);
+      await this.#gate.opened;
+      return `${name} done`;
+    };
+    void slots[kind](this.#controller.signal, work).then((result) => {
+      this.state = "ended";
+      this.result = result;
+    });
+  }
+
+  async end(): Promise<void> {
+    this.#gate.open();
+    await settled();
+  }
+
+  async abort(): Promise<void> {
+    this.#controller.abort();
+    await settled();
+  }
+}
+
+function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: number }) {
+  const slots = scheduler(concurrency);
+  const begun: string[] = [];
+  const jobs: Job[] = [];
+  const add = async (kind: Kind, name: string): Promise<Job> => {
+    const job = new Job(slots, kind, begun, name);
+    jobs.push(job);
+    await settled();
+    return job;
+  };
+  const states = (): readonly string[] => jobs.map((job) => job.state);
+  return { slots, begun, add, states };
+}
+
+test("by default 32 model calls and 32 tool bodies go on at once", () => {
+  expect(DEFAULT_CONCURRENCY).toEqual({ modelCalls: 32, toolCalls: 32 });
+  expect(Object.isFrozen(DEFAULT_CONCURRENCY)).toBe(true);
+});
+
+proves(
+  ["X19"],
+  "no more than two of five run, and the others follow in the order in which they came",
+  async () => {
+    const { add, states, begun } = crowd({ modelCalls: 2, toolCalls: 1 });
+    const [one, two, three] = [
+      await add("model", "1"),
+      await add("model", "2"),
+      await add("model", "3"),
+    ];
+    await add("model", "4");
+    await add("model", "5");
+    expect(states()).toEqual(["running", "running", "waiting", "waiting", "waiting"]);
+    await two.end();
+    expect(states()).toEqual(["running", "ended", "running", "waiting", "waiting"]);
+    await three.end();
+    await one.end();
+    expect(states()).toEqual(["ended", "ended", "ended", "running", "running"]);
+    expect([begun, one.result]).toEqual([["1", "2", "3", "4", "5"], "1 done"]);
+  },
+);
+
+proves(["X19"], "model calls and tool bodies have slots of their own", async () => {
+  const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
+  await add("model", "m1");
+  await add("tool", "t1");
+  await add("tool", "t2");
+  expect(states()).toEqual(["running", "running", "waiting"]);
+});
+
+test("work begins in the tick in which it is asked for, if there is a slot", () => {
+  let hasBegun = false;
+  void scheduler({ modelCalls: 1, toolCalls: 1 }).model(new AbortController().signal, () => {
+    hasBegun = true;
+    return Promise.resolve();
+  });
+  expect(hasBegun).toBe(true);
+});
+
+test("who is told to end while waiting never begins, is answered at once, and does not hold up who comes after", async () => {
+  const { add, states, begun } = crowd({ modelCalls: 1, toolCalls: 1 });
+  const one = await add("model", "1");
+  const two = await add("model", "2");
+  await add("model", "3");
+  await two.abort();
+  expect([states(), two.result]).toEqual([["running", "ended", "waiting"], undefined]);
+  await one.end();
+  expect([states(), begun]).toEqual([
+    ["ended", "ended", "running"],
+    ["1", "3"],
+  ]);
+});
+
+test("who was told to end before asking never begins", async () => {
+  const { slots } = crowd({ modelCalls: 1, toolCalls: 1 });
+  let hasBegun = false;
+  const result = await slots.tool(AbortSignal.abort(), () => {
+    hasBegun = true;
+    return Promise.resolve("done");
+  });
+  expect([hasBegun, result]).toEqual([false, undefined]);
+});
+
+test("work that runs keeps its slot until it has ended, also when it is told to end", async () => {
+  const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
+  const one = await add("model", "1");
+  await add("model", "2");
+  await one.abort();
+  expect(states()).toEqual(["running", "waiting"]);
+  await one.end();
+  expect([states(), one.result]).toEqual([["ended", "running"], "1 done"]);
+});
+
+test("work that had to wait keeps its slot in the same way", async () => {
+  const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
+  const one = await add("model", "1");
+  const two = await add("model", "2");
+  await add("model", "3");
+  await one.end();
+  await two.abort();
+  expect(states()).toEqual(["ended", "running", "waiting"]);
+  await two.end();
+  expect([states(), two.result]).toEqual([["ended", "ended", "running"], "2 done"]);
+});
+
+test("a whole line that is told to end leaves the queue empty and usable", async () => {
+  const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
+  const one = await add("model", "1");
+  const waiting = [await add("model", "2"), await add("model", "3"), await add("model", "4")];
+  for (const job of waiting) await job.abort();
+  await one.end();
+  await add("model", "5");
+  expect(states()).toEqual(["ended", "ended", "ended", "ended", "running"]);
+});
+
+test("work that throws gives its slot back and its error to its owner, whether it waited or not", async () => {
+  const slots = scheduler({ modelCalls: 1, toolCalls: 1 });
+  const { signal } = new AbortController();
+  const both = [slots.model(signal, broken), slots.model(signal, broken)].map(rejectionOf);
+  expect((await Promise.all(both)).map(({ code }) => code)).toEqual([
+    "model_timeout",
+    "model_timeout",
+  ]);
+  expect(await slots.model(signal, () => Promise.resolve("next"))).toBe("next");
+});
+
+proves(
+  ["X19"],
+  "a hundred pieces of work over three slots: never more than three at once, all done",
+  async () => {
+    const slots = scheduler({ modelCalls: 3, toolCalls: 1 });
+    let active = 0;
+    let most = 0;
+    const done = await Promise.all(
+      Array.from({ length: 100 }, (_item, index) =>
+        slots.model(new AbortController().signal, async () => {
+          active += 1;
+          most = Math.max(most, active);
+          for (let turn = 0; turn < index % 4; turn += 1) await Promise.resolve();
+          active -= 1;
+          return index;
+        }),
+      ),
+    );
+    expect([most, active, done]).toEqual([
+      3,
+      0,
+      Array.from({ length: 100 }, (_item, index) => index),
+    ]);
+  },
+);

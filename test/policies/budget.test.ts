@@ -1,0 +1,151 @@
+// Goal: a budget is taken exactly as it is meant, or refused by name; money loses nothing on its way to whole micro-dollars.
+// Method: tables of good and bad values, and every price in cents up to a thousand dollars.
+
+import { expect, test } from "vitest";
+
+import {
+  checkBudget,
+  SPEND_AXES,
+  spendLimitsOf,
+  stopCodeOf,
+  tighterLimits,
+  type Budget,
+} from "../../src/policies/budget.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const AXES = [
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "totalTokens",
+  "costUsd",
+  "steps",
+  "toolCalls",
+  "wallTimeMs",
+] as const satisfies readonly (keyof Budget)[];
+
+const check = (given: object): void => checkBudget("lead.budget", { ...given });
+
+for (const axis of AXES) {
+  const field = `lead.budget.${axis}`;
+  const isAmount = axis === "costUsd" || axis === "wallTimeMs";
+  const expected = isAmount ? "a finite number from 0 up" : "a whole number from 0 up";
+
+  test(`${axis} may be zero, one, or left out`, () => {
+    for (const limit of [0, 1, undefined]) expect(() => check({ [axis]: limit })).not.toThrow();
+  });
+
+  test(`${axis} is refused if it is negative, no number, or without end`, () => {
+    const bad: readonly (readonly [unknown, string])[] = [
+      [-1, "-1"],
+      [-0.001, "-0.001"],
+      [NaN, "NaN"],
+      [Infinity, "Infinity"],
+      ["10", '"10"'],
+      [null, "null"],
+      [[10], "an array"],
+      [10n, "10"],
+    ];
+    for (const [limit, got] of bad) {
+      expect(thrownBy(() => check({ [axis]: limit }))).toEqual({
+        code: "invalid_option",
+        message: `Expected ${field} to be ${expected}, got ${got}. Leave it out for no limit of its own.`,
+        data: { field, expected, got },
+      });
+    }
+  });
+
+  test(`${axis} ${isAmount ? "may have a fraction" : "is refused if it has a fraction"}`, () => {
+    if (isAmount) expect(() => check({ [axis]: 0.5 })).not.toThrow();
+    else expect(thrownBy(() => check({ [axis]: 0.5 })).data["got"]).toBe("0.5");
+  });
+}
+
+test("an axis that does not exist is refused: a typing mistake must not switch a limit off", () => {
+  const { code, message, data } = thrownBy(() => check({ totalToken: 5 }));
+  expect(code).toBe("invalid_option");
+  expect(message).toBe(
+    `Expected lead.budget.totalToken to be one of ${AXES.join(", ")}, got "totalToken". Correct the name.`,
+  );
+  expect(data["field"]).toBe("lead.budget.totalToken");
+});
+
+test("the budget of the ledger's own unit of money is refused: users think in dollars", () => {
+  expect(thrownBy(() => check({ costMicroUsd: 5 })).data["field"]).toBe("lead.budget.costMicroUsd");
+});
+
+test("a budget in the ledger's units has every axis but time, and money in micro-dollars", () => {
+  const given = Object.fromEntries(AXES.map((axis, index) => [axis, index + 1]));
+  expect(spendLimitsOf(given)).toEqual({
+    inputTokens: 1,
+    cachedInputTokens: 2,
+    outputTokens: 3,
+    totalTokens: 4,
+    costMicroUsd: 5_000_000,
+    steps: 6,
+    toolCalls: 7,
+  });
+});
+
+test("what is left out stays left out, and zero stays zero", () => {
+  expect(spendLimitsOf({})).toEqual({});
+  const holes = spendLimitsOf(Object.fromEntries([["steps", undefined]]));
+  expect(Object.keys(holes)).toEqual([]);
+  expect(spendLimitsOf({ steps: 0, costUsd: 0 })).toEqual({ steps: 0, costMicroUsd: 0 });
+});
+
+const DOLLARS: readonly (readonly [number, number])[] = [
+  [0.29, 290_000],
+  [0.57, 570_000],
+  [1.1, 1_100_000],
+  [0.000001, 1],
+  [0.000009, 9],
+  [0.0000019, 1],
+  [0.0000009, 0],
+  [2.675, 2_675_000],
+  [1_000, 1_000_000_000],
+];
+
+for (const [costUsd, costMicroUsd] of DOLLARS) {
+  test(`${costUsd} dollars are ${costMicroUsd} micro-dollars`, () => {
+    expect(spendLimitsOf({ costUsd })).toEqual({ costMicroUsd });
+  });
+}
+
+test("no amount in cents up to a thousand dollars loses a micro-dollar", () => {
+  const lost: number[] = [];
+  for (let cents = 0; cents <= 100_000; cents += 1) {
+    if (spendLimitsOf({ costUsd: cents / 100 }).costMicroUsd !== cents * 10_000) lost.push(cents);
+  }
+  expect(lost).toEqual([]);
+});
+
+test("no amount in micro-dollars up to ten cents loses one", () => {
+  const lost: number[] = [];
+  for (let micros = 0; micros <= 100_000; micros += 1) {
+    if (spendLimitsOf({ costUsd: micros / 1_000_000 }).costMicroUsd !== micros) lost.push(micros);
+  }
+  expect(lost).toEqual([]);
+});
+
+proves(["R35"], "each axis has the reason with which it stops an agent", () => {
+  expect([...SPEND_AXES, "wallTimeMs" as const].map((axis) => [axis, stopCodeOf(axis)])).toEqual([
+    ["steps", "steps_limit"],
+    ["totalTokens", "token_limit"],
+    ["inputTokens", "token_limit"],
+    ["cachedInputTokens", "token_limit"],
+    ["outputTokens", "token_limit"],
+    ["costMicroUsd", "cost_limit"],
+    ["toolCalls", "tool_calls_limit"],
+    ["wallTimeMs", "time_limit"],
+  ]);
+});
+
+test("of two sets of limits each axis keeps the tighter, and one limit is tighter than none", () => {
+  const left = { steps: 3, totalTokens: 0, toolCalls: 7 };
+  const right = { steps: 4, totalTokens: 10, outputTokens: 1 };
+  const both = { steps: 3, totalTokens: 0, toolCalls: 7, outputTokens: 1 };
+  expect([tighterLimits(left, right), tighterLimits(right, left)]).toEqual([both, both]);
+  expect(tighterLimits({}, {})).toEqual({});
+});

@@ -1,0 +1,123 @@
+// Goal: the highest of several stop signals wins whatever the order of arrival, and each reason has one status.
+// Method: every order of every pair of codes, and random lists against a sort.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { statusOf, winningSignal } from "../../src/policies/stop-signals.ts";
+import { STOP_CODES, type StopSignal } from "../../src/protocol/stop.ts";
+import { proves } from "../harness/proves.ts";
+
+/** The order of the decision C3, written down a second time; `custom` is a code that a condition declared. */
+const ORDER = [
+  "error",
+  "stop_requested",
+  "cancelled",
+  "steps_limit",
+  "token_limit",
+  "time_limit",
+  "cost_limit",
+  "tool_calls_limit",
+  "tool_called",
+  "finish_reason",
+  "completed",
+] as const;
+
+function signal(code: string, message = code): StopSignal {
+  return { source: "loop", reason: { code, message, data: {} } };
+}
+
+test("the codes are those of the decision, in its order", () => {
+  expect(STOP_CODES).toEqual(ORDER);
+});
+
+proves(
+  ["R22"],
+  "of every pair of signals the more important wins, in both orders of arrival",
+  () => {
+    for (const [rank, higher] of ORDER.entries()) {
+      for (const lower of ORDER.slice(rank + 1)) {
+        expect(winningSignal([signal(higher), signal(lower)]), `${higher} before ${lower}`).toEqual(
+          signal(higher),
+        );
+        expect(winningSignal([signal(lower), signal(higher)]), `${lower} before ${higher}`).toEqual(
+          signal(higher),
+        );
+      }
+    }
+  },
+);
+
+proves(["R22"], "of two signals of one rank the first wins", () => {
+  for (const code of [...ORDER, "custom"]) {
+    const [first, second] = [signal(code, "first"), signal(code, "second")];
+    expect(winningSignal([first, second])).toBe(first);
+  }
+});
+
+proves(
+  ["R22"],
+  "a later signal that is higher outranks what was raised before, and only that",
+  () => {
+    const early = [signal("completed"), signal("steps_limit"), signal("token_limit")];
+    expect(winningSignal(early)).toEqual(signal("steps_limit"));
+    expect(winningSignal([...early, signal("error")])).toEqual(signal("error"));
+    expect(winningSignal([...early, signal("time_limit")])).toEqual(signal("steps_limit"));
+  },
+);
+
+test("a code that a condition declared ranks below every limit and above what the model says of itself", () => {
+  const custom = signal("enough_found");
+  for (const higher of ORDER.slice(0, ORDER.indexOf("tool_called"))) {
+    expect(winningSignal([custom, signal(higher)])).toEqual(signal(higher));
+  }
+  for (const lower of ["finish_reason", "completed"]) {
+    expect(winningSignal([signal(lower), custom])).toEqual(custom);
+  }
+  expect(winningSignal([signal("tool_called"), custom])).toEqual(signal("tool_called"));
+  expect(winningSignal([custom, signal("tool_called")])).toEqual(custom);
+});
+
+test("names of object properties are codes like any other", () => {
+  for (const code of ["constructor", "__proto__", "toString"]) {
+    expect(winningSignal([signal(code), signal("completed")])).toEqual(signal(code));
+  }
+});
+
+proves(["R22"], "of any list the winner is the first of the highest rank", () => {
+  const code = fc.constantFrom(...ORDER);
+  fc.assert(
+    fc.property(fc.array(code, { maxLength: 12 }), (codes) => {
+      const signals = codes.map((one, index) => signal(one, String(index)));
+      const ranked = signals.toSorted((left, right) => ranks(left) - ranks(right));
+      expect(winningSignal(signals)).toBe(ranked[0]);
+    }),
+    { seed: 1, numRuns: 500 },
+  );
+});
+
+test("of no signals none wins", () => {
+  expect(winningSignal([])).toBeUndefined();
+});
+
+proves(["R35", "R48"], "each reason has its status, by its code alone", () => {
+  const statuses = [...ORDER, "custom"].map((code) => [code, statusOf(signal(code).reason)]);
+  expect(Object.fromEntries(statuses)).toEqual({
+    error: "failed",
+    stop_requested: "stopped",
+    cancelled: "cancelled",
+    steps_limit: "stopped",
+    token_limit: "stopped",
+    time_limit: "stopped",
+    cost_limit: "stopped",
+    tool_calls_limit: "stopped",
+    tool_called: "stopped",
+    finish_reason: "stopped",
+    completed: "completed",
+    custom: "stopped",
+  });
+});
+
+function ranks({ reason }: StopSignal): number {
+  return ORDER.findIndex((code) => code === reason.code);
+}

@@ -1,0 +1,121 @@
+// Goal: depth, breadth and total are exact at their boundaries, and a refusal tells the model what to do.
+// Method: facts one below, at and above each limit; whole refusals compared.
+
+import { expect, test } from "vitest";
+
+import {
+  checkSubagentLimits,
+  DEFAULT_SUBAGENT_LIMITS,
+  subagentLimits,
+} from "../../src/policies/subagent-limits.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const NOTHING = { parentDepth: 0, breadth: 0, total: 0 };
+const codeOf = (
+  limits: Parameters<typeof subagentLimits>[1],
+  facts: Partial<typeof NOTHING>,
+): string | undefined =>
+  checkSubagentLimits(subagentLimits("limits", limits), { ...NOTHING, ...facts })?.code;
+
+test("the defaults are 3 deep, 5 broad, 10 in all", () => {
+  expect(subagentLimits("limits", {})).toEqual({
+    maxDepth: 3,
+    maxBreadthPerParent: 5,
+    maxTotalSubagents: 10,
+  });
+  expect(subagentLimits("limits", Object.fromEntries([["maxDepth", undefined]]))).toEqual(
+    DEFAULT_SUBAGENT_LIMITS,
+  );
+  expect(subagentLimits("limits", { maxBreadthPerParent: 2 })).toEqual({
+    ...DEFAULT_SUBAGENT_LIMITS,
+    maxBreadthPerParent: 2,
+  });
+});
+
+test("limits are frozen", () => {
+  expect([
+    Object.isFrozen(DEFAULT_SUBAGENT_LIMITS),
+    Object.isFrozen(subagentLimits("limits", {})),
+  ]).toEqual([true, true]);
+});
+
+proves(["R137"], "a child at the deepest allowed depth starts, one deeper does not", () => {
+  expect([0, 1, 2, 3, 4].map((parentDepth) => codeOf({}, { parentDepth }))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    "depth_limit",
+    "depth_limit",
+  ]);
+});
+
+proves(
+  ["R138"],
+  "the fifth child of a parent starts, the sixth does not, and another parent still may",
+  () => {
+    expect([4, 5, 6, 0].map((breadth) => codeOf({}, { breadth, total: 6 }))).toEqual([
+      undefined,
+      "breadth_limit",
+      "breadth_limit",
+      undefined,
+    ]);
+  },
+);
+
+proves(["R139"], "the tenth subagent of a tree starts, the eleventh does not", () => {
+  expect([9, 10, 11].map((total) => codeOf({}, { total }))).toEqual([
+    undefined,
+    "total_limit",
+    "total_limit",
+  ]);
+});
+
+test("zero means zero, for each of the three", () => {
+  expect(codeOf({ maxDepth: 0 }, {})).toBe("depth_limit");
+  expect(codeOf({ maxBreadthPerParent: 0 }, {})).toBe("breadth_limit");
+  expect(codeOf({ maxTotalSubagents: 0 }, {})).toBe("total_limit");
+});
+
+proves(["X14"], "a refusal names the limit, where it stands, and what to do instead", () => {
+  const limits = subagentLimits("limits", {});
+  expect(checkSubagentLimits(limits, { ...NOTHING, parentDepth: 3 })).toEqual({
+    code: "depth_limit",
+    message:
+      "Not started: subagents may be at depth 3 at most and you are at depth 3. Do this part yourself with your own tools.",
+    maximum: 3,
+    current: 3,
+  });
+  expect(checkSubagentLimits(limits, { ...NOTHING, breadth: 5 })).toEqual({
+    code: "breadth_limit",
+    message:
+      "Not started: you have started 5 of at most 5 subagents. Work with the results you have, or do this part yourself.",
+    maximum: 5,
+    current: 5,
+  });
+  expect(checkSubagentLimits(limits, { ...NOTHING, total: 10 })).toEqual({
+    code: "total_limit",
+    message:
+      "Not started: this run has started 10 of at most 10 subagents. Do this part yourself, or leave it out and say so.",
+    maximum: 10,
+    current: 10,
+  });
+});
+
+const BAD: readonly (readonly [string, object, string, string])[] = [
+  ["a negative number", { maxDepth: -1 }, "limits.maxDepth", "-1"],
+  ["a fraction", { maxBreadthPerParent: 1.5 }, "limits.maxBreadthPerParent", "1.5"],
+  ["NaN", { maxTotalSubagents: NaN }, "limits.maxTotalSubagents", "NaN"],
+  ["Infinity", { maxDepth: Infinity }, "limits.maxDepth", "Infinity"],
+  ["text", { maxDepth: "3" }, "limits.maxDepth", '"3"'],
+  ["null", { maxDepth: null }, "limits.maxDepth", "null"],
+  ["a name that does not exist", { maxDeth: 3 }, "limits.maxDeth", '"maxDeth"'],
+  ["a list", [3], "limits", "an array"],
+];
+
+for (const [what, given, field, got] of BAD) {
+  test(`${what} is refused by name`, () => {
+    const { code, data } = thrownBy(() => subagentLimits("limits", given));
+    expect([code, data["field"], data["got"]]).toEqual(["invalid_option", field, got]);
+  });
+}

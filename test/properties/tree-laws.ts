@@ -1,0 +1,300 @@
+// What must hold for every tree, whatever happened in it: read from its events, its result and the requests that were sent, by a
+// ledger of its own that knows nothing of ours.
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Account } from "../../src/orchestrator/ledger-core.ts";
+import { SPEND_AXES, type Amounts, type SpendAxis } from "../../src/policies/budget.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { checkMessages } from "../../src/testing/check-messages.ts";
+import { checkRun } from "../harness/run-scripted.ts";
+import { PRICE, type Played } from "./tree-stage.ts";
+import type { World } from "./tree-world.ts";
+
+/** Throws, naming the law, unless all of them hold. */
+export function checkLaws(world: World, played: Played): void {
+  const { result, events, requests, clock } = played;
+  checkRun(result, events);
+  checkShape(world, events, result);
+  checkHistories(result, requests);
+  checkPairs(events);
+  checkLedger(events, result.accounts);
+  checkAccounts(result, events);
+  checkWidth(world, events);
+  checkOrders(played);
+  law(clock.pendingTimers === 0, `${clock.pendingTimers} timers were left behind`);
+  law(played.lateText.length === 0, "S3: late text was heard");
+}
+
+function law(holds: boolean, rule: string): void {
+  if (!holds) throw new Error(`Broken: ${rule}.`);
+}
+
+function same(left: unknown, right: unknown, rule: string): void {
+  const [one, other] = [JSON.stringify(left), JSON.stringify(right)];
+  if (one !== other) throw new Error(`Broken: ${rule}: ${one} is not ${other}.`);
+}
+
+/** T1, T3: spawns keep to the limits, refusals are true, and everything is counted. */
+function checkShape({ limits }: World, events: readonly EspalierEvent[], result: RunResult): void {
+  const breadth = new Map<string, number>();
+  const byDepth: Record<string, number> = {};
+  const refusals: Record<string, number> = {};
+  let total = 0;
+  for (const event of events) {
+    if (event.type === "subagent.refused") {
+      const { code, current, maximum } = event.refusal;
+      refusals[code] = (refusals[code] ?? 0) + 1;
+      const isAtLimit =
+        (code === "depth_limit" && event.depth === limits.maxDepth) ||
+        (code === "breadth_limit" &&
+          (breadth.get(event.agentId) ?? 0) === limits.maxBreadthPerParent) ||
+        (code === "total_limit" && total === limits.maxTotalSubagents);
+      law(
+        !code.endsWith("_limit") || (isAtLimit && current === maximum),
+        `T3: ${code} with room left`,
+      );
+    }
+    if (event.type !== "subagent.spawned") continue;
+    total += 1;
+    breadth.set(event.agentId, (breadth.get(event.agentId) ?? 0) + 1);
+    byDepth[event.childDepth] = (byDepth[event.childDepth] ?? 0) + 1;
+    law(event.childDepth === event.depth + 1 && event.childDepth <= limits.maxDepth, "T3: depth");
+    law((breadth.get(event.agentId) ?? 0) <= limits.maxBreadthPerParent, "T3: breadth");
+    law(total <= limits.maxTotalSubagents, "T3: total");
+    same(event.subagentsByDepth, byDepth, "counts by depth as they grow");
+  }
+  same(result.subagentsByDepth, byDepth, "counts by depth in the result");
+  same(result.refusalsByCode, refusals, "refusals by code");
+  law(
+    result.agents.length === total + 1,
+    "T1: everybody who was started has a report, nobody else",
+  );
+  law(result.accounts.length === total + 1, "T3: a set-up that failed leaves no account");
+}
+
+/** L3: whatever was sent, and whatever was recorded, has one result for each call, in call order. */
+function checkHistories(result: RunResult, requests: Played["requests"]): void {
+  for (const request of requests) same(checkMessages(request.messages), [], "L3: a request");
+  for (const agent of result.agents) {
+    for (const step of agent.steps) {
+      const answered = step.tools.executions.map((execution) => execution.call.callId);
+      same(
+        answered,
+        step.tools.calls.map((call) => call.callId),
+        `L3: ${agent.agentPath} step ${step.number}`,
+      );
+    }
+    const numbers = agent.steps.map((step) => step.number);
+    same(
+      numbers,
+      numbers.map((_number, index) => index + 1),
+      "L4: steps are numbered",
+    );
+  }
+}
+
+/** What begins ends once: model calls and tool calls, each within the life of its agent. */
+function checkPairs(events: readonly EspalierEvent[]): void {
+  const open = new Set<string>();
+  const begin = (key: string): void => {
+    law(!open.has(key), `${key} began twice`);
+    open.add(key);
+  };
+  for (const event of events) {
+    const call = `${event.executionId} ${event.callId}`;
+    if (event.type === "model.requested") begin(`model ${event.stepId}`);
+    if (event.type === "tool.started") begin(`tool ${call}`);
+    if (event.type === "subagent.spawned") begin(`child ${event.childId}`);
+    if (event.type === "model.replied" || event.type === "model.failed") {
+      law(
+        open.delete(`model ${event.stepId}`),
+        `${event.type} of ${event.stepId} without a request`,
+      );
+    }
+    if (event.type === "tool.ended")
+      law(open.delete(`tool ${call}`), "a tool ended that had not started");
+    if (event.type === "subagent.ended")
+      law(open.delete(`child ${event.childId}`), "T1: settled twice");
+  }
+  same([...open], [], "what began has ended");
+}
+
+interface Lease {
+  readonly agentId: string;
+  readonly hold: Amounts;
+}
+
+/** B1 to B4, after every single event, by a ledger kept from events alone. */
+function checkLedger(events: readonly EspalierEvent[], accounts: readonly Account[]): void {
+  const byId = new Map<string, Account>(accounts.map((account) => [account.agentId, account]));
+  const books = new Map(accounts.map((account) => [account.agentId as string, emptyBook()]));
+  const leases = new Map<string, Lease>();
+  const post = (agentId: string, change: (book: Book) => void): void => {
+    for (let id: string | null = agentId; id !== null; id = byId.get(id)?.parentId ?? null) {
+      const book = books.get(id);
+      if (book !== undefined) change(book);
+    }
+  };
+  for (const event of events) {
+    if (event.type === "budget.reserved") {
+      const hold = holdOf(event.inputTokens, event.maxOutputTokens);
+      law(!leases.has(event.leaseId), "B2: a lease is granted once");
+      leases.set(event.leaseId, { agentId: event.agentId, hold });
+      post(event.agentId, (book) => add(book.reserved, hold, 1));
+    }
+    if (event.type === "model.requested") {
+      const held = [...leases.values()].filter((lease) => lease.agentId === event.agentId);
+      law(held.length === 1, `B4: ${event.agentPath} asks with ${held.length} leases`);
+      law(event.maxOutputTokens === held[0]?.hold.outputTokens, "X1: the cap is the lease's");
+    }
+    if (event.type === "budget.settled") {
+      const lease = leases.get(event.leaseId);
+      law(
+        leases.delete(event.leaseId) && lease?.agentId === event.agentId,
+        "B2: settled once, by its agent",
+      );
+      const { hold } = lease ?? { hold: holdOf(0, 0) };
+      const usage = event.usage;
+      post(event.agentId, (book) => {
+        add(book.reserved, hold, -1);
+        add(book.spent, usage, 1);
+        for (const axis of SPEND_AXES) book.excess[axis] += Math.max(0, usage[axis] - hold[axis]);
+      });
+    }
+    if (event.type === "agent.ended") {
+      for (const [leaseId, { agentId, hold }] of leases) {
+        if (agentId !== event.agentId) continue;
+        leases.delete(leaseId);
+        post(agentId, (book) => add(book.reserved, hold, -1));
+      }
+    }
+    for (const [agentId, book] of books) checkBook(byId.get(agentId)?.limits ?? {}, book, agentId);
+  }
+  law(leases.size === 0, "B2: every lease is given back");
+}
+
+interface Book {
+  readonly spent: Record<SpendAxis, number>;
+  readonly reserved: Record<SpendAxis, number>;
+  readonly excess: Record<SpendAxis, number>;
+}
+
+function checkBook(limits: Account["limits"], book: Book, agentId: string): void {
+  for (const axis of SPEND_AXES) {
+    const limit = limits[axis];
+    if (limit === undefined) continue;
+    const taken = book.spent[axis] + book.reserved[axis];
+    law(taken <= limit + book.excess[axis], `B1: ${agentId} has ${taken} of ${limit} ${axis}`);
+  }
+}
+
+function holdOf(inputTokens: number, outputTokens: number): Amounts {
+  return {
+    steps: 1,
+    inputTokens,
+    cachedInputTokens: inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    costMicroUsd: inputTokens * PRICE.inputUsdPerMillion + outputTokens * PRICE.outputUsdPerMillion,
+    toolCalls: 0,
+  };
+}
+
+function emptyBook(): Book {
+  const none = (): Record<SpendAxis, number> => ({
+    steps: 0,
+    inputTokens: 0,
+    cachedInputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    costMicroUsd: 0,
+    toolCalls: 0,
+  });
+  return { spent: none(), reserved: none(), excess: none() };
+}
+
+function add(amounts: Record<SpendAxis, number>, more: Amounts | Usage, sign: 1 | -1): void {
+  for (const axis of SPEND_AXES) amounts[axis] += sign * more[axis];
+}
+
+/** B3, X18: an account's total is its own plus its children's; results, events and accounts agree; nothing is held. */
+function checkAccounts(result: RunResult, events: readonly EspalierEvent[]): void {
+  const { accounts, agents, usage } = result;
+  for (const account of accounts) {
+    const children = accounts.filter((other) => other.parentId === account.agentId);
+    const below = sum(children.map((child) => child.total));
+    same(account.total, addUsage(account.own, below), `B3: ${account.path}`);
+    law(
+      Object.values(account.reserved).every((held) => held === 0),
+      `B2: ${account.path} holds something`,
+    );
+    law(Object.values(account.total).every(isCount), `${account.path} has spent no amount`);
+    law(
+      (account.limits.toolCalls ?? Infinity) >= account.total.toolCalls,
+      `X3: tool calls of ${account.path}`,
+    );
+    const agent = agents.find((other) => other.agentId === account.agentId);
+    same(
+      agent?.usage,
+      { own: account.own, descendants: below, total: account.total },
+      `X18: ${account.path}`,
+    );
+    const steps = events.filter(
+      (event) => event.type === "step.completed" && event.agentId === account.agentId,
+    );
+    const told = sum(
+      steps.map((event) => (event.type === "step.completed" ? event.usage : NO_USAGE)),
+    );
+    same(told, account.own, `X18: the steps of ${account.path}`);
+  }
+  same(sum(Object.values(usage.byRole)), usage.total, "X18: by role");
+  same(sum(Object.values(usage.byModel)), usage.total, "X18: by model");
+  same(accounts[0]?.total, usage.total, "X18: the root's account");
+}
+
+function sum(usages: readonly Usage[]): Usage {
+  return usages.reduce(addUsage, NO_USAGE);
+}
+
+function isCount(amount: number): boolean {
+  return Number.isSafeInteger(amount) && amount >= 0;
+}
+
+/** S1, X19: no more model calls and tool bodies at once than there are slots. */
+function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): void {
+  const models = new Set<unknown>();
+  const tools = new Set<string>();
+  for (const event of events) {
+    const call = `${event.executionId} ${event.callId}`;
+    if (event.type === "model.requested") models.add(event.stepId);
+    if (event.type === "model.replied" || event.type === "model.failed")
+      models.delete(event.stepId);
+    // A call that is rejected before it runs takes no slot: it has no tool, and so no description.
+    if (event.type === "tool.started" && event.kind === "function" && event.description !== "")
+      tools.add(call);
+    if (event.type === "tool.ended") tools.delete(call);
+    law(models.size <= concurrency.modelCalls, "X19: model calls at once");
+    law(tools.size <= concurrency.toolCalls, "X19: tool calls at once");
+  }
+}
+
+/** What the world asked for took effect: nothing starts after a cancel, a request to stop, or a deadline. */
+function checkOrders({ events, result, cancelledAfter, stoppedAfter }: Played): void {
+  const deadlines = new Map<string, number | null>(
+    result.accounts.map((account) => [account.agentId, account.deadlineAtMs]),
+  );
+  for (const [index, event] of events.entries()) {
+    const begins = event.type === "step.started" || event.type === "subagent.spawned";
+    if (cancelledAfter !== undefined && index >= cancelledAfter) {
+      law(!begins && event.type !== "model.requested", `T5: ${event.type} after the cancel`);
+    }
+    if (stoppedAfter !== undefined && index >= stoppedAfter) {
+      law(!begins, `L1: ${event.type} after the request to stop`);
+    }
+    if (event.type === "model.requested") {
+      const deadlineAtMs = deadlines.get(event.agentId) ?? Infinity;
+      law(event.atMs < deadlineAtMs, `R58: ${event.agentPath} asks after its deadline`);
+    }
+  }
+}

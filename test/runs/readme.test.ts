@@ -1,0 +1,57 @@
+// Goal: what the README tells a newcomer is true.
+// Method: its first program is the file in examples/, and runs as a process of its own against a server that speaks the wire format.
+
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { promisify } from "node:util";
+
+import { expect, test } from "vitest";
+
+import { calls, OpenAiServer, says } from "../support/openai-server.ts";
+
+const readme = readFileSync("README.md", "utf8");
+
+test("the first program of the README is the one in examples/", () => {
+  const [, snippet] = /<!-- snippet: examples\/first-program\.ts -->\n```ts\n([\s\S]*?)```/.exec(readme) ?? [];
+  expect(snippet).toBe(readFileSync("examples/first-program.ts", "utf8"));
+});
+
+test("every file that the documents link to is there", () => {
+  for (const document of ["README.md", "CONTRIBUTING.md", "docs/DESIGN.md"]) {
+    const folder = document.includes("/") ? "docs/" : "";
+    const links = [...readFileSync(document, "utf8").matchAll(/\]\((?!http)([^)#]+)/g)].map(([, link]) => `${folder}${link}`);
+    expect(links.filter((link) => !existsSync(link))).toEqual([]);
+  }
+});
+
+test("the first program runs: two readers, one summary", async () => {
+  await using server = await OpenAiServer.start(({ bodyText }) => {
+    const isLead = bodyText.includes("Start one reader per file");
+    if (bodyText.includes('"role":"tool"')) return says(isLead ? "Two files, summed up." : "It is for npm.");
+    if (!isLead) return calls(["read", { path: "package.json" }]);
+    return calls(
+      ["SpawnSubagent", { role: "reader", task: "package.json" }],
+      ["SpawnSubagent", { role: "reader", task: "README.md" }],
+    );
+  });
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--conditions=@espalier/source", "examples/first-program.ts"],
+    { env: { ...process.env, OPENAI_API_KEY: "none", OPENAI_BASE_URL: server.baseUrl } },
+  );
+  expect(stdout.split("\n").toSorted()).toEqual(
+    [
+      "",
+      "",
+      "lead: Tell me about package.json and README.md.",
+      "lead/reader#1: package.json",
+      "lead/reader#1: read succeeded",
+      "lead/reader#2: README.md",
+      "lead/reader#2: read succeeded",
+      "lead: SpawnSubagent succeeded",
+      "lead: SpawnSubagent succeeded",
+      "completed (completed), 90 tokens",
+      "Two files, summed up.",
+    ].toSorted(),
+  );
+});

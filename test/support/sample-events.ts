@@ -1,0 +1,16 @@
+// The events of a run that is written by hand, as a recorder would hand them out.
+
+import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import { RunScript } from "../telemetry/run-script.ts";
+
+/** Numbers and places what `tell` tells, and checks each event against its schema. */
+export function sampleEvents(tell: (run: RunScript) => void): readonly EspalierEvent[] {
+  const run = new RunScript();
+  tell(run);
+  return run.drafts.map(({ atMs, correlation, body }, index) => {
+    const trace = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
+    const event: EspalierEvent = { seq: index + 1, atMs, ...correlation, ...trace, ...body };
+    checkEvent(event);
+    return event;
+  });
+}

@@ -1,0 +1,122 @@
+// Goal: the tree that tests compare shows a run as it was: who started whom, where, and how all of it ended.
+// Method: hand-written runs.
+
+import { expect, test } from "vitest";
+
+import { goldenTree } from "../../src/testing/golden-tree.ts";
+import { RecordingSink } from "../../src/testing/recording-sink.ts";
+import { sampleEvents } from "../support/sample-events.ts";
+
+function treeOf(...tell: Parameters<typeof sampleEvents>): string {
+  return goldenTree(sampleEvents(...tell));
+}
+
+const END = "1 steps, 120 of 120 tokens";
+
+test("a run without events is an empty tree", () => {
+  expect(goldenTree([])).toBe("");
+});
+
+test("an agent that answers has one step", () => {
+  const tree = treeOf((run) => {
+    run.started();
+    run.root.lives();
+    run.ended();
+  });
+  expect(tree).toBe(`lead completed (completed) ${END}\n└─ step 1 answered`);
+});
+
+test("tool calls stand below their step in the order of their start, each with how it ended", () => {
+  const tree = treeOf(({ root }) => {
+    root.started();
+    root.asks();
+    root.hears({ toolCalls: 3 });
+    root.calls("call_1", "search");
+    root.calls("call_2", "read");
+    root.calls("call_3", "write");
+    root.gets("call_2", "read");
+    root.gets("call_1", "search", { outcome: "failed", errorCode: "tool_error" });
+    root.decides("continue", 3);
+    root.asks();
+    root.hears();
+    root.decides("stop");
+    root.ended();
+  });
+  expect(tree).toBe(
+    [
+      "lead completed (completed) 2 steps, 120 of 120 tokens",
+      "├─ step 1 asked for 3",
+      "│  ├─ search failed (tool_error)",
+      "│  ├─ read succeeded",
+      "│  └─ write",
+      "└─ step 2 answered",
+    ].join("\n"),
+  );
+});
+
+test("subagents stand below the call that started them, at every depth, also when their calls have one id", () => {
+  const tree = treeOf((run) => {
+    const { root } = run;
+    const [left, right] = [root.child("reader"), root.child("reader")];
+    const deep = left.child("helper");
+    root.started();
+    root.asks();
+    root.hears({ toolCalls: 2 });
+    root.calls("call_1", "SpawnSubagent", "delegation");
+    root.calls("call_2", "SpawnSubagent", "delegation");
+    left.started("call_1");
+    right.started("call_2");
+    left.asks();
+    right.asks();
+    left.hears({ toolCalls: 1 });
+    right.hears({ toolCalls: 1 });
+    right.calls("call_1", "search");
+    left.calls("call_1", "SpawnSubagent", "delegation");
+    deep.lives("call_1");
+    right.gets("call_1", "search");
+    left.gets("call_1", "SpawnSubagent");
+    left.ended();
+    right.ended("failed", "model_timeout");
+    root.gets("call_2", "SpawnSubagent", { outcome: "failed", errorCode: "subagent_failed" });
+    root.gets("call_1", "SpawnSubagent");
+    root.ended("stopped");
+  });
+  expect(tree).toBe(
+    [
+      `lead stopped (token_limit) ${END}`,
+      "└─ step 1 asked for 2",
+      "   ├─ SpawnSubagent succeeded",
+      `   │  └─ lead/reader#1 completed (completed) ${END}`,
+      "   │     └─ step 1 asked for 1",
+      "   │        └─ SpawnSubagent succeeded",
+      `   │           └─ lead/reader#1/helper#1 completed (completed) ${END}`,
+      "   │              └─ step 1 answered",
+      "   └─ SpawnSubagent failed (subagent_failed)",
+      `      └─ lead/reader#2 failed (error) ${END}`,
+      "         └─ step 1 asked for 1",
+      "            └─ search succeeded",
+    ].join("\n"),
+  );
+});
+
+test("a model that failed is shown with its code, an agent that never ended without an end", () => {
+  const tree = treeOf(({ root }) => {
+    root.started();
+    root.asks();
+    root.failsToHear("model_rate_limited");
+  });
+  expect(tree).toBe("lead\n└─ step 1 model_rate_limited");
+});
+
+test("a recording sink keeps all events in order, and gives those of one type", () => {
+  const events = sampleEvents((run) => {
+    run.started();
+    run.root.lives();
+    run.ended();
+  });
+  const sink = new RecordingSink();
+  for (const event of events) sink.take(event);
+  expect(sink.events).toEqual(events);
+  expect(sink.of("agent.ended")).toEqual(events.filter((event) => event.type === "agent.ended"));
+  expect(sink.of("tool.started")).toEqual([]);
+});

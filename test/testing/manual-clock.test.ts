@@ -1,0 +1,120 @@
+// Goal: a test decides when time passes, and everything that waits wakes in the order of its time.
+// Method: timers that write down when they woke.
+
+import { expect, test } from "vitest";
+
+import { sleep } from "../../src/kernel/clock.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { answered } from "../support/ledger-scene.ts";
+
+function watched(startMs = 0): {
+  readonly clock: ManualClock;
+  readonly woken: string[];
+  set(name: string, delayMs: number): () => void;
+} {
+  const clock = new ManualClock(startMs);
+  const woken: string[] = [];
+  const set = (name: string, delayMs: number): (() => void) =>
+    clock.setTimer(delayMs, () => void woken.push(`${name} at ${clock.nowMs()}`));
+  return { clock, woken, set };
+}
+
+test("time begins where the test says and stands still", () => {
+  expect([new ManualClock().nowMs(), new ManualClock(1_000).nowMs()]).toEqual([0, 1_000]);
+});
+
+test("timers wake in the order of their time, each at its time, the rest of the way included", () => {
+  const { clock, woken, set } = watched(100);
+  set("late", 30);
+  set("early", 10);
+  set("never", 51);
+  clock.advance(50);
+  expect([woken, clock.nowMs(), clock.pendingTimers]).toEqual([
+    ["early at 110", "late at 130"],
+    150,
+    1,
+  ]);
+});
+
+test("a timer wakes when its time is reached, not before", () => {
+  const { clock, woken, set } = watched();
+  set("ten", 10);
+  clock.advance(9);
+  expect(woken).toEqual([]);
+  clock.advance(1);
+  expect(woken).toEqual(["ten at 10"]);
+  clock.advance(100);
+  expect(woken).toEqual(["ten at 10"]);
+});
+
+test("timers of one time wake in the order in which they were set", () => {
+  const { clock, woken, set } = watched();
+  for (const name of ["a", "b", "c"]) set(name, 5);
+  clock.advance(5);
+  expect(woken).toEqual(["a at 5", "b at 5", "c at 5"]);
+});
+
+test("a timer of no delay waits for the clock to be touched", () => {
+  const { clock, woken, set } = watched();
+  set("now", 0);
+  expect(woken).toEqual([]);
+  clock.advance(0);
+  expect(woken).toEqual(["now at 0"]);
+});
+
+test("a timer that was stopped does not wake, and stopping it again does nothing", () => {
+  const { clock, woken, set } = watched();
+  const stop = set("stopped", 5);
+  set("other", 5);
+  stop();
+  stop();
+  clock.advance(10);
+  expect([woken, clock.pendingTimers]).toEqual([["other at 5"], 0]);
+});
+
+test("a timer may stop one that is due at the same time", () => {
+  const { clock, woken, set } = watched();
+  clock.setTimer(5, () => stop());
+  const stop = set("stopped", 5);
+  clock.advance(5);
+  expect(woken).toEqual([]);
+});
+
+test("a timer that is set on waking wakes on the same way if it is due", () => {
+  const { clock, woken, set } = watched();
+  clock.setTimer(10, () => {
+    set("after", 5);
+    set("too late", 11);
+  });
+  clock.advance(20);
+  expect([woken, clock.pendingTimers, clock.nowMs()]).toEqual([["after at 15"], 1, 20]);
+});
+
+test("sleep ends when its time has come, and leaves no timer behind when it is told to end", async () => {
+  const clock = new ManualClock();
+  const controller = new AbortController();
+  const woken: string[] = [];
+  void sleep(clock, 10, new AbortController().signal).then(() => woken.push("slept"));
+  void sleep(clock, 99, controller.signal).then(() => woken.push("called"));
+  controller.abort();
+  await answered();
+  expect([woken, clock.pendingTimers]).toEqual([["called"], 1]);
+  clock.advance(10);
+  await answered();
+  expect([woken, clock.pendingTimers]).toEqual([["called", "slept"], 0]);
+});
+
+test("sleep that has nothing to wait for sets no timer", async () => {
+  const clock = new ManualClock();
+  await sleep(clock, 10, AbortSignal.abort());
+  await sleep(clock, 0, new AbortController().signal);
+  await sleep(clock, -5, new AbortController().signal);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("ids count up within their kind, and each source counts for itself", () => {
+  const [ids, others] = [sequentialIds(), sequentialIds()];
+  const drawn = [ids.next("agent"), ids.next("run"), ids.next("agent"), others.next("agent")];
+  expect(drawn).toEqual(["agent_1", "run_1", "agent_2", "agent_1"]);
+});

@@ -1,0 +1,191 @@
+// Goal: a scripted model says what was written down, and anything the script does not expect fails the test loudly.
+// Method: requests by hand.
+
+import { expect, test } from "vitest";
+
+import { ModelError } from "../../src/model/model-error.ts";
+import type { GenerateOptions, ModelReply, ModelRequest } from "../../src/model/model.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate } from "../harness/run-scripted.ts";
+import { answered } from "../support/ledger-scene.ts";
+import { rejectionOf, thrownBy } from "../support/thrown.ts";
+
+const TASK: Message = { role: "user", text: "Do it.", origin: "task" };
+const REQUEST: ModelRequest = { messages: [TASK], tools: [], maxOutputTokens: 100 };
+const USAGE = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 5, reasoningTokens: 0 };
+
+function ask(
+  model: ScriptedModel,
+  options: Partial<GenerateOptions> = {},
+  request = REQUEST,
+): Promise<ModelReply> {
+  return model.generate(request, { signal: new AbortController().signal, ...options });
+}
+
+function echo({ maxOutputTokens }: ModelRequest): ScriptedReply {
+  return says(String(maxOutputTokens));
+}
+
+proves(["R25"], "replies come in the order of the script, with plausible usage", async () => {
+  const model = new ScriptedModel([asks("search", { query: "trees" }), says("Done.")]);
+  expect([await ask(model), await ask(model)]).toEqual([
+    {
+      message: {
+        role: "assistant",
+        text: "",
+        toolCalls: [{ callId: "call_1", toolName: "search", argumentsText: '{"query":"trees"}' }],
+      },
+      finishReason: "tool_calls",
+      usage: USAGE,
+    },
+    {
+      message: { role: "assistant", text: "Done.", toolCalls: [] },
+      finishReason: "stop",
+      usage: USAGE,
+    },
+  ]);
+  expect(model.requests).toEqual([REQUEST, REQUEST]);
+});
+
+test("a script says everything else of a reply, too", async () => {
+  const model = new ScriptedModel([
+    says("Hm", {
+      calls: [
+        { name: "a", arguments: "{broken", callId: "mine" },
+        { name: "b", arguments: {} },
+      ],
+    }),
+    { refusal: "No.", finishReason: "content_filter", usage: { outputTokens: 1 } },
+    { usage: null },
+  ]);
+  expect([await ask(model), await ask(model), await ask(model)]).toEqual([
+    {
+      message: {
+        role: "assistant",
+        text: "Hm",
+        toolCalls: [
+          { callId: "mine", toolName: "a", argumentsText: "{broken" },
+          { callId: "call_2", toolName: "b", argumentsText: "{}" },
+        ],
+      },
+      finishReason: "tool_calls",
+      usage: USAGE,
+    },
+    {
+      message: { role: "assistant", text: "", toolCalls: [], refusal: "No." },
+      finishReason: "content_filter",
+      usage: { ...USAGE, outputTokens: 1 },
+    },
+    { message: { role: "assistant", text: "", toolCalls: [] }, finishReason: "stop" },
+  ]);
+});
+
+test("a step, or the whole script, may be a function of the request", async () => {
+  const [listed, endless] = [new ScriptedModel([echo]), new ScriptedModel(echo)];
+  const texts = [await ask(listed), await ask(endless), await ask(endless)].map(
+    (reply) => reply.message.text,
+  );
+  expect(texts).toEqual(["100", "100", "100"]);
+});
+
+test("a call that the script does not expect is an error that says so", async () => {
+  const model = new ScriptedModel([says("Done.")], { id: "reader-model" });
+  await ask(model);
+  expect(await rejectionOf(ask(model))).toEqual({
+    code: "script_mismatch",
+    message: "Expected 1 calls of reader-model, got one more. Extend the script.",
+    data: {},
+  });
+});
+
+test("replies that nobody asked for are an error that says so", async () => {
+  const model = new ScriptedModel([says("One."), says("Two.")]);
+  await ask(model);
+  expect(thrownBy(() => model.assertComplete())).toEqual({
+    code: "script_mismatch",
+    message: "Expected 2 calls of scripted, got 1.",
+    data: {},
+  });
+  await ask(model);
+  expect(() => model.assertComplete()).not.toThrow();
+  expect(() => new ScriptedModel(() => says("Any.")).assertComplete()).not.toThrow();
+});
+
+test("a request that no provider would take is an error that names every problem", async () => {
+  const model = new ScriptedModel([says("Done.")]);
+  const messages: readonly Message[] = [{ role: "system", text: "Work.", origin: "instructions" }];
+  expect(await rejectionOf(ask(model, {}, { ...REQUEST, messages }))).toEqual({
+    code: "script_mismatch",
+    message: "Expected a valid message list, got: the list ends with system.",
+    data: {},
+  });
+});
+
+test("a script may fail, with the very error", async () => {
+  const error = new ModelError({ code: "model_overloaded", message: "Busy." });
+  await expect(ask(new ScriptedModel([{ error }]))).rejects.toBe(error);
+});
+
+test("a reply that waits for a gate comes when it is opened", async () => {
+  const { opened, open } = gate();
+  let reply: ModelReply | undefined;
+  void ask(new ScriptedModel([says("Late.", { after: opened })])).then((one) => (reply = one));
+  await answered();
+  expect(reply).toBeUndefined();
+  open();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(reply?.message.text).toBe("Late.");
+});
+
+test("a call that waits heeds its signal at once, with the reason as its cause", async () => {
+  const { opened } = gate();
+  const controller = new AbortController();
+  const model = new ScriptedModel([
+    says("Late.", { after: opened }),
+    says("Late.", { after: opened }),
+  ]);
+  const waiting = ask(model, { signal: controller.signal });
+  controller.abort("enough");
+  await expect(waiting).rejects.toMatchObject({ message: "aborted", cause: "enough" });
+  await expect(ask(model, { signal: AbortSignal.abort("before") })).rejects.toBe("before");
+});
+
+test("a call that hangs heeds nothing but its gate", async () => {
+  const { opened, open } = gate();
+  const controller = new AbortController();
+  const model = new ScriptedModel([says("Late.", { after: opened, ignoresSignal: true })]);
+  const waiting = ask(model, { signal: controller.signal });
+  controller.abort("enough");
+  open();
+  expect((await waiting).message.text).toBe("Late.");
+});
+
+test("text is streamed word by word to who listens, and adds up to the reply", async () => {
+  const pieces: string[] = [];
+  await ask(new ScriptedModel([says("One two  three.")]), {
+    onText: (piece) => void pieces.push(piece),
+  });
+  expect(pieces).toEqual(["One ", "two ", " ", "three."]);
+});
+
+test("counting and price are there only if the script gives them", () => {
+  const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+  const [plain, blind, own] = [
+    new ScriptedModel([]),
+    new ScriptedModel([], { countTokens: null, price }),
+    new ScriptedModel([], { countTokens: () => 7 }),
+  ];
+  expect([plain.countTokens?.(REQUEST), blind.countTokens, own.countTokens?.(REQUEST)]).toEqual([
+    10,
+    undefined,
+    7,
+  ]);
+  expect([plain.price, blind.price, plain.id, plain.provider]).toEqual([
+    undefined,
+    price,
+    "scripted",
+    "scripted",
+  ]);
+});

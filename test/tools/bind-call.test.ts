@@ -1,0 +1,218 @@
+// Goal: a call as a model wrote it becomes a call that can run, or a text with which the model can mend it; never an exception.
+// Method: tools of each kind in one set, calls good and broken; whole outcomes compared.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { finishTool } from "../../src/agent/finish-tool.ts";
+import { bindCall } from "../../src/tools/bind-call.ts";
+import {
+  bindWith,
+  defineTool,
+  toolFace,
+  type DelegationTool,
+  type ToolContext,
+} from "../../src/tools/tool.ts";
+import { toolSet } from "../../src/tools/tool-set.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  RunIdSchema,
+} from "../../src/protocol/ids.ts";
+import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
+import { toolCall } from "../support/changes.ts";
+
+const search = defineTool({
+  name: "search",
+  description: "Searches.",
+  input: z.object({ query: z.string(), limit: z.int().max(10).default(3) }),
+  execute: ({ query, limit }) => `${query} ×${limit}`,
+});
+const ping = defineTool({
+  name: "ping",
+  description: "Pings.",
+  input: z.object({}),
+  execute: () => "pong",
+});
+const REFUSED: SpawnOutcome = {
+  type: "refused",
+  refusal: { code: "unknown_role", message: "No." },
+};
+const task = z.object({ task: z.string() });
+const delegate: DelegationTool = Object.freeze({
+  ...toolFace("delegate", "Delegates.", task),
+  kind: "delegation",
+  bind: (input: unknown) => bindWith(task, input, () => () => Promise.resolve(REFUSED)),
+});
+const finish = finishTool("lead", z.object({ answer: z.number() }));
+const tools = toolSet("lead", [search, ping, delegate, finish]);
+
+const CONTEXT: ToolContext = {
+  runId: RunIdSchema.parse("run_1"),
+  agentId: AgentIdSchema.parse("agent_1"),
+  agentPath: "lead",
+  depth: 0,
+  executionId: ExecutionIdSchema.parse("execution_1"),
+  stepNumber: 1,
+  callId: CallIdSchema.parse("call_1"),
+  signal: new AbortController().signal,
+  metadata: {},
+};
+
+const bind = (toolName: string, argumentsText: string): ReturnType<typeof bindCall> =>
+  bindCall(tools, { ...toolCall("call_1", toolName), argumentsText });
+
+function rejected(code: string, ...lines: readonly string[]): unknown {
+  return { type: "rejected", outcome: "failed", code, text: lines.join("\n") };
+}
+
+test("a call of a function tool is bound to its parsed arguments, defaults included", async () => {
+  const bound = bind("search", '{"query":"trees"}');
+  expect(bound.type === "function" && bound.tool).toBe(search);
+  expect(await ran(bound)).toBe("trees ×3");
+});
+
+test("a call of a delegation is bound to it", () => {
+  const bound = bind("delegate", '{"task":"Read."}');
+  expect([bound.type, bound.type === "delegation" && bound.tool]).toEqual(["delegation", delegate]);
+});
+
+test("a call of the finish tool gives the result itself", () => {
+  expect(bind("Finish", '{"answer":42}')).toEqual({
+    type: "finish",
+    tool: finish,
+    use: { answer: 42 },
+  });
+});
+
+for (const empty of ["", "  ", "\n\t"]) {
+  test(`no arguments at all, ${JSON.stringify(empty)}, are an empty object`, async () => {
+    expect(await ran(bind("ping", empty))).toBe("pong");
+    expect(bind("search", empty)).toMatchObject({ type: "rejected", code: "invalid_arguments" });
+  });
+}
+
+test("a tool that is not there is answered with those that are", () => {
+  const text = 'There is no tool named "serch". Your tools are: search, ping, delegate, Finish.';
+  expect(bind("serch", "{}")).toEqual(rejected("unknown_tool", text));
+  expect(bind("Search", "{}")).toMatchObject({ code: "unknown_tool" });
+  expect(bind("", "{}")).toMatchObject({ code: "unknown_tool" });
+});
+
+test("an unknown name comes before broken arguments: there is nothing to mend them for", () => {
+  expect(bind("serch", "{")).toMatchObject({ code: "unknown_tool" });
+});
+
+test("names of object properties are no tools", () => {
+  for (const name of ["constructor", "__proto__", "toString"]) {
+    expect(bind(name, "{}")).toMatchObject({ code: "unknown_tool" });
+  }
+});
+
+test("who has no tools is told to answer in text", () => {
+  const none = bindCall(toolSet("lead", []), toolCall("call_1", "search"));
+  expect(none).toEqual(
+    rejected("unknown_tool", 'There is no tool named "search". You have no tools; answer in text.'),
+  );
+});
+
+for (const broken of [
+  '{"query":',
+  "query=trees",
+  "{'query':'trees'}",
+  '{"query":"trees"} {}',
+  "undefined",
+]) {
+  test(`${broken} is no JSON, and the model is told so`, () => {
+    const bound = bind("search", broken);
+    expect(bound).toMatchObject({ type: "rejected", outcome: "failed", code: "invalid_json" });
+    const text = bound.type === "rejected" ? bound.text : "";
+    expect(text).toMatch(
+      /^The arguments of search are not valid JSON \(.+\)\. Call it again with one JSON object\.$/,
+    );
+  });
+}
+
+for (const [what, given] of [
+  ["null", "null"],
+  ["a list", "[]"],
+  ["text", '"trees"'],
+  ["a number", "1"],
+] as const) {
+  test(`${what} instead of an object does not fit`, () => {
+    const bound = bind("search", given);
+    expect(bound).toMatchObject({ type: "rejected", outcome: "failed", code: "invalid_arguments" });
+    expect(bound.type === "rejected" && bound.text.split("\n")[1]).toMatch(/^- arguments: /);
+  });
+}
+
+test("every misfit is named with its place, and the model is asked to correct it", () => {
+  const nested = defineTool({
+    name: "nested",
+    description: "Nests.",
+    input: z.object({
+      filter: z.object({ years: z.array(z.int()) }),
+      mode: z.enum(["fast", "deep"]),
+    }),
+    execute: () => "",
+  });
+  const call = {
+    ...toolCall("call_1", "nested"),
+    argumentsText: '{"filter":{"years":[1,"two"]},"mode":"slow"}',
+  };
+  expect(bindCall(toolSet("lead", [nested]), call)).toEqual(
+    rejected(
+      "invalid_arguments",
+      "The arguments of nested do not fit its schema:",
+      "- filter.years.1: Invalid input: expected number, received string",
+      '- mode: Invalid option: expected one of "fast"|"deep"',
+      "Correct them and call it again.",
+    ),
+  );
+});
+
+test("delegations and the finish tool are checked like any other", () => {
+  expect(bind("delegate", "{}")).toMatchObject({ type: "rejected", code: "invalid_arguments" });
+  expect(bind("Finish", '{"answer":"many"}')).toMatchObject({
+    type: "rejected",
+    code: "invalid_arguments",
+  });
+});
+
+test("arguments cannot reach the prototype of anything", async () => {
+  const keys = defineTool({
+    name: "keys",
+    description: "Keys.",
+    input: z.looseObject({}),
+    execute: (input) => Object.keys(input),
+  });
+  const call = {
+    ...toolCall("call_1", "keys"),
+    argumentsText: '{"__proto__":{"admin":true},"a":1}',
+  };
+  await ran(bindCall(toolSet("lead", [keys]), call));
+  expect(Object.hasOwn(Object.prototype, "admin")).toBe(false);
+  expect(Reflect.get({}, "admin")).toBeUndefined();
+});
+
+// A transform that throws on what a model wrote, such as `new URL(text)`, ends the whole agent with internal_error.
+test("BUG: arguments that a schema's own code throws at are rejected like other misfits", () => {
+  const fetchPage = defineTool({
+    name: "fetch",
+    description: "Fetches.",
+    input: z.object({ url: z.string().transform((text) => new URL(text).href) }),
+    execute: ({ url }) => url,
+  });
+  const call = { ...toolCall("call_1", "fetch"), argumentsText: '{"url":"not a url"}' };
+  expect(bindCall(toolSet("lead", [fetchPage]), call)).toMatchObject({
+    type: "rejected",
+    code: "invalid_arguments",
+  });
+});
+
+async function ran(bound: ReturnType<typeof bindCall>): Promise<unknown> {
+  if (bound.type !== "function")
+    throw new Error(`Expected a function call, got ${JSON.stringify(bound)}.`);
+  return await bound.use(CONTEXT);
+}

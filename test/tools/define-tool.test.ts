@@ -1,0 +1,244 @@
+// Goal: a tool is checked when it is defined, and what the model sees of it is plain, frozen data.
+// Method: one good definition and many that differ in one field.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineTool } from "../../src/tools/tool.ts";
+import { toolSet } from "../../src/tools/tool-set.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const GOOD = {
+  name: "search",
+  description: "Searches the web.",
+  input: z.object({ query: z.string(), limit: z.number().optional() }),
+  execute: ({ query }: { readonly query: string }) => query,
+};
+
+/** The good definition with some fields replaced by anything. */
+const define = (patch: object): ReturnType<typeof defineTool> => defineTool({ ...GOOD, ...patch });
+
+test("a tool shows its name, its description and the JSON Schema of what it takes", () => {
+  const { name, description, kind, inputSchema } = defineTool(GOOD);
+  expect({ name, description, kind, inputSchema }).toEqual({
+    name: "search",
+    description: "Searches the web.",
+    kind: "function",
+    inputSchema: {
+      type: "object",
+      properties: { query: { type: "string" }, limit: { type: "number" } },
+      required: ["query"],
+    },
+  });
+});
+
+test("a field with a default need not be given, and a transformed one is shown as it is given", () => {
+  const input = z.object({
+    count: z.int().default(3),
+    when: z.string().transform((text) => new Date(text)),
+  });
+  expect(define({ input }).inputSchema["required"]).toEqual(["when"]);
+});
+
+test("a tool is frozen with all that it shows", () => {
+  expect(unfrozenParts(defineTool(GOOD))).toEqual([]);
+});
+
+const NAME = "text that matches /^[A-Za-z0-9_-]{1,64}$/";
+const BAD: readonly (readonly [string, object, string, string, string, string])[] = [
+  ["an empty name", { name: "" }, "invalid_definition", "tool.name", NAME, '""'],
+  [
+    "a name with a space",
+    { name: "web search" },
+    "invalid_definition",
+    "tool.name",
+    NAME,
+    '"web search"',
+  ],
+  [
+    "a name with a dot",
+    { name: "web.search" },
+    "invalid_definition",
+    "tool.name",
+    NAME,
+    '"web.search"',
+  ],
+  [
+    "a name with a line break",
+    { name: "search\n" },
+    "invalid_definition",
+    "tool.name",
+    NAME,
+    '"search\\n"',
+  ],
+  [
+    "a name of 65 letters",
+    { name: "a".repeat(65) },
+    "invalid_definition",
+    "tool.name",
+    NAME,
+    `"${"a".repeat(65)}"`,
+  ],
+  ["no name", { name: undefined }, "invalid_definition", "tool.name", NAME, "undefined"],
+  [
+    "an empty description",
+    { description: " " },
+    "invalid_definition",
+    "search.description",
+    "text that is not empty",
+    '" "',
+  ],
+  [
+    "no description",
+    { description: undefined },
+    "invalid_definition",
+    "search.description",
+    "text that is not empty",
+    "undefined",
+  ],
+  [
+    "a plain object as schema",
+    { input: { query: "string" } },
+    "invalid_definition",
+    "search.input",
+    "a zod object schema",
+    "an object",
+  ],
+  [
+    "no schema",
+    { input: undefined },
+    "invalid_definition",
+    "search.input",
+    "a zod object schema",
+    "undefined",
+  ],
+  [
+    "a schema of text",
+    { input: z.string() },
+    "invalid_definition",
+    "search.input",
+    "a zod object schema",
+    '"string"',
+  ],
+  [
+    "a schema of a list",
+    { input: z.array(z.string()) },
+    "invalid_definition",
+    "search.input",
+    "a zod object schema",
+    '"array"',
+  ],
+  [
+    "no body",
+    { execute: undefined },
+    "invalid_definition",
+    "search.execute",
+    "a function",
+    "undefined",
+  ],
+  [
+    "a body in words",
+    { execute: "search" },
+    "invalid_definition",
+    "search.execute",
+    "a function",
+    '"search"',
+  ],
+  [
+    "a misspelt field",
+    { exectue: () => "" },
+    "invalid_option",
+    "tool.exectue",
+    "one of name, description, input, execute",
+    '"exectue"',
+  ],
+];
+
+for (const [what, patch, code, field, expected, got] of BAD) {
+  test(`${what} is refused, naming field, expected and got`, () => {
+    const thrown = thrownBy(() => define(patch));
+    expect([thrown.code, thrown.data["field"], thrown.data["expected"]]).toEqual([
+      code,
+      field,
+      expected,
+    ]);
+    expect(thrown.message.startsWith(`Expected ${field} to be ${expected}, got `)).toBe(true);
+    expect(thrown.message.includes(got)).toBe(true);
+  });
+}
+
+test("a name may have 64 letters", () => {
+  expect(define({ name: "a".repeat(64) }).name).toHaveLength(64);
+});
+
+test("a type that JSON cannot express is refused with the reason", () => {
+  const thrown = thrownBy(() => define({ input: z.object({ when: z.date() }) }));
+  expect(thrown).toEqual({
+    code: "invalid_definition",
+    message:
+      "Expected search.input to be a schema that JSON Schema can express, got one that it cannot: Date cannot be represented in JSON Schema. Use plain types.",
+    data: { field: "search.input" },
+  });
+});
+
+test("no definition at all is refused", () => {
+  for (const nothing of [null, undefined, 5, "search", []]) {
+    const { code, data } = thrownBy(() => Reflect.apply(defineTool, undefined, [nothing]));
+    expect([code, data["field"], data["expected"]]).toEqual([
+      "invalid_option",
+      "tool",
+      "an object",
+    ]);
+  }
+});
+
+test("binding checks without running, and closes over what was parsed", () => {
+  const tool = defineTool(GOOD);
+  expect(tool.bind({ query: "trees" }).type).toBe("valid");
+  const misfit = tool.bind({ query: 1 });
+  expect(misfit.type === "invalid" && misfit.issues.map((issue) => issue.path)).toEqual([
+    ["query"],
+  ]);
+});
+
+test("a set finds tools by name and shows them in the order in which they were given", () => {
+  const [zebra, ant] = [define({ name: "zebra" }), define({ name: "ant" })];
+  const tools = toolSet("lead", [zebra, ant]);
+  expect([
+    tools.find("zebra"),
+    tools.find("ant"),
+    tools.find("bee"),
+    tools.find("constructor"),
+  ]).toEqual([zebra, ant, undefined, undefined]);
+  expect(tools.names).toEqual(["zebra", "ant"]);
+  const face = { description: "Searches the web.", inputSchema: zebra.inputSchema };
+  expect(tools.specs).toEqual([
+    { name: "zebra", ...face },
+    { name: "ant", ...face },
+  ]);
+});
+
+test("two tools of one name are refused, also if they are the same", () => {
+  const tool = defineTool(GOOD);
+  for (const other of [tool, define({ description: "Another." })]) {
+    expect(thrownBy(() => toolSet("lead", [tool, define({ name: "ant" }), other]))).toEqual({
+      code: "duplicate_tool",
+      message:
+        'Expected lead.tools to have unique names, got two tools named "search". Rename one of them.',
+      data: { field: "lead.tools", name: "search" },
+    });
+  }
+});
+
+test("names that differ in case are different names", () => {
+  expect(toolSet("lead", [defineTool(GOOD), define({ name: "Search" })]).names).toEqual([
+    "search",
+    "Search",
+  ]);
+});
+
+// A model adapter is given the list with every request; one that edits an entry would change what later requests say.
+test("BUG: what a set shows to a model is frozen to its leaves", () => {
+  expect(unfrozenParts(toolSet("lead", [defineTool(GOOD)]).specs)).toEqual([]);
+});

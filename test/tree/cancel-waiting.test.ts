@@ -1,0 +1,134 @@
+// Goal: wherever an agent waits (in the ledger's line, for a slot, between attempts, for a model), it can be told to end.
+// Method: one tree for each place, held there by gates; what waited leaves at once and leaves nothing behind.
+
+import { expect, test } from "vitest";
+
+import { ModelError } from "../../src/model/model-error.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import {
+  aborted,
+  byTask,
+  calls,
+  chain,
+  ends,
+  listens,
+  part,
+  quiet,
+  spawn,
+  tool,
+  until,
+  use,
+} from "./cast.ts";
+
+test("in the ledger's line: it leaves the line, and those behind it move up", async () => {
+  const gates = { holder: gate() };
+  const usage = { inputTokens: 10, outputTokens: 0 };
+  const holder = part("holder", [says("1.", { after: gates.holder.opened, usage })], {
+    maxOutputTokens: 40,
+  });
+  const big = part("big", [], { maxOutputTokens: 60 });
+  const small = part("small", [says("3.", { usage })], { maxOutputTokens: 30 });
+  const free = { inputTokens: 0, outputTokens: 0 };
+  const three = { ...calls(spawn("holder"), spawn("big"), spawn("small")), usage: free };
+  const lead = part("lead", [three, says("Done.", { usage: free })], {
+    subagents: [holder.role, big.role, small.role],
+    maxOutputTokens: 1,
+    scripted: { countTokens: () => 0 },
+  });
+  const s = scene();
+  const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
+  await until(() => holder.model.requests.length === 1);
+  await quiet();
+  expect([big.model.requests.length, small.model.requests.length]).toEqual([0, 0]);
+  s.clock.advance(30);
+  run.cancelAgent(s.sink.of("subagent.spawned")[1]?.childId ?? expect.fail("no child"));
+  await until(() => small.model.requests.length === 1);
+  gates.holder.open();
+  const result = await s.outcome(run);
+  expect(result.agents.map((agent) => [agent.status, agent.waitedMs, agent.steps.length])).toEqual([
+    ["completed", 0, 2],
+    ["completed", 0, 1],
+    ["cancelled", 30, 0],
+    ["completed", 30, 1],
+  ]);
+  expect(result.agents[2]?.usage.total.steps).toBe(0);
+});
+
+test("in the ledger's line, all at once: no lease is left behind", async () => {
+  const helper = part("helper", () => ({ after: gate().opened }), { maxOutputTokens: 60 });
+  const lead = part("lead", [calls(spawn("helper"), spawn("helper"), spawn("helper"))], {
+    subagents: [helper.role],
+    maxOutputTokens: 5,
+  });
+  const s = scene();
+  const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
+  await until(() => helper.model.requests.length === 1);
+  void run.cancel();
+  const result = await s.outcome(run);
+  expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled", "cancelled"]);
+  expect(result.accounts.every((account) => account.reserved.totalTokens === 0)).toBe(true);
+});
+
+test("in the queue for a slot, behind a model that hangs", async () => {
+  const stuck = gate();
+  const script = byTask({ A: [says("A.", { after: stuck.opened, ignoresSignal: true })] });
+  const helper = part("helper", script);
+  const lead = part("lead", [calls(spawn("helper", "A"), spawn("helper", "B")), says("Done.")], {
+    subagents: [helper.role],
+  });
+  const s = scene({ concurrency: { modelCalls: 1 } });
+  const run = s.start(lead.role);
+  await until(() => helper.model.requests.length === 1);
+  await quiet();
+  run.cancelAgent(s.sink.of("subagent.spawned")[1]?.childId ?? expect.fail("no child"));
+  await until(() => s.sink.of("subagent.ended").length === 1);
+  expect(s.sink.of("subagent.ended")[0]?.childPath).toBe("lead/helper#2");
+  stuck.open();
+  const result = await s.outcome(run);
+  expect(ends(result)).toEqual(["completed", "completed", "cancelled"]);
+  expect(helper.model.requests).toHaveLength(1);
+  expect(result.agents[2]?.usage.total).toMatchObject({ modelCalls: 0, totalTokens: 0 });
+});
+
+test("a tool that waits for a slot never starts", async () => {
+  let started = 0;
+  const work = tool("work", async ({ signal }) => {
+    started += 1;
+    await aborted(signal);
+  });
+  const lead = part("lead", [calls(use("work"), use("work"), use("work"))], { tools: [work] });
+  const s = scene({ concurrency: { toolCalls: 1 } });
+  const run = s.start(lead.role);
+  await until(() => started === 1);
+  await quiet();
+  void run.cancel();
+  const result = await s.outcome(run);
+  expect(started).toBe(1);
+  const types = result.steps[0]?.tools.executions.map((execution) => execution.type);
+  expect(types).toEqual(["cancelled", "cancelled", "cancelled"]);
+});
+
+test("between two attempts of a model call: at once, without the clock", async () => {
+  const error = new ModelError({ code: "model_overloaded", message: "Busy." });
+  const s = scene();
+  const tree = chain(listens("work"), { error });
+  const run = s.start(tree.root.role);
+  await until(() => s.sink.of("model.retried").length === 1);
+  void run.cancel();
+  const result = await s.outcome(run);
+  expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
+  expect(tree.leaf.model.requests).toHaveLength(1);
+  expect(result.agents[2]?.usage.own).toMatchObject({ modelCalls: 1, totalTokens: 0 });
+});
+
+test("during a model call that heeds its signal", async () => {
+  const s = scene();
+  const tree = chain(listens("work"), { after: gate().opened });
+  const run = s.start(tree.root.role);
+  await until(() => tree.leaf.model.requests.length === 1);
+  void run.cancel();
+  const result = await s.outcome(run);
+  expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
+  expect(s.sink.of("model.failed").map((event) => event.error.code)).toEqual(["cancelled"]);
+});

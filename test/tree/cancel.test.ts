@@ -1,0 +1,309 @@
+// Goal: whoever is told to end ends, leaves first, within a bounded time, with the reason in every result; the others go on.
+// Method: trees that wait at gates, or for ever, at every place where an agent can wait; the clock is moved by hand.
+
+import { describe, expect, test } from "vitest";
+
+import { cancelReasonOf } from "../../src/kernel/cancel.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { goldenTree } from "../../src/testing/golden-tree.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import {
+  aborted,
+  byTask,
+  calls,
+  chain,
+  ends,
+  listens,
+  part,
+  quiet,
+  spawn,
+  told,
+  tool,
+  until,
+  use,
+} from "./cast.ts";
+
+describe("cancelling a run", () => {
+  proves(
+    ["R148", "X33"],
+    "all agents end, leaves first, and each says who ended them and why",
+    async () => {
+      const s = scene();
+      const tree = chain(listens("work"));
+      const run = s.start(tree.root.role);
+      await until(() => s.sink.of("tool.started").some((event) => event.toolName === "work"));
+      const cancelled = run.cancel("Enough.");
+      const result = await s.outcome(run);
+      expect(await cancelled).toBe(result);
+      expect(s.sink.of("agent.ended").map((event) => event.agentPath)).toEqual([
+        "root/child#1/leaf#1",
+        "root/child#1",
+        "root",
+      ]);
+      const reason = { code: "cancelled", message: "Enough.", data: { agentId: "agent_1" } };
+      expect(result.agents.map((agent) => [agent.status, agent.reason])).toEqual([
+        ["cancelled", reason],
+        ["cancelled", reason],
+        ["cancelled", reason],
+      ]);
+      expect(goldenTree(s.sink.events)).toBe(
+        [
+          "root cancelled (cancelled) 1 steps, 15 of 45 tokens",
+          "└─ step 1 asked for 1",
+          "   └─ SpawnSubagent cancelled (subagent_cancelled)",
+          "      └─ root/child#1 cancelled (cancelled) 1 steps, 15 of 30 tokens",
+          "         └─ step 1 asked for 1",
+          "            └─ SpawnSubagent cancelled (subagent_cancelled)",
+          "               └─ root/child#1/leaf#1 cancelled (cancelled) 1 steps, 15 of 15 tokens",
+          "                  └─ step 1 asked for 1",
+          "                     └─ work cancelled (cancelled)",
+        ].join("\n"),
+      );
+    },
+  );
+
+  proves(
+    ["X33"],
+    "a tool two levels down that ignores its signal is left behind after the grace period",
+    async () => {
+      for (const late of ["returns", "throws"] as const) {
+        const stuck = gate();
+        const s = scene({ graceMs: 200 });
+        const work = tool("work", async () => {
+          await stuck.opened;
+          if (late === "throws") throw new Error("too late");
+          return "too late";
+        });
+        const run = s.start(chain(work).root.role);
+        await until(() => s.sink.of("tool.started").length === 3);
+        s.clock.advance(1_000);
+        void run.cancel("Enough.");
+        s.clock.advance(199);
+        await quiet();
+        expect(s.sink.of("agent.ended")).toEqual([]);
+        s.clock.advance(1);
+        const result = await s.outcome(run);
+        expect(result.durationMs).toBe(1_200);
+        expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
+        const written = JSON.stringify([result, s.sink.events]);
+        stuck.open();
+        await quiet();
+        expect(JSON.stringify([await run.result, s.sink.events])).toBe(written);
+        expect(written).not.toContain("too late");
+      }
+    },
+  );
+
+  test("a model that hangs and ignores its signal is left behind as well", async () => {
+    const s = scene({ graceMs: 200 });
+    const tree = chain(listens("work"), { after: gate().opened, ignoresSignal: true });
+    const run = s.start(tree.root.role);
+    await until(() => tree.leaf.model.requests.length === 1);
+    void run.cancel();
+    await quiet();
+    expect(s.sink.of("agent.ended")).toEqual([]);
+    s.clock.advance(200);
+    const result = await s.outcome(run);
+    expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
+    // What was sent may be paid for: its input is charged.
+    expect(result.agents[2]?.usage.own).toMatchObject({
+      modelCalls: 1,
+      inputTokens: 10,
+      estimatedCalls: 1,
+    });
+  });
+
+  test("what a model that was left behind writes later goes nowhere (S3)", async () => {
+    const late = gate();
+    const pieces: string[] = [];
+    const s = scene();
+    const role = part("root", [
+      says("late words", { after: late.opened, ignoresSignal: true }),
+    ]).role;
+    const run = s.start(role, "Do it.", { onText: (piece) => void pieces.push(piece.text) });
+    await quiet();
+    void run.cancel();
+    s.clock.advance(5_000);
+    await s.outcome(run);
+    late.open();
+    await quiet();
+    expect(pieces).toEqual([]);
+  });
+
+  test("a tool learns why it must end, and its own way out is a cancelled call", async () => {
+    const seen: unknown[] = [];
+    const s = scene();
+    const work = tool("work", async ({ signal }) => {
+      await aborted(signal);
+      seen.push(cancelReasonOf(signal));
+      throw new Error("cleaned up");
+    });
+    const run = s.start(chain(work).root.role);
+    await until(() => s.sink.of("tool.started").length === 3);
+    void run.cancel("Enough.");
+    const result = await s.outcome(run);
+    expect(seen).toEqual([{ type: "cancelled", message: "Enough.", agentId: "agent_1" }]);
+    expect(result.agents[2]?.steps[0]?.tools.executions[0]?.type).toBe("cancelled");
+  });
+
+  test("siblings that wait in parallel are all ended before their parent", async () => {
+    const helper = part("helper", () => ({ after: gate().opened }));
+    const lead = part("lead", [calls(...Array.from({ length: 5 }, () => spawn("helper")))], {
+      subagents: [helper.role],
+    });
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => helper.model.requests.length === 5);
+    void run.cancel();
+    const result = await s.outcome(run);
+    expect(ends(result)).toEqual(Array.from({ length: 6 }, () => "cancelled"));
+    expect(s.sink.of("agent.ended").at(-1)?.agentPath).toBe("lead");
+  });
+
+  test("fifty siblings can be cancelled without a warning about listeners", async () => {
+    const limits = { maxBreadthPerParent: 50, maxTotalSubagents: 50 };
+    const helper = part("helper", () => calls(use("work")), { tools: [listens("work")] });
+    const lead = part("lead", [calls(...Array.from({ length: 50 }, () => spawn("helper")))], {
+      subagents: [helper.role],
+    });
+    const s = scene({ limits, concurrency: { toolCalls: 10, modelCalls: 10 } });
+    const run = s.start(lead.role);
+    await until(
+      () => s.sink.of("tool.started").filter((event) => event.toolName === "work").length === 10,
+    );
+    void run.cancel();
+    const result = await s.outcome(run);
+    expect(new Set(ends(result))).toEqual(new Set(["cancelled"]));
+  });
+
+  test("before the first tick: nothing is asked of any model", async () => {
+    const s = scene();
+    const tree = chain(listens("work"));
+    const run = s.start(tree.root.role);
+    void run.cancel("Never mind.");
+    const result = await s.outcome(run);
+    expect([result.status, result.reason.message, result.steps]).toEqual([
+      "cancelled",
+      "Never mind.",
+      [],
+    ]);
+    expect(tree.root.model.requests).toEqual([]);
+  });
+
+  test("twice is as good as once, and after the end it changes nothing", async () => {
+    const s = scene();
+    const run = s.start(chain(listens("work")).root.role);
+    await until(() => s.sink.of("tool.started").length === 3);
+    const first = run.cancel("First.");
+    const second = run.cancel("Second.");
+    const result = await s.outcome(run);
+    expect(await Promise.all([first, second, run.cancel("Third.")])).toEqual([
+      result,
+      result,
+      result,
+    ]);
+    expect(result.agents.map((agent) => agent.reason.message)).toEqual([
+      "First.",
+      "First.",
+      "First.",
+    ]);
+    run.requestStop();
+    run.cancelAgent(result.agents[1]?.agentId ?? expect.fail("no child"));
+    await quiet();
+    expect(s.sink.events.at(-1)?.type).toBe("run.ended");
+    expect(ends(await run.result)).toEqual(["cancelled", "cancelled", "cancelled"]);
+  });
+
+  test("whoever breaks off the iteration while a grandchild works cancels the whole tree", async () => {
+    const s = scene();
+    const run = s.start(chain(listens("work")).root.role);
+    const phases: string[] = [];
+    const iterated = (async () => {
+      for await (const { phase } of run.iterate()) {
+        phases.push(phase);
+        if (phase === "evaluate") break;
+      }
+    })();
+    await iterated;
+    const result = await s.outcome(run);
+    expect(phases).toEqual(["prepare", "infer", "evaluate"]);
+    expect([result.status, result.agents.length]).toEqual(["cancelled", 1]);
+
+    const working = s.start(chain(listens("work")).root.role);
+    const iterator = working.iterate();
+    for (let count = 0; count < 3; count += 1) await iterator.next();
+    const execution = iterator.next();
+    await until(
+      () => s.sink.of("tool.started").filter((event) => event.toolName === "work").length === 1,
+    );
+    await iterator.return?.();
+    expect((await execution).done).toBe(false);
+    expect(ends(await s.outcome(working))).toEqual(["cancelled", "cancelled", "cancelled"]);
+  });
+});
+
+describe("cancelling one agent", () => {
+  proves(
+    ["R148"],
+    "it ends with all below it, and its parent goes on with a cancelled result",
+    async () => {
+      const s = scene();
+      const tree = chain(listens("work"));
+      const run = s.start(tree.root.role);
+      await until(() => s.sink.of("tool.started").length === 3);
+      run.cancelAgent(childOf(s), "Not needed.");
+      const result = await s.outcome(run);
+      expect(ends(result)).toEqual(["completed", "cancelled", "cancelled"]);
+      expect(s.sink.of("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
+      expect(told(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
+        {
+          subagent: "root/child#1",
+          status: "cancelled",
+          reason: "cancelled",
+          explanation: "Not needed.",
+          text: "",
+          steps: 1,
+          totalTokens: 30,
+        },
+      ]);
+    },
+  );
+
+  test("its siblings do not notice", async () => {
+    const late = gate();
+    const helper = part(
+      "helper",
+      byTask({
+        A: [{ after: gate().opened }],
+        B: [says("B.", { after: late.opened })],
+      }),
+    );
+    const lead = part("lead", [calls(spawn("helper", "A"), spawn("helper", "B")), says("Done.")], {
+      subagents: [helper.role],
+    });
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => helper.model.requests.length === 2);
+    run.cancelAgent(childOf(s));
+    await until(() => s.sink.of("subagent.ended").length === 1);
+    late.open();
+    expect(ends(await s.outcome(run))).toEqual(["completed", "cancelled", "completed"]);
+  });
+
+  test("an id that the run does not know is refused with a coded error", async () => {
+    const s = scene();
+    const other = s.start(part("other", [says("Ok.")]).role);
+    const run = s.start(part("lead", [says("Ok.")]).role);
+    const stranger = (await s.outcome(other)).agents[0]?.agentId ?? expect.fail("no agent");
+    expect(() => run.cancelAgent(stranger)).toThrow(
+      expect.objectContaining({ code: "unknown_agent" }),
+    );
+    await s.outcome(run);
+  });
+});
+
+function childOf(s: Scene): Parameters<Run["cancelAgent"]>[0] {
+  return s.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
+}

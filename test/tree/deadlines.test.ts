@@ -1,0 +1,326 @@
+// Goal: time limits and requests to stop end a tree at the right place: what is under way ends or is cut off, nothing new starts.
+// Method: trees that wait at a tool, a line, a back-off or a gate while the clock is moved past a deadline by hand.
+
+import { describe, expect, test } from "vitest";
+
+import { cancelReasonOf } from "../../src/kernel/cancel.ts";
+import type { Clock } from "../../src/kernel/clock.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import {
+  aborted,
+  byTask,
+  calls,
+  chain,
+  ends,
+  listens,
+  part,
+  quiet,
+  spawn,
+  told,
+  tool,
+  until,
+  use,
+} from "./cast.ts";
+
+describe("time limits", () => {
+  proves(
+    ["R56"],
+    "the time of a run ends every agent of it, during a tool two levels down",
+    async () => {
+      const reasons: unknown[] = [];
+      const work = tool("work", async ({ signal }) => {
+        await aborted(signal);
+        reasons.push(cancelReasonOf(signal));
+      });
+      const s = scene();
+      const tree = chain(work);
+      const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+      await until(() => s.sink.of("tool.started").length === 3);
+      s.clock.advance(999);
+      await quiet();
+      expect(s.sink.of("agent.ended")).toEqual([]);
+      s.clock.advance(1);
+      const result = await s.outcome(run);
+      const message = "The time limit of root is over.";
+      expect(reasons).toEqual([
+        { type: "deadline", message, deadlineAtMs: 1_000, agentId: "agent_1" },
+      ]);
+      const reason = {
+        code: "time_limit",
+        message,
+        data: { deadlineAtMs: 1_000, agentId: "agent_1" },
+      };
+      expect(result.agents.map((agent) => [agent.status, agent.reason, agent.durationMs])).toEqual([
+        ["stopped", reason, 1_000],
+        ["stopped", reason, 1_000],
+        ["stopped", reason, 1_000],
+      ]);
+      expect(s.sink.of("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
+      expect([tree.root, tree.child, tree.leaf].map((one) => one.model.requests.length)).toEqual([
+        1, 1, 1,
+      ]);
+    },
+  );
+
+  test("a child's own time ends the child and all below it; its parent goes on", async () => {
+    const s = scene();
+    const tree = chain(listens("work"), undefined, { child: { wallTimeMs: 100 } });
+    const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    await until(() => s.sink.of("tool.started").length === 3);
+    s.clock.advance(100);
+    const result = await s.outcome(run);
+    expect(result.agents.map((agent) => [agent.status, agent.reason.code])).toEqual([
+      ["completed", "completed"],
+      ["stopped", "time_limit"],
+      ["stopped", "time_limit"],
+    ]);
+    expect(told(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
+      {
+        subagent: "root/child#1",
+        status: "stopped",
+        reason: "time_limit",
+        explanation: "The time limit of root/child#1 is over.",
+        text: "",
+        steps: 1,
+        totalTokens: 30,
+      },
+    ]);
+  });
+
+  proves(
+    ["R58"],
+    "after the absolute deadline of a run no agent asks anything, whatever its own limit says",
+    async () => {
+      const s = scene();
+      s.clock.advance(5_000);
+      const tree = chain(listens("work"), undefined, { leaf: { wallTimeMs: 60_000 } });
+      const run = s.start(tree.root.role, "Do it.", {
+        deadlineAtMs: 5_400,
+        budget: { wallTimeMs: 10_000 },
+      });
+      await until(() => s.sink.of("tool.started").length === 3);
+      s.clock.advance(400);
+      const result = await s.outcome(run);
+      expect(ends(result)).toEqual(["stopped", "stopped", "stopped"]);
+      const late = s.sink.events.filter(
+        (event) => event.type === "model.requested" && event.atMs >= 5_400,
+      );
+      expect(late).toEqual([]);
+      expect(result.accounts.map((account) => account.deadlineAtMs)).toEqual([5_400, 5_400, 5_400]);
+    },
+  );
+
+  test("a run whose deadline has passed when it starts asks nothing", async () => {
+    for (const options of [{ deadlineAtMs: 10 }, { budget: { wallTimeMs: 0 } }]) {
+      const s = scene();
+      s.clock.advance(10);
+      const tree = chain(listens("work"));
+      const result = await s.outcome(s.start(tree.root.role, "Do it.", options));
+      expect([result.status, result.reason.code, result.steps]).toEqual([
+        "stopped",
+        "time_limit",
+        [],
+      ]);
+      expect(tree.root.model.requests).toEqual([]);
+    }
+  });
+
+  test("a tool that ignores the deadline is left behind after the grace period", async () => {
+    const s = scene({ graceMs: 50 });
+    const work = tool("work", () => gate().opened);
+    const run = s.start(chain(work).root.role, "Do it.", { budget: { wallTimeMs: 100 } });
+    await until(() => s.sink.of("tool.started").length === 3);
+    s.clock.advance(149);
+    await quiet();
+    expect(s.sink.of("agent.ended")).toEqual([]);
+    s.clock.advance(1);
+    const result = await s.outcome(run);
+    expect(result.agents.map((agent) => [agent.status, agent.durationMs])).toEqual([
+      ["stopped", 150],
+      ["stopped", 150],
+      ["stopped", 150],
+    ]);
+  });
+
+  test("the time runs while an agent waits in the ledger's line, and ends it there", async () => {
+    const holder = gate();
+    const helper = part("helper", byTask({ A: [says("A.", { after: holder.opened })] }), {
+      maxOutputTokens: 60,
+      budget: { wallTimeMs: 80 },
+    });
+    const patient = part("patient", [says("P.", { after: holder.opened })], {
+      maxOutputTokens: 60,
+    });
+    const lead = part("lead", [calls(spawn("patient"), spawn("helper", "B")), says("Done.")], {
+      subagents: [helper.role, patient.role],
+      maxOutputTokens: 5,
+    });
+    const s = scene();
+    const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
+    await until(() => patient.model.requests.length === 1);
+    await quiet();
+    s.clock.advance(80);
+    await until(() => s.sink.of("subagent.ended").length === 1);
+    holder.open();
+    const result = await s.outcome(run);
+    expect(result.agents.map((agent) => [agent.agentPath, agent.status, agent.waitedMs])).toEqual([
+      ["lead", "completed", 0],
+      ["lead/patient#1", "completed", 0],
+      ["lead/helper#1", "stopped", 80],
+    ]);
+    expect(helper.model.requests).toEqual([]);
+  });
+
+  test("a back-off does not outlast the deadline", async () => {
+    const s = scene();
+    const error = new ModelError({
+      code: "model_overloaded",
+      message: "Busy.",
+      retryAfterMs: 10_000,
+    });
+    const tree = chain(listens("work"), { error });
+    const run = s.start(tree.root.role, "Do it.", { budget: { wallTimeMs: 300 } });
+    await until(() => s.sink.of("model.retried").length === 1);
+    s.clock.advance(300);
+    const result = await s.outcome(run);
+    expect(ends(result)).toEqual(["stopped", "stopped", "stopped"]);
+    expect([result.durationMs, tree.leaf.model.requests.length]).toEqual([300, 1]);
+  });
+
+  test("a deadline that no timer announced in time holds all the same, and the refused call says so", async () => {
+    const manual = new ManualClock();
+    let lateMs = 0;
+    const clock: Clock = {
+      nowMs: () => manual.nowMs() + lateMs,
+      setTimer: (delayMs, wake) => manual.setTimer(delayMs, wake),
+    };
+    const work = tool("work", () => expect.fail("nothing may start after the deadline"));
+    const role = part("root", [calls(use("work"))], { tools: [work] }).role;
+    const s = scene({ clock });
+    const run = s.start(role, "Do it.", { budget: { wallTimeMs: 100 } });
+    for await (const { phase } of run.iterate()) if (phase === "evaluate") lateMs = 150;
+    const result = await s.outcome(run);
+    expect([result.status, result.reason.code]).toEqual(["stopped", "time_limit"]);
+    const execution = result.steps[0]?.tools.executions[0];
+    expect([execution?.type, execution?.errorCode]).toEqual(["refused", "time_limit"]);
+    expect(execution?.text).not.toContain("tool calls of the budget");
+  });
+});
+
+describe("a request to stop", () => {
+  test("lets what is under way end by itself, and nothing further starts at any level", async () => {
+    const late = gate();
+    const s = scene();
+    const work = tool("work", async ({ signal }) => {
+      await late.opened;
+      return signal.aborted ? "cut off" : "worked to the end";
+    });
+    const tree = chain(work);
+    const run = s.start(tree.root.role);
+    await until(() => s.sink.of("tool.started").length === 3);
+    run.requestStop("Time for lunch.");
+    await quiet();
+    expect(s.sink.of("agent.ended")).toEqual([]);
+    late.open();
+    const result = await s.outcome(run);
+    const reason = { code: "stop_requested", message: "Time for lunch.", data: {} };
+    expect(result.agents.map((agent) => [agent.status, agent.reason])).toEqual([
+      ["stopped", reason],
+      ["stopped", reason],
+      ["stopped", reason],
+    ]);
+    const [execution] = result.agents[2]?.steps[0]?.tools.executions ?? [];
+    expect([execution?.type, execution?.text]).toEqual(["succeeded", "worked to the end"]);
+    expect([tree.root, tree.child, tree.leaf].map((one) => one.model.requests.length)).toEqual([
+      1, 1, 1,
+    ]);
+  });
+
+  test("before the first tick asks nothing of any model", async () => {
+    const s = scene();
+    const tree = chain(listens("work"));
+    const run = s.start(tree.root.role);
+    run.requestStop();
+    const result = await s.outcome(run);
+    expect([result.status, result.reason.code, result.steps]).toEqual([
+      "stopped",
+      "stop_requested",
+      [],
+    ]);
+    expect(tree.root.model.requests).toEqual([]);
+  });
+
+  test("an agent that waits in the ledger's line stops when its turn comes, and gives the lease back", async () => {
+    const holder = gate();
+    const script = byTask({ A: [says("A.", { after: holder.opened })], C: [] });
+    const helper = part("helper", script, { maxOutputTokens: 60 });
+    const lead = part(
+      "lead",
+      [calls(spawn("helper", "A"), spawn("helper", "B"), spawn("helper", "C"))],
+      {
+        subagents: [helper.role],
+        maxOutputTokens: 5,
+      },
+    );
+    const s = scene();
+    const run = s.start(lead.role, "Do it.", { budget: { totalTokens: 100 } });
+    await until(() => helper.model.requests.length === 1);
+    await quiet();
+    run.requestStop();
+    holder.open();
+    const result = await s.outcome(run);
+    // A gave its answer: nothing further was wanted of it, and yet the request outranks it.
+    expect(result.agents.map((agent) => [agent.status, agent.steps.length])).toEqual([
+      ["stopped", 1],
+      ["stopped", 1],
+      ["stopped", 0],
+      ["stopped", 0],
+    ]);
+    expect(helper.model.requests).toHaveLength(1);
+  });
+
+  test("reaches children that are started in the same moment", async () => {
+    const helper = part("helper", () => says("Worked."));
+    const lead = part("lead", [calls(spawn("helper"), spawn("helper"), spawn("helper"))], {
+      subagents: [helper.role],
+    });
+    let stop: (() => void) | undefined;
+    const viewer: EventSink = {
+      take: (event) => {
+        if (event.type === "subagent.spawned" && event.childPath === "lead/helper#1") stop?.();
+      },
+    };
+    const s = scene({ sinks: [viewer] });
+    const run = s.start(lead.role);
+    stop = () => run.requestStop();
+    const result = await s.outcome(run);
+    expect(new Set(result.agents.map((agent) => agent.reason.code))).toEqual(
+      new Set(["stop_requested"]),
+    );
+    expect(helper.model.requests).toEqual([]);
+  });
+
+  test("a cancel that comes after it is kept, and the request still names the reason", async () => {
+    const s = scene();
+    const run = s.start(chain(listens("work")).root.role);
+    await until(() => s.sink.of("tool.started").length === 3);
+    run.requestStop();
+    void run.cancel();
+    const result = await s.outcome(run);
+    const signals = s.sink.of("signal.raised").filter((event) => event.depth === 2);
+    expect(signals.map((event) => event.signal.reason.code)).toEqual([
+      "stop_requested",
+      "cancelled",
+    ]);
+    expect(result.agents.map((agent) => [agent.status, agent.reason.code])).toEqual([
+      ["stopped", "stop_requested"],
+      ["stopped", "stop_requested"],
+      ["stopped", "stop_requested"],
+    ]);
+  });
+});

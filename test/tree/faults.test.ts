@@ -1,0 +1,150 @@
+// Goal: whatever foreign code does (throw what cannot be shown, reply with nothing), its agent ends once, and the tree stays whole.
+// Method: models and tools that break every rule of their ports, in trees whose other agents are at work.
+
+import { describe, expect, test } from "vitest";
+
+import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
+import type { Model } from "../../src/model/model.ts";
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { byTask, calls, ends, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+
+/** Thrown things that neither `String` nor a template can show. */
+const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
+  ["an object without a prototype", Object.create(null)],
+  [
+    "an object that cannot become text",
+    {
+      toString: () => {
+        throw new Error("no text");
+      },
+    },
+  ],
+  [
+    "an error without a message to read",
+    Object.defineProperty(new Error("hidden"), "message", {
+      get: () => {
+        throw new Error("no message");
+      },
+    }),
+  ],
+];
+
+describe.each(UNSHOWABLE)("what throws %s", (_what, thrown) => {
+  test("a model: its agent fails, at the first time, and its parent goes on", async () => {
+    let asked = 0;
+    const role = roleOf(() => {
+      asked += 1;
+      throw thrown;
+    });
+    const lead = part("lead", [calls(spawn("foreign")), says("Without it.")], {
+      subagents: [role],
+    });
+    const result = await scene().run(lead.role, { budget: { steps: 20 } });
+    expect([ends(result), asked]).toEqual([["completed", "failed"], 1]);
+    expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
+  });
+
+  test("a tool: its call fails, and no parent ends over a child that lives", async () => {
+    const late = gate();
+    const bad = tool("bad", () => {
+      throw thrown;
+    });
+    const helper = part("helper", [says("Late.", { after: late.opened })]);
+    const lead = part("lead", [calls(spawn("helper"), use("bad")), says("Done.")], {
+      subagents: [helper.role],
+      tools: [bad],
+    });
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => helper.model.requests.length === 1);
+    await quiet();
+    const endedEarly = s.sink.of("agent.ended").map((event) => event.agentPath);
+    late.open();
+    await quiet();
+    expect(endedEarly).toEqual([]);
+    const result = await s.outcome(run);
+    expect(ends(result)).toEqual(["completed", "completed"]);
+    expect(told(lead.model.requests[1])).toHaveLength(2);
+    expect(told(lead.model.requests[1])[1]).toMatch(/^bad failed/);
+  });
+
+  test("a token counter: its agent fails, and its parent goes on", async () => {
+    const broken = part("broken", [], {
+      scripted: {
+        countTokens: () => {
+          throw thrown;
+        },
+      },
+    });
+    const lead = part("lead", [calls(spawn("broken")), says("Without it.")], {
+      subagents: [broken.role],
+    });
+    const result = await scene().run(lead.role);
+    expect(ends(result)).toEqual(["completed", "failed"]);
+  });
+});
+
+describe("what replies with nonsense", () => {
+  for (const reply of ["null", "{}", '{"message":null}', '{"message":{"role":"assistant"}}']) {
+    test(`a model that gives ${reply} fails its agent by a failed model call, not by a broken loop`, async () => {
+      const role = roleOf(() => Promise.resolve(JSON.parse(reply)));
+      const lead = part("lead", [calls(spawn("foreign")), says("Without it.")], {
+        subagents: [role],
+      });
+      const s = scene();
+      const result = await s.run(lead.role, { budget: { steps: 20 } });
+      expect(ends(result)).toEqual(["completed", "failed"]);
+      expect(result.agents[1]?.errors.map((error) => error.code)).toEqual(["model_misbehaved"]);
+      const asked = s.sink.of("model.requested").length;
+      expect(s.sink.of("model.replied").length + s.sink.of("model.failed").length).toBe(asked);
+      // It was sent and something came back: that may be paid for.
+      expect(result.agents[1]?.usage.own.modelCalls).toBe(1);
+    });
+  }
+
+  test("results that no JSON can hold are failed calls that say so", async () => {
+    const cycle: JsonValue[] = [];
+    cycle.push(cycle);
+    const big: JsonObject = Object.defineProperty({}, "big", { value: 10n, enumerable: true });
+    const trap: JsonObject = Object.defineProperty({}, "toJSON", {
+      value: () => {
+        throw new Error("no JSON");
+      },
+    });
+    const tools = [tool("cycle", () => cycle), tool("big", () => big), tool("trap", () => trap)];
+    const lead = part("lead", [calls(...tools.map((one) => use(one.name))), says("Done.")], {
+      tools,
+    });
+    const result = await scene().run(lead.role);
+    expect(result.status).toBe("completed");
+    const executions = result.steps[0]?.tools.executions.map(({ type, errorCode }) => [
+      type,
+      errorCode,
+    ]);
+    expect(executions).toEqual(tools.map(() => ["failed", "tool_error"]));
+  });
+
+  test("two calls of one id get a result each, and start a child each", async () => {
+    const helper = part("helper", byTask({ A: [says("A.")], B: [says("B.")] }));
+    const twice = calls(
+      { ...spawn("helper", "A"), callId: "same" },
+      { ...spawn("helper", "B"), callId: "same" },
+    );
+    const lead = part("lead", [twice, says("Done.")], { subagents: [helper.role] });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect(ends(result)).toEqual(["completed", "completed", "completed"]);
+    const results = told(lead.model.requests[1]).map((text): unknown => JSON.parse(text));
+    expect(results).toMatchObject([{ text: "A." }, { text: "B." }]);
+    const callIds = s.sink.of("agent.started").map((event) => event.spawnCallId);
+    expect(new Set(callIds).size).toBe(3);
+  });
+});
+
+/** A role with a model that keeps to no rule. */
+function roleOf(generate: Model["generate"]): AgentRole {
+  const model: Model = { provider: "foreign", id: "foreign", countTokens: () => 10, generate };
+  return defineAgent({ name: "foreign", purpose: "Breaks.", instructions: "Break.", model });
+}

@@ -1,0 +1,42 @@
+// A run in which agents end in every way: its lead's children complete, reach a limit, fail, are cut off by the model, and are cancelled.
+
+import { expect } from "vitest";
+
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn, until } from "./cast.ts";
+
+/** A run that is over, with its scene. */
+export interface Watched {
+  readonly s: Scene;
+  readonly result: RunResult;
+}
+
+/** Runs a lead with four children and a grandchild, each with an end of its own. */
+export async function fiveEndings(options: OrchestratorOptions = {}): Promise<Watched> {
+  const completes = part("completes", [says("Complete.")]);
+  const stops = part("stops", () => asks("nothing", {}), { budget: { steps: 2 } });
+  const fails = part("fails", [{ error: new Error("A bug.") }]);
+  const cut = part("cut", [
+    says("Half a", { finishReason: "length", usage: { outputTokens: 15 } }),
+  ]);
+  const waits = part("waits", [calls(spawn("cut")), { after: gate().opened }], {
+    subagents: [cut.role],
+  });
+  const children = [completes, stops, fails, waits];
+  const lead = part(
+    "lead",
+    [calls(...children.map((one) => spawn(one.role.name))), says("Done.")],
+    {
+      subagents: children.map((one) => one.role),
+    },
+  );
+  const s = scene(options);
+  const run = s.start(lead.role);
+  await until(() => waits.model.requests.length === 2 && s.sink.of("subagent.ended").length === 4);
+  const waiting = s.sink.of("agent.started").find((event) => event.role === "waits");
+  run.cancelAgent(waiting?.agentId ?? expect.fail("nobody waits"));
+  return { s, result: await s.outcome(run) };
+}

@@ -1,0 +1,206 @@
+// Goal: over the whole tree never more goes on at once than is allowed, and no tree waits for itself (S1, X19).
+// Method: models and tools that count how many of them run; chains as deep as the queue is narrow.
+
+import { describe, expect, test } from "vitest";
+
+import type { Model } from "../../src/model/model.ts";
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/tool.ts";
+import { z } from "zod";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { byTask, calls, ends, part, quiet, spawn, tool, until, use } from "./cast.ts";
+
+const DEEP = { maxDepth: 10, maxBreadthPerParent: 10, maxTotalSubagents: 50 };
+
+describe("a tree that is deeper than its queues are wide", () => {
+  proves(
+    ["X19"],
+    "completes at depth five with one model call and one tool call at a time (S1)",
+    async () => {
+      const meter = { models: peak(), tools: peak() };
+      const role = digger(meter, 5);
+      const s = scene({ limits: DEEP, concurrency: { modelCalls: 1, toolCalls: 1 } });
+      const result = await s.run(role);
+      expect(result.subagentsByDepth).toEqual({ 1: 1, 2: 1, 3: 1, 4: 1, 5: 1 });
+      expect(new Set(ends(result))).toEqual(new Set(["completed"]));
+      expect([meter.models.most, meter.tools.most]).toEqual([1, 1]);
+    },
+  );
+
+  test("completes with a budget that lets one call through at a time as well (B5)", async () => {
+    const meter = { models: peak(), tools: peak() };
+    const role = digger(meter, 5, 2);
+    const s = scene({ limits: DEEP, concurrency: { modelCalls: 1, toolCalls: 1 } });
+    const budget = { totalTokens: 63 * 30 + 20, steps: 1_000 };
+    const result = await s.run(role, { budget });
+    expect(result.agents.length).toBeGreaterThan(30);
+    expect(new Set(ends(result))).toEqual(new Set(["completed"]));
+    expect(meter.models.most).toBe(1);
+  });
+
+  test("a parent that waits for its child leaves its slot to others", async () => {
+    const late = gate();
+    const slow = part("slow", [says("Slow.", { after: late.opened })]);
+    const quick = part("quick", () => says("Quick."));
+    const manager = part("manager", [calls(spawn("slow")), says("Managed.")], {
+      subagents: [slow.role],
+    });
+    const lead = part("lead", [calls(spawn("manager"), spawn("quick")), says("Done.")], {
+      subagents: [manager.role, quick.role],
+    });
+    const s = scene({ concurrency: { modelCalls: 2, toolCalls: 1 } });
+    const run = s.start(lead.role);
+    // lead and manager wait for children, slow holds one of the two slots: quick gets through.
+    await until(() => s.sink.of("subagent.ended").length === 1);
+    expect(s.sink.of("subagent.ended")[0]?.role).toBe("quick");
+    late.open();
+    expect(new Set(ends(await s.outcome(run)))).toEqual(new Set(["completed"]));
+  });
+});
+
+describe("how much of a tree goes on at once", () => {
+  for (const width of [1, 2, 3]) {
+    proves(
+      ["X19"],
+      `with ${width} at a time, eight children never run more, and never fewer than they may`,
+      async () => {
+        const meter = { models: peak(), tools: peak() };
+        const helper = digger(meter, 1);
+        const lead = part(
+          "lead",
+          [calls(...Array.from({ length: 8 }, () => spawn("digger"))), says("Done.")],
+          {
+            subagents: [helper],
+          },
+        );
+        const s = scene({ limits: DEEP, concurrency: { modelCalls: width, toolCalls: width } });
+        await s.run(lead.role);
+        expect([meter.models.most, meter.tools.most]).toEqual([width, width]);
+        expect([meter.models.running, meter.tools.running]).toEqual([0, 0]);
+      },
+    );
+  }
+
+  test("calls of one reply share the slots with those of every other agent", async () => {
+    const tools = peak();
+    const work = tool("work", () => tools.during());
+    const helper = part(
+      "helper",
+      byTask({ "Work.": [calls(use("work"), use("work"), use("work")), says("Ok.")] }),
+      {
+        tools: [work],
+      },
+    );
+    const lead = part(
+      "lead",
+      [calls(spawn("helper"), use("work"), spawn("helper"), use("work")), says("Done.")],
+      {
+        subagents: [helper.role],
+        tools: [work],
+      },
+    );
+    const s = scene({ concurrency: { toolCalls: 3 } });
+    await s.run(lead.role);
+    expect(tools.most).toBe(3);
+    expect(tools.count).toBe(8);
+  });
+
+  test("runs of one orchestrator have their slots each for itself", async () => {
+    const late = gate();
+    const role = part("lead", () => says("Done.", { after: late.opened })).role;
+    const s = scene({ concurrency: { modelCalls: 1 } });
+    const runs = [s.start(role), s.start(role)];
+    await until(() => s.sink.of("model.requested").length === 2);
+    late.open();
+    for (const run of runs) expect((await s.outcome(run)).status).toBe("completed");
+  });
+
+  test("who waits for a slot is served in order, and how long it waited is reported", async () => {
+    const late = gate();
+    const helper = part("helper", () => says("Ok.", { after: late.opened }));
+    const lead = part(
+      "lead",
+      [calls(spawn("helper", "1"), spawn("helper", "2"), spawn("helper", "3")), says("Done.")],
+      {
+        subagents: [helper.role],
+      },
+    );
+    const s = scene({ concurrency: { modelCalls: 1 } });
+    const run = s.start(lead.role);
+    await until(() => helper.model.requests.length === 1);
+    await quiet();
+    s.clock.advance(40);
+    late.open();
+    await s.outcome(run);
+    expect(helper.model.requests.map((request) => request.messages.at(-1)?.text)).toEqual([
+      "1",
+      "2",
+      "3",
+    ]);
+    expect(s.sink.of("model.replied").map((event) => event.queuedMs)).toEqual([0, 0, 40, 40, 0]);
+  });
+});
+
+interface Peak {
+  running: number;
+  most: number;
+  count: number;
+  /** Is running for some turns of the event loop. */
+  during(): Promise<void>;
+}
+
+function peak(): Peak {
+  return {
+    running: 0,
+    most: 0,
+    count: 0,
+    async during() {
+      this.running += 1;
+      this.count += 1;
+      this.most = Math.max(this.most, this.running);
+      await settled();
+      await settled();
+      this.running -= 1;
+    },
+  };
+}
+
+/** A role whose agents use a tool and start `width` of their own kind in one reply, down to a depth, and then are done. */
+function digger(
+  meter: { readonly models: Peak; readonly tools: Peak },
+  depth: number,
+  width = 1,
+): AgentRole {
+  const script = new ScriptedModel((request) => {
+    const level = Number(/^\d+/.exec(request.messages[1]?.text ?? "")?.[0] ?? depth);
+    if (request.messages.at(-1)?.role === "tool") return says("Dug.");
+    const below = Array.from({ length: width }, () => spawn("digger", `${level - 1} to go`));
+    return level === 0 ? calls(use("dig")) : calls(use("dig"), ...below);
+  });
+  const model: Model = {
+    provider: "scripted",
+    id: "digger-model",
+    countTokens: () => 10,
+    generate: async (request, options) => {
+      await meter.models.during();
+      return await script.generate(request, options);
+    },
+  };
+  const dig = defineTool({
+    name: "dig",
+    description: "Digs.",
+    input: z.object({}),
+    execute: () => meter.tools.during(),
+  });
+  return defineAgent({
+    name: "digger",
+    purpose: "Digs.",
+    instructions: "Dig.",
+    model,
+    tools: [dig],
+    subagents: ["digger"],
+    maxOutputTokens: 10,
+  });
+}

@@ -1,0 +1,131 @@
+// Goal: whoever watches a run, well or badly, can neither change nor slow it (E2).
+// Method: sinks, tracings and readers that throw, lag, leave or never come; the run compared with one that nobody disturbed.
+
+import { expect, test } from "vitest";
+
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { calls, part, quiet, spawn, tool, use } from "./cast.ts";
+import { fiveEndings, type Watched } from "./five-endings.ts";
+
+test("sinks that throw harm nobody, and are reported once each", async () => {
+  const watched = await fiveEndings({ sinks: [fullDisk(), fullDisk()] });
+  await quiet();
+  expect(takeWarnings()).toEqual([
+    "EspalierWarning: An event sink threw at run.started (full disk); the run goes on.",
+    "EspalierWarning: An event sink threw at run.started (full disk); the run goes on.",
+  ]);
+  expect(withoutIds(watched)).toEqual(withoutIds(await fiveEndings()));
+});
+
+test("a sink that fails later, by a promise, harms nobody either", async () => {
+  const result = await scene({ sinks: [{ take: failsLater }] }).run(
+    part("lead", [says("Done.")]).role,
+  );
+  expect(result.status).toBe("completed");
+  await quiet();
+  expect(takeWarnings()).toEqual([expect.stringMatching(/^EspalierWarning: .*full disk/)]);
+});
+
+test("a tracing that fails to place events is left out, and the run stays one trace", async () => {
+  for (const failing of [1, 2, 7, 20]) {
+    const local = localTracing();
+    let count = 0;
+    const place: Tracing["place"] = (draft) => {
+      count += 1;
+      if (count === failing) throw new Error("no exporter");
+      return local.place(draft);
+    };
+    const { s, result } = await fiveEndings({ tracing: { place, within: local.within } });
+    await quiet();
+    expect(takeWarnings()).toHaveLength(1);
+    expect(
+      new Set(s.sink.events.map((event) => event.traceId)),
+      `from event ${failing} on`,
+    ).toEqual(new Set([result.traceId]));
+  }
+});
+
+test("a tracing that fails around model and tool calls does not keep them from happening", async () => {
+  const worked: string[] = [];
+  const work = tool("work", ({ agentPath }) => void worked.push(agentPath));
+  const helper = part("helper", [calls(use("work")), says("Ok.")], { tools: [work] });
+  const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+    subagents: [helper.role],
+  });
+  const s = scene({ tracing: { place: localTracing().place, within: noContext } });
+  const result = await s.run(lead.role, { budget: { steps: 10 } });
+  takeWarnings();
+  expect([result.status, result.text, worked]).toEqual(["completed", "Done.", ["lead/helper#1"]]);
+});
+
+test("a reader who never reads does not hold the run up, and finds its events afterwards", async () => {
+  const s = scene();
+  const run = s.start(part("lead", [says("Done.")]).role);
+  const idle = run.events();
+  await s.outcome(run);
+  const read: EspalierEvent[] = [];
+  for await (const event of idle) read.push(event);
+  expect(read).toEqual(s.sink.events);
+  const late: EspalierEvent[] = [];
+  for await (const event of run.events()) late.push(event);
+  expect(late).toEqual([]);
+});
+
+test("a reader who falls too far behind fails alone, after what it had; others and the run go on", async () => {
+  const s = scene();
+  const run = s.start(part("lead", [asks("nothing", {}), says("Done.")]).role);
+  const slow = run.events({ maxBacklog: 5 });
+  const brisk = run.events();
+  const result = await s.outcome(run);
+  expect(result.status).toBe("completed");
+  const read: EspalierEvent[] = [];
+  const reading = (async () => {
+    for await (const event of slow) read.push(event);
+  })();
+  await expect(reading).rejects.toMatchObject({
+    code: "event_backlog_overflow",
+    data: { maxBacklog: 5 },
+  });
+  expect(read).toEqual(s.sink.events.slice(0, 5));
+  const all: EspalierEvent[] = [];
+  for await (const event of brisk) all.push(event);
+  expect(all).toEqual(s.sink.events);
+});
+
+test("a reader who leaves early is no longer served", async () => {
+  const late = gate();
+  const s = scene();
+  const run = s.start(part("lead", [says("Done.", { after: late.opened })]).role);
+  for await (const event of run.events()) if (event.type === "model.requested") break;
+  late.open();
+  const result = await s.outcome(run);
+  expect(result.status).toBe("completed");
+});
+
+function withoutIds({ s, result }: Watched): unknown {
+  const events = s.sink.events.map(({ traceId: _trace, spanId: _span, ...event }) => event);
+  return [events, { ...result, traceId: "" }];
+}
+
+function fullDisk(): EventSink {
+  return {
+    take: () => {
+      throw new Error("full disk");
+    },
+  };
+}
+
+const noContext: Tracing["within"] = () => {
+  throw new Error("no context");
+};
+
+function failsLater(): unknown {
+  return settled().then(() => {
+    throw new Error("full disk");
+  });
+}
