@@ -1,7 +1,10 @@
 // (a) What one would write by hand: a loop on the `openai` client, no framework, no tracing.
 
 import OpenAI from "openai";
-import type { ChatCompletionMessageParam, ChatCompletionTool } from "openai/resources/chat/completions";
+import type {
+  ChatCompletionMessageParam,
+  ChatCompletionTool,
+} from "openai/resources/chat/completions";
 
 import type { Contender } from "./contender.ts";
 
@@ -32,6 +35,21 @@ const delegate: ChatCompletionTool = {
   },
 };
 
+interface Input {
+  readonly a?: number;
+  readonly b?: number;
+  readonly task?: string;
+}
+
+function parse(text: string): Input {
+  const input: unknown = JSON.parse(text);
+  return isInput(input) ? input : {};
+}
+
+function isInput(input: unknown): input is Input {
+  return typeof input === "object" && input !== null;
+}
+
 export function bareLoop(baseUrl: string): Contender {
   const client = new OpenAI({ apiKey: "none", baseURL: `${baseUrl}/v1`, maxRetries: 0 });
 
@@ -47,14 +65,16 @@ export function bareLoop(baseUrl: string): Contender {
       messages.push(message);
       const calls = (message.tool_calls ?? []).filter((call) => call.type === "function");
       if (calls.length === 0) return message.content ?? "";
-      const contents = await Promise.all(calls.map((call) => run(call.function.name, JSON.parse(call.function.arguments))));
+      const contents = await Promise.all(
+        calls.map((call) => run(call.function.name, parse(call.function.arguments))),
+      );
       for (const [index, call] of calls.entries()) {
         messages.push({ role: "tool", tool_call_id: call.id, content: contents[index] ?? "" });
       }
     }
   }
 
-  function run(name: string, input: { readonly a?: number; readonly b?: number; readonly task?: string }): Promise<string> {
+  function run(name: string, input: Input): Promise<string> {
     if (name === "add") return Promise.resolve(String((input.a ?? 0) + (input.b ?? 0)));
     return loop("tools-2", input.task ?? "", add);
   }

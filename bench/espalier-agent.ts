@@ -26,9 +26,15 @@ export function espalierAgent(baseUrl: string, isTraced: boolean): Contender {
 
   return {
     steps: async (count) => {
-      const role = defineAgent({ name: "worker", instructions: "You work.", model: model(`tools-${count}`), tools: [add] });
+      const role = defineAgent({
+        name: "worker",
+        instructions: "You work.",
+        model: model(`tools-${count}`),
+        tools: [add],
+      });
       const result = await orchestrator.start(role, "Add up.", { budget }).result;
-      if (result.status !== "completed" || result.steps.length !== count + 1) throw new Error(result.reason.message);
+      if (result.status !== "completed" || result.steps.length !== count + 1)
+        throw new Error(result.reason.message);
     },
     children: async (count) => {
       const worker = defineAgent({
@@ -38,7 +44,12 @@ export function espalierAgent(baseUrl: string, isTraced: boolean): Contender {
         model: model("tools-2"),
         tools: [add],
       });
-      const lead = defineAgent({ name: "lead", instructions: "You delegate.", model: model(`lead-${count}`), subagents: [worker] });
+      const lead = defineAgent({
+        name: "lead",
+        instructions: "You delegate.",
+        model: model(`lead-${count}`),
+        subagents: [worker],
+      });
       const result = await orchestrator.start(lead, "Delegate.", { budget }).result;
       const completed = result.agents.filter((agent) => agent.status === "completed");
       if (completed.length !== count + 1) throw new Error(`${completed.length} agents completed`);

@@ -15,25 +15,47 @@ function replyTo(body: string): object {
   const wanted = Number(count);
   const answered = body.split('"role":"tool"').length - 1;
   if (kind === "lead" && answered === 0) {
-    const call = (index: number): object => toolCall(index, "SpawnSubagent", { role: "worker", task: `Part ${index}` });
-    return message({ content: null, tool_calls: Array.from({ length: wanted }, (_value, index) => call(index)) });
+    const call = (index: number): object =>
+      toolCall(index, "SpawnSubagent", { role: "worker", task: `Part ${index}` });
+    return message({
+      content: null,
+      tool_calls: Array.from({ length: wanted }, (_value, index) => call(index)),
+    });
   }
-  if (kind === "tools" && answered < wanted) return message({ content: null, tool_calls: [toolCall(answered, "add", { a: answered, b: 1 })] });
+  if (kind === "tools" && answered < wanted)
+    return message({
+      content: null,
+      tool_calls: [toolCall(answered, "add", { a: answered, b: 1 })],
+    });
   return message({ content: "The work is done." });
 }
 
 function toolCall(index: number, name: string, input: object): object {
-  return { id: `call_${index}`, type: "function", function: { name, arguments: JSON.stringify(input) } };
+  return {
+    id: `call_${index}`,
+    type: "function",
+    function: { name, arguments: JSON.stringify(input) },
+  };
 }
 
-function message(content: { readonly tool_calls?: readonly object[] | undefined; readonly content: string | null }): object {
+function message(content: {
+  readonly tool_calls?: readonly object[] | undefined;
+  readonly content: string | null;
+}): object {
   const finish = content.tool_calls === undefined ? "stop" : "tool_calls";
   return {
     id: "chatcmpl-1",
     object: "chat.completion",
     created: 0,
     model: "bench",
-    choices: [{ index: 0, message: { role: "assistant", refusal: null, ...content }, finish_reason: finish, logprobs: null }],
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", refusal: null, ...content },
+        finish_reason: finish,
+        logprobs: null,
+      },
+    ],
     usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 },
   };
 }
@@ -47,6 +69,7 @@ const server = createServer((request, response) => {
 server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1", () => {
   const address = server.address();
-  if (address !== null && typeof address === "object") process.stdout.write(`http://127.0.0.1:${address.port}\n`);
+  if (address !== null && typeof address === "object")
+    process.stdout.write(`http://127.0.0.1:${address.port}\n`);
 });
 process.on("disconnect", () => process.exit(0));

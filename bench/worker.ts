@@ -15,8 +15,9 @@ function contender(baseUrl: string): Contender {
 
 if (address === undefined) throw new Error("Expected: worker.ts <contender> <workload> <address>");
 const candidate = contender(address);
-const run = (): Promise<void> => (workload === "W1" ? candidate.steps(50) : candidate.children(100));
-for (let warmUp = 0; warmUp < Number(process.env["WARM"] ?? 3); warmUp += 1) await run();
+const run = (): Promise<void> =>
+  workload === "W1" ? candidate.steps(50) : candidate.children(100);
+for (let warmUp = 0; warmUp < Number(process.env["WARM_UPS"] ?? 3); warmUp += 1) await run();
 const before = process.cpuUsage();
 const startedAt = performance.now();
 const REPEATS = Number(process.env["REPEATS"] ?? 5);
@@ -25,4 +26,6 @@ const wallMs = (performance.now() - startedAt) / REPEATS;
 const cpu = process.cpuUsage(before);
 await candidate.close();
 const cpuMs = (cpu.user + cpu.system) / 1_000 / REPEATS;
-process.stdout.write(JSON.stringify({ cpuMs, wallMs, peakMb: process.resourceUsage().maxRSS / 1_024 }));
+process.stdout.write(
+  JSON.stringify({ cpuMs, wallMs, peakMb: process.resourceUsage().maxRSS / 1_024 }),
+);

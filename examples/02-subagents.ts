@@ -30,7 +30,9 @@ const lead = defineAgent({
 
 const log = new RecordingSink();
 const orchestrator = new Orchestrator({ sinks: [log] });
-const run = orchestrator.start(lead, "Write about espaliers.", { budget: { totalTokens: 200_000 } });
+const run = orchestrator.start(lead, "Write about espaliers.", {
+  budget: { totalTokens: 200_000 },
+});
 const { usage, agents, subagentsByDepth } = await run.result;
 
 console.log(goldenTree(log.events));

@@ -17,7 +17,12 @@ const leadModel = new ScriptedModel([
   asks("SpawnSubagent", { role: "worker", task: "Part two" }),
   says("One part is done."),
 ]);
-const lead = defineAgent({ name: "lead", instructions: "Delegate.", model: leadModel, subagents: [worker] });
+const lead = defineAgent({
+  name: "lead",
+  instructions: "Delegate.",
+  model: leadModel,
+  subagents: [worker],
+});
 
 // Every reply of these models costs 15 tokens: two of the lead, one of the worker, and nothing is left for a second worker.
 const { status, reason, usage } = await new Orchestrator().start(lead, "Do both parts.", {

@@ -12,7 +12,12 @@ const worker = defineAgent({
   model: new ScriptedModel(() => says("Done.")),
 });
 const model = new ScriptedModel([
-  { calls: [1, 2, 3].map((part) => ({ name: "SpawnSubagent", arguments: { role: "worker", task: `Part ${part}` } })) },
+  {
+    calls: [1, 2, 3].map((part) => ({
+      name: "SpawnSubagent",
+      arguments: { role: "worker", task: `Part ${part}` },
+    })),
+  },
   says("Two parts are done; I did the third myself."),
 ]);
 const lead = defineAgent({ name: "lead", instructions: "Delegate.", model, subagents: [worker] });

@@ -6,12 +6,20 @@ import { defineAgent, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
 
 const readerModel = new ScriptedModel([says("Read.")]);
-const reader = defineAgent({ name: "reader", purpose: "Reads", instructions: "Read.", model: readerModel });
+const reader = defineAgent({
+  name: "reader",
+  purpose: "Reads",
+  instructions: "Read.",
+  model: readerModel,
+});
 
 const lead = defineAgent({
   name: "lead",
   instructions: "Delegate.",
-  model: new ScriptedModel([asks("SpawnSubagent", { role: "reader", task: "Read chapter one." }), says("Done.")]),
+  model: new ScriptedModel([
+    asks("SpawnSubagent", { role: "reader", task: "Read chapter one." }),
+    says("Done."),
+  ]),
   subagents: [reader],
   context: {
     inheritMessages: true,

@@ -26,7 +26,11 @@ const cleaner = defineAgent({
 const run = new Orchestrator().start(cleaner, "Clean the disk.");
 for await (const { phase, state } of run.iterate()) {
   const last = state.conversation.messages.at(-1);
-  if (phase === "evaluate" && last?.role === "assistant" && last.toolCalls.some((call) => call.toolName === "remove")) {
+  if (
+    phase === "evaluate" &&
+    last?.role === "assistant" &&
+    last.toolCalls.some((call) => call.toolName === "remove")
+  ) {
     run.requestStop("Deleting is not allowed here.");
   }
 }

@@ -14,7 +14,9 @@ const wait = defineTool({
   input: z.object({}),
   execute: (_input, { signal }) => {
     started.resolve();
-    return new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("told to end")));
+    return new Promise<string>((resolve) =>
+      signal.addEventListener("abort", () => resolve("told to end")),
+    );
   },
 });
 const child = defineAgent({
@@ -27,14 +29,18 @@ const child = defineAgent({
 const lead = defineAgent({
   name: "lead",
   instructions: "Delegate.",
-  model: new ScriptedModel([asks("SpawnSubagent", { role: "child", task: "Wait." }), says("never")]),
+  model: new ScriptedModel([
+    asks("SpawnSubagent", { role: "child", task: "Wait." }),
+    says("never"),
+  ]),
   subagents: [child],
 });
 
 const run = new Orchestrator().start(lead, "Wait.");
 const ends: string[] = [];
 const listening = (async () => {
-  for await (const event of run.events()) if (event.type === "agent.ended") ends.push(`${event.agentPath} ${event.status}`);
+  for await (const event of run.events())
+    if (event.type === "agent.ended") ends.push(`${event.agentPath} ${event.status}`);
 })();
 await started.promise;
 const { reason } = await run.cancel("The user pressed Ctrl-C.");

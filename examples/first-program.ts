@@ -34,7 +34,8 @@ const run = orchestrator.start(lead, "Tell me about package.json and README.md."
 
 for await (const event of run.events()) {
   if (event.type === "agent.started") console.log(`${event.agentPath}: ${event.task}`);
-  if (event.type === "tool.ended") console.log(`${event.agentPath}: ${event.toolName} ${event.outcome}`);
+  if (event.type === "tool.ended")
+    console.log(`${event.agentPath}: ${event.toolName} ${event.outcome}`);
 }
 const { status, reason, text, usage } = await run.result;
 console.log(`${status} (${reason.code}), ${usage.total.totalTokens} tokens\n\n${text}`);

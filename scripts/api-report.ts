@@ -47,7 +47,9 @@ function reportOf(entry: string, types: string): boolean {
     },
   });
   if (result.apiReportChanged && !isWriting) {
-    console.error(`${entry}: the public surface is not the one of etc/${name}.api.md. Run \`npm run api\` and review the change.`);
+    console.error(
+      `${entry}: the public surface is not the one of etc/${name}.api.md. Run \`npm run api\` and review the change.`,
+    );
   }
   return isWriting || !result.apiReportChanged;
 }

@@ -25,7 +25,11 @@ export type { MaxTokensField } from "./model/openai/to-openai.ts";
 export type { ModelPrice } from "./model/model-price.ts";
 
 // Run
-export { Orchestrator, type OrchestratorOptions, type StartOptions } from "./orchestrator/orchestrator.ts";
+export {
+  Orchestrator,
+  type OrchestratorOptions,
+  type StartOptions,
+} from "./orchestrator/orchestrator.ts";
 export type { EventsOptions, Run } from "./orchestrator/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
 export type { AgentState, EndedState, PendingState, RunningState } from "./agent/agent-state.ts";
@@ -46,9 +50,23 @@ export {
   type TraceIds,
 } from "./protocol/event.ts";
 export type { EventDraft, EventSink, Tracing } from "./protocol/event-sink.ts";
-export type { SpawnOutcome, SpawnRefusal, SpawnRefusalCode, SpawnRequest, SubagentResult } from "./protocol/subagent.ts";
+export type {
+  SpawnOutcome,
+  SpawnRefusal,
+  SpawnRefusalCode,
+  SpawnRequest,
+  SubagentResult,
+} from "./protocol/subagent.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
-export { STOP_CODES, type ErrorRecord, type Status, type StopCode, type StopReason, type StopSignal, type TerminalStatus } from "./protocol/stop.ts";
+export {
+  STOP_CODES,
+  type ErrorRecord,
+  type Status,
+  type StopCode,
+  type StopReason,
+  type StopSignal,
+  type TerminalStatus,
+} from "./protocol/stop.ts";
 export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
 export type { Usage, UsageReport } from "./protocol/usage.ts";
 
@@ -59,9 +77,9 @@ export type {
   Model,
   ModelReply,
   ModelRequest,
-  TokenUsage,
   ToolSpec,
 } from "./model/model.ts";
+export type { TokenUsage } from "./model/token-usage.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
 export type {
   AssistantMessage,
@@ -77,5 +95,10 @@ export { CallIdSchema } from "./protocol/ids.ts";
 export type { Clock } from "./kernel/clock.ts";
 export type { IdSource } from "./kernel/id-source.ts";
 export type { CancelReason } from "./kernel/cancel.ts";
-export { EspalierError, type ErrorCode, type EspalierErrorOptions, type ModelErrorCode } from "./kernel/error.ts";
+export {
+  EspalierError,
+  type ErrorCode,
+  type EspalierErrorOptions,
+  type ModelErrorCode,
+} from "./kernel/error.ts";
 export type { JsonObject, JsonValue } from "./kernel/json.ts";

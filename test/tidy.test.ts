@@ -9,24 +9,34 @@ const sources = globSync("src/**/*.ts").map((file) => ({ file, text: readFileSyn
 
 test("nothing in the core speaks of OpenTelemetry's packages", () => {
   const core = sources.filter(({ file }) => !file.startsWith("src/telemetry/"));
-  expect(core.filter(({ text }) => text.includes("@opentelemetry/")).map(({ file }) => file)).toEqual([]);
+  expect(
+    core.filter(({ text }) => text.includes("@opentelemetry/")).map(({ file }) => file),
+  ).toEqual([]);
 });
 
 test("a file with a class says first what the class owns", () => {
   const stateful = sources.filter(({ text }) => /^export class (?!\w*Error\b)/m.test(text));
-  const silent = stateful.filter(({ text }) => !/^\/\/ |^export class .*\n|^\/\*\* /m.test(text.split("export class")[0] ?? ""));
+  const silent = stateful.filter(
+    ({ text }) => !/^\/\/ |^export class .*\n|^\/\*\* /m.test(text.split("export class")[0] ?? ""),
+  );
   expect(silent.map(({ file }) => file)).toEqual([]);
 });
 
 test("no file is named after nothing, and nothing is left open", () => {
-  expect(sources.filter(({ file }) => /\/(utils?|helpers?|common|types|misc)\.ts$/.test(file))).toEqual([]);
-  expect(sources.filter(({ text }) => /\b(TODO|FIXME|XXX)\b/.test(text)).map(({ file }) => file)).toEqual([]);
+  expect(
+    sources.filter(({ file }) => /\/(utils?|helpers?|common|types|misc)\.ts$/.test(file)),
+  ).toEqual([]);
+  expect(
+    sources.filter(({ text }) => /\b(TODO|FIXME|XXX)\b/.test(text)).map(({ file }) => file),
+  ).toEqual([]);
 });
 
 test("every function, class and type that users can import is documented", () => {
   for (const report of globSync("etc/*.api.md")) {
     const text = readFileSync(report, "utf8");
-    const bare = [...text.matchAll(/\/\/ \(undocumented\)\nexport (?:declare )?(?:abstract )?(\w+ \w+)/g)].map(([, name]) => name);
+    const bare = [
+      ...text.matchAll(/\/\/ \(undocumented\)\nexport (?:declare )?(?:abstract )?(\w+ \w+)/g),
+    ].map(([, name]) => name);
     expect([report, bare]).toEqual([report, []]);
   }
 });

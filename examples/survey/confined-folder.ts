@@ -61,7 +61,7 @@ async function placeIn(root: string, path: string): Promise<Place> {
   const realSegments = segmentsOf(inside);
   if (realSegments[0] === ".." || isAbsolute(inside)) {
     throw new Error(
-      `${quoted(path)} is a symbolic link, or lies behind one, that leads out of the folder. ${NOT_ALLOWED}`,
+      `${quoted(path)} is or lies behind a link that leads out of the folder. ${NOT_ALLOWED}`,
     );
   }
   checkVisible(realSegments, path);
@@ -69,14 +69,13 @@ async function placeIn(root: string, path: string): Promise<Place> {
 }
 
 const PATHS_ARE =
-  'Paths are relative to the folder that is surveyed, as in "docs/guide.md"; "." is the folder itself.';
+  'Paths are relative to the surveyed folder, as in "docs/guide.md"; "." is the folder itself.';
 const NOT_ALLOWED = "It is not part of the survey; leave it out.";
 
 function checkVisible(segments: readonly string[], path: string): void {
-  const hidden = segments.find(isHidden);
-  if (hidden === undefined) return;
+  if (!segments.some(isHidden)) return;
   throw new Error(
-    `${quoted(path)} is off limits, because of ${quoted(hidden)}: hidden names and ${OFF_LIMITS} are left out.`,
+    `${quoted(path)} is off limits: hidden names and ${OFF_LIMITS} are left out. ${NOT_ALLOWED}`,
   );
 }
 

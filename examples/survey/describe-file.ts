@@ -29,8 +29,15 @@ export function listed(names: readonly string[]): string {
   return `${names.slice(0, MAX_NAMES).join(", ")} and ${rest} more`;
 }
 
-const EXPORTS =
-  /^export (?:default )?(?:declare )?(?:async )?(?:abstract )?(?:function\*?|class|const|let|interface|type|enum) (\w+)|^(?:def|class) (\w+)|^pub (?:async )?(?:fn|struct|enum|trait|type|const) (\w+)/gm;
+const EXPORTS = new RegExp(
+  [
+    "^export (?:default )?(?:declare )?(?:async )?(?:abstract )?",
+    "(?:function\\*?|class|const|let|interface|type|enum) (\\w+)",
+    "|^(?:def|class) (\\w+)",
+    "|^pub (?:async )?(?:fn|struct|enum|trait|type|const) (\\w+)",
+  ].join(""),
+  "gm",
+);
 
 function saidBy(extension: string, text: string): string | undefined {
   switch (extension) {

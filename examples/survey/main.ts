@@ -23,7 +23,8 @@ const COST_LIMIT_USD = 1;
 const WIDEST_REPORT = 120;
 const CANCELLED_BY_USER = 130;
 
-const OFFLINE_NOTICE = `This is the offline planner: it follows fixed rules and is not a language model.
+const OFFLINE_NOTICE = `\
+This is the offline planner: it follows fixed rules and is not a language model.
 For a real one, set ESPALIER_MODEL and OPENAI_API_KEY.`;
 
 async function main(): Promise<number> {

@@ -77,7 +77,7 @@ You survey one part of a folder: the folders and files that your task names. Rea
 2. If a folder of yours has subfolders, delegate each of them: one SpawnSubagent call for each, at
    most 5 (put some together if there are more). A subagent sees nothing of this conversation, so
    write its task the way yours is written: the folders by their paths, and the question.
-3. In the same reply, call read_file for the files of your part, at most 25 of them. If the
+3. In the same reply, call read_file for the files of your part, at most 40 of them. If the
    question names words to look for, call search_text for each of them too.
 4. If a spawn is refused, the answer says why. Survey that subfolder yourself in the same way.
 5. End by calling Finish, alone, with your result: what the part is for, what each file is for,

@@ -54,11 +54,11 @@ const reportSchema = z.object({
   files: z.array(z.object({ path: z.string(), purpose: z.string() })),
   findings: z.array(z.string()),
 });
-export interface KnownReport extends Readonly<z.infer<typeof reportSchema>> {
+interface KnownReport extends Readonly<z.infer<typeof reportSchema>> {
   readonly part: SurveyPart;
 }
 
-export interface KnownFailure {
+interface KnownFailure {
   readonly path: string;
   readonly why: string;
 }

@@ -51,7 +51,7 @@ export interface Coverage {
 }
 
 const MAX_PARTS = 5;
-const MAX_READS = 25;
+const MAX_READS = 40;
 const MAX_LISTS = 40;
 const FILES_PER_PART = 4;
 

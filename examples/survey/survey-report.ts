@@ -14,7 +14,7 @@ export interface Survey {
   readonly findings: readonly string[];
 }
 
-export interface SurveyedFile {
+interface SurveyedFile {
   readonly path: string;
   readonly purpose: string;
 }
@@ -46,7 +46,8 @@ export function leadReport(position: Position): string {
   const files = [...ownFiles(position), ...reports.flatMap((report) => report.files)];
   const findings = [...ownFindings(position), ...reports.flatMap((report) => report.findings)];
   const folders = Map.groupBy(files, ({ path }) => folderOf(path));
-  const summary = `${count(files.length, "file")} in ${count(folders.size, "folder")}, surveyed in ${count(reports.length, "part")}.`;
+  const surveyed = `${count(files.length, "file")} in ${count(folders.size, "folder")}`;
+  const summary = `${surveyed}, surveyed in ${count(reports.length, "part")}.`;
   return [
     "# Survey",
     "",
@@ -144,18 +145,15 @@ function ownFindings(position: Position): readonly string[] {
       ({ part, why }) => `Missing: ${[...part.folders, ...part.files].join(", ")}. ${why}`,
     ),
     ...failures.map(({ path, why }) => `${path}: ${why}`),
-    ...(unreadFiles === 0
-      ? []
-      : [
-          `${partName(position)}: ${count(unreadFiles, "file")} not read, too many for one surveyor.`,
-        ]),
-    ...(unlistedFolders === 0
-      ? []
-      : [
-          `${partName(position)}: ${count(unlistedFolders, "folder")} not listed, too many for one surveyor.`,
-        ]),
+    ...leftOut(position, unreadFiles, "file"),
+    ...leftOut(position, unlistedFolders, "folder"),
     ...(links.length === 0 ? [] : [`Symbolic links, not followed: ${links.join(", ")}`]),
   ];
+}
+
+function leftOut(position: Position, amount: number, thing: string): readonly string[] {
+  if (amount === 0) return [];
+  return [`${partName(position)}: ${count(amount, thing)} left out, too many for one surveyor.`];
 }
 
 /**
@@ -172,13 +170,12 @@ function matchFinding(
     .filter(({ path }) => !handedOn.some((folder) => isBelow(path, folder)));
   if (matches.length === 0) return [];
   const files = new Set(matches.map((match) => match.path));
+  const amount = `${count(matches.length, "line")} in ${count(files.size, "file")}`;
   const atLeast = ofWord.every((search) => search.isComplete) ? "" : "at least ";
   const shown = matches
     .slice(0, MAX_SHOWN_MATCHES)
     .map((match) => `\`${match.path}:${match.line}\``);
-  return [
-    `"${word}": ${atLeast}${count(matches.length, "line")} in ${count(files.size, "file")}, first ${shown.join(", ")}`,
-  ];
+  return [`"${word}": ${atLeast}${amount}, first ${shown.join(", ")}`];
 }
 
 function folderOf(path: string): string {

@@ -27,14 +27,15 @@ export function surveyTools(rootFolder: string): readonly FunctionTool[] {
 
 const path = z.string().max(1_000).meta({
   description:
-    'Path relative to the folder that is surveyed, as in "docs/guide.md"; "." is the folder itself.',
+    'Path relative to the surveyed folder, as in "docs/guide.md"; "." is the folder itself.',
 });
 
 function listFolder(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "list_folder",
     description:
-      "Lists the folders and files that lie directly in a folder, sorted by name, files with their size. Symbolic links are named, not followed.",
+      "Lists the folders and files that lie directly in a folder, sorted by name, files with " +
+      "their size. Symbolic links are named, not followed.",
     input: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
@@ -64,7 +65,9 @@ function bounded({ path: shown }: Place, listing: Listing) {
 function readFile(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "read_file",
-    description: `Reads the first ${MAX_SHOWN_BYTES} bytes of a text file. The first line of the result names the file and its size.`,
+    description:
+      `Reads the first ${MAX_SHOWN_BYTES} bytes of a text file. The first line of the result ` +
+      "names the file and its size.",
     input: z.object({ path }),
     execute: async (input, { signal }) => {
       signal.throwIfAborted();
@@ -82,7 +85,9 @@ function readFile(folder: ConfinedFolder): FunctionTool {
 function searchText(folder: ConfinedFolder): FunctionTool {
   return defineTool({
     name: "search_text",
-    description: `Finds a text, upper or lower case, in the files of a folder and all below it, or in one file. Gives the first ${MAX_MATCHES} lines.`,
+    description:
+      "Finds a text, upper or lower case, in the files of a folder and all below it, or in one " +
+      `file. Gives the first ${MAX_MATCHES} lines.`,
     input: z.object({ text: z.string().min(1).max(200), path: path.default(".") }),
     execute: async (input, { signal }) => await search(folder, input, signal),
   });

@@ -2,13 +2,25 @@
 
 import type { z } from "zod";
 
-import { checkAmount, checkCount, checkKeys, checkList, checkName, checkText, misdefinition, mismatch } from "../kernel/check.ts";
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkList,
+  checkName,
+  checkText,
+  misdefinition,
+  mismatch,
+} from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { Model } from "../model/model.ts";
 import { checkPrice } from "../model/model-price.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import type { StopCondition } from "../policies/stop-conditions.ts";
-import { subagentContextPolicy, type SubagentContextPolicy } from "../policies/subagent-context-policy.ts";
+import {
+  subagentContextPolicy,
+  type SubagentContextPolicy,
+} from "../policies/subagent-context-policy.ts";
 import type { Tool } from "../tools/tool.ts";
 import { toolSet } from "../tools/tool-set.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
@@ -89,15 +101,19 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
   checkModel(name, model);
   const { tools: given = [], subagents = [], stopWhen = [], output } = definition;
-  for (const [field, list] of Object.entries({ tools: given, subagents, stopWhen })) checkList(`${name}.${field}`, list);
-  const tools = output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
+  for (const [field, list] of Object.entries({ tools: given, subagents, stopWhen }))
+    checkList(`${name}.${field}`, list);
+  const tools =
+    output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
   checkTools(name, tools);
   checkSubagents(name, subagents);
-  checkBudget(`${name}.budget`, definition.budget ?? {});
+  if (definition.budget !== undefined) checkBudget(`${name}.budget`, definition.budget);
   const budget = Object.freeze({ ...definition.budget });
   if (budget.costUsd !== undefined) requirePrice(`${name}.budget.costUsd`, { name, model });
-  if (definition.maxOutputTokens !== undefined) checkMaxOutputTokens(name, definition.maxOutputTokens);
-  if (definition.temperature !== undefined) checkAmount(`${name}.temperature`, definition.temperature);
+  if (definition.maxOutputTokens !== undefined)
+    checkMaxOutputTokens(name, definition.maxOutputTokens);
+  if (definition.temperature !== undefined)
+    checkAmount(`${name}.temperature`, definition.temperature);
   checkConditions(name, stopWhen);
   return Object.freeze({
     name,
@@ -116,7 +132,10 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
 }
 
 /** Throws `price_unknown` if a cost limit at `field` would cover a model whose price nobody knows: unknown is never zero (R57). */
-export function requirePrice(field: string, role: { readonly name: string; readonly model: Model }): void {
+export function requirePrice(
+  field: string,
+  role: { readonly name: string; readonly model: Model },
+): void {
   if (role.model.price !== undefined) return;
   throw new EspalierError({
     code: "price_unknown",
@@ -128,7 +147,12 @@ export function requirePrice(field: string, role: { readonly name: string; reado
 function checkModel(name: string, model: Model): void {
   const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
   if (!fits) {
-    throw misdefinition(`${name}.model`, "a model", model, 'Use openai("…") or a model of your own.');
+    throw misdefinition(
+      `${name}.model`,
+      "a model",
+      model,
+      'Use openai("…") or a model of your own.',
+    );
   }
   if (model.price !== undefined) checkPrice(`${name}.model.price`, model.price);
 }
@@ -136,10 +160,14 @@ function checkModel(name: string, model: Model): void {
 function checkTools(name: string, tools: readonly Tool[]): void {
   for (const [index, tool] of tools.entries()) {
     const fits = typeof tool === "object" && tool !== null && typeof tool.bind === "function";
-    if (!fits) throw misdefinition(`${name}.tools[${index}]`, "a tool", tool, "Use defineTool({ … }).");
+    if (!fits)
+      throw misdefinition(`${name}.tools[${index}]`, "a tool", tool, "Use defineTool({ … }).");
   }
   toolSet(name, tools);
-  const reserved = tools.find((tool) => tool.name === SPAWN_TOOL_NAME || (tool.name === FINISH_TOOL_NAME && tool.kind !== "finish"));
+  const reserved = tools.find(
+    (tool) =>
+      tool.name === SPAWN_TOOL_NAME || (tool.name === FINISH_TOOL_NAME && tool.kind !== "finish"),
+  );
   if (reserved !== undefined) {
     throw misdefinition(`${name}.tools`, "no tool of a reserved name", reserved.name, "Rename it.");
   }
@@ -150,18 +178,29 @@ function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]
     if (typeof subagent === "string") continue;
     const fits = typeof subagent === "object" && subagent !== null && "hasOutput" in subagent;
     if (fits) continue;
-    throw misdefinition(`${name}.subagents[${index}]`, "a role or the name of one", subagent, "Use defineAgent({ … }).");
+    throw misdefinition(
+      `${name}.subagents[${index}]`,
+      "a role or the name of one",
+      subagent,
+      "Use defineAgent({ … }).",
+    );
   }
 }
 
 function checkMaxOutputTokens(name: string, tokens: number): void {
   checkCount(`${name}.maxOutputTokens`, tokens);
-  if (tokens === 0) throw mismatch(`${name}.maxOutputTokens`, "at least 1", tokens, "A reply needs room.");
+  if (tokens === 0)
+    throw mismatch(`${name}.maxOutputTokens`, "at least 1", tokens, "A reply needs room.");
 }
 
 function checkConditions(name: string, conditions: readonly StopCondition[]): void {
   for (const [index, condition] of conditions.entries()) {
     if (typeof condition === "function") continue;
-    throw misdefinition(`${name}.stopWhen[${index}]`, "a function", condition, "See toolWasCalled().");
+    throw misdefinition(
+      `${name}.stopWhen[${index}]`,
+      "a function",
+      condition,
+      "See toolWasCalled().",
+    );
   }
 }

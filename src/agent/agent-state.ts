@@ -78,7 +78,13 @@ export interface EndedState extends Parts {
 }
 export type AgentState = PendingState | RunningState | EndedState;
 
-const NOTHING_DONE: RunLog = deepFreeze({ steps: [], signals: [], errors: [], output: undefined, emptyReplies: 0 });
+const NOTHING_DONE: RunLog = deepFreeze({
+  steps: [],
+  signals: [],
+  errors: [],
+  output: undefined,
+  emptyReplies: 0,
+});
 const NOT_STARTED: RunTelemetry = deepFreeze({
   usage: NO_USAGE,
   startedAtMs: undefined,

@@ -1,7 +1,8 @@
 // What one logical model call consumed. What no provider reported is charged by estimate: forgotten tokens are overspent ones.
 
 import { estimateTokens } from "../model/count-tokens.ts";
-import type { Model, ModelReply, TokenUsage } from "../model/model.ts";
+import type { Model, ModelReply } from "../model/model.ts";
+import type { TokenUsage } from "../model/token-usage.ts";
 import { costMicroUsd } from "../model/model-price.ts";
 import { NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { Lease } from "./budget-gate.ts";
@@ -81,6 +82,9 @@ function plus(left: TokenUsage, right: TokenUsage): TokenUsage {
 }
 
 function replyTokens({ message }: ModelReply): number {
-  const calls = message.toolCalls.reduce((text, call) => text + call.toolName + call.argumentsText, "");
+  const calls = message.toolCalls.reduce(
+    (text, call) => text + call.toolName + call.argumentsText,
+    "",
+  );
   return estimateTokens(message.text + calls);
 }

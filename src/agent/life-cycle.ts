@@ -7,7 +7,13 @@ import type { ErrorRecord, StopReason, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
 import type { AgentContext, EventPlace } from "./agent-context.ts";
-import { lastTextOf, pendingCallsOf, pendingState, type AgentState, type EndedState } from "./agent-state.ts";
+import {
+  lastTextOf,
+  pendingCallsOf,
+  pendingState,
+  type AgentState,
+  type EndedState,
+} from "./agent-state.ts";
 import type { EffectPlace } from "./effects.ts";
 import { transition } from "./transition.ts";
 
@@ -27,7 +33,11 @@ export function begin(agent: AgentContext, messages: readonly Message[]): AgentS
     budget: agent.budget.remaining(),
   });
   const pending = pendingState({ messages, prefix: NO_PREFIX });
-  return transition(pending, { type: "markStarted", executionId: identity.executionId, atMs: effects.nowMs() });
+  return transition(pending, {
+    type: "markStarted",
+    executionId: identity.executionId,
+    atMs: effects.nowMs(),
+  });
 }
 
 /** Where the step that is open, or will be opened next, stands. */
@@ -38,7 +48,8 @@ export function stepPlace(agent: AgentContext, state: AgentState): EffectPlace {
 
 /** The step to which an event about the state belongs: the open one, or the last. */
 export function eventPlace(state: AgentState): EventPlace {
-  const step = state.status === "running" && state.step !== undefined ? state.step : state.log.steps.at(-1);
+  const step =
+    state.status === "running" && state.step !== undefined ? state.step : state.log.steps.at(-1);
   return step === undefined ? {} : { stepId: step.stepId };
 }
 
@@ -57,14 +68,19 @@ export function completeStep(agent: AgentContext, state: AgentState): AgentState
   const reason = winningSignal(state.log.signals)?.reason;
   const unanswered = pendingCallsOf(state).map((call) => notExecuted(call, reason, atMs));
   const answered =
-    unanswered.length === 0 ? state : transition(state, { type: "recordExecutions", executions: unanswered });
+    unanswered.length === 0
+      ? state
+      : transition(state, { type: "recordExecutions", executions: unanswered });
   const completed = transition(answered, { type: "recordStep", atMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined) {
     const { telemetry, tools, error } = record;
     const failure = error === undefined ? {} : { error };
     const toolCalls = tools.calls.length;
-    agent.record({ type: "step.completed", number, usage: telemetry.usage, toolCalls, ...failure }, { stepId });
+    agent.record(
+      { type: "step.completed", number, usage: telemetry.usage, toolCalls, ...failure },
+      { stepId },
+    );
   }
   return completed;
 }
@@ -94,7 +110,8 @@ export function finish(agent: AgentContext, state: AgentState): EndedState {
   const reason = winningSignal(completed.log.signals)?.reason ?? UNEXPLAINED;
   const status = statusOf(reason);
   const ended = transition(completed, { type: "end", status, reason, atMs: agent.effects.nowMs() });
-  if (!("reason" in ended)) throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
+  if (!("reason" in ended))
+    throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
   const { startedAtMs, endedAtMs } = ended.telemetry;
   const error = ended.log.errors.at(-1);
   agent.record({
@@ -113,11 +130,16 @@ export function finish(agent: AgentContext, state: AgentState): EndedState {
 
 /** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
 export function errorRecord(cause: unknown): ErrorRecord {
-  if (EspalierError.is(cause)) return { code: cause.code, message: cause.message, data: cause.data };
+  if (EspalierError.is(cause))
+    return { code: cause.code, message: cause.message, data: cause.data };
   return { code: "internal_error", message: messageOf(cause), data: {} };
 }
 
-const UNEXPLAINED: StopReason = { code: "error", message: "The loop ended without a signal.", data: {} };
+const UNEXPLAINED: StopReason = {
+  code: "error",
+  message: "The loop ended without a signal.",
+  data: {},
+};
 
 function notExecuted(call: ToolCall, reason: StopReason | undefined, atMs: number): ToolExecution {
   return {

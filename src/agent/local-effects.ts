@@ -24,7 +24,14 @@ import type { DelegationContext, ToolContext } from "../tools/tool.ts";
 import type { AgentIdentity, EventPlace } from "./agent-context.ts";
 import type { Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
 import { callUsage } from "./call-usage.ts";
-import { settledBy, type Effect, type EffectPlace, type Effects, type InferOutcome, type PlannedCall } from "./effects.ts";
+import {
+  settledBy,
+  type Effect,
+  type EffectPlace,
+  type Effects,
+  type InferOutcome,
+  type PlannedCall,
+} from "./effects.ts";
 import { errorRecord } from "./life-cycle.ts";
 
 /** A place in a queue: `work` runs when there is one, or not at all if `signal` is aborted before. */
@@ -48,7 +55,7 @@ export interface LocalEffectsOptions {
   spawn(request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   record(body: EventBody, place: EventPlace): void;
   /** Runs foreign code inside the span of its place. */
-  within<T>(place: EventPlace, work: () => T): T;
+  within<T>(place: EventPlace, work: () => Promise<T>): Promise<T>;
 }
 
 /** The call behind a delegation, with the history that it was made in. */
@@ -60,9 +67,13 @@ export interface DelegatedCall extends EventPlace {
 export function localEffects(options: LocalEffectsOptions): Effects {
   return {
     reserve: (place, ask) => effect(`lease.${place.stepNumber}`, options.reserve(ask)),
-    infer: (place, lease, request) => effect(`model.${place.stepNumber}`, infer(options, { place, lease, request })),
+    infer: (place, lease, request) =>
+      effect(`model.${place.stepNumber}`, infer(options, { place, lease, request })),
     callTool: (place, call) =>
-      effect(`tool.${place.stepNumber}.${call.index}:${call.call.toolName}`, callTool(options, place, call)),
+      effect(
+        `tool.${place.stepNumber}.${call.index}:${call.call.toolName}`,
+        callTool(options, place, call),
+      ),
     join: (effects) => Promise.all(effects.map((one) => one[settledBy]())),
     nowMs: () => options.clock.nowMs(),
   };
@@ -80,7 +91,10 @@ interface InferCall {
 
 async function infer(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
   const askedAtMs = options.clock.nowMs();
-  const unsent: InferOutcome = { type: "cancelled", usage: callUsage(options.model, call.lease, { type: "unsent" }) };
+  const unsent: InferOutcome = {
+    type: "cancelled",
+    usage: callUsage(options.model, call.lease, { type: "unsent" }),
+  };
   const outcome = await options.slots.model(options.signal, () => {
     const queuedMs = options.clock.nowMs() - askedAtMs;
     options.record(requested(options, call), call.place);
@@ -89,7 +103,11 @@ async function infer(options: LocalEffectsOptions, call: InferCall): Promise<Inf
   return outcome ?? unsent;
 }
 
-async function askModel(options: LocalEffectsOptions, call: InferCall, queuedMs: number): Promise<InferOutcome> {
+async function askModel(
+  options: LocalEffectsOptions,
+  call: InferCall,
+  queuedMs: number,
+): Promise<InferOutcome> {
   const { model, signal, clock, graceMs, retry, onText } = options;
   const { place, request } = call;
   let attempts = 1;
@@ -107,7 +125,10 @@ async function askModel(options: LocalEffectsOptions, call: InferCall, queuedMs:
       onRetry: ({ attempt, error, delayMs }) => {
         if (isOver) return;
         attempts = attempt + 1;
-        options.record({ type: "model.retried", attempt, error: errorRecord(error), delayMs }, place);
+        options.record(
+          { type: "model.retried", attempt, error: errorRecord(error), delayMs },
+          place,
+        );
       },
     });
   const bounded = await runBounded(() => options.within(place, ask), { signal, clock, graceMs });
@@ -132,13 +153,19 @@ async function askModel(options: LocalEffectsOptions, call: InferCall, queuedMs:
   }
   const error = outcome.type === "failed" ? errorRecord(outcome.error) : CANCELLED_CALL;
   const isRetryable = outcome.type === "failed" && outcome.error.isRetryable;
-  options.record({ type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs }, place);
+  options.record(
+    { type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs },
+    place,
+  );
   return outcome;
 }
 
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 
-function requested(options: LocalEffectsOptions, { lease, request }: InferCall): EventBody<"model.requested"> {
+function requested(
+  options: LocalEffectsOptions,
+  { lease, request }: InferCall,
+): EventBody<"model.requested"> {
   return {
     type: "model.requested",
     provider: options.model.provider,
@@ -168,7 +195,11 @@ function settledOutcome(
   return { type: "cancelled", usage: callUsage(model, lease, settled ?? { type: "abandoned" }) };
 }
 
-async function callTool(options: LocalEffectsOptions, place: EffectPlace, planned: PlannedCall): Promise<ToolExecution> {
+async function callTool(
+  options: LocalEffectsOptions,
+  place: EffectPlace,
+  planned: PlannedCall,
+): Promise<ToolExecution> {
   const { bound } = planned;
   if (bound.type !== "function") return await useTool(options, { place, planned, queuedMs: 0 });
   const askedAtMs = options.clock.nowMs();
@@ -199,7 +230,10 @@ const CANCELLED: CallOutcome = {
   errorCode: "cancelled",
 };
 
-async function useTool(options: LocalEffectsOptions, { place, planned, queuedMs }: Use): Promise<ToolExecution> {
+async function useTool(
+  options: LocalEffectsOptions,
+  { place, planned, queuedMs }: Use,
+): Promise<ToolExecution> {
   const { clock } = options;
   const { toolName, callId } = planned.call;
   const where: EventPlace = { stepId: place.stepId, callId };
@@ -230,12 +264,28 @@ function faceOf(bound: BoundCall): Pick<EventBody<"tool.started">, "kind" | "des
   return { kind: bound.tool.kind, description: bound.tool.description };
 }
 
-function ended(planned: PlannedCall, startedAtMs: number, endedAtMs: number, outcome: CallOutcome): ToolExecution {
+function ended(
+  planned: PlannedCall,
+  startedAtMs: number,
+  endedAtMs: number,
+  outcome: CallOutcome,
+): ToolExecution {
   const { type, text, errorCode } = outcome;
-  return { call: planned.call, type, text, ...(errorCode === undefined ? {} : { errorCode }), startedAtMs, endedAtMs };
+  return {
+    call: planned.call,
+    type,
+    text,
+    ...(errorCode === undefined ? {} : { errorCode }),
+    startedAtMs,
+    endedAtMs,
+  };
 }
 
-async function outcomeOf(options: LocalEffectsOptions, place: EffectPlace, planned: PlannedCall): Promise<CallOutcome> {
+async function outcomeOf(
+  options: LocalEffectsOptions,
+  place: EffectPlace,
+  planned: PlannedCall,
+): Promise<CallOutcome> {
   const { bound, call } = planned;
   switch (bound.type) {
     case "rejected":
@@ -247,7 +297,10 @@ async function outcomeOf(options: LocalEffectsOptions, place: EffectPlace, plann
     case "function": {
       const context = toolContext(options, place, planned);
       const where: EventPlace = { stepId: place.stepId, callId: call.callId };
-      const bounded = await runBounded(() => options.within(where, () => bound.use(context)), options);
+      const bounded = await runBounded(
+        () => options.within(where, async () => await bound.use(context)),
+        options,
+      );
       return options.signal.aborted ? CANCELLED : returned(call.toolName, bounded);
     }
   }
@@ -270,11 +323,16 @@ function delegated(outcome: SpawnOutcome): CallOutcome {
   const { status, usage } = outcome.result;
   const counted = { text, usage: usage.total };
   if (status === "failed") return { type: "failed", errorCode: "subagent_failed", ...counted };
-  if (status === "cancelled") return { type: "cancelled", errorCode: "subagent_cancelled", ...counted };
+  if (status === "cancelled")
+    return { type: "cancelled", errorCode: "subagent_cancelled", ...counted };
   return { type: "succeeded", ...counted };
 }
 
-function toolContext(options: LocalEffectsOptions, place: EffectPlace, planned: PlannedCall): ToolContext {
+function toolContext(
+  options: LocalEffectsOptions,
+  place: EffectPlace,
+  planned: PlannedCall,
+): ToolContext {
   const { runId, agentId, agentPath, depth, executionId } = options.identity;
   return Object.freeze({
     runId,
@@ -289,11 +347,16 @@ function toolContext(options: LocalEffectsOptions, place: EffectPlace, planned: 
   });
 }
 
-function delegationContext(options: LocalEffectsOptions, place: EffectPlace, planned: PlannedCall): DelegationContext {
+function delegationContext(
+  options: LocalEffectsOptions,
+  place: EffectPlace,
+  planned: PlannedCall,
+): DelegationContext {
   const { callId } = planned.call;
   const { messages } = planned;
   return Object.freeze({
     ...toolContext(options, place, planned),
-    spawn: (request: SpawnRequest) => options.spawn(request, { callId, stepId: place.stepId, messages }),
+    spawn: (request: SpawnRequest) =>
+      options.spawn(request, { callId, stepId: place.stepId, messages }),
   });
 }

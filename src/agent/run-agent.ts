@@ -14,7 +14,14 @@ import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 
 /** The phases of a step, and the end of the execution. */
-export type Phase = "prepare" | "infer" | "evaluate" | "execute" | "incorporate" | "decide" | "ended";
+export type Phase =
+  | "prepare"
+  | "infer"
+  | "evaluate"
+  | "execute"
+  | "incorporate"
+  | "decide"
+  | "ended";
 
 /** A phase that has just ended, with the state it left: frozen, and not the one the loop works on next. */
 export interface PhaseReport {

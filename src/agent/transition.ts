@@ -12,12 +12,24 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
-import { pendingState, type AgentState, type EndedState, type OpenStep, type RunningState, type StepReply } from "./agent-state.ts";
+import {
+  pendingState,
+  type AgentState,
+  type EndedState,
+  type OpenStep,
+  type RunningState,
+  type StepReply,
+} from "./agent-state.ts";
 
 /** What may happen to a state. */
 export type Change =
   | { readonly type: "markStarted"; readonly executionId: ExecutionId; readonly atMs: number }
-  | { readonly type: "openStep"; readonly stepId: StepId; readonly number: number; readonly atMs: number }
+  | {
+      readonly type: "openStep";
+      readonly stepId: StepId;
+      readonly number: number;
+      readonly atMs: number;
+    }
   | { readonly type: "addUsage"; readonly usage: Usage }
   | { readonly type: "recordReply"; readonly reply: StepReply; readonly prefix: MeasuredPrefix }
   | { readonly type: "discardReply"; readonly reply: StepReply }
@@ -28,7 +40,12 @@ export type Change =
   | { readonly type: "addSignal"; readonly signal: StopSignal }
   | { readonly type: "addTime"; readonly waitedMs: number }
   | { readonly type: "failWith"; readonly error: ErrorRecord }
-  | { readonly type: "end"; readonly status: TerminalStatus; readonly reason: StopReason; readonly atMs: number }
+  | {
+      readonly type: "end";
+      readonly status: TerminalStatus;
+      readonly reason: StopReason;
+      readonly atMs: number;
+    }
   | { readonly type: "nextExecution"; readonly message: Message };
 
 /** Moves a state. Throws `illegal_transition` where the change is not allowed in the state; the given state is never changed. */
@@ -74,7 +91,10 @@ function moveRunning(state: RunningState, change: Change): AgentState {
     case "addSignal":
       return { ...state, log: { ...state.log, signals: [...state.log.signals, change.signal] } };
     case "addTime":
-      return { ...state, telemetry: { ...state.telemetry, waitedMs: state.telemetry.waitedMs + change.waitedMs } };
+      return {
+        ...state,
+        telemetry: { ...state.telemetry, waitedMs: state.telemetry.waitedMs + change.waitedMs },
+      };
     case "failWith":
       return failWith(state, change.error);
     case "end":
@@ -91,7 +111,14 @@ function moveRunning(state: RunningState, change: Change): AgentState {
 function markStarted(state: AgentState, change: Of<"markStarted">): RunningState {
   const telemetry = { ...state.telemetry, startedAtMs: change.atMs };
   const { conversation, log } = state;
-  return { status: "running", executionId: change.executionId, conversation, log, telemetry, step: undefined };
+  return {
+    status: "running",
+    executionId: change.executionId,
+    conversation,
+    log,
+    telemetry,
+    step: undefined,
+  };
 }
 
 function openStep(state: RunningState, change: Of<"openStep">): OpenStep {
@@ -123,13 +150,21 @@ function recordReply(state: RunningState, step: OpenStep, change: Of<"recordRepl
 }
 
 /** A reply that says nothing is paid for and counted, and stays out of the history. */
-function discardReply(state: RunningState, step: OpenStep, change: Of<"discardReply">): RunningState {
+function discardReply(
+  state: RunningState,
+  step: OpenStep,
+  change: Of<"discardReply">,
+): RunningState {
   if (step.reply !== undefined) throw illegal(state, change);
   const log = { ...state.log, emptyReplies: state.log.emptyReplies + 1 };
   return { ...state, log, step: { ...step, reply: change.reply } };
 }
 
-function recordExecutions(state: RunningState, step: OpenStep, change: Of<"recordExecutions">): RunningState {
+function recordExecutions(
+  state: RunningState,
+  step: OpenStep,
+  change: Of<"recordExecutions">,
+): RunningState {
   const grown = withMessages(state, change.executions.map(toolMessage));
   return { ...grown, step: { ...step, executions: [...step.executions, ...change.executions] } };
 }

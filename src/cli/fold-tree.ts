@@ -21,7 +21,7 @@ export type TreeRow =
     };
 
 /** Siblings of one role that ended alike. */
-export interface EndedGroup {
+interface EndedGroup {
   readonly role: string;
   readonly status: TerminalStatus;
   /** The siblings, without those below them. */

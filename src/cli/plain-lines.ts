@@ -40,7 +40,7 @@ function textOf(event: EspalierEvent): string | undefined {
         : undefined;
     case "subagent.refused": {
       const { code, message } = event.refusal;
-      return `${oneLine(event.role)} refused (${code}): ${short(message)}`;
+      return `spawn of ${oneLine(event.role)} refused (${code}): ${short(message)}`;
     }
     case "run.started":
     case "run.ended":

@@ -32,7 +32,7 @@ export interface RunView {
   readonly end: { readonly status: TerminalStatus; readonly durationMs: number } | undefined;
 }
 
-export type Amounts = Readonly<Record<string, number>>;
+type Amounts = Readonly<Record<string, number>>;
 
 /** One agent, with those that it started in the order of their start. */
 export interface AgentView {

@@ -17,10 +17,7 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/**
- * The text if it fits into `width` cells, else its beginning and `…`. The text must have no escape
- * sequences.
- */
+/** The text if it fits into `width` cells, else its beginning and `…`. No escape sequences. */
 export function fit(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   if (width <= 0) return "";

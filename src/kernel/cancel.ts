@@ -5,7 +5,12 @@ import type { Clock } from "./clock.ts";
 /** Why work was told to end. It is the `reason` of the abort signal that tools and models get. */
 export type CancelReason =
   | { readonly type: "cancelled"; readonly message: string; readonly agentId: string }
-  | { readonly type: "deadline"; readonly message: string; readonly deadlineAtMs: number; readonly agentId: string };
+  | {
+      readonly type: "deadline";
+      readonly message: string;
+      readonly deadlineAtMs: number;
+      readonly agentId: string;
+    };
 
 /** The typed reason behind an aborted signal of ours; undefined if the signal is not aborted or not ours. */
 export function cancelReasonOf(signal: AbortSignal): CancelReason | undefined {
@@ -23,7 +28,10 @@ function isCancelReason(reason: unknown): reason is CancelReason {
 }
 
 /** A controller that is aborted with its parent, never the other way round. Call `unlink` when its work has ended. */
-export function linkedController(parent: AbortSignal): { readonly controller: AbortController; unlink(): void } {
+export function linkedController(parent: AbortSignal): {
+  readonly controller: AbortController;
+  unlink(): void;
+} {
   const controller = new AbortController();
   const follow = (): void => controller.abort(parent.reason);
   if (parent.aborted) follow();
@@ -45,7 +53,10 @@ export interface Bounds {
 }
 
 /** Runs foreign work that may ignore its signal. Always resolves, at the latest `graceMs` after the signal was aborted (X33). */
-export function runBounded<T>(work: () => T | PromiseLike<T>, bounds: Bounds): Promise<BoundedOutcome<T>> {
+export function runBounded<T>(
+  work: () => T | PromiseLike<T>,
+  bounds: Bounds,
+): Promise<BoundedOutcome<T>> {
   return new Promise((resolve) => {
     let stopTimer: (() => void) | undefined;
     const startGrace = (): void => {

@@ -11,7 +11,12 @@ export function checkCount(field: string, value: unknown): void {
 /** Throws `invalid_option` unless `value` is a finite number from 0 up. */
 export function checkAmount(field: string, value: unknown): void {
   if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;
-  throw mismatch(field, "a finite number from 0 up", value, "Leave it out for no limit of its own.");
+  throw mismatch(
+    field,
+    "a finite number from 0 up",
+    value,
+    "Leave it out for no limit of its own.",
+  );
 }
 
 /** Throws `invalid_option` if `value` is no object or has a key that is not in `known`: a typing mistake must not switch a limit off. */
@@ -42,12 +47,22 @@ export function checkList(field: string, value: unknown): void {
 }
 
 /** An option that holds something else than it should: what was expected, what came, what to do. */
-export function mismatch(field: string, expected: string, got: unknown, advice: string): EspalierError {
+export function mismatch(
+  field: string,
+  expected: string,
+  got: unknown,
+  advice: string,
+): EspalierError {
   return complaint("invalid_option", { field, expected, got: show(got), advice });
 }
 
 /** The same for a part of a definition. */
-export function misdefinition(field: string, expected: string, got: unknown, advice: string): EspalierError {
+export function misdefinition(
+  field: string,
+  expected: string,
+  got: unknown,
+  advice: string,
+): EspalierError {
   return complaint("invalid_definition", { field, expected, got: show(got), advice });
 }
 
@@ -66,6 +81,7 @@ function complaint(code: ErrorCode, { field, expected, got, advice }: Complaint)
 function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return "a function";
-  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "an array" : "an object";
+  if (typeof value === "object" && value !== null)
+    return Array.isArray(value) ? "an array" : "an object";
   return String(value);
 }

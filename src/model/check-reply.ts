@@ -9,8 +9,16 @@ import { ModelError } from "./model-error.ts";
 const count = z.int().nonnegative();
 
 const TokenUsageSchema = z
-  .object({ inputTokens: count, cachedInputTokens: count, outputTokens: count, reasoningTokens: count })
-  .refine((usage) => usage.cachedInputTokens <= usage.inputTokens && usage.reasoningTokens <= usage.outputTokens);
+  .object({
+    inputTokens: count,
+    cachedInputTokens: count,
+    outputTokens: count,
+    reasoningTokens: count,
+  })
+  .refine(
+    (usage) =>
+      usage.cachedInputTokens <= usage.inputTokens && usage.reasoningTokens <= usage.outputTokens,
+  );
 
 const ModelReplySchema = z.object({
   message: AssistantMessageSchema,

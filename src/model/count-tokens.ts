@@ -1,7 +1,8 @@
 // How many tokens a request will cost. Exact where the model counts, else an estimate that grows with the new messages only.
 
 import type { Message } from "../protocol/message.ts";
-import type { Model, ModelRequest, TokenUsage, ToolSpec } from "./model.ts";
+import type { Model, ModelRequest, ToolSpec } from "./model.ts";
+import type { TokenUsage } from "./token-usage.ts";
 
 // One token is about four characters of English and three of code. We take three: a lease that is too large is given back,
 // one that is too small would be an overdraft.
@@ -18,7 +19,11 @@ export interface MeasuredPrefix {
 }
 
 /** Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest. */
-export function countInputTokens(model: Model, request: ModelRequest, prefix: MeasuredPrefix): number {
+export function countInputTokens(
+  model: Model,
+  request: ModelRequest,
+  prefix: MeasuredPrefix,
+): number {
   const counted = model.countTokens?.(request);
   if (counted !== undefined && Number.isSafeInteger(counted) && counted >= 0) return counted;
   let tokens = prefix.messageCount === 0 ? estimateTools(request.tools) : prefix.tokens;
@@ -38,7 +43,8 @@ function estimateMessage(message: Message): number {
   const known = countedMessages.get(message);
   if (known !== undefined) return known;
   const calls = message.role === "assistant" ? JSON.stringify(message.toolCalls).length : 0;
-  const tokens = TOKENS_PER_MESSAGE + Math.ceil((message.text.length + calls) / CHARACTERS_PER_TOKEN);
+  const tokens =
+    TOKENS_PER_MESSAGE + Math.ceil((message.text.length + calls) / CHARACTERS_PER_TOKEN);
   countedMessages.set(message, tokens);
   return tokens;
 }
@@ -52,7 +58,14 @@ function estimateTools(tools: readonly ToolSpec[]): number {
 }
 
 /** The known prefix after a reply: what the provider counted, and the reply itself without the reasoning that is not sent again. */
-export function countedPrefix(prefix: MeasuredPrefix, sentMessages: number, usage: TokenUsage | undefined): MeasuredPrefix {
+export function countedPrefix(
+  prefix: MeasuredPrefix,
+  sentMessages: number,
+  usage: TokenUsage | undefined,
+): MeasuredPrefix {
   if (usage === undefined) return prefix;
-  return { messageCount: sentMessages + 1, tokens: usage.inputTokens + usage.outputTokens - usage.reasoningTokens };
+  return {
+    messageCount: sentMessages + 1,
+    tokens: usage.inputTokens + usage.outputTokens - usage.reasoningTokens,
+  };
 }

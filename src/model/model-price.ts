@@ -1,5 +1,5 @@
 import { checkAmount, checkKeys } from "../kernel/check.ts";
-import type { TokenUsage } from "./model.ts";
+import type { TokenUsage } from "./token-usage.ts";
 
 /** What a model costs, in US dollars per million tokens, as providers publish it. */
 export interface ModelPrice {
@@ -11,7 +11,11 @@ export interface ModelPrice {
 
 /** Throws `invalid_option` unless every price is a finite number from 0 up. */
 export function checkPrice(field: string, price: ModelPrice): void {
-  checkKeys(field, price, ["inputUsdPerMillion", "cachedInputUsdPerMillion", "outputUsdPerMillion"]);
+  checkKeys(field, price, [
+    "inputUsdPerMillion",
+    "cachedInputUsdPerMillion",
+    "outputUsdPerMillion",
+  ]);
   checkAmount(`${field}.inputUsdPerMillion`, price.inputUsdPerMillion);
   checkAmount(`${field}.outputUsdPerMillion`, price.outputUsdPerMillion);
   if (price.cachedInputUsdPerMillion !== undefined) {

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { JsonObject } from "../kernel/json.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { ModelPrice } from "./model-price.ts";
+import type { TokenUsage } from "./token-usage.ts";
 
 /** A language model. Adapters exist for OpenAI-compatible servers and scripts; write your own for anything else. */
 export interface Model {
@@ -49,19 +50,17 @@ export interface ToolSpec {
   readonly inputSchema: JsonObject;
 }
 
-export const FinishReasonSchema = z.enum(["stop", "tool_calls", "length", "content_filter", "error", "other", "unknown"]);
+export const FinishReasonSchema = z.enum([
+  "stop",
+  "tool_calls",
+  "length",
+  "content_filter",
+  "error",
+  "other",
+  "unknown",
+]);
 /** Why the model stopped writing, in one vocabulary for all providers. */
 export type FinishReason = z.infer<typeof FinishReasonSchema>;
-
-/** What one model call consumed, as the provider reports it. */
-export interface TokenUsage {
-  readonly inputTokens: number;
-  /** Part of `inputTokens`. */
-  readonly cachedInputTokens: number;
-  readonly outputTokens: number;
-  /** Part of `outputTokens`. */
-  readonly reasoningTokens: number;
-}
 
 /** What a model answered. */
 export interface ModelReply {

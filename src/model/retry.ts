@@ -51,7 +51,7 @@ export type GenerateOutcome =
   /** The signal was aborted. `isInFlight`: during an attempt, so that it may be paid for even if its answer had not begun. */
   | (AttemptLog & { readonly type: "aborted"; readonly isInFlight: boolean });
 
-export const DEFAULT_MAX_ATTEMPTS = 3;
+const DEFAULT_MAX_ATTEMPTS = 3;
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 30_000;

@@ -86,7 +86,9 @@ export class AgentNode {
     const { agentId, agentPath } = this.identity;
     const message = `The time limit of ${agentPath} is over.`;
     const reason: CancelReason = { type: "deadline", message, deadlineAtMs, agentId };
-    this.#stopTimer = this.#clock.setTimer(deadlineAtMs - this.startedAtMs, () => this.#controller.abort(reason));
+    this.#stopTimer = this.#clock.setTimer(deadlineAtMs - this.startedAtMs, () =>
+      this.#controller.abort(reason),
+    );
   }
 
   /** Cancels the agent and all below it. */
@@ -125,7 +127,10 @@ export class AgentNode {
 function abortSignal(reason: CancelReason | undefined): StopSignal {
   if (reason?.type === "deadline") {
     const { message, deadlineAtMs, agentId } = reason;
-    return { source: "budget", reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } } };
+    return {
+      source: "budget",
+      reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } },
+    };
   }
   const message = reason?.message ?? "The run was cancelled.";
   const data = reason === undefined ? {} : { agentId: reason.agentId };

@@ -7,7 +7,14 @@
 
 import { invariant } from "../kernel/assert.ts";
 import type { Clock } from "../kernel/clock.ts";
-import type { BudgetGate, BudgetRefusal, Lease, LeaseAsk, LeaseOutcome, Remaining } from "../agent/budget-gate.ts";
+import type {
+  BudgetGate,
+  BudgetRefusal,
+  Lease,
+  LeaseAsk,
+  LeaseOutcome,
+  Remaining,
+} from "../agent/budget-gate.ts";
 import type { Amounts } from "../policies/budget.ts";
 import { LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
 import { subtractUsage, type Usage, type UsageReport } from "../protocol/usage.ts";
@@ -84,7 +91,8 @@ export class BudgetLedger {
 
   /** Gives back what an agent that has ended still holds. */
   close(agentId: AgentId): void {
-    for (const [leaseId, lease] of this.#leases) if (lease.agentId === agentId) this.release(leaseId);
+    for (const [leaseId, lease] of this.#leases)
+      if (lease.agentId === agentId) this.release(leaseId);
   }
 
   /** The agent's narrow view of its account. */
@@ -155,7 +163,11 @@ export class BudgetLedger {
     const leaseId = LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
     this.#leases.set(leaseId, { agentId: waiter.agentId, hold: outcome.hold });
     const { inputTokens, outputTokens: maxOutputTokens } = outcome.hold;
-    waiter.resolve({ type: "granted", lease: { leaseId, inputTokens, maxOutputTokens } satisfies Lease, waitedMs });
+    waiter.resolve({
+      type: "granted",
+      lease: { leaseId, inputTokens, maxOutputTokens } satisfies Lease,
+      waitedMs,
+    });
   }
 
   #chargeToolCall(agentId: AgentId): BudgetRefusal | undefined {
@@ -178,7 +190,7 @@ export class BudgetLedger {
 
   #path(agentId: AgentId): core.AccountPath {
     const path: core.Account[] = [];
-    for (let id: AgentId | null = agentId; id !== null; ) {
+    for (let id: AgentId | null = agentId; id !== null;) {
       const account: core.Account = this.#account(id);
       path.push(account);
       id = account.parentId;

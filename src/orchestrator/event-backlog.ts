@@ -5,7 +5,10 @@ import { EspalierError } from "../kernel/error.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 
-type Reader = { readonly resolve: (result: IteratorResult<EspalierEvent, undefined>) => void; readonly reject: (error: Error) => void };
+type Reader = {
+  readonly resolve: (result: IteratorResult<EspalierEvent, undefined>) => void;
+  readonly reject: (error: Error) => void;
+};
 
 const DONE: IteratorResult<EspalierEvent, undefined> = { done: true, value: undefined };
 

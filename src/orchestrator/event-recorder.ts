@@ -16,7 +16,11 @@ export class EventRecorder {
   #seq = 0;
   #lastIds: TraceIds | undefined;
 
-  constructor(options: { readonly clock: Clock; readonly tracing: Tracing; readonly sinks: readonly EventSink[] }) {
+  constructor(options: {
+    readonly clock: Clock;
+    readonly tracing: Tracing;
+    readonly sinks: readonly EventSink[];
+  }) {
     this.#clock = options.clock;
     this.#tracing = options.tracing;
     this.#sinks = new Set(options.sinks);
@@ -33,19 +37,19 @@ export class EventRecorder {
     return event;
   }
 
-  /** Runs a model call or a tool body inside the span of its place. */
-  within<T>(correlation: Correlation, work: () => T): T {
-    let isBegun = false;
-    const begin = (): T => {
-      isBegun = true;
-      return work();
+  /** Runs a model call or a tool body inside the span of its place: once, whatever the tracing does. */
+  within<T>(correlation: Correlation, work: () => Promise<T>): Promise<T> {
+    const begun: Promise<T>[] = [];
+    const begin = (): Promise<T> => {
+      const under = work();
+      begun.push(under);
+      return under;
     };
     try {
       return this.#tracing.within(correlation, begin);
     } catch (cause) {
-      if (isBegun) throw cause;
       this.#doWithoutTracing(cause);
-      return work();
+      return begun[0] ?? work();
     }
   }
 
@@ -74,7 +78,10 @@ export class EventRecorder {
 
   #hand(sink: EventSink, event: EspalierEvent): void {
     const complain = (cause: unknown): void => {
-      warnOnce(sink, `An event sink threw at ${event.type} (${messageOf(cause)}); the run goes on.`);
+      warnOnce(
+        sink,
+        `An event sink threw at ${event.type} (${messageOf(cause)}); the run goes on.`,
+      );
     };
     try {
       const given: unknown = sink.take(event);

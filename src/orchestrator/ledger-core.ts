@@ -44,20 +44,27 @@ export interface NewAccount {
   readonly agentId: AgentId;
   readonly path: string;
   readonly limits: SpendLimits;
-  readonly deadlineAtMs: number | undefined;
+  /** Limit in time from now on. */
+  readonly wallTimeMs?: number | undefined;
+  /** The same as a point in time; the earlier one holds. */
+  readonly deadlineAtMs?: number | undefined;
   readonly nowMs: number;
 }
 
 /** Opens an account below `parent`. The deadline can only be tightened on the way down. */
 export function openAccount(account: NewAccount, parent: Account | undefined): Account {
-  const deadlines = [account.deadlineAtMs, parent?.deadlineAtMs ?? undefined].filter((at) => at !== undefined);
+  const { wallTimeMs, deadlineAtMs, nowMs } = account;
+  const relative = wallTimeMs === undefined ? undefined : nowMs + wallTimeMs;
+  const deadlines = [relative, deadlineAtMs, parent?.deadlineAtMs ?? undefined].filter(
+    (at) => at !== undefined,
+  );
   return {
     agentId: account.agentId,
     parentId: parent?.agentId ?? null,
     path: account.path,
     limits: account.limits,
     deadlineAtMs: deadlines.length === 0 ? null : Math.min(...deadlines),
-    openedAtMs: account.nowMs,
+    openedAtMs: nowMs,
     own: NO_USAGE,
     total: NO_USAGE,
     reserved: NO_AMOUNTS,
@@ -86,8 +93,13 @@ export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): Reserv
   const blockers = path.filter((account) =>
     SPEND_AXES.some((axis) => hold[axis] > 0 && hold[axis] > roomNow(account, axis)),
   );
-  if (blockers.length > 0) return { type: "wait", blockers: blockers.map((account) => account.agentId) };
-  return { type: "granted", hold, path: path.map((account) => ({ ...account, reserved: add(account.reserved, hold) })) };
+  if (blockers.length > 0)
+    return { type: "wait", blockers: blockers.map((account) => account.agentId) };
+  return {
+    type: "granted",
+    hold,
+    path: path.map((account) => ({ ...account, reserved: add(account.reserved, hold) })),
+  };
 }
 
 /** Books what was used and gives the rest of the hold back. */
@@ -111,15 +123,28 @@ export function release(path: AccountPath, hold: Amounts): AccountPath {
 export function chargeToolCall(path: AccountPath, nowMs: number): AccountPath | BudgetRefusal {
   const refusal = deadlineRefusal(path, nowMs) ?? unfit(path, ONE_TOOL_CALL);
   if (refusal !== undefined) return refusal;
-  const held = path.map((account) => ({ ...account, reserved: add(account.reserved, ONE_TOOL_CALL) }));
+  const held = path.map((account) => ({
+    ...account,
+    reserved: add(account.reserved, ONE_TOOL_CALL),
+  }));
   return settle(held, ONE_TOOL_CALL, { ...NO_USAGE, toolCalls: 1 });
 }
 
 /** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start (C5). */
-export const REPLY_AXES = ["totalTokens", "inputTokens", "cachedInputTokens", "outputTokens", "costMicroUsd"] as const;
+export const REPLY_AXES = [
+  "totalTokens",
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "costMicroUsd",
+] as const;
 
 /** The first of the axes, or the deadline, that is reached. */
-export function exhausted(path: AccountPath, nowMs: number, axes: readonly SpendAxis[]): BudgetRefusal | undefined {
+export function exhausted(
+  path: AccountPath,
+  nowMs: number,
+  axes: readonly SpendAxis[],
+): BudgetRefusal | undefined {
   for (const axis of axes) {
     const account = tightest(path, axis);
     if (account !== undefined && roomEver(account, axis) <= 0) return refusalOf(account, axis, 0);
@@ -131,7 +156,9 @@ export function exhausted(path: AccountPath, nowMs: number, axes: readonly Spend
 export function remaining(path: AccountPath, nowMs: number): Remaining {
   const left: Record<string, number> = {};
   for (const axis of SPEND_AXES) {
-    const rooms = path.filter((account) => account.limits[axis] !== undefined).map((account) => roomNow(account, axis));
+    const rooms = path
+      .filter((account) => account.limits[axis] !== undefined)
+      .map((account) => roomNow(account, axis));
     if (rooms.length > 0) left[axis] = Math.max(0, Math.min(...rooms));
   }
   const deadlineAtMs = path[0]?.deadlineAtMs;
@@ -160,9 +187,14 @@ function holdFor(ask: LeaseAsk, outputTokens: number): Amounts {
 function clampOutput(path: AccountPath, ask: LeaseAsk): number {
   let cap = ask.maxOutputTokens;
   for (const account of path) {
-    cap = Math.min(cap, roomEver(account, "outputTokens"), roomEver(account, "totalTokens") - ask.inputTokens);
+    cap = Math.min(
+      cap,
+      roomEver(account, "outputTokens"),
+      roomEver(account, "totalTokens") - ask.inputTokens,
+    );
     const room = roomEver(account, "costMicroUsd");
-    if (ask.price === undefined || ask.price.outputUsdPerMillion === 0 || room === Infinity) continue;
+    if (ask.price === undefined || ask.price.outputUsdPerMillion === 0 || room === Infinity)
+      continue;
     const inputCost = ask.inputTokens * ask.price.inputUsdPerMillion;
     cap = Math.min(cap, Math.ceil((room - inputCost) / ask.price.outputUsdPerMillion));
     while (cap > 1 && holdFor(ask, cap).costMicroUsd > room) cap -= 1;
@@ -174,7 +206,8 @@ function unfit(path: AccountPath, hold: Amounts): BudgetRefusal | undefined {
   for (const axis of SPEND_AXES) {
     if (hold[axis] === 0) continue;
     const account = tightest(path, axis);
-    if (account !== undefined && hold[axis] > roomEver(account, axis)) return refusalOf(account, axis, hold[axis]);
+    if (account !== undefined && hold[axis] > roomEver(account, axis))
+      return refusalOf(account, axis, hold[axis]);
   }
   return undefined;
 }
@@ -190,7 +223,13 @@ function deadlineRefusal(path: AccountPath, nowMs: number): BudgetRefusal | unde
   const owner = path.findLast((account) => account.deadlineAtMs === deadlineAtMs);
   if (owner === undefined) return undefined;
   const maximum = deadlineAtMs - owner.openedAtMs;
-  return { axis: "wallTimeMs", accountPath: owner.path, maximum, spent: nowMs - owner.openedAtMs, asked: 0 };
+  return {
+    axis: "wallTimeMs",
+    accountPath: owner.path,
+    maximum,
+    spent: nowMs - owner.openedAtMs,
+    asked: 0,
+  };
 }
 
 function refusalOf(account: Account, axis: SpendAxis, asked: number): BudgetRefusal {

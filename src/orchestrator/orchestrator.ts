@@ -20,7 +20,7 @@ import { Run } from "./run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import { RunTree } from "./run-tree.ts";
 import { DEFAULT_CONCURRENCY, scheduler, type Concurrency } from "./scheduler.ts";
-import { bringToLife, deadlineOf, live, type RunScope, type TextPiece } from "./supervisor.ts";
+import { bringToLife, live, type RunScope, type TextPiece } from "./supervisor.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
 export interface OrchestratorOptions {
@@ -55,7 +55,17 @@ export interface StartOptions {
 
 const DEFAULT_GRACE_MS = 5_000;
 
-const OPTION_FIELDS = ["limits", "concurrency", "retry", "graceMs", "roles", "sinks", "tracing", "clock", "ids"];
+const OPTION_FIELDS = [
+  "limits",
+  "concurrency",
+  "retry",
+  "graceMs",
+  "roles",
+  "sinks",
+  "tracing",
+  "clock",
+  "ids",
+];
 const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText"];
 
 /** Runs trees of agents. Holds no state of its runs; one orchestrator serves any number of them at once. */
@@ -83,7 +93,8 @@ export class Orchestrator {
     this.#sinks = [...(options.sinks ?? [])];
     for (const [index, sink] of this.#sinks.entries()) {
       const fits = typeof sink === "object" && sink !== null && typeof sink.take === "function";
-      if (!fits) throw mismatch(`sinks[${index}]`, "an object with take(event)", sink, "See EventSink.");
+      if (!fits)
+        throw mismatch(`sinks[${index}]`, "an object with take(event)", sink, "See EventSink.");
     }
     this.#tracing = options.tracing ?? localTracing();
     this.#clock = options.clock ?? systemClock;
@@ -107,7 +118,6 @@ export class Orchestrator {
     registry.assertReady(role, budget);
     const scope = this.#scope(registry, options.onText);
     const limits = tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget));
-    const deadlineAtMs = earliest(this.#deadlines(role, options));
     const root = bringToLife(scope, {
       role,
       task,
@@ -116,7 +126,8 @@ export class Orchestrator {
       depth: 0,
       parent: undefined,
       limits,
-      deadlineAtMs,
+      wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
+      deadlineAtMs: options.deadlineAtMs,
     });
     const { runId, tree, ledger, recorder } = scope;
     const place = { ...root.identity, executionId: null, stepId: null, callId: null };
@@ -127,8 +138,17 @@ export class Orchestrator {
       tree,
       subscribe: (sink) => recorder.subscribe(sink),
       begin: () => {
-        const started = { schemaVersion: EVENT_SCHEMA_VERSION, role: role.name, task, limits: this.#limits } as const;
-        const event = recorder.record(place, { type: "run.started", ...started, budget: ledger.remaining(root.identity.agentId) });
+        const started = {
+          schemaVersion: EVENT_SCHEMA_VERSION,
+          role: role.name,
+          task,
+          limits: this.#limits,
+        } as const;
+        const event = recorder.record(place, {
+          type: "run.started",
+          ...started,
+          budget: ledger.remaining(root.identity.agentId),
+        });
         traceId = event.traceId;
         return live(scope, root, { inherited: [], spawnCallId: undefined });
       },
@@ -156,12 +176,6 @@ export class Orchestrator {
       onText,
     };
   }
-
-  #deadlines(role: AgentRole, options: StartOptions): readonly (number | undefined)[] {
-    const wallTimeMs = options.budget?.wallTimeMs;
-    const relative = wallTimeMs === undefined ? undefined : this.#clock.nowMs() + wallTimeMs;
-    return [relative, options.deadlineAtMs, deadlineOf(this.#clock, role)];
-  }
 }
 
 function runEnded(result: RunResult): EventBody<"run.ended"> {
@@ -170,17 +184,27 @@ function runEnded(result: RunResult): EventBody<"run.ended"> {
   const error = status === "failed" ? result.agents[0]?.errors.at(-1) : undefined;
   const usage = { own, descendants, total };
   const failure = error === undefined ? {} : { error };
-  return { type: "run.ended", status, reason, ...failure, usage, subagentsByDepth, refusalsByCode, durationMs };
+  return {
+    type: "run.ended",
+    status,
+    reason,
+    ...failure,
+    usage,
+    subagentsByDepth,
+    refusalsByCode,
+    durationMs,
+  };
 }
 
-function earliest(deadlines: readonly (number | undefined)[]): number | undefined {
-  const known = deadlines.filter((at) => at !== undefined);
-  return known.length === 0 ? undefined : Math.min(...known);
+function earlier(left: number | undefined, right: number | undefined): number | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return Math.min(left, right);
 }
 
 function frozenMetadata(metadata: JsonObject): JsonObject {
   const parsed = JsonObjectSchema.safeParse(metadata);
-  if (!parsed.success) throw mismatch("metadata", "an object of JSON values", metadata, "Hand in plain data.");
+  if (!parsed.success)
+    throw mismatch("metadata", "an object of JSON values", metadata, "Hand in plain data.");
   return deepFreeze(structuredClone(parsed.data));
 }
 
@@ -189,7 +213,8 @@ function concurrencyOf(given: Partial<Concurrency>): Concurrency {
   for (const [name, limit] of Object.entries(given)) {
     if (limit === undefined) continue;
     checkCount(`concurrency.${name}`, limit);
-    if (limit === 0) throw mismatch(`concurrency.${name}`, "at least 1", limit, "With none nothing could run.");
+    if (limit === 0)
+      throw mismatch(`concurrency.${name}`, "at least 1", limit, "With none nothing could run.");
   }
   return Object.freeze({
     modelCalls: given.modelCalls ?? DEFAULT_CONCURRENCY.modelCalls,

@@ -22,18 +22,21 @@ export class RoleRegistry {
   /** The role itself and all that can come to live below it. */
   reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
     const reached = new Set([role]);
-    for (const next of reached) for (const subagent of this.subagentsOf(next)) reached.add(subagent);
+    for (const next of reached)
+      for (const subagent of this.subagentsOf(next)) reached.add(subagent);
     return reached;
   }
 
   /** Throws a coded error if a role cannot work at all: a cost limit over an unknown price, or a model without a key. */
   assertReady(root: AgentRole, runBudget: Budget): void {
     const all = this.reachableFrom(root);
-    if (runBudget.costUsd !== undefined) for (const role of all) requirePrice("budget.costUsd", role);
+    if (runBudget.costUsd !== undefined)
+      for (const role of all) requirePrice("budget.costUsd", role);
     for (const role of all) {
       role.model.assertReady?.();
       if (role.budget.costUsd === undefined) continue;
-      for (const below of this.reachableFrom(role)) requirePrice(`${role.name}.budget.costUsd`, below);
+      for (const below of this.reachableFrom(role))
+        requirePrice(`${role.name}.budget.costUsd`, below);
     }
   }
 

@@ -105,7 +105,19 @@ export function subagentResult(report: AgentReport): SubagentResult {
   const typed = output === undefined ? {} : { output };
   const steps = report.steps.length;
   const place = { agentId, executionId, role, agentPath, depth };
-  return { ...place, status, reason, text, ...typed, steps, toolsUsed: tools, usage, errors, metadata, durationMs };
+  return {
+    ...place,
+    status,
+    reason,
+    text,
+    ...typed,
+    steps,
+    toolsUsed: tools,
+    usage,
+    errors,
+    metadata,
+    durationMs,
+  };
 }
 
 /** The result of a run all of whose agents have ended. */
@@ -122,7 +134,11 @@ export function runResult(traceId: string, tree: RunTree, ledger: BudgetLedger):
     text,
     output,
     steps,
-    usage: { ...usage, byRole: sumBy(agents, (agent) => agent.role), byModel: sumBy(agents, (agent) => agent.model) },
+    usage: {
+      ...usage,
+      byRole: sumBy(agents, (agent) => agent.role),
+      byModel: sumBy(agents, (agent) => agent.model),
+    },
     agents,
     subagentsByDepth: tree.subagentsByDepth,
     refusalsByCode: tree.refusalsByCode,
@@ -135,7 +151,10 @@ function neverEmpty(): never {
   throw new Error("A run has a root.");
 }
 
-function sumBy(agents: readonly AgentReport[], keyOf: (agent: AgentReport) => string): Readonly<Record<string, Usage>> {
+function sumBy(
+  agents: readonly AgentReport[],
+  keyOf: (agent: AgentReport) => string,
+): Readonly<Record<string, Usage>> {
   const sums = new Map<string, Usage>();
   for (const agent of agents) {
     const key = keyOf(agent);
@@ -144,7 +163,12 @@ function sumBy(agents: readonly AgentReport[], keyOf: (agent: AgentReport) => st
   return Object.fromEntries(sums);
 }
 
-const NOT_RUN: ReadonlySet<string> = new Set(["unknown_tool", "invalid_json", "invalid_arguments", "not_executed"]);
+const NOT_RUN: ReadonlySet<string> = new Set([
+  "unknown_tool",
+  "invalid_json",
+  "invalid_arguments",
+  "not_executed",
+]);
 
 function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
   const counts = new Map<string, number>();

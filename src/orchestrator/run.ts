@@ -56,7 +56,9 @@ export class Run {
    * @throws EspalierError `event_backlog_overflow` from the iteration, if this reader is too slow.
    */
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
-    const backlog: EventBacklog = new EventBacklog(options.maxBacklog ?? DEFAULT_MAX_BACKLOG, () => unsubscribe());
+    const backlog: EventBacklog = new EventBacklog(options.maxBacklog ?? DEFAULT_MAX_BACKLOG, () =>
+      unsubscribe(),
+    );
     const unsubscribe = this.#parts.subscribe(backlog);
     if (this.#isOver) void backlog.return();
     return backlog;
@@ -72,7 +74,8 @@ export class Run {
     if (!this.#turnstile.close()) {
       throw new EspalierError({
         code: "already_iterating",
-        message: "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
+        message:
+          "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
       });
     }
     return this.#turnstile.iterator(async () => {
@@ -106,7 +109,10 @@ export class Run {
 
   /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
   requestStop(message = "The caller asked the run to stop."): void {
-    this.#parts.tree.stop({ source: "caller", reason: { code: "stop_requested", message, data: {} } });
+    this.#parts.tree.stop({
+      source: "caller",
+      reason: { code: "stop_requested", message, data: {} },
+    });
   }
 
   async #drive(): Promise<RunResult> {

@@ -25,7 +25,11 @@ export function scheduler(concurrency: Concurrency): Slots {
 }
 
 /** The queue hears of the abort only while the call waits: once it runs, its slot is its own until it has ended. */
-async function inSlot<T>(queue: PQueue, signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
+async function inSlot<T>(
+  queue: PQueue,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
   if (signal.aborted) return undefined;
   const waiting = new AbortController();
   const leave = (): void => waiting.abort(signal.reason);

@@ -10,10 +10,10 @@ export function spawnSubagentTool(roles: readonly AgentRole[]): DelegationTool {
   const names = roles.map((role) => role.name);
   const input = z.object({
     role: z.string().meta({ description: "Which subagent to start.", enum: names }),
-    task: z
-      .string()
-      .min(1)
-      .meta({ description: "What it is to do, complete in itself: it sees nothing of your conversation unless told." }),
+    task: z.string().min(1).meta({
+      description:
+        "What it is to do, complete in itself: it sees nothing of your conversation unless told.",
+    }),
   });
   const lines = roles.map((role) => `- ${role.name}: ${role.purpose ?? ""}`);
   const description = [
@@ -24,6 +24,7 @@ export function spawnSubagentTool(roles: readonly AgentRole[]): DelegationTool {
   return Object.freeze({
     ...toolFace({ name: SPAWN_TOOL_NAME, description, input }),
     kind: "delegation",
-    bind: (given: unknown) => bindWith(input, given, (request) => (context: DelegationContext) => context.spawn(request)),
+    bind: (given: unknown) =>
+      bindWith(input, given, (request) => (context: DelegationContext) => context.spawn(request)),
   });
 }

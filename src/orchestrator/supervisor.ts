@@ -60,7 +60,8 @@ export interface Birth {
   readonly parent: AgentNode | undefined;
   readonly metadata: JsonObject;
   readonly limits: SpendLimits;
-  readonly deadlineAtMs: number | undefined;
+  readonly wallTimeMs: number | undefined;
+  readonly deadlineAtMs?: number | undefined;
 }
 
 /** Sets an agent up: ids, account, deadline. Either all of it happens, or nothing. */
@@ -71,8 +72,8 @@ export function bringToLife(scope: RunScope, birth: Birth): AgentNode {
   const executionId = ExecutionIdSchema.parse(ids.next("execution"));
   const parentAgentId = parent?.identity.agentId ?? null;
   const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
-  const { limits, deadlineAtMs } = birth;
-  ledger.open({ agentId, path: agentPath, limits, deadlineAtMs }, parentAgentId);
+  const { limits, wallTimeMs, deadlineAtMs } = birth;
+  ledger.open({ agentId, path: agentPath, limits, wallTimeMs, deadlineAtMs }, parentAgentId);
   const node = new AgentNode({ identity, role, task, metadata, parent, clock });
   const ownDeadline = ledger.deadlineAtMs(agentId);
   const inherited = parentAgentId === null ? null : ledger.deadlineAtMs(parentAgentId);
@@ -102,7 +103,11 @@ export async function* live(
   }
 }
 
-function agentContext(scope: RunScope, node: AgentNode, spawnCallId: CallId | undefined): AgentContext {
+function agentContext(
+  scope: RunScope,
+  node: AgentNode,
+  spawnCallId: CallId | undefined,
+): AgentContext {
   const { identity, role } = node;
   const { ledger, recorder, clock, slots, graceMs, retry, onText } = scope;
   const { agentId, agentPath } = identity;
@@ -116,7 +121,10 @@ function agentContext(scope: RunScope, node: AgentNode, spawnCallId: CallId | un
   return {
     identity,
     role,
-    tools: toolSet(role.name, [...role.tools, ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)])]),
+    tools: toolSet(role.name, [
+      ...role.tools,
+      ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)]),
+    ]),
     effects: localEffects({
       identity,
       model: role.model,
@@ -126,7 +134,8 @@ function agentContext(scope: RunScope, node: AgentNode, spawnCallId: CallId | un
       graceMs,
       retry,
       signal: node.signal,
-      onText: onText === undefined ? undefined : (text) => handText(onText, { agentId, agentPath, text }),
+      onText:
+        onText === undefined ? undefined : (text) => handText(onText, { agentId, agentPath, text }),
       reserve: (ask) => ledger.reserve(agentId, ask, node.signal),
       spawn: (request, call) => spawn(scope, node, request, call),
       record,
@@ -172,7 +181,7 @@ async function spawn(
       parent,
       metadata: context.metadata,
       limits: spendLimitsOf(role.budget),
-      deadlineAtMs: deadlineOf(scope.clock, role),
+      wallTimeMs: role.budget.wallTimeMs,
     });
   } catch (cause) {
     slot.giveBack();
@@ -189,7 +198,11 @@ interface Delegation {
 }
 
 /** Lets a child live to its end and gives its result. */
-async function delegate(scope: RunScope, child: AgentNode, delegation: Delegation): Promise<SpawnOutcome> {
+async function delegate(
+  scope: RunScope,
+  child: AgentNode,
+  delegation: Delegation,
+): Promise<SpawnOutcome> {
   const { recorder, tree, ledger } = scope;
   const { place, context, spawnCallId } = delegation;
   const { agentId: childId, agentPath: childPath, depth: childDepth } = child.identity;
@@ -240,14 +253,13 @@ function unknownRole(name: string, roles: readonly AgentRole[]): SpawnRefusal {
   return { code: "unknown_role", message };
 }
 
-function refuse(scope: RunScope, place: Correlation, request: SpawnRequest, refusal: SpawnRefusal): SpawnOutcome {
+function refuse(
+  scope: RunScope,
+  place: Correlation,
+  request: SpawnRequest,
+  refusal: SpawnRefusal,
+): SpawnOutcome {
   scope.tree.countRefusal(refusal.code);
   scope.recorder.record(place, { type: "subagent.refused", role: request.role, refusal });
   return { type: "refused", refusal };
-}
-
-/** When an agent of this role that starts now must have ended. */
-export function deadlineOf(clock: Clock, role: AgentRole): number | undefined {
-  const { wallTimeMs } = role.budget;
-  return wallTimeMs === undefined ? undefined : clock.nowMs() + wallTimeMs;
 }

@@ -75,7 +75,9 @@ export function spendLimitsOf(budget: Budget): SpendLimits {
   const limits = Object.entries(rest).filter(([, limit]) => limit !== undefined);
   return {
     ...Object.fromEntries(limits),
-    ...(costUsd === undefined ? {} : { costMicroUsd: Math.floor(costUsd * MICRO_USD_PER_USD + ROUNDING_SLACK) }),
+    ...(costUsd === undefined
+      ? {}
+      : { costMicroUsd: Math.floor(costUsd * MICRO_USD_PER_USD + ROUNDING_SLACK) }),
   };
 }
 

@@ -25,7 +25,12 @@ export function toolWasCalled(toolName: string): StopCondition {
   checkName("toolWasCalled(toolName)", toolName, /./);
   return ({ steps }) => {
     const last = steps.at(-1);
-    if (last === undefined || !last.tools.calls.some((call) => call.toolName === toolName)) return undefined;
-    return { code: "tool_called", message: `The tool ${toolName} was called.`, data: { toolName, step: last.number } };
+    if (last === undefined || !last.tools.calls.some((call) => call.toolName === toolName))
+      return undefined;
+    return {
+      code: "tool_called",
+      message: `The tool ${toolName} was called.`,
+      data: { toolName, step: last.number },
+    };
   };
 }

@@ -1,6 +1,11 @@
 // Which of several stop signals wins, and how an execution ends by it. Order as C3; equal rank: the first raised.
 
-import { STOP_CODES, type StopReason, type StopSignal, type TerminalStatus } from "../protocol/stop.ts";
+import {
+  STOP_CODES,
+  type StopReason,
+  type StopSignal,
+  type TerminalStatus,
+} from "../protocol/stop.ts";
 
 const RANKS: ReadonlyMap<string, number> = new Map(STOP_CODES.map((code, rank) => [code, rank]));
 /** A code that a stop condition declared ranks with `tool_called`: below every limit, above what the model says of itself. */

@@ -26,23 +26,43 @@ export interface InheritedContext {
   readonly metadata: JsonObject;
 }
 
-const FIELDS = ["inheritMessages", "messageWindowSize", "inheritMetadata", "metadataKeys", "contextInjections"];
+const FIELDS = [
+  "inheritMessages",
+  "messageWindowSize",
+  "inheritMetadata",
+  "metadataKeys",
+  "contextInjections",
+];
 
 /** The given policy over the defaults. Throws `invalid_option` for a field that does not exist, does not fit or contradicts another. */
-export function subagentContextPolicy(field: string, given: Partial<SubagentContextPolicy>): SubagentContextPolicy {
+export function subagentContextPolicy(
+  field: string,
+  given: Partial<SubagentContextPolicy>,
+): SubagentContextPolicy {
   checkKeys(field, given, FIELDS);
   checkFlag(`${field}.inheritMessages`, given.inheritMessages);
   checkFlag(`${field}.inheritMetadata`, given.inheritMetadata);
-  if (given.messageWindowSize !== undefined) checkCount(`${field}.messageWindowSize`, given.messageWindowSize);
+  if (given.messageWindowSize !== undefined)
+    checkCount(`${field}.messageWindowSize`, given.messageWindowSize);
   checkTexts(`${field}.contextInjections`, given.contextInjections);
   checkTexts(`${field}.metadataKeys`, given.metadataKeys);
   if (given.inheritMetadata === false && given.metadataKeys !== undefined) {
     const advice = "Leave one of the two out.";
-    throw mismatch(`${field}.metadataKeys`, "left out when inheritMetadata is false", given.metadataKeys, advice);
+    throw mismatch(
+      `${field}.metadataKeys`,
+      "left out when inheritMetadata is false",
+      given.metadataKeys,
+      advice,
+    );
   }
   if (given.inheritMessages !== true && (given.messageWindowSize ?? 0) > 0) {
     const advice = "Switch inheritMessages on.";
-    throw mismatch(`${field}.messageWindowSize`, "left out without inheritMessages", given.messageWindowSize, advice);
+    throw mismatch(
+      `${field}.messageWindowSize`,
+      "left out without inheritMessages",
+      given.messageWindowSize,
+      advice,
+    );
   }
   return deepFreeze({
     inheritMessages: given.inheritMessages ?? false,
@@ -58,7 +78,9 @@ export function inheritContext(
   policy: SubagentContextPolicy,
   parent: { readonly messages: readonly Message[]; readonly metadata: JsonObject },
 ): InheritedContext {
-  const inherited = policy.inheritMessages ? inheritMessages(parent.messages, policy.messageWindowSize) : [];
+  const inherited = policy.inheritMessages
+    ? inheritMessages(parent.messages, policy.messageWindowSize)
+    : [];
   const injected = policy.contextInjections.map(injection);
   return deepFreeze({
     messages: [...inherited, ...injected],
@@ -73,12 +95,18 @@ function checkTexts(field: string, texts: readonly string[] | undefined): void {
   if (!Array.isArray(texts)) throw mismatch(field, "a list of texts", texts, "Put it in brackets.");
   for (const [index, text] of texts.entries()) {
     if (typeof text === "string" && text.trim() !== "") continue;
-    throw mismatch(`${field}[${index}]`, "text that is not empty", text, "Say it, or leave it out.");
+    throw mismatch(
+      `${field}[${index}]`,
+      "text that is not empty",
+      text,
+      "Say it, or leave it out.",
+    );
   }
 }
 
 function checkFlag(field: string, flag: boolean | undefined): void {
-  if (flag !== undefined && typeof flag !== "boolean") throw mismatch(field, "true or false", flag, "Say which.");
+  if (flag !== undefined && typeof flag !== "boolean")
+    throw mismatch(field, "true or false", flag, "Say which.");
 }
 
 function injection(text: string): UserMessage {
@@ -87,7 +115,9 @@ function injection(text: string): UserMessage {
 
 function pick(metadata: JsonObject, keys: readonly string[] | undefined): JsonObject {
   const entries = Object.entries(structuredClone(metadata));
-  return Object.fromEntries(keys === undefined ? entries : entries.filter(([key]) => keys.includes(key)));
+  return Object.fromEntries(
+    keys === undefined ? entries : entries.filter(([key]) => keys.includes(key)),
+  );
 }
 
 function inheritMessages(messages: readonly Message[], windowSize: number): readonly Message[] {
@@ -109,7 +139,10 @@ function wholeGroups(messages: readonly Message[]): readonly (readonly Message[]
     if (message.role === "tool") groups.at(-1)?.push(message);
     else groups.push([message]);
   }
-  return groups.filter(([first, ...results]) => first?.role !== "assistant" || first.toolCalls.length === results.length);
+  return groups.filter(
+    ([first, ...results]) =>
+      first?.role !== "assistant" || first.toolCalls.length === results.length,
+  );
 }
 
 function asInherited(message: Message): Message {

@@ -23,7 +23,8 @@ export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
 /** The given limits over the defaults. Throws `invalid_option` for an unknown name or a value that is no whole number from 0 up. */
 export function subagentLimits(field: string, given: Partial<SubagentLimits>): SubagentLimits {
   checkKeys(field, given, Object.keys(DEFAULT_SUBAGENT_LIMITS));
-  for (const [name, limit] of Object.entries(given)) if (limit !== undefined) checkCount(`${field}.${name}`, limit);
+  for (const [name, limit] of Object.entries(given))
+    if (limit !== undefined) checkCount(`${field}.${name}`, limit);
   return Object.freeze({
     maxDepth: given.maxDepth ?? DEFAULT_SUBAGENT_LIMITS.maxDepth,
     maxBreadthPerParent: given.maxBreadthPerParent ?? DEFAULT_SUBAGENT_LIMITS.maxBreadthPerParent,
@@ -41,7 +42,10 @@ export interface TreeFacts {
 }
 
 /** The refusal if one more subagent would break a limit; undefined if it may start (T3). */
-export function checkSubagentLimits(limits: SubagentLimits, facts: TreeFacts): SpawnRefusal | undefined {
+export function checkSubagentLimits(
+  limits: SubagentLimits,
+  facts: TreeFacts,
+): SpawnRefusal | undefined {
   if (facts.parentDepth >= limits.maxDepth) {
     return {
       code: "depth_limit",

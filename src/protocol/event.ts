@@ -3,8 +3,20 @@
 
 import { z } from "zod";
 
-import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, LeaseIdSchema, RunIdSchema, StepIdSchema } from "./ids.ts";
-import { ErrorRecordSchema, StopReasonSchema, StopSignalSchema, TerminalStatusSchema } from "./stop.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  LeaseIdSchema,
+  RunIdSchema,
+  StepIdSchema,
+} from "./ids.ts";
+import {
+  ErrorRecordSchema,
+  StopReasonSchema,
+  StopSignalSchema,
+  TerminalStatusSchema,
+} from "./stop.ts";
 import { SpawnRefusalSchema, UsageReportSchema } from "./subagent.ts";
 import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
 import { UsageSchema } from "./usage.ts";
@@ -57,7 +69,11 @@ const bodies = {
     schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
     role: z.string(),
     task: z.string(),
-    limits: z.strictObject({ maxDepth: count, maxBreadthPerParent: count, maxTotalSubagents: count }),
+    limits: z.strictObject({
+      maxDepth: count,
+      maxBreadthPerParent: count,
+      maxTotalSubagents: count,
+    }),
     /** What the run may spend; limited axes only. */
     budget: RemainingSchema,
   },
@@ -129,7 +145,11 @@ const bodies = {
     attempts: z.int().positive(),
     queuedMs: z.number(),
   },
-  "tool.started": { toolName: z.string(), kind: z.enum(["function", "delegation", "finish"]), description: z.string() },
+  "tool.started": {
+    toolName: z.string(),
+    kind: z.enum(["function", "delegation", "finish"]),
+    description: z.string(),
+  },
   "tool.ended": {
     toolName: z.string(),
     outcome: ToolOutcomeTypeSchema,
@@ -161,7 +181,12 @@ const bodies = {
     reason: StopReasonSchema,
     usage: UsageReportSchema,
   },
-  "budget.reserved": { leaseId: LeaseIdSchema, inputTokens: count, maxOutputTokens: count, waitedMs: z.number() },
+  "budget.reserved": {
+    leaseId: LeaseIdSchema,
+    inputTokens: count,
+    maxOutputTokens: count,
+    waitedMs: z.number(),
+  },
   "budget.settled": {
     leaseId: LeaseIdSchema,
     usage: UsageSchema,
@@ -196,7 +221,8 @@ export type EventBody<T extends EventType = EventType> = {
 }[T];
 
 /** One event of a run: what happened, when, where in the tree, and where in the trace. */
-export type EspalierEvent<T extends EventType = EventType> = EventBody<T> & Readonly<z.infer<typeof StampSchema>>;
+export type EspalierEvent<T extends EventType = EventType> = EventBody<T> &
+  Readonly<z.infer<typeof StampSchema>>;
 
 const schemas = Object.fromEntries(
   Object.entries(bodies).map(([type, body]) => [

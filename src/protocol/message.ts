@@ -4,7 +4,7 @@ import { z } from "zod";
 
 import { CallIdSchema } from "./ids.ts";
 
-export const MessageOriginSchema = z.enum(["instructions", "task", "inherited", "injected", "notice"]);
+const MessageOriginSchema = z.enum(["instructions", "task", "inherited", "injected", "notice"]);
 /** Where a message that a model did not write came from. */
 export type MessageOrigin = z.infer<typeof MessageOriginSchema>;
 
@@ -17,12 +17,12 @@ export const ToolCallSchema = z.strictObject({
 /** A model's wish to use a tool. */
 export type ToolCall = z.infer<typeof ToolCallSchema>;
 
-export const SystemMessageSchema = z.strictObject({
+const SystemMessageSchema = z.strictObject({
   role: z.literal("system"),
   text: z.string(),
   origin: MessageOriginSchema,
 });
-export const UserMessageSchema = z.strictObject({
+const UserMessageSchema = z.strictObject({
   role: z.literal("user"),
   text: z.string(),
   origin: MessageOriginSchema,
@@ -34,19 +34,12 @@ export const AssistantMessageSchema = z.strictObject({
   /** Set when the model declined to answer, in its own words. */
   refusal: z.string().optional(),
 });
-export const ToolMessageSchema = z.strictObject({
+const ToolMessageSchema = z.strictObject({
   role: z.literal("tool"),
   callId: CallIdSchema,
   toolName: z.string(),
   text: z.string(),
 });
-
-export const MessageSchema = z.discriminatedUnion("role", [
-  SystemMessageSchema,
-  UserMessageSchema,
-  AssistantMessageSchema,
-  ToolMessageSchema,
-]);
 
 /** What an agent is told before all else. */
 export type SystemMessage = Readonly<z.infer<typeof SystemMessageSchema>>;

@@ -4,11 +4,16 @@ import { z } from "zod";
 
 import { JsonObjectSchema } from "./json-value.ts";
 
-export const StatusSchema = z.enum(["pending", "running", "completed", "stopped", "failed", "cancelled"]);
+const StatusSchema = z.enum(["pending", "running", "completed", "stopped", "failed", "cancelled"]);
 /** Life of an execution: pending before its first step, running, then exactly one of the four terminal ones. */
 export type Status = z.infer<typeof StatusSchema>;
 
-export const TerminalStatusSchema = StatusSchema.extract(["completed", "stopped", "failed", "cancelled"]);
+export const TerminalStatusSchema = StatusSchema.extract([
+  "completed",
+  "stopped",
+  "failed",
+  "cancelled",
+]);
 /** How an execution ended. */
 export type TerminalStatus = z.infer<typeof TerminalStatusSchema>;
 

@@ -15,7 +15,7 @@ export interface SpawnRequest {
   readonly task: string;
 }
 
-export const SpawnRefusalCodeSchema = z.enum([
+const SpawnRefusalCodeSchema = z.enum([
   "unknown_role",
   "depth_limit",
   "breadth_limit",
@@ -36,9 +36,13 @@ export const SpawnRefusalSchema = z.strictObject({
 /** A delegation that policy forbade. */
 export type SpawnRefusal = Readonly<z.infer<typeof SpawnRefusalSchema>>;
 
-export const UsageReportSchema = z.strictObject({ own: UsageSchema, descendants: UsageSchema, total: UsageSchema });
+export const UsageReportSchema = z.strictObject({
+  own: UsageSchema,
+  descendants: UsageSchema,
+  total: UsageSchema,
+});
 
-export const SubagentResultSchema = z.strictObject({
+const SubagentResultSchema = z.strictObject({
   agentId: AgentIdSchema,
   executionId: ExecutionIdSchema,
   role: z.string(),

@@ -2,7 +2,13 @@ import { z } from "zod";
 
 import { ToolCallSchema } from "./message.ts";
 
-export const ToolOutcomeTypeSchema = z.enum(["succeeded", "failed", "refused", "not_executed", "cancelled"]);
+export const ToolOutcomeTypeSchema = z.enum([
+  "succeeded",
+  "failed",
+  "refused",
+  "not_executed",
+  "cancelled",
+]);
 /**
  * How a tool call ended. `failed`: it ran, or could not be understood, and the model is told why. `refused`: policy forbade it.
  * `not_executed`: the agent stopped first. `cancelled`: it was told to end; its late result, if any, is discarded.

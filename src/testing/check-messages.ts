@@ -11,10 +11,14 @@ export function checkMessages(messages: readonly Message[]): readonly string[] {
     if (message.role === "tool") {
       const [expected, ...rest] = open;
       if (expected?.callId === message.callId) open = rest;
-      else problems.push(`message ${index} answers ${message.callId}, expected ${expected?.callId ?? "no result"}`);
+      else
+        problems.push(
+          `message ${index} answers ${message.callId}, expected ${expected?.callId ?? "no result"}`,
+        );
       continue;
     }
-    for (const call of open) problems.push(`call ${call.callId} has no result before message ${index}`);
+    for (const call of open)
+      problems.push(`call ${call.callId} has no result before message ${index}`);
     open = message.role === "assistant" ? message.toolCalls : [];
     if (message.role === "system" && index > 0 && messages[index - 1]?.role !== "system") {
       problems.push(`message ${index} is a system message after others`);

@@ -1,6 +1,5 @@
 // The events of a run as a text tree that can be read without running it.
 
-import { assertNever } from "../kernel/assert.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId } from "../protocol/ids.ts";
 
@@ -11,85 +10,94 @@ interface Branch {
 
 /**
  * Draws a run: agents with status, reason and usage; below them their steps; below these their tool calls; below a delegation the
- * subagent that it started. Siblings come in the order of the calls' ends, agents in the order of their start.
+ * subagent that it started. Siblings come in the order of their start.
  */
 export function goldenTree(events: readonly EspalierEvent[]): string {
-  const agents = new Map<AgentId, Branch>();
-  const open = new Map<string, Branch>();
-  const roots: Branch[] = [];
-  const branch = (label: string, under: Branch[] | undefined, key?: string): Branch => {
-    const grown: Branch = { label, below: [] };
-    under?.push(grown);
-    if (key !== undefined) open.set(key, grown);
-    return grown;
-  };
-  for (const event of events) {
-    switch (event.type) {
-      case "agent.started": {
-        const spawn = event.spawnCallId === null ? undefined : findSpawn(open, event.spawnCallId, agents.get(event.parentAgentId ?? event.agentId));
-        agents.set(event.agentId, branch(event.agentPath, spawn?.below ?? roots));
-        break;
-      }
-      case "step.started":
-        branch(`step ${event.number}`, agents.get(event.agentId)?.below, keyOf(event));
-        break;
-      case "tool.started":
-        branch(event.toolName, open.get(`${event.executionId} ${event.stepId}`)?.below, keyOf(event));
-        break;
-      case "tool.ended":
-        relabel(open.get(keyOf(event)), (label) => `${label} ${event.outcome}${event.errorCode === undefined ? "" : ` (${event.errorCode})`}`);
-        break;
-      case "model.replied":
-        relabel(open.get(keyOf(event)), (label) => `${label} ${event.toolCalls === 0 ? "answered" : `asked for ${event.toolCalls}`}`);
-        break;
-      case "model.failed":
-        relabel(open.get(keyOf(event)), (label) => `${label} ${event.error.code}`);
-        break;
-      case "agent.ended":
-        relabel(agents.get(event.agentId), (label) => {
-          const { own, total } = event.usage;
-          return `${label} ${event.status} (${event.reason.code}) ${event.steps} steps, ${own.totalTokens} of ${total.totalTokens} tokens`;
-        });
-        break;
-      case "run.started":
-      case "run.ended":
-      case "step.completed":
-      case "model.requested":
-      case "model.retried":
-      case "subagent.spawned":
-      case "subagent.refused":
-      case "subagent.ended":
-      case "budget.reserved":
-      case "budget.settled":
-      case "budget.denied":
-      case "signal.raised":
-      case "continuation.evaluated":
-        break;
-      default:
-        assertNever(event, "event");
+  const tree: Drawing = { roots: [], agents: new Map(), open: new Map() };
+  for (const event of events) draw(tree, event);
+  return tree.roots.flatMap((root) => lines(root)).join("\n");
+}
+
+interface Drawing {
+  readonly roots: Branch[];
+  readonly agents: Map<AgentId, Branch>;
+  /** Steps and calls, by execution and id. */
+  readonly open: Map<string, Branch>;
+}
+
+function draw(tree: Drawing, event: EspalierEvent): void {
+  const here = tree.open.get(keyOf(event));
+  switch (event.type) {
+    case "agent.started":
+      tree.agents.set(event.agentId, branch(event.agentPath, birthplace(tree, event)));
+      break;
+    case "step.started":
+      tree.open.set(keyOf(event), branch(`step ${event.number}`, tree.agents.get(event.agentId)));
+      break;
+    case "tool.started": {
+      const step = tree.open.get(`${event.executionId} ${event.stepId}`);
+      tree.open.set(keyOf(event), branch(event.toolName, step));
+      break;
     }
+    case "tool.ended":
+      say(
+        here,
+        event.errorCode === undefined ? event.outcome : `${event.outcome} (${event.errorCode})`,
+      );
+      break;
+    case "model.replied":
+      say(here, event.toolCalls === 0 ? "answered" : `asked for ${event.toolCalls}`);
+      break;
+    case "model.failed":
+      say(here, event.error.code);
+      break;
+    case "agent.ended": {
+      const { own, total } = event.usage;
+      const tokens = `${own.totalTokens} of ${total.totalTokens} tokens`;
+      say(
+        tree.agents.get(event.agentId),
+        `${event.status} (${event.reason.code}) ${event.steps} steps, ${tokens}`,
+      );
+      break;
+    }
+    default:
+      break;
   }
-  return roots.flatMap((root) => draw(root)).join("\n");
+
+  function branch(label: string, above: Branch | undefined): Branch {
+    const grown: Branch = { label, below: [] };
+    (above?.below ?? tree.roots).push(grown);
+    return grown;
+  }
+}
+
+/** The call that spawned an agent, among those of its parent. */
+function birthplace(
+  tree: Drawing,
+  born: EspalierEvent & { readonly type: "agent.started" },
+): Branch | undefined {
+  const parent = tree.agents.get(born.parentAgentId ?? born.agentId);
+  for (const [key, call] of tree.open) {
+    const isParents = parent?.below.some((step) => step.below.includes(call)) === true;
+    if (isParents && key.endsWith(` ${born.spawnCallId}`)) return call;
+  }
+  return undefined;
 }
 
 function keyOf(event: EspalierEvent): string {
   return `${event.executionId} ${event.callId ?? event.stepId}`;
 }
 
-function relabel(branch: Branch | undefined, label: (old: string) => string): void {
-  if (branch !== undefined) branch.label = label(branch.label);
+function say(branch: Branch | undefined, words: string): void {
+  if (branch !== undefined) branch.label += ` ${words}`;
 }
 
-function findSpawn(open: ReadonlyMap<string, Branch>, callId: string, parent: Branch | undefined): Branch | undefined {
-  const candidates = [...open].filter(([key]) => key.endsWith(` ${callId}`)).map(([, branch]) => branch);
-  return candidates.find((candidate) => parent?.below.some((step) => step.below.includes(candidate)));
-}
-
-function draw(branch: Branch): readonly string[] {
+function lines(branch: Branch): readonly string[] {
   const { below } = branch;
-  const lines = below.flatMap((child, index) => {
+  const rows = below.flatMap((child, index) => {
     const isLast = index === below.length - 1;
-    return draw(child).map((line, row) => `${row === 0 ? (isLast ? "└─ " : "├─ ") : isLast ? "   " : "│  "}${line}`);
+    const [first, rest] = isLast ? ["└─ ", "   "] : ["├─ ", "│  "];
+    return lines(child).map((line, row) => `${row === 0 ? first : rest}${line}`);
   });
-  return [branch.label, ...lines];
+  return [branch.label, ...rows];
 }

@@ -30,7 +30,9 @@ export class ManualClock implements Clock {
   advance(byMs: number): void {
     const untilMs = this.#nowMs + byMs;
     for (;;) {
-      const due = this.#timers.filter((timer) => timer.atMs <= untilMs).toSorted((left, right) => left.atMs - right.atMs)[0];
+      const due = this.#timers
+        .filter((timer) => timer.atMs <= untilMs)
+        .toSorted((left, right) => left.atMs - right.atMs)[0];
       if (due === undefined) break;
       this.#timers = this.#timers.filter((other) => other !== due);
       this.#nowMs = Math.max(this.#nowMs, due.atMs);

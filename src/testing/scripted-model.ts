@@ -2,7 +2,8 @@
 // does not expect, or a request that no provider would take, is an error of the test.
 
 import { EspalierError } from "../kernel/error.ts";
-import type { FinishReason, GenerateOptions, Model, ModelReply, ModelRequest, TokenUsage } from "../model/model.ts";
+import type { FinishReason, GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
+import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import { CallIdSchema } from "../protocol/ids.ts";
 import { checkMessages } from "./check-messages.ts";
@@ -45,7 +46,12 @@ export interface ScriptedModelOptions {
   readonly countTokens?: ((request: ModelRequest) => number) | null;
 }
 
-const DEFAULT_USAGE: TokenUsage = { inputTokens: 10, cachedInputTokens: 0, outputTokens: 5, reasoningTokens: 0 };
+const DEFAULT_USAGE: TokenUsage = {
+  inputTokens: 10,
+  cachedInputTokens: 0,
+  outputTokens: 5,
+  reasoningTokens: 0,
+};
 
 /** A reply with text only. */
 export function says(text: string, more: Omit<ScriptedReply, "text"> = {}): ScriptedReply {
@@ -53,7 +59,11 @@ export function says(text: string, more: Omit<ScriptedReply, "text"> = {}): Scri
 }
 
 /** A reply with one tool call. */
-export function asks(name: string, input: object | string, more: Omit<ScriptedReply, "calls"> = {}): ScriptedReply {
+export function asks(
+  name: string,
+  input: object | string,
+  more: Omit<ScriptedReply, "calls"> = {},
+): ScriptedReply {
   return { calls: [{ name, arguments: input }], ...more };
 }
 
@@ -76,18 +86,22 @@ export class ScriptedModel implements Model {
     this.#steps = script;
     this.id = options.id ?? "scripted";
     if (options.price !== undefined) this.price = options.price;
-    if (options.countTokens !== null) this.countTokens = options.countTokens ?? (() => DEFAULT_USAGE.inputTokens);
+    if (options.countTokens !== null)
+      this.countTokens = options.countTokens ?? (() => DEFAULT_USAGE.inputTokens);
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelReply> {
     const index = this.requests.length;
     this.requests.push(request);
     const problems = checkMessages(request.messages);
-    if (problems.length > 0) throw mismatch(`Expected a valid message list, got: ${problems.join("; ")}.`);
+    if (problems.length > 0)
+      throw mismatch(`Expected a valid message list, got: ${problems.join("; ")}.`);
     const step = typeof this.#steps === "function" ? this.#steps : this.#steps[index];
-    if (step === undefined) throw mismatch(`Expected ${index} calls of ${this.id}, got one more. Extend the script.`);
+    if (step === undefined)
+      throw mismatch(`Expected ${index} calls of ${this.id}, got one more. Extend the script.`);
     const reply = typeof step === "function" ? step(request) : step;
-    if (reply.after !== undefined) await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
+    if (reply.after !== undefined)
+      await waitFor(reply.after, reply.ignoresSignal === true ? undefined : options.signal);
     if (reply.error !== undefined) throw reply.error;
     if (options.onText !== undefined && reply.text !== undefined) {
       for (const piece of reply.text.split(/(?<= )/)) options.onText(piece);
@@ -107,7 +121,11 @@ export class ScriptedModel implements Model {
       this.#callCount += 1;
       const callId = CallIdSchema.parse(call.callId ?? `call_${this.#callCount}`);
       const { name: toolName, arguments: input } = call;
-      return { callId, toolName, argumentsText: typeof input === "string" ? input : JSON.stringify(input) };
+      return {
+        callId,
+        toolName,
+        argumentsText: typeof input === "string" ? input : JSON.stringify(input),
+      };
     });
     const refusal = reply.refusal === undefined ? {} : { refusal: reply.refusal };
     return {

@@ -11,9 +11,18 @@ import type { ToolSet } from "./tool-set.ts";
 /** A call that may run, with the tool that serves it. */
 export type BoundCall =
   | { readonly type: "function"; readonly tool: FunctionTool; readonly use: UseOf<FunctionTool> }
-  | { readonly type: "delegation"; readonly tool: DelegationTool; readonly use: UseOf<DelegationTool> }
+  | {
+      readonly type: "delegation";
+      readonly tool: DelegationTool;
+      readonly use: UseOf<DelegationTool>;
+    }
   | { readonly type: "finish"; readonly tool: FinishTool; readonly use: UseOf<FinishTool> }
-  | { readonly type: "rejected"; readonly outcome: "failed" | "refused"; readonly code: RejectionCode; readonly text: string };
+  | {
+      readonly type: "rejected";
+      readonly outcome: "failed" | "refused";
+      readonly code: RejectionCode;
+      readonly text: string;
+    };
 
 /** Why a call does not run: as the model wrote it, or because a limit forbids it. */
 export type RejectionCode = "unknown_tool" | "invalid_json" | "invalid_arguments" | StopCode;
@@ -34,15 +43,21 @@ export function bindCall(tools: ToolSet, call: ToolCall): BoundCall {
   switch (tool.kind) {
     case "function": {
       const bound = tool.bind(input);
-      return bound.type === "valid" ? { type: "function", tool, use: bound.use } : misfit(call, bound.issues);
+      return bound.type === "valid"
+        ? { type: "function", tool, use: bound.use }
+        : misfit(call, bound.issues);
     }
     case "delegation": {
       const bound = tool.bind(input);
-      return bound.type === "valid" ? { type: "delegation", tool, use: bound.use } : misfit(call, bound.issues);
+      return bound.type === "valid"
+        ? { type: "delegation", tool, use: bound.use }
+        : misfit(call, bound.issues);
     }
     case "finish": {
       const bound = tool.bind(input);
-      return bound.type === "valid" ? { type: "finish", tool, use: bound.use } : misfit(call, bound.issues);
+      return bound.type === "valid"
+        ? { type: "finish", tool, use: bound.use }
+        : misfit(call, bound.issues);
     }
   }
 }
@@ -52,7 +67,10 @@ function rejected(code: RejectionCode, text: string): BoundCall {
 }
 
 function unknownTool(tools: ToolSet, name: string): string {
-  const known = tools.names.length === 0 ? "You have no tools; answer in text." : `Your tools are: ${tools.names.join(", ")}.`;
+  const known =
+    tools.names.length === 0
+      ? "You have no tools; answer in text."
+      : `Your tools are: ${tools.names.join(", ")}.`;
   return `There is no tool named ${JSON.stringify(name)}. ${known}`;
 }
 
@@ -61,7 +79,14 @@ function invalidJson(call: ToolCall, cause: unknown): string {
 }
 
 function misfit(call: ToolCall, issues: readonly z.core.$ZodIssue[]): BoundCall {
-  const lines = issues.map((issue) => `- ${issue.path.length === 0 ? "arguments" : issue.path.join(".")}: ${issue.message}`);
-  const text = [`The arguments of ${call.toolName} do not fit its schema:`, ...lines, "Correct them and call it again."];
+  const lines = issues.map(
+    (issue) =>
+      `- ${issue.path.length === 0 ? "arguments" : issue.path.join(".")}: ${issue.message}`,
+  );
+  const text = [
+    `The arguments of ${call.toolName} do not fit its schema:`,
+    ...lines,
+    "Correct them and call it again.",
+  ];
   return rejected("invalid_arguments", text.join("\n"));
 }

@@ -17,7 +17,11 @@ export function toolSet(owner: string, tools: readonly Tool[]): ToolSet {
     if (byName.has(tool.name)) throw duplicate(owner, tool.name);
     byName.set(tool.name, tool);
   }
-  const specs = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+  const specs = tools.map(({ name, description, inputSchema }) => ({
+    name,
+    description,
+    inputSchema,
+  }));
   return Object.freeze({
     specs: deepFreeze(specs),
     names: deepFreeze(specs.map((spec) => spec.name)),

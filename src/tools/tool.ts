@@ -81,7 +81,10 @@ export interface ToolDefinition<Input extends z.ZodType> {
    * Does the work. May throw: the message of the error goes to the model as a result, and the run goes on.
    * Called once per call, may run in parallel with itself; should heed `context.signal`.
    */
-  readonly execute: (input: z.output<Input>, context: ToolContext) => ToolReturn | Promise<ToolReturn>;
+  readonly execute: (
+    input: z.output<Input>,
+    context: ToolContext,
+  ) => ToolReturn | Promise<ToolReturn>;
 }
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -91,7 +94,9 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
  *
  * @throws EspalierError `invalid_definition` if the name, the description or the schema cannot be used.
  */
-export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<Input>): FunctionTool {
+export function defineTool<Input extends z.ZodType>(
+  definition: ToolDefinition<Input>,
+): FunctionTool {
   checkKeys("tool", definition, ["name", "description", "input", "execute"]);
   const { name, description, input } = definition;
   const face = toolFace({ name, description, input });
@@ -103,7 +108,11 @@ export function defineTool<Input extends z.ZodType>(definition: ToolDefinition<I
     ...face,
     kind: "function",
     bind: (input: unknown) =>
-      bindWith(definition.input, input, (parsed) => (context: ToolContext) => definition.execute(parsed, context)),
+      bindWith(
+        definition.input,
+        input,
+        (parsed) => (context: ToolContext) => definition.execute(parsed, context),
+      ),
   });
 }
 
@@ -134,7 +143,10 @@ export function bindWith<Schema extends z.ZodType, Use>(
       : { type: "invalid", issues: parsed.error.issues };
   } catch (cause) {
     // A refinement of the user's that throws has not accepted the input either.
-    return { type: "invalid", issues: [{ code: "custom", path: [], message: messageOf(cause), input }] };
+    return {
+      type: "invalid",
+      issues: [{ code: "custom", path: [], message: messageOf(cause), input }],
+    };
   }
 }
 

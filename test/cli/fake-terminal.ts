@@ -65,7 +65,7 @@ export class FakeTerminal implements TerminalStream {
   }
 
   #take(token: string): void {
-    const [, amount = "", action] = /^\u001b\[([?0-9;]*)([A-Za-z])$/.exec(token) ?? [];
+    const [, amount = "", action] = SEQUENCE.exec(token) ?? [];
     switch (action) {
       case undefined:
         this.#print(token);
@@ -116,5 +116,6 @@ export class FakeTerminal implements TerminalStream {
   }
 }
 
-// oxlint-disable-next-line no-control-regex -- a terminal is made of control characters
+/* oxlint-disable no-control-regex -- a terminal is made of control characters */
+const SEQUENCE = /^\u001b\[([?0-9;]*)([A-Za-z])$/;
 const TOKENS = /\u001b\[[?0-9;]*[A-Za-z]|\n|\r|[^\u001b\n\r]+/g;

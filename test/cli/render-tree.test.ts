@@ -4,7 +4,7 @@
 
 import { stripVTControlCharacters } from "node:util";
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { renderRun, type RenderOptions } from "../../src/cli/render-tree.ts";

@@ -1,7 +1,7 @@
 // Goal: text takes the cells that it is said to take, and text of others is harmless.
 // Method: examples; random text for the bounds.
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { costText, durationText, shortCount, usdText } from "../../src/cli/amounts.ts";

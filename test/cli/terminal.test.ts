@@ -12,9 +12,9 @@ import {
   type TerminalView,
   type TerminalViewOptions,
 } from "../../src/cli/terminal.ts";
-import { defineAgent } from "../../src/index.ts";
+import { defineAgent, type AgentRole } from "../../src/index.ts";
 import { ManualClock, ScriptedModel, says } from "../../src/testing/index.ts";
-import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { gate, scene, settled, type Gate, type Scene } from "../harness/run-scripted.ts";
 import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
 import { TASK, treeScene } from "./tree-scene.ts";
 
@@ -106,16 +106,7 @@ test("a tree that is taller than the terminal is folded to its height", async ()
 test("two runs at once share the screen, and each leaves its last picture", async () => {
   const { terminal, stage } = theatre({ rows: 9 });
   const [first, second] = [gate(), gate()];
-  const role = (name: string, after: Promise<void>) =>
-    defineAgent({
-      name,
-      instructions: "Work.",
-      model: new ScriptedModel([says("Done.", { after })]),
-    });
-  const runs = [
-    stage.start(role("first", first.opened)),
-    stage.start(role("second", second.opened)),
-  ];
+  const runs = [stage.start(waiter("first", first)), stage.start(waiter("second", second))];
   while (stage.sink.of("model.requested").length < 2) await settled();
   stage.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
@@ -233,7 +224,7 @@ test("plain lines say once what happened, without any escape sequence", async ()
         0ms  lead started: Survey the repository.
         0ms  lead/researcher#1 started: Read the docs.
         0ms  lead/researcher#2 started: Read the code.
-        0ms  lead poet not started (unknown_role): Not started: there is no subagent "poet". You can start: researcher. Call again with one of these.
+        0ms  lead spawn of poet refused (unknown_role): Not started: there is no subagent "poet". You can start: researcher. Call again with one of these.
         0ms  lead/researcher#2 compile failed (tool_error)
         0ms  lead/researcher#2 step 1: 15 tokens, $0.0030, 1 tool call
        1.2s  lead/researcher#1 step 1: 15 tokens, $0.0030
@@ -291,7 +282,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     let output = "";
     for await (const chunk of child.stdout.setEncoding("utf8")) {
       output += String(chunk);
-      if (output.includes("thinking")) child.kill(signal);
+      if (!child.killed && output.includes("thinking")) child.kill(signal);
     }
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
 
@@ -313,6 +304,12 @@ function theatre(screen: FakeTerminalOptions = {}, options: TerminalViewOptions 
   const view = terminalView({ stream: terminal, env: {}, clock, ...options });
   const stage = scene({ clock, sinks: [view] });
   return { terminal, stage: { ...stage, clock }, view, clock };
+}
+
+/** A role that answers when its gate is opened. */
+function waiter(name: string, { opened: after }: Gate): AgentRole {
+  const model = new ScriptedModel([says("Done.", { after })]);
+  return defineAgent({ name, instructions: "Wait.", model });
 }
 
 function frame(terminal: FakeTerminal): string {

@@ -127,7 +127,11 @@ test.each<{
     env: { OPENAI_BASE_URL: "http://localhost" },
     says: "Expected ESPALIER_MODEL beside OPENAI_BASE_URL",
   },
-  { name: "a model without a server", env: { ESPALIER_MODEL: "m" }, says: "Expected OPENAI_API_KEY or OPENAI_BASE_URL" },
+  {
+    name: "a model without a server",
+    env: { ESPALIER_MODEL: "m" },
+    says: "Expected OPENAI_API_KEY or OPENAI_BASE_URL",
+  },
   {
     name: "a server that is no URL",
     env: { OPENAI_BASE_URL: "localhost", ESPALIER_MODEL: "m" },

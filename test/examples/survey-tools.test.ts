@@ -17,6 +17,7 @@ import {
 } from "../../src/protocol/ids.ts";
 import { temporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
 
+const MAKE_PIPE = "mkfifo";
 const SECRET = "the secret outside";
 
 test("a listing is sorted, names sizes and links, and counts what is hidden", async () => {
@@ -81,7 +82,7 @@ test("what is no text file is refused, in words that help", async () => {
     "latin1.txt": new Uint8Array([0x63, 0x61, 0x66, 0xe9, 0x20]),
     "docs/": "",
   });
-  execFileSync("mkfifo", [folder.at("pipe")]);
+  execFileSync(MAKE_PIPE, [folder.at("pipe")]);
 
   expect(await refusal(folder, "read_file", "zero.bin")).toBe('"zero.bin" is not text (3 bytes).');
   expect(await refusal(folder, "read_file", "latin1.txt")).toContain("is not text (5 bytes)");

@@ -3,7 +3,11 @@
 import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { Orchestrator, type OrchestratorOptions, type StartOptions } from "../../src/orchestrator/orchestrator.ts";
+import {
+  Orchestrator,
+  type OrchestratorOptions,
+  type StartOptions,
+} from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
@@ -28,7 +32,8 @@ export function scene(options: OrchestratorOptions = {}): Scene {
   const sink = new RecordingSink();
   const sinks = [sink, ...(options.sinks ?? [])];
   const orchestrator = new Orchestrator({ clock, ids: sequentialIds(), ...options, sinks });
-  const start: Scene["start"] = (role, task = "Do it.", more = {}) => orchestrator.start(role, task, more);
+  const start: Scene["start"] = (role, task = "Do it.", more = {}) =>
+    orchestrator.start(role, task, more);
   const outcome: Scene["outcome"] = async (run) => {
     const result = await run.result;
     await settled();
@@ -36,7 +41,14 @@ export function scene(options: OrchestratorOptions = {}): Scene {
     expect(clock.pendingTimers, "timers left behind").toBe(0);
     return result;
   };
-  return { clock, sink, orchestrator, start, outcome, run: (role, more) => outcome(start(role, "Do it.", more)) };
+  return {
+    clock,
+    sink,
+    orchestrator,
+    start,
+    outcome,
+    run: (role, more) => outcome(start(role, "Do it.", more)),
+  };
 }
 
 /** Lets everything run that is not waiting for a gate or for the clock. */
@@ -59,7 +71,10 @@ export function gate(): Gate {
 export function checkRun(result: RunResult, events: readonly EspalierEvent[]): void {
   const own = events.filter((event) => event.runId === result.runId);
   for (const event of own) checkEvent(event);
-  expect(own.map((event) => event.seq), "E1: numbered without gaps").toEqual(own.map((_event, index) => index + 1));
+  expect(
+    own.map((event) => event.seq),
+    "E1: numbered without gaps",
+  ).toEqual(own.map((_event, index) => index + 1));
   expect(new Set(own.map((event) => event.traceId)).size, "one trace").toBe(1);
   checkTerminalEvents(own);
   checkSettlement(own);
@@ -74,16 +89,26 @@ function checkTerminalEvents(events: readonly EspalierEvent[]): void {
     expect(ended.has(event.executionId), `L2: ${event.type} after the terminal event`).toBe(false);
     if (event.type === "agent.ended") ended.add(event.executionId);
   }
-  const started = events.filter((event) => event.type === "agent.started").map((event) => event.executionId);
-  expect([...ended].toSorted(), "L2: one terminal event per execution").toEqual(started.toSorted());
+  const started = events
+    .filter((event) => event.type === "agent.started")
+    .map((event) => event.executionId);
+  expect([...ended].toSorted(byText), "L2: one terminal event per execution").toEqual(
+    started.toSorted(byText),
+  );
   expect(events.at(-1)?.type, "the run ends last").toBe("run.ended");
   expect(events.filter((event) => event.type === "run.ended")).toHaveLength(1);
 }
 
 function checkSettlement(events: readonly EspalierEvent[]): void {
-  const spawned = events.filter((event) => event.type === "subagent.spawned").map((event) => event.childId);
-  const settledChildren = events.filter((event) => event.type === "subagent.ended").map((event) => event.childId);
-  expect(settledChildren.toSorted(), "T1: every spawn settles once").toEqual(spawned.toSorted());
+  const spawned = events
+    .filter((event) => event.type === "subagent.spawned")
+    .map((event) => event.childId);
+  const settledChildren = events
+    .filter((event) => event.type === "subagent.ended")
+    .map((event) => event.childId);
+  expect(settledChildren.toSorted(byText), "T1: every spawn settles once").toEqual(
+    spawned.toSorted(byText),
+  );
   const alive = new Set<string>();
   for (const event of events) {
     if (event.type === "agent.started") alive.add(event.agentId);
@@ -97,15 +122,26 @@ function checkSettlement(events: readonly EspalierEvent[]): void {
 }
 
 function checkSteps(events: readonly EspalierEvent[]): void {
-  const started = events.filter((event) => event.type === "step.started").map((event) => event.stepId);
-  const completed = events.filter((event) => event.type === "step.completed").map((event) => event.stepId);
-  expect(completed.toSorted(), "L4: every step completes once").toEqual(started.toSorted());
+  const started = events
+    .filter((event) => event.type === "step.started")
+    .map((event) => event.stepId);
+  const completed = events
+    .filter((event) => event.type === "step.completed")
+    .map((event) => event.stepId);
+  expect(completed.toSorted(byText), "L4: every step completes once").toEqual(
+    started.toSorted(byText),
+  );
 }
 
 function checkUsage(result: RunResult): void {
   const ownTokens = result.agents.reduce((sum, agent) => sum + agent.usage.own.totalTokens, 0);
   expect(ownTokens, "X18: own usage adds up to the total").toBe(result.usage.total.totalTokens);
   for (const account of result.accounts) {
-    for (const [axis, held] of Object.entries(account.reserved)) expect(held, `${account.path} holds ${axis}`).toBe(0);
+    for (const [axis, held] of Object.entries(account.reserved))
+      expect(held, `${account.path} holds ${axis}`).toBe(0);
   }
+}
+
+function byText(left: string | null, right: string | null): number {
+  return String(left).localeCompare(String(right));
 }

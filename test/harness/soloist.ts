@@ -1,5 +1,9 @@
 import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
-import { ScriptedModel, type ScriptedModelOptions, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import {
+  ScriptedModel,
+  type ScriptedModelOptions,
+  type ScriptStep,
+} from "../../src/testing/scripted-model.ts";
 
 /** A role without subagents over a scripted model, which is at hand for inspection. */
 export interface Soloist {

@@ -1,6 +1,11 @@
 import { z } from "zod";
 
-import { defineTool, type FunctionTool, type ToolContext, type ToolReturn } from "../../src/tools/tool.ts";
+import {
+  defineTool,
+  type FunctionTool,
+  type ToolContext,
+  type ToolReturn,
+} from "../../src/tools/tool.ts";
 
 /** A tool that counts its calls and does what the test says. */
 export function spyTool(

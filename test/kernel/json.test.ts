@@ -13,12 +13,12 @@ test("keys are in order at every depth, lists keep theirs", () => {
   );
 });
 
-test("an indent gives lines, for files that are read", () => {
-  expect(canonicalJson({ b: 1, a: [] }, 2)).toBe('{\n  "a": [],\n  "b": 1\n}');
-});
-
-test("a value without JSON is null", () => {
-  expect(canonicalJson(undefined)).toBe("null");
+test("what is no JSON throws", () => {
+  const cycle: unknown[] = [];
+  cycle.push(cycle);
+  for (const value of [undefined, () => 1, Symbol("x"), 10n, cycle]) {
+    expect(() => canonicalJson(value)).toThrow(TypeError);
+  }
 });
 
 test("values that differ only in the order of keys have one text, and the text gives the value back", () => {

@@ -30,32 +30,49 @@ for (const [what, role] of Object.entries(BROKEN_ROLES)) {
     const stage = scene();
     const result = await stage.run(role());
     const [agent] = result.agents;
-    expect([result.status, result.reason.code, agent?.errors.length]).toEqual(["failed", "error", 1]);
+    expect([result.status, result.reason.code, agent?.errors.length]).toEqual([
+      "failed",
+      "error",
+      1,
+    ]);
     expect(agent?.errors[0]?.message).toContain("broken");
     expect(stage.sink.of("agent.ended").map((event) => event.error)).toEqual(agent?.errors);
-    expect(stage.sink.of("signal.raised").map((event) => event.signal.reason.code)).toContain("error");
+    expect(stage.sink.of("signal.raised").map((event) => event.signal.reason.code)).toContain(
+      "error",
+    );
   });
 }
 
-proves(["R18"], "each step is completed once: answered, refused, broken, cut off or stopped", async () => {
-  const endings: Readonly<Record<string, () => AgentRole>> = {
-    answered: () => soloist([says("done")]).role,
-    "tool refused": () => soloist([asks("nobody", {}), says("done")]).role,
-    "tool broken": () => soloist([asks("work", {}), says("done")], { tools: [spyTool("work", broken)] }).role,
-    "model broken": () => soloist([asks("work", {}), { error: new Error("x") }], { tools: [spyTool("work")] }).role,
-  };
-  for (const [ending, role] of Object.entries(endings)) {
-    const stage = scene();
-    const result = await stage.run(role());
-    const completed = stage.sink.of("step.completed").map((event) => event.number);
-    expect([ending, completed]).toEqual([ending, result.steps.map((step) => step.number)]);
-  }
-});
+proves(
+  ["R18"],
+  "each step is completed once: answered, refused, broken, cut off or stopped",
+  async () => {
+    const endings: Readonly<Record<string, () => AgentRole>> = {
+      answered: () => soloist([says("done")]).role,
+      "tool refused": () => soloist([asks("nobody", {}), says("done")]).role,
+      "tool broken": () =>
+        soloist([asks("work", {}), says("done")], { tools: [spyTool("work", broken)] }).role,
+      "model broken": () =>
+        soloist([asks("work", {}), { error: new Error("x") }], { tools: [spyTool("work")] }).role,
+    };
+    for (const [ending, role] of Object.entries(endings)) {
+      const stage = scene();
+      const result = await stage.run(role());
+      const completed = stage.sink.of("step.completed").map((event) => event.number);
+      expect([ending, completed]).toEqual([ending, result.steps.map((step) => step.number)]);
+    }
+  },
+);
 
 test("a tool that throws is a result, and the run goes on", async () => {
-  const { role, model } = soloist([asks("work", {}), says("done")], { tools: [spyTool("work", broken)] });
+  const { role, model } = soloist([asks("work", {}), says("done")], {
+    tools: [spyTool("work", broken)],
+  });
   const result = await scene().run(role);
-  expect([result.status, model.requests[1]?.messages.at(-1)?.text]).toEqual(["completed", "work failed: broken"]);
+  expect([result.status, model.requests[1]?.messages.at(-1)?.text]).toEqual([
+    "completed",
+    "work failed: broken",
+  ]);
 });
 
 test("what a model gets wrong comes back as an instruction, beside the calls that were right", async () => {
@@ -74,21 +91,38 @@ test("what a model gets wrong comes back as an instruction, beside the calls tha
     { tools: [tool] },
   );
   await scene().run(role);
-  const results = model.requests[1]?.messages.filter((message) => message.role === "tool").map(({ text }) => text);
+  const results = model.requests[1]?.messages
+    .filter((message) => message.role === "tool")
+    .map(({ text }) => text);
   expect(results?.[0]).toBe('There is no tool named "wrok". Your tools are: work.');
-  expect(results?.[1]).toMatch(/^The arguments of work are not valid JSON \(.+\)\. Call it again with one JSON object\.$/);
+  expect(results?.[1]).toMatch(
+    /^The arguments of work are not valid JSON \(.+\)\. Call it again with one JSON object\.$/,
+  );
   expect([results?.[2], tool.calls.length]).toEqual(["work done", 1]);
 });
 
 test("an agent with a typed result is reminded, corrected, and in the end fails alone", async () => {
   const output = z.object({ count: z.int() });
-  const taken = soloist([says("It is three."), asks("Finish", { count: "three" }), asks("Finish", { count: 3 })], { output });
+  const taken = soloist(
+    [says("It is three."), asks("Finish", { count: "three" }), asks("Finish", { count: 3 })],
+    { output },
+  );
   const result = await scene().run(taken.role);
-  expect([result.status, result.output, result.steps.length]).toEqual(["completed", { count: 3 }, 3]);
+  expect([result.status, result.output, result.steps.length]).toEqual([
+    "completed",
+    { count: 3 },
+    3,
+  ]);
 
-  const missed = soloist([says("a"), asks("Finish", {}), asks("Finish", { count: 1.5 })], { output });
+  const missed = soloist([says("a"), asks("Finish", {}), asks("Finish", { count: 1.5 })], {
+    output,
+  });
   const failed = await scene().run(missed.role);
-  expect([failed.status, failed.output, failed.reason.data]).toEqual(["failed", undefined, { error: "model_misbehaved" }]);
+  expect([failed.status, failed.output, failed.reason.data]).toEqual([
+    "failed",
+    undefined,
+    { error: "model_misbehaved" },
+  ]);
 });
 
 test("a reply that was cut off or filtered is no answer, and its text is kept", async () => {
@@ -108,12 +142,21 @@ test("two calls of one id are told apart", async () => {
     { name: "work", arguments: {}, callId: "same" },
     { name: "work", arguments: {}, callId: "same" },
   ];
-  const result = await scene().run(soloist([{ calls }, says("done")], { tools: [spyTool("work")] }).role);
-  expect(result.steps[0]?.tools.calls.map((call) => call.callId)).toEqual(["same", "execution_1.1.1"]);
+  const result = await scene().run(
+    soloist([{ calls }, says("done")], { tools: [spyTool("work")] }).role,
+  );
+  expect(result.steps[0]?.tools.calls.map((call) => call.callId)).toEqual([
+    "same",
+    "execution_1.1.1",
+  ]);
 });
 
 test("a failed attempt is tried again after its pause, and counts as the same step", async () => {
-  const error = new ModelError({ code: "model_rate_limited", message: "Slow down.", retryAfterMs: 2_000 });
+  const error = new ModelError({
+    code: "model_rate_limited",
+    message: "Slow down.",
+    retryAfterMs: 2_000,
+  });
   let attempt = 0;
   const model = new ScriptedModel(() => {
     attempt += 1;
@@ -122,25 +165,41 @@ test("a failed attempt is tried again after its pause, and counts as the same st
   const stage = scene();
   const run = stage.start(defineAgent({ name: "solo", instructions: "Work.", model }));
   await settled();
-  expect(stage.sink.of("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs])).toEqual([[1, 2_000]]);
+  expect(
+    stage.sink.of("model.retried").map(({ attempt: failed, delayMs }) => [failed, delayMs]),
+  ).toEqual([[1, 2_000]]);
   stage.clock.advance(2_000);
   const result = await stage.outcome(run);
-  expect([result.status, result.steps.length, result.usage.own.modelCalls]).toEqual(["completed", 1, 1]);
+  expect([result.status, result.steps.length, result.usage.own.modelCalls]).toEqual([
+    "completed",
+    1,
+    1,
+  ]);
 });
 
-proves(["R12", "X33"], "a model that ignores its signal is left behind after the grace period", async () => {
-  const held = gate();
-  const stage = scene({ graceMs: 300 });
-  const run = stage.start(soloist([says("late", { after: held.opened, ignoresSignal: true })]).role);
-  await settled();
-  const cancelled = run.cancel("Enough.");
-  await settled();
-  expect(stage.sink.of("agent.ended")).toEqual([]);
-  stage.clock.advance(300);
-  await cancelled;
-  const result = await stage.outcome(run);
-  const count = stage.sink.events.length;
-  held.open();
-  await settled();
-  expect([result.status, result.reason.message, stage.sink.events.length]).toEqual(["cancelled", "Enough.", count]);
-});
+proves(
+  ["R12", "X33"],
+  "a model that ignores its signal is left behind after the grace period",
+  async () => {
+    const held = gate();
+    const stage = scene({ graceMs: 300 });
+    const run = stage.start(
+      soloist([says("late", { after: held.opened, ignoresSignal: true })]).role,
+    );
+    await settled();
+    const cancelled = run.cancel("Enough.");
+    await settled();
+    expect(stage.sink.of("agent.ended")).toEqual([]);
+    stage.clock.advance(300);
+    await cancelled;
+    const result = await stage.outcome(run);
+    const count = stage.sink.events.length;
+    held.open();
+    await settled();
+    expect([result.status, result.reason.message, stage.sink.events.length]).toEqual([
+      "cancelled",
+      "Enough.",
+      count,
+    ]);
+  },
+);

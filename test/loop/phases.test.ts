@@ -19,76 +19,120 @@ async function collect(run: Run): Promise<readonly PhaseReport[]> {
   return reports;
 }
 
+function withoutTrace(value: object): object {
+  return { ...value, traceId: "", spanId: "" };
+}
+
 const TOOL_THEN_TEXT = [asks("work", {}), says("done")] as const;
 
-proves(["R2"], "a tool step and a text step yield the six phases, then four, then the end", async () => {
-  const stage = scene();
-  const run = stage.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
-  const reports = await collect(run);
-  expect(reports.map((report) => report.phase)).toEqual([
-    ...["prepare", "infer", "evaluate", "execute", "incorporate", "decide"],
-    ...["prepare", "infer", "evaluate", "decide"],
-    "ended",
-  ]);
-  await stage.outcome(run);
-});
-
-proves(["R1"], "run is iterate drained: the same script gives the same events and the same end either way", async () => {
-  const freely = scene();
-  const free = freely.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
-  const freeResult = await freely.outcome(free);
-
-  const stepped = scene();
-  const run = stepped.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
-  const reports = await collect(run);
-  const steppedResult = await stepped.outcome(run);
-
-  const withoutTrace = <T extends object>(value: T): object => ({ ...value, traceId: "", spanId: "" });
-  expect(stepped.sink.events.map(withoutTrace)).toEqual(freely.sink.events.map(withoutTrace));
-  expect(withoutTrace(steppedResult)).toEqual(withoutTrace(freeResult));
-  expect(reports.at(-1)?.state.log.steps).toEqual(freeResult.steps);
-});
-
-proves(["R1", "R183"], "one module runs the loop and one calls the model; the loop fits on a screen", () => {
-  const sources = globSync("src/**/*.ts").map((file) => ({ file, text: readFileSync(file, "utf8") }));
-  const callers = (pattern: RegExp): readonly string[] =>
-    sources.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
-  expect(callers(/from "\.\/phases\//)).toEqual(["src/agent/run-agent.ts"]);
-  expect(callers(/model\.generate\(/)).toEqual(["src/model/retry.ts"]);
-  const loop = readFileSync("src/agent/run-agent.ts", "utf8");
-  const body = loop.slice(loop.indexOf("export async function* runAgent"), loop.indexOf("function goesOn"));
-  expect(body.split("\n").length).toBeLessThanOrEqual(45);
-  expect(body.match(/\btry\b/g)).toHaveLength(1);
-});
-
-proves(["R3"], "a stop between the reply and its tools leaves the tool unrun and its call answered", async () => {
-  const work = spyTool("work");
-  const { role } = soloist([asks("work", {})], { tools: [work] });
-  const stage = scene();
-  const run = stage.start(role);
-  for await (const report of run.iterate()) if (report.phase === "evaluate") run.requestStop("Enough.");
-  const result = await stage.outcome(run);
-  expect([result.status, result.reason.code, work.calls.length]).toEqual(["stopped", "stop_requested", 0]);
-  expect(result.steps[0]?.tools.executions.map(({ call, type, text }) => [call.callId, type, text])).toEqual([
-    ["call_1", "not_executed", "Not executed: the agent stopped before this call (stop_requested)."],
-  ]);
-});
-
-proves(["R3", "R18"], "a stop between any two phases ends the run well, with every step completed once", async () => {
-  for (const stopAfter of Array.from({ length: 10 }, (_value, index) => index)) {
+proves(
+  ["R2"],
+  "a tool step and a text step yield the six phases, then four, then the end",
+  async () => {
     const stage = scene();
-    const run = stage.start(soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [spyTool("work")] }).role);
-    let count = 0;
-    for await (const _report of run.iterate()) {
-      if (count === stopAfter) run.requestStop();
-      count += 1;
-    }
-    const result = await stage.outcome(run);
-    expect([stopAfter, result.reason.code]).toEqual([stopAfter, "stop_requested"]);
-  }
-});
+    const run = stage.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
+    const reports = await collect(run);
+    expect(reports.map((report) => report.phase).join(" ")).toBe(
+      "prepare infer evaluate execute incorporate decide prepare infer evaluate decide ended",
+    );
+    await stage.outcome(run);
+  },
+);
 
-function pausingTool(): { readonly tool: ReturnType<typeof spyTool>; readonly entered: Gate; readonly aborted: Gate } {
+proves(
+  ["R1"],
+  "run is iterate drained: the same script gives the same events and the same end either way",
+  async () => {
+    const freely = scene();
+    const free = freely.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
+    const freeResult = await freely.outcome(free);
+
+    const stepped = scene();
+    const run = stepped.start(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
+    const reports = await collect(run);
+    const steppedResult = await stepped.outcome(run);
+    expect(stepped.sink.events.map(withoutTrace)).toEqual(freely.sink.events.map(withoutTrace));
+    expect(withoutTrace(steppedResult)).toEqual(withoutTrace(freeResult));
+    expect(reports.at(-1)?.state.log.steps).toEqual(freeResult.steps);
+  },
+);
+
+proves(
+  ["R1", "R183"],
+  "one module runs the loop and one calls the model; the loop fits on a screen",
+  () => {
+    const sources = globSync("src/**/*.ts").map((file) => ({
+      file,
+      text: readFileSync(file, "utf8"),
+    }));
+    const callers = (pattern: RegExp): readonly string[] =>
+      sources.filter(({ text }) => pattern.test(text)).map(({ file }) => file);
+    expect(callers(/from "\.\/phases\//)).toEqual(["src/agent/run-agent.ts"]);
+    expect(callers(/model\.generate\(/)).toEqual(["src/model/retry.ts"]);
+    const loop = readFileSync("src/agent/run-agent.ts", "utf8");
+    const body = loop.slice(
+      loop.indexOf("export async function* runAgent"),
+      loop.indexOf("function goesOn"),
+    );
+    expect(body.split("\n").length).toBeLessThanOrEqual(45);
+    expect(body.match(/\btry\b/g)).toHaveLength(1);
+  },
+);
+
+proves(
+  ["R3"],
+  "a stop between the reply and its tools leaves the tool unrun and its call answered",
+  async () => {
+    const work = spyTool("work");
+    const { role } = soloist([asks("work", {})], { tools: [work] });
+    const stage = scene();
+    const run = stage.start(role);
+    for await (const report of run.iterate())
+      if (report.phase === "evaluate") run.requestStop("Enough.");
+    const result = await stage.outcome(run);
+    expect([result.status, result.reason.code, work.calls.length]).toEqual([
+      "stopped",
+      "stop_requested",
+      0,
+    ]);
+    expect(
+      result.steps[0]?.tools.executions.map(({ call, type, text }) => [call.callId, type, text]),
+    ).toEqual([
+      [
+        "call_1",
+        "not_executed",
+        "Not executed: the agent stopped before this call (stop_requested).",
+      ],
+    ]);
+  },
+);
+
+proves(
+  ["R3", "R18"],
+  "a stop between any two phases ends the run well, with every step completed once",
+  async () => {
+    for (const stopAfter of Array.from({ length: 10 }, (_value, index) => index)) {
+      const stage = scene();
+      const run = stage.start(
+        soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [spyTool("work")] })
+          .role,
+      );
+      let count = 0;
+      for await (const _report of run.iterate()) {
+        if (count === stopAfter) run.requestStop();
+        count += 1;
+      }
+      const result = await stage.outcome(run);
+      expect([stopAfter, result.reason.code]).toEqual([stopAfter, "stop_requested"]);
+    }
+  },
+);
+
+function pausingTool(): {
+  readonly tool: ReturnType<typeof spyTool>;
+  readonly entered: Gate;
+  readonly aborted: Gate;
+} {
   const entered = gate();
   const aborted = gate();
   const tool = spyTool("work", async ({ signal }) => {
@@ -123,7 +167,8 @@ proves(["R4"], "leaving the iteration while a tool runs aborts the tool's signal
   const stage = scene();
   const run = stage.start(soloist([asks("work", {})], { tools: [tool] }).role);
   const phases = run.iterate();
-  for (const phase of ["prepare", "infer", "evaluate"]) expect((await phases.next()).value?.phase).toBe(phase);
+  for (const phase of ["prepare", "infer", "evaluate"])
+    expect((await phases.next()).value?.phase).toBe(phase);
   const pending = phases.next();
   await entered.opened;
   await phases.return?.();
@@ -133,20 +178,26 @@ proves(["R4"], "leaving the iteration while a tool runs aborts the tool's signal
   expect([result.status, stage.sink.of("agent.ended").length]).toEqual(["cancelled", 1]);
 });
 
-proves(["R17"], "iterate yields the state after every step, and then the terminal one", async () => {
-  const stage = scene();
-  const work = spyTool("work");
-  const run = stage.start(soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [work] }).role);
-  const reports = await collect(run);
-  const decided = reports.filter((report) => report.phase === "decide");
-  expect(decided.map(({ state }) => [state.status, state.log.steps.length])).toEqual([
-    ["running", 1],
-    ["running", 2],
-    ["running", 3],
-  ]);
-  expect(reports.at(-1)?.state.status).toBe("completed");
-  await stage.outcome(run);
-});
+proves(
+  ["R17"],
+  "iterate yields the state after every step, and then the terminal one",
+  async () => {
+    const stage = scene();
+    const work = spyTool("work");
+    const run = stage.start(
+      soloist([asks("work", {}), asks("work", {}), says("done")], { tools: [work] }).role,
+    );
+    const reports = await collect(run);
+    const decided = reports.filter((report) => report.phase === "decide");
+    expect(decided.map(({ state }) => [state.status, state.log.steps.length])).toEqual([
+      ["running", 1],
+      ["running", 2],
+      ["running", 3],
+    ]);
+    expect(reports.at(-1)?.state.status).toBe("completed");
+    await stage.outcome(run);
+  },
+);
 
 proves(["R44"], "what a caller does to a yielded state never reaches the run", async () => {
   const stage = scene();
@@ -159,16 +210,26 @@ proves(["R44"], "what a caller does to a yielded state never reaches the run", a
   expect((await stage.outcome(run)).status).toBe("completed");
 });
 
-proves(["R6", "R7"], "a fresh run infers once although nobody asked it to go on, and a text ends it", async () => {
-  const { role, model } = soloist([says("hello")]);
-  const result = await scene().run(role);
-  expect([model.requests.length, result.steps.length]).toEqual([1, 1]);
-  expect([result.status, result.reason.code, result.text]).toEqual(["completed", "completed", "hello"]);
-});
+proves(
+  ["R6", "R7"],
+  "a fresh run infers once although nobody asked it to go on, and a text ends it",
+  async () => {
+    const { role, model } = soloist([says("hello")]);
+    const result = await scene().run(role);
+    expect([model.requests.length, result.steps.length]).toEqual([1, 1]);
+    expect([result.status, result.reason.code, result.text]).toEqual([
+      "completed",
+      "completed",
+      "hello",
+    ]);
+  },
+);
 
 proves(["R9"], "calls decide, not the finish reason", async () => {
   const work = spyTool("work");
-  const called = soloist([asks("work", {}, { finishReason: "stop" }), says("done")], { tools: [work] });
+  const called = soloist([asks("work", {}, { finishReason: "stop" }), says("done")], {
+    tools: [work],
+  });
   expect((await scene().run(called.role)).status).toBe("completed");
   expect([work.calls.length, called.model.requests.length]).toEqual([1, 2]);
 
@@ -178,23 +239,35 @@ proves(["R9"], "calls decide, not the finish reason", async () => {
 
   const silent = soloist([{ finishReason: "tool_calls" }, { finishReason: "tool_calls" }]);
   const result = await scene().run(silent.role);
-  expect([result.status, result.agents[0]?.errors.map((error) => error.code), silent.model.requests.length]).toEqual(["failed", ["model_misbehaved"], 2]);
+  expect([
+    result.status,
+    result.agents[0]?.errors.map((error) => error.code),
+    silent.model.requests.length,
+  ]).toEqual(["failed", ["model_misbehaved"], 2]);
 });
 
-proves(["R12"], "an abort while the model answers reaches the model, and nothing further starts", async () => {
-  const never = gate();
-  const work = spyTool("work");
-  const { role, model } = soloist([asks("work", {}, { after: never.opened }), says("never")], { tools: [work] });
-  const stage = scene();
-  const run = stage.start(role);
-  await settled();
-  await run.cancel("Changed my mind.");
-  const result = await stage.outcome(run);
-  expect([result.status, result.reason.message]).toEqual(["cancelled", "Changed my mind."]);
-  expect([work.calls.length, model.requests.length]).toEqual([0, 1]);
-});
+proves(
+  ["R12"],
+  "an abort while the model answers reaches the model, and nothing further starts",
+  async () => {
+    const never = gate();
+    const work = spyTool("work");
+    const { role, model } = soloist([asks("work", {}, { after: never.opened }), says("never")], {
+      tools: [work],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await settled();
+    await run.cancel("Changed my mind.");
+    const result = await stage.outcome(run);
+    expect([result.status, result.reason.message]).toEqual(["cancelled", "Changed my mind."]);
+    expect([work.calls.length, model.requests.length]).toEqual([0, 1]);
+  },
+);
 
 proves(["R25"], "a scripted model is all that a run needs of a provider", async () => {
   const result = await scene().run(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);
-  expect(result.agents.map((agent) => [agent.model, agent.status])).toEqual([["scripted", "completed"]]);
+  expect(result.agents.map((agent) => [agent.model, agent.status])).toEqual([
+    ["scripted", "completed"],
+  ]);
 });

@@ -12,69 +12,107 @@ import type { ToolContext } from "../../src/tools/tool.ts";
 
 const SCRIPT: readonly ScriptedReply[] = [asks("work", {}), says("the answer")];
 
-proves(["R36"], "the result of two steps has its steps, status, reason, usage and text", async () => {
-  const { status, reason, text, steps, usage } = await scene().run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
-  expect([status, reason.code, text, steps.length]).toEqual(["completed", "completed", "the answer", 2]);
-  expect(usage.total).toEqual({
-    modelCalls: 2,
-    steps: 2,
-    toolCalls: 1,
-    inputTokens: 20,
-    cachedInputTokens: 0,
-    outputTokens: 10,
-    reasoningTokens: 0,
-    totalTokens: 30,
-    costMicroUsd: 0,
-    unpricedCalls: 2,
-    estimatedCalls: 0,
-  });
-});
+proves(
+  ["R36"],
+  "the result of two steps has its steps, status, reason, usage and text",
+  async () => {
+    const { status, reason, text, steps, usage } = await scene().run(
+      soloist(SCRIPT, { tools: [spyTool("work")] }).role,
+    );
+    expect([status, reason.code, text, steps.length]).toEqual([
+      "completed",
+      "completed",
+      "the answer",
+      2,
+    ]);
+    expect(usage.total).toEqual({
+      modelCalls: 2,
+      steps: 2,
+      toolCalls: 1,
+      inputTokens: 20,
+      cachedInputTokens: 0,
+      outputTokens: 10,
+      reasoningTokens: 0,
+      totalTokens: 30,
+      costMicroUsd: 0,
+      unpricedCalls: 2,
+      estimatedCalls: 0,
+    });
+  },
+);
 
-proves(["R43"], "a step tells what was asked, what ran and what it cost, in our own words", async () => {
-  const { steps } = await scene().run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
-  const call = { callId: "call_1", toolName: "work", argumentsText: "{}" };
-  expect(steps[0]).toEqual({
-    stepId: "execution_1.1",
-    number: 1,
-    io: { messageCount: 2, text: "", finishReason: "tool_calls" },
-    tools: {
-      calls: [call],
-      executions: [{ call, type: "succeeded", text: "work done", startedAtMs: 0, endedAtMs: 0 }],
-    },
-    telemetry: { usage: { ...steps[1]?.telemetry.usage, toolCalls: 1 }, startedAtMs: 0, endedAtMs: 0 },
-  });
-});
+proves(
+  ["R43"],
+  "a step tells what was asked, what ran and what it cost, in our own words",
+  async () => {
+    const { steps } = await scene().run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
+    const call = { callId: "call_1", toolName: "work", argumentsText: "{}" };
+    expect(steps[0]).toEqual({
+      stepId: "execution_1.1",
+      number: 1,
+      io: { messageCount: 2, text: "", finishReason: "tool_calls" },
+      tools: {
+        calls: [call],
+        executions: [{ call, type: "succeeded", text: "work done", startedAtMs: 0, endedAtMs: 0 }],
+      },
+      telemetry: {
+        usage: { ...steps[1]?.telemetry.usage, toolCalls: 1 },
+        startedAtMs: 0,
+        endedAtMs: 0,
+      },
+    });
+  },
+);
 
 proves(["R46"], "no result, context or event holds a state, a function or a cycle", async () => {
   const contexts: ToolContext[] = [];
   const tool = spyTool("work", (context) => void contexts.push(context));
   const stage = scene();
   const result = await stage.run(soloist(SCRIPT, { tools: [tool] }).role);
-  const values = [result, ...stage.sink.events, ...contexts.map(({ signal: _signal, ...rest }) => rest)];
+  const values = [
+    result,
+    ...stage.sink.events,
+    ...contexts.map(({ signal: _signal, ...rest }) => rest),
+  ];
   for (const value of values) {
-    const plain = Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined));
+    const plain = Object.fromEntries(
+      Object.entries(value).filter(([, part]) => part !== undefined),
+    );
     expect(JSON.parse(JSON.stringify(value))).toEqual(plain);
     expect(keysOf(value)).not.toContain("conversation");
   }
 });
 
-proves(["R40"], "two runs of one role share nothing that could change, and the role is frozen", async () => {
-  const { role } = soloist([...SCRIPT, ...SCRIPT], { tools: [spyTool("work")] });
-  expect([role, role.tools, role.budget, role.context, role.stopWhen].every(Object.isFrozen)).toBe(true);
-  const stage = scene();
-  const [first, second] = [stage.start(role), stage.start(role)];
-  const results = await Promise.all([first.result, second.result]);
-  expect(results.map((result) => result.agents.map((agent) => agent.agentId))).toEqual([["agent_1"], ["agent_2"]]);
-  expect(results[0]?.runId).not.toBe(results[1]?.runId);
-});
+proves(
+  ["R40"],
+  "two runs of one role share nothing that could change, and the role is frozen",
+  async () => {
+    const { role } = soloist([...SCRIPT, ...SCRIPT], { tools: [spyTool("work")] });
+    expect(
+      [role, role.tools, role.budget, role.context, role.stopWhen].every(Object.isFrozen),
+    ).toBe(true);
+    const stage = scene();
+    const [first, second] = [stage.start(role), stage.start(role)];
+    const results = await Promise.all([first.result, second.result]);
+    expect(results.map((result) => result.agents.map((agent) => agent.agentId))).toEqual([
+      ["agent_1"],
+      ["agent_2"],
+    ]);
+    expect(results[0]?.runId).not.toBe(results[1]?.runId);
+  },
+);
 
-proves(["R182"], "a run has one terminal event for its execution, with the true status", async () => {
-  const stage = scene();
-  const result = await stage.run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
-  expect(stage.sink.of("agent.ended").map(({ status, reason }) => ({ status, reason }))).toEqual([
-    { status: result.status, reason: result.reason },
-  ]);
-});
+proves(
+  ["R182"],
+  "a run has one terminal event for its execution, with the true status",
+  async () => {
+    const stage = scene();
+    const result = await stage.run(soloist(SCRIPT, { tools: [spyTool("work")] }).role);
+    expect(stage.sink.of("agent.ended").map(({ status, reason }) => ({ status, reason }))).toEqual([
+      { status: result.status, reason: result.reason },
+    ]);
+  },
+);
 
 function keysOf(value: unknown): readonly string[] {
   if (typeof value !== "object" || value === null) return [];

@@ -23,13 +23,17 @@ proves(["R35"], "every way of ending has its own pair of status and reason", asy
   const tools = [work];
   const completed = await scene().run(soloist([says("done")]).role);
   const steps = await scene().run(soloist(FOREVER, { tools }).role, { budget: { steps: 1 } });
-  const tokens = await scene().run(soloist(FOREVER, { tools }).role, { budget: { totalTokens: 15 } });
+  const tokens = await scene().run(soloist(FOREVER, { tools }).role, {
+    budget: { totalTokens: 15 },
+  });
   const failure = new ModelError({ code: "model_not_authorized", message: "No." });
   const failed = await scene().run(soloist([{ error: failure }]).role);
 
   const stage = scene();
   const held = gate();
-  const timed = stage.start(soloist([says("late", { after: held.opened })]).role, "Do it.", { budget: { wallTimeMs: 10 } });
+  const timed = stage.start(soloist([says("late", { after: held.opened })]).role, "Do it.", {
+    budget: { wallTimeMs: 10 },
+  });
   await settled();
   stage.clock.advance(10);
   const time = await stage.outcome(timed);
@@ -53,7 +57,11 @@ proves(["R35"], "every way of ending has its own pair of status and reason", asy
 proves(["R5"], "nothing starts on a limit of zero or over a stop that came before", async () => {
   const none = soloist([says("never")]);
   const zero = await scene().run(none.role, { budget: { steps: 0 } });
-  expect([ending(zero), zero.steps.length, none.model.requests.length]).toEqual([["stopped", "steps_limit"], 0, 0]);
+  expect([ending(zero), zero.steps.length, none.model.requests.length]).toEqual([
+    ["stopped", "steps_limit"],
+    0,
+    0,
+  ]);
 
   const broke = soloist([says("never")]);
   const exhausted = await scene().run(broke.role, { budget: { totalTokens: 0 } });
@@ -71,50 +79,80 @@ proves(["R5"], "nothing starts on a limit of zero or over a stop that came befor
   ]);
 });
 
-proves(["R8", "R52", "R51"], "two steps are two inferences; an answer on the last one is an answer", async () => {
-  const work = spyTool("work");
-  const answered = soloist([asks("work", {}), says("done")], { tools: [work] });
-  expect(ending(await scene().run(answered.role, { budget: { steps: 2 } }))).toEqual(["completed", "completed"]);
-
-  const endless = soloist(FOREVER, { tools: [work] });
-  const result = await scene().run(endless.role, { budget: { steps: 2 } });
-  expect([result.reason, endless.model.requests.length]).toEqual([
-    {
-      code: "steps_limit",
-      message: "The steps budget of solo allows 2; 2 are spent and 1 more were asked for.",
-      data: { axis: "steps", accountPath: "solo", maximum: 2, current: 2, asked: 1 },
-    },
-    2,
-  ]);
-});
-
-for (const [axis, perReply] of [["inputTokens", 10], ["outputTokens", 5], ["totalTokens", 15]] as const) {
-  proves(["R53"], `a run that reaches its ${axis} with work pending stops; one below it goes on`, async () => {
+proves(
+  ["R8", "R52", "R51"],
+  "two steps are two inferences; an answer on the last one is an answer",
+  async () => {
     const work = spyTool("work");
-    const exact = soloist([asks("work", {})], { tools: [work] });
-    const reached = await scene().run(exact.role, { budget: { [axis]: perReply } });
-    expect([ending(reached), work.calls.length]).toEqual([["stopped", "token_limit"], 0]);
+    const answered = soloist([asks("work", {}), says("done")], { tools: [work] });
+    expect(ending(await scene().run(answered.role, { budget: { steps: 2 } }))).toEqual([
+      "completed",
+      "completed",
+    ]);
 
-    const below = soloist([asks("work", {}, { usage: { inputTokens: 9, outputTokens: 4 } }), says("done")], { tools: [work] });
-    await scene().run(below.role, { budget: { [axis]: perReply } });
-    expect(work.calls).toHaveLength(1);
-  });
+    const endless = soloist(FOREVER, { tools: [work] });
+    const result = await scene().run(endless.role, { budget: { steps: 2 } });
+    expect([result.reason, endless.model.requests.length]).toEqual([
+      {
+        code: "steps_limit",
+        message: "The steps budget of solo allows 2; 2 are spent and 1 more were asked for.",
+        data: { axis: "steps", accountPath: "solo", maximum: 2, current: 2, asked: 1 },
+      },
+      2,
+    ]);
+  },
+);
+
+for (const [axis, perReply] of [
+  ["inputTokens", 10],
+  ["outputTokens", 5],
+  ["totalTokens", 15],
+] as const) {
+  proves(
+    ["R53"],
+    `a run that reaches its ${axis} with work pending stops; one below it goes on`,
+    async () => {
+      const work = spyTool("work");
+      const exact = soloist([asks("work", {})], { tools: [work] });
+      const reached = await scene().run(exact.role, { budget: { [axis]: perReply } });
+      expect([ending(reached), work.calls.length]).toEqual([["stopped", "token_limit"], 0]);
+
+      const below = soloist(
+        [asks("work", {}, { usage: { inputTokens: 9, outputTokens: 4 } }), says("done")],
+        { tools: [work] },
+      );
+      await scene().run(below.role, { budget: { [axis]: perReply } });
+      expect(work.calls).toHaveLength(1);
+    },
+  );
 }
 
-proves(["R19", "R20"], "a reply over the limit is reported in full, its tools do not run, and no request follows", async () => {
-  const work = spyTool("work");
-  const usage = { inputTokens: 10, outputTokens: 500 };
-  const { role, model } = soloist([asks("work", {}, { usage })], { tools: [work] });
-  const result = await scene().run(role, { budget: { totalTokens: 100 } });
-  expect([ending(result), work.calls.length, model.requests.length]).toEqual([["stopped", "token_limit"], 0, 1]);
-  expect(result.usage.total.totalTokens).toBe(510);
-  expect(result.steps[0]?.tools.executions.map(({ type }) => type)).toEqual(["not_executed"]);
-});
+proves(
+  ["R19", "R20"],
+  "a reply over the limit is reported in full, its tools do not run, and no request follows",
+  async () => {
+    const work = spyTool("work");
+    const usage = { inputTokens: 10, outputTokens: 500 };
+    const { role, model } = soloist([asks("work", {}, { usage })], { tools: [work] });
+    const result = await scene().run(role, { budget: { totalTokens: 100 } });
+    expect([ending(result), work.calls.length, model.requests.length]).toEqual([
+      ["stopped", "token_limit"],
+      0,
+      1,
+    ]);
+    expect(result.usage.total.totalTokens).toBe(510);
+    expect(result.steps[0]?.tools.executions.map(({ type }) => type)).toEqual(["not_executed"]);
+  },
+);
 
 proves(["R20"], "a request that would start over a limit is never sent", async () => {
   const { role, model } = soloist([says("never")], {}, { countTokens: () => 101 });
   const result = await scene().run(role, { budget: { inputTokens: 100 } });
-  expect([result.reason.data["asked"], model.requests.length, result.usage.total.totalTokens]).toEqual([101, 0, 0]);
+  expect([
+    result.reason.data["asked"],
+    model.requests.length,
+    result.usage.total.totalTokens,
+  ]).toEqual([101, 0, 0]);
 });
 
 proves(["R21"], "a stop raised while tools run lets nothing further start", async () => {
@@ -122,7 +160,11 @@ proves(["R21"], "a stop raised while tools run lets nothing further start", asyn
   const { role, model } = soloist(FOREVER, { tools: [spyTool("work", () => run.requestStop())] });
   const run = stage.start(role);
   const result = await stage.outcome(run);
-  expect([ending(result), model.requests.length, result.steps.length]).toEqual([["stopped", "stop_requested"], 1, 1]);
+  expect([ending(result), model.requests.length, result.steps.length]).toEqual([
+    ["stopped", "stop_requested"],
+    1,
+    1,
+  ]);
 });
 
 proves(["R21"], "a stop raised after the reply keeps its tools from running", async () => {
@@ -130,7 +172,10 @@ proves(["R21"], "a stop raised after the reply keeps its tools from running", as
   const work = spyTool("work");
   const { role } = soloist([() => (run.requestStop(), asks("work", {}))], { tools: [work] });
   const run = stage.start(role);
-  expect([ending(await stage.outcome(run)), work.calls.length]).toEqual([["stopped", "stop_requested"], 0]);
+  expect([ending(await stage.outcome(run)), work.calls.length]).toEqual([
+    ["stopped", "stop_requested"],
+    0,
+  ]);
 });
 
 const LATE: StopCondition = () => ({ code: "found_enough", message: "Found.", data: { found: 3 } });
@@ -138,23 +183,29 @@ const BROKEN: StopCondition = () => {
   throw new Error("bug");
 };
 
-proves(["R22", "R23"], "of several signals the highest wins in any order, and all are kept in theirs", async () => {
-  for (const stopWhen of [
-    [LATE, BROKEN],
-    [BROKEN, LATE],
-  ]) {
-    const stage = scene();
-    const result = await stage.run(soloist([says("done")], { stopWhen }).role);
-    const [evaluated] = stage.sink.of("continuation.evaluated");
-    const raised = stopWhen.map((condition) => (condition === LATE ? "found_enough" : "error"));
-    expect([result.reason.code, evaluated?.winner?.code, stage.sink.of("agent.ended")[0]?.reason.code]).toEqual(
-      ["error", "error", "error"],
-    );
-    expect(evaluated?.signals.map(({ reason, source }) => [reason.code, source])).toEqual(
-      raised.map((code) => [code, code === "error" ? "loop" : "stop_condition"]),
-    );
-  }
-});
+proves(
+  ["R22", "R23"],
+  "of several signals the highest wins in any order, and all are kept in theirs",
+  async () => {
+    for (const stopWhen of [
+      [LATE, BROKEN],
+      [BROKEN, LATE],
+    ]) {
+      const stage = scene();
+      const result = await stage.run(soloist([says("done")], { stopWhen }).role);
+      const [evaluated] = stage.sink.of("continuation.evaluated");
+      const raised = stopWhen.map((condition) => (condition === LATE ? "found_enough" : "error"));
+      expect([
+        result.reason.code,
+        evaluated?.winner?.code,
+        stage.sink.of("agent.ended")[0]?.reason.code,
+      ]).toEqual(["error", "error", "error"]);
+      expect(evaluated?.signals.map(({ reason, source }) => [reason.code, source])).toEqual(
+        raised.map((code) => [code, code === "error" ? "loop" : "stop_condition"]),
+      );
+    }
+  },
+);
 
 proves(["R22"], "a higher signal outranks one that came with an earlier phase", async () => {
   const stage = scene();
@@ -164,62 +215,92 @@ proves(["R22"], "a higher signal outranks one that came with an earlier phase", 
       return { code: "found_enough", message: "Found.", data: {} };
     },
   ];
-  const run = stage.start(soloist([asks("work", {}, { usage: { outputTokens: 99 } })], { tools: [spyTool("work")], stopWhen }).role, "Do it.", {
-    budget: { totalTokens: 50 },
-  });
+  const run = stage.start(
+    soloist([asks("work", {}, { usage: { outputTokens: 99 } })], {
+      tools: [spyTool("work")],
+      stopWhen,
+    }).role,
+    "Do it.",
+    {
+      budget: { totalTokens: 50 },
+    },
+  );
   const result = await stage.outcome(run);
   expect(result.reason.code).toBe("stop_requested");
   const raised = stage.sink.of("signal.raised").map((event) => event.signal.reason.code);
   expect(raised).toEqual(["token_limit", "found_enough", "stop_requested"]);
 });
 
-proves(["R48"], "a condition stops with the reason that it declares, whatever it is called", async () => {
-  const result = await scene().run(soloist([asks("work", {})], { tools: [spyTool("work")], stopWhen: [LATE] }).role);
-  expect([result.status, result.reason]).toEqual(["stopped", { code: "found_enough", message: "Found.", data: { found: 3 } }]);
-});
+proves(
+  ["R48"],
+  "a condition stops with the reason that it declares, whatever it is called",
+  async () => {
+    const result = await scene().run(
+      soloist([asks("work", {})], { tools: [spyTool("work")], stopWhen: [LATE] }).role,
+    );
+    expect([result.status, result.reason]).toEqual([
+      "stopped",
+      { code: "found_enough", message: "Found.", data: { found: 3 } },
+    ]);
+  },
+);
 
-proves(["R54"], "a tool that stops the run is judged on the last step only, after its result is stored", async () => {
-  const tools = [spyTool("work"), spyTool("finish")];
-  const stopWhen = [toolWasCalled("finish")];
-  const { role } = soloist([asks("work", {}), asks("finish", {})], { tools, stopWhen });
-  const result = await scene().run(role);
-  expect([ending(result), result.steps.length]).toEqual([["stopped", "tool_called"], 2]);
-  expect(result.steps[1]?.tools.executions.map(({ text }) => text)).toEqual(["finish done"]);
-  const facts = { steps: result.steps.toReversed(), usage: result.usage.own, elapsedMs: 0 };
-  expect(toolWasCalled("finish")(facts)).toBeUndefined();
-});
+proves(
+  ["R54"],
+  "a tool that stops the run is judged on the last step only, after its result is stored",
+  async () => {
+    const tools = [spyTool("work"), spyTool("finish")];
+    const stopWhen = [toolWasCalled("finish")];
+    const { role } = soloist([asks("work", {}), asks("finish", {})], { tools, stopWhen });
+    const result = await scene().run(role);
+    expect([ending(result), result.steps.length]).toEqual([["stopped", "tool_called"], 2]);
+    expect(result.steps[1]?.tools.executions.map(({ text }) => text)).toEqual(["finish done"]);
+    const facts = { steps: result.steps.toReversed(), usage: result.usage.own, elapsedMs: 0 };
+    expect(toolWasCalled("finish")(facts)).toBeUndefined();
+  },
+);
 
-proves(["R56"], "a time limit that passes while a tool runs aborts the tool, and no request follows", async () => {
-  const stage = scene();
-  let reason: unknown;
-  const work = spyTool("work", ({ signal }) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    signal.addEventListener("abort", () => {
-      reason = signal.reason;
-      resolve();
+proves(
+  ["R56"],
+  "a time limit that passes while a tool runs aborts the tool, and no request follows",
+  async () => {
+    const stage = scene();
+    let reason: unknown;
+    const work = spyTool("work", ({ signal }) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      signal.addEventListener("abort", () => {
+        reason = signal.reason;
+        resolve();
+      });
+      return promise;
     });
-    return promise;
-  });
-  const { role, model } = soloist([asks("work", {}), says("never")], { tools: [work] });
-  const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
-  await settled();
-  stage.clock.advance(999);
-  await settled();
-  expect(reason).toBeUndefined();
-  stage.clock.advance(1);
-  const result = await stage.outcome(run);
-  expect([ending(result), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
-  expect(reason).toEqual({
-    type: "deadline",
-    message: "The time limit of solo is over.",
-    deadlineAtMs: 1_000,
-    agentId: "agent_1",
-  });
-});
+    const { role, model } = soloist([asks("work", {}), says("never")], { tools: [work] });
+    const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    await settled();
+    stage.clock.advance(999);
+    await settled();
+    expect(reason).toBeUndefined();
+    stage.clock.advance(1);
+    const result = await stage.outcome(run);
+    expect([ending(result), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
+    expect(reason).toEqual({
+      type: "deadline",
+      message: "The time limit of solo is over.",
+      deadlineAtMs: 1_000,
+      agentId: "agent_1",
+    });
+  },
+);
 
 proves(["R58"], "an absolute deadline holds beside a longer relative one", async () => {
   const stage = scene();
-  const { role, model } = soloist([() => (stage.clock.advance(50), asks("work", {})), says("never")], { tools: [spyTool("work")] });
+  const { role, model } = soloist(
+    [() => (stage.clock.advance(50), asks("work", {})), says("never")],
+    { tools: [spyTool("work")] },
+  );
   const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 1_000 }, deadlineAtMs: 50 });
-  expect([ending(await stage.outcome(run)), model.requests.length]).toEqual([["stopped", "time_limit"], 1]);
+  expect([ending(await stage.outcome(run)), model.requests.length]).toEqual([
+    ["stopped", "time_limit"],
+    1,
+  ]);
 });

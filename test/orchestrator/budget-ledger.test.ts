@@ -1,6 +1,8 @@
 // Goal: leases, the waiting line and the accounts of a tree are exact: who runs, who waits, who is refused, in which order.
 // Method: scripted asks and settlements; every answer is compared at the moment it is, or is not yet, there.
 
+import { getEventListeners } from "node:events";
+
 import { expect, test } from "vitest";
 
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
@@ -211,6 +213,16 @@ test("a signal that comes after the answer changes nothing", async () => {
   await answered();
   expect(asked.outcome).toEqual(granted(1, 30, 10));
   expect(scene.account("lead").reserved.totalTokens).toBe(40);
+});
+
+test("who waited and was answered no longer listens to its signal", async () => {
+  const scene = family();
+  await askAll(scene, CHILDREN.slice(0, 2));
+  const { signal } = new AbortController();
+  const answer = scene.ledger.reserve(AgentIdSchema.parse("lead/c"), FORTY, signal);
+  expect(getEventListeners(signal, "abort")).toHaveLength(1);
+  await scene.release("lease_1");
+  expect([(await answer).type, getEventListeners(signal, "abort").length]).toEqual(["granted", 0]);
 });
 
 test("B2: a lease is settled or released once; a second attempt throws and books nothing", async () => {

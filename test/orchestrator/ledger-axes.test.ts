@@ -174,6 +174,13 @@ test("a deadline is refused in the name of the ancestor that set it, counted fro
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
+test("when a deadline is past, no time is left, and never less", () => {
+  const scene = new LedgerScene();
+  scene.open("lead", {}, 10);
+  scene.clock.advance(25);
+  expect(scene.ledger.remaining(AgentIdSchema.parse("lead"))).toEqual({ wallTimeMs: 0 });
+});
+
 test("a time limit of zero lets nothing start", async () => {
   const scene = new LedgerScene();
   scene.open("lead", {}, 0);

@@ -88,11 +88,13 @@ proves(
 );
 
 proves(["X19"], "model calls and tool bodies have slots of their own", async () => {
-  const { add, states } = crowd({ modelCalls: 1, toolCalls: 1 });
+  const { add, states } = crowd({ modelCalls: 2, toolCalls: 1 });
   await add("model", "m1");
   await add("tool", "t1");
   await add("tool", "t2");
-  expect(states()).toEqual(["running", "running", "waiting"]);
+  await add("model", "m2");
+  await add("model", "m3");
+  expect(states()).toEqual(["running", "running", "waiting", "running", "waiting"]);
 });
 
 test("work begins in the tick in which it is asked for, if there is a slot", () => {

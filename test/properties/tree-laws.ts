@@ -1,14 +1,12 @@
-// What must hold for every tree, whatever happened in it: read from its events, its result and the requests that were sent, by a
-// ledger of its own that knows nothing of ours.
+// What must hold for every tree, whatever happened in it: read from its events, its result and the requests that were sent.
 
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import type { Account } from "../../src/orchestrator/ledger-core.ts";
-import { SPEND_AXES, type Amounts, type SpendAxis } from "../../src/policies/budget.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import { checkRun } from "../harness/run-scripted.ts";
-import { PRICE, type Played } from "./tree-stage.ts";
+import { checkBooks } from "./tree-books.ts";
+import type { Played } from "./tree-stage.ts";
 import type { World } from "./tree-world.ts";
 
 /** Throws, naming the law, unless all of them hold. */
@@ -18,7 +16,7 @@ export function checkLaws(world: World, played: Played): void {
   checkShape(world, events, result);
   checkHistories(result, requests);
   checkPairs(events);
-  checkLedger(events, result.accounts);
+  checkBooks(events, result.accounts);
   checkAccounts(result, events);
   checkWidth(world, events);
   checkOrders(played);
@@ -118,104 +116,6 @@ function checkPairs(events: readonly EspalierEvent[]): void {
       law(open.delete(`child ${event.childId}`), "T1: settled twice");
   }
   same([...open], [], "what began has ended");
-}
-
-interface Lease {
-  readonly agentId: string;
-  readonly hold: Amounts;
-}
-
-/** B1 to B4, after every single event, by a ledger kept from events alone. */
-function checkLedger(events: readonly EspalierEvent[], accounts: readonly Account[]): void {
-  const byId = new Map<string, Account>(accounts.map((account) => [account.agentId, account]));
-  const books = new Map(accounts.map((account) => [account.agentId as string, emptyBook()]));
-  const leases = new Map<string, Lease>();
-  const post = (agentId: string, change: (book: Book) => void): void => {
-    for (let id: string | null = agentId; id !== null; id = byId.get(id)?.parentId ?? null) {
-      const book = books.get(id);
-      if (book !== undefined) change(book);
-    }
-  };
-  for (const event of events) {
-    if (event.type === "budget.reserved") {
-      const hold = holdOf(event.inputTokens, event.maxOutputTokens);
-      law(!leases.has(event.leaseId), "B2: a lease is granted once");
-      leases.set(event.leaseId, { agentId: event.agentId, hold });
-      post(event.agentId, (book) => add(book.reserved, hold, 1));
-    }
-    if (event.type === "model.requested") {
-      const held = [...leases.values()].filter((lease) => lease.agentId === event.agentId);
-      law(held.length === 1, `B4: ${event.agentPath} asks with ${held.length} leases`);
-      law(event.maxOutputTokens === held[0]?.hold.outputTokens, "X1: the cap is the lease's");
-    }
-    if (event.type === "budget.settled") {
-      const lease = leases.get(event.leaseId);
-      law(
-        leases.delete(event.leaseId) && lease?.agentId === event.agentId,
-        "B2: settled once, by its agent",
-      );
-      const { hold } = lease ?? { hold: holdOf(0, 0) };
-      const usage = event.usage;
-      post(event.agentId, (book) => {
-        add(book.reserved, hold, -1);
-        add(book.spent, usage, 1);
-        for (const axis of SPEND_AXES) book.excess[axis] += Math.max(0, usage[axis] - hold[axis]);
-      });
-    }
-    if (event.type === "agent.ended") {
-      for (const [leaseId, { agentId, hold }] of leases) {
-        if (agentId !== event.agentId) continue;
-        leases.delete(leaseId);
-        post(agentId, (book) => add(book.reserved, hold, -1));
-      }
-    }
-    for (const [agentId, book] of books) checkBook(byId.get(agentId)?.limits ?? {}, book, agentId);
-  }
-  law(leases.size === 0, "B2: every lease is given back");
-}
-
-interface Book {
-  readonly spent: Record<SpendAxis, number>;
-  readonly reserved: Record<SpendAxis, number>;
-  readonly excess: Record<SpendAxis, number>;
-}
-
-function checkBook(limits: Account["limits"], book: Book, agentId: string): void {
-  for (const axis of SPEND_AXES) {
-    const limit = limits[axis];
-    if (limit === undefined) continue;
-    const taken = book.spent[axis] + book.reserved[axis];
-    law(taken <= limit + book.excess[axis], `B1: ${agentId} has ${taken} of ${limit} ${axis}`);
-  }
-}
-
-function holdOf(inputTokens: number, outputTokens: number): Amounts {
-  return {
-    steps: 1,
-    inputTokens,
-    cachedInputTokens: inputTokens,
-    outputTokens,
-    totalTokens: inputTokens + outputTokens,
-    costMicroUsd: inputTokens * PRICE.inputUsdPerMillion + outputTokens * PRICE.outputUsdPerMillion,
-    toolCalls: 0,
-  };
-}
-
-function emptyBook(): Book {
-  const none = (): Record<SpendAxis, number> => ({
-    steps: 0,
-    inputTokens: 0,
-    cachedInputTokens: 0,
-    outputTokens: 0,
-    totalTokens: 0,
-    costMicroUsd: 0,
-    toolCalls: 0,
-  });
-  return { spent: none(), reserved: none(), excess: none() };
-}
-
-function add(amounts: Record<SpendAxis, number>, more: Amounts | Usage, sign: 1 | -1): void {
-  for (const axis of SPEND_AXES) amounts[axis] += sign * more[axis];
 }
 
 /** B3, X18: an account's total is its own plus its children's; results, events and accounts agree; nothing is held. */

@@ -13,6 +13,7 @@ import {
   subarray,
   tuple,
   type Arbitrary,
+  type WeightedArbitrary,
 } from "fast-check";
 
 import type { Budget, BudgetAxis } from "../../src/policies/budget.ts";
@@ -29,9 +30,11 @@ export const TOOL_KINDS = [
   "never",
 ] as const;
 
+export type ToolKind = (typeof TOOL_KINDS)[number];
+
 export type WorldCall =
   | { readonly type: "spawn"; readonly role: number }
-  | { readonly type: "tool"; readonly kind: (typeof TOOL_KINDS)[number] }
+  | { readonly type: "tool"; readonly kind: ToolKind }
   | { readonly type: "finish"; readonly fits: boolean }
   | { readonly type: "unknown role" | "unknown tool" | "broken JSON" | "misfit" };
 
@@ -86,20 +89,27 @@ export interface World {
   /** The id whose minting throws, counted from the first that a child needs. */
   readonly failingId: number | undefined;
   readonly sink: "none" | "throws" | "fails later";
-  readonly tracing: { readonly failsAt: "nothing" | "place" | "within"; readonly call: number };
+  readonly tracing: {
+    readonly failsAt: "nothing" | "place" | "within" | "within, late";
+    readonly call: number;
+  };
   readonly moments: readonly Moment[];
 }
 
 export const ROLE_COUNT = 3;
+
+export function nameOf(role: number): string {
+  return `role${role}`;
+}
 
 /** Any world. Every tree ends by itself: scripts are finite, and the steps of a run are limited. */
 export function worlds(): Arbitrary<World> {
   return record({
     roles: tuple(rootRole(), ...Array.from({ length: ROLE_COUNT - 1 }, role)),
     limits: record({
-      maxDepth: weighted([5, 3], [2, 2], [1, 1], [1, 0]),
-      maxBreadthPerParent: weighted([5, 4], [2, 2], [1, 1], [1, 0]),
-      maxTotalSubagents: weighted([5, 6], [2, 3], [1, 1], [1, 0]),
+      maxDepth: weighted([12, 3], [5, 2], [3, 1], [1, 0]),
+      maxBreadthPerParent: weighted([12, 4], [5, 2], [3, 1], [1, 0]),
+      maxTotalSubagents: weighted([12, 8], [5, 3], [3, 1], [1, 0]),
     }),
     budget: runBudget(),
     concurrency: record({
@@ -110,7 +120,7 @@ export function worlds(): Arbitrary<World> {
     failingId: seldom(7, undefined, integer({ min: 1, max: 8 })),
     sink: weighted([6, "none"], [1, "throws"], [1, "fails later"]),
     tracing: record({
-      failsAt: weighted([8, "nothing"], [1, "place"], [1, "within"]),
+      failsAt: weighted([10, "nothing"], [1, "place"], [1, "within"], [1, "within, late"]),
       call: integer({ min: 1, max: 30 }),
     }),
     moments: array(moment(), { maxLength: 4, size: "max" }),
@@ -130,7 +140,7 @@ function rootRole(): Arbitrary<WorldRole> {
 function role(): Arbitrary<WorldRole> {
   return record({
     script: array(act(), { minLength: 0, maxLength: 6, size: "max" }),
-    subagents: array(weighted([4, true], [1, false]), {
+    subagents: array(weighted([12, true], [1, false]), {
       minLength: ROLE_COUNT,
       maxLength: ROLE_COUNT,
     }),
@@ -241,11 +251,9 @@ function moment(): Arbitrary<Moment> {
 /** A budget of the whole run; always with a number of steps, so that no fault can make a run endless. */
 function runBudget(): Arbitrary<Budget> {
   const steps = constantFrom(60, 60, 60, 20, 8, 2);
-  return record({ any: seldom(2, {}, anyBudget()), steps }).map(
-    ({ any, steps: most }) => {
-      return { ...any, steps: most };
-    },
-  );
+  return record({ any: seldom(2, {}, anyBudget()), steps }).map(({ any, steps: most }) => {
+    return { ...any, steps: most };
+  });
 }
 
 /** Limits on one axis or two, tight and wide: with more, hardly any tree would grow. */
@@ -279,11 +287,10 @@ const AXES: readonly BudgetAxis[] = [
 ];
 
 /** `usual`, and once in a while something else. */
-function seldom<T, U>(usually: number, usual: T, other: Arbitrary<U>): Arbitrary<T | U> {
-  return oneof<[Arbitrary<T>, Arbitrary<U>]>(
-    { weight: usually, arbitrary: constant(usual) },
-    { weight: 1, arbitrary: other },
-  );
+function seldom<const T, U>(usually: number, usual: T, other: Arbitrary<U>): Arbitrary<T | U> {
+  const common: WeightedArbitrary<T | U> = { weight: usually, arbitrary: constant(usual) };
+  const rare: WeightedArbitrary<T | U> = { weight: 1, arbitrary: other };
+  return oneof(common, rare);
 }
 
 function weighted<const T>(...choices: readonly (readonly [number, T])[]): Arbitrary<T> {

@@ -12,14 +12,17 @@ import { calls, OpenAiServer, says } from "../support/openai-server.ts";
 const readme = readFileSync("README.md", "utf8");
 
 test("the first program of the README is the one in examples/", () => {
-  const [, snippet] = /<!-- snippet: examples\/first-program\.ts -->\n```ts\n([\s\S]*?)```/.exec(readme) ?? [];
+  const [, snippet] =
+    /<!-- snippet: examples\/first-program\.ts -->\n```ts\n([\s\S]*?)```/.exec(readme) ?? [];
   expect(snippet).toBe(readFileSync("examples/first-program.ts", "utf8"));
 });
 
 test("every file that the documents link to is there", () => {
   for (const document of ["README.md", "CONTRIBUTING.md", "docs/DESIGN.md"]) {
     const folder = document.includes("/") ? "docs/" : "";
-    const links = [...readFileSync(document, "utf8").matchAll(/\]\((?!http)([^)#]+)/g)].map(([, link]) => `${folder}${link}`);
+    const links = [...readFileSync(document, "utf8").matchAll(/\]\((?!http)([^)#]+)/g)].map(
+      ([, link]) => `${folder}${link}`,
+    );
     expect(links.filter((link) => !existsSync(link))).toEqual([]);
   }
 });
@@ -27,7 +30,8 @@ test("every file that the documents link to is there", () => {
 test("the first program runs: two readers, one summary", async () => {
   await using server = await OpenAiServer.start(({ bodyText }) => {
     const isLead = bodyText.includes("Start one reader per file");
-    if (bodyText.includes('"role":"tool"')) return says(isLead ? "Two files, summed up." : "It is for npm.");
+    if (bodyText.includes('"role":"tool"'))
+      return says(isLead ? "Two files, summed up." : "It is for npm.");
     if (!isLead) return calls(["read", { path: "package.json" }]);
     return calls(
       ["SpawnSubagent", { role: "reader", task: "package.json" }],

@@ -13,55 +13,75 @@ import { recorder, type RecordedSpan } from "../telemetry/recorded-spans.ts";
 
 const CANARY = "canary-7f3a";
 
-function outline(spans: readonly RecordedSpan[], parentSpanId: string | undefined = undefined, indent = ""): readonly string[] {
+function outline(
+  spans: readonly RecordedSpan[],
+  parentSpanId?: string,
+  indent = "",
+): readonly string[] {
   return spans
     .filter((span) => span.parentSpanId === parentSpanId)
     .toSorted((left, right) => left.name.localeCompare(right.name))
-    .flatMap((span) => [`${indent}${span.name} ${span.kind}`, ...outline(spans, span.spanId, `${indent}  `)]);
+    .flatMap((span) => [
+      `${indent}${span.name} ${span.kind}`,
+      ...outline(spans, span.spanId, `${indent}  `),
+    ]);
 }
 
-proves(["R178"], "children lie below the call that spawned them, in one trace, with names and ids and no content", async () => {
-  const { tracer, spans } = recorder();
-  const tool = spyTool("read", () => CANARY);
-  const reader = defineAgent({
-    name: "reader",
-    purpose: "Reads",
-    instructions: CANARY,
-    model: new ScriptedModel([asks("read", {}), says(CANARY)], { id: "small" }),
-    tools: [tool],
-  });
-  const lead = defineAgent({
-    name: "lead",
-    instructions: CANARY,
-    model: new ScriptedModel([asks("SpawnSubagent", { role: "reader", task: CANARY }), says(CANARY)], { id: "large" }),
-    subagents: [reader],
-  });
-  const stage = scene({ tracing: openTelemetry({ tracer }) });
-  const result = await stage.outcome(stage.start(lead, CANARY));
+proves(
+  ["R178"],
+  "children lie below the call that spawned them, in one trace, with names and ids and no content",
+  async () => {
+    const { tracer, spans } = recorder();
+    const tool = spyTool("read", () => CANARY);
+    const reader = defineAgent({
+      name: "reader",
+      purpose: "Reads",
+      instructions: CANARY,
+      model: new ScriptedModel([asks("read", {}), says(CANARY)], { id: "small" }),
+      tools: [tool],
+    });
+    const lead = defineAgent({
+      name: "lead",
+      instructions: CANARY,
+      model: new ScriptedModel(
+        [asks("SpawnSubagent", { role: "reader", task: CANARY }), says(CANARY)],
+        { id: "large" },
+      ),
+      subagents: [reader],
+    });
+    const stage = scene({ tracing: openTelemetry({ tracer }) });
+    const result = await stage.outcome(stage.start(lead, CANARY));
 
-  expect(outline(spans())).toEqual([
-    "invoke_workflow lead INTERNAL",
-    "  invoke_agent lead INTERNAL",
-    "    chat large CLIENT",
-    "    chat large CLIENT",
-    "    execute_tool SpawnSubagent reader INTERNAL",
-    "      invoke_agent reader INTERNAL",
-    "        chat small CLIENT",
-    "        chat small CLIENT",
-    "        execute_tool read INTERNAL",
-  ]);
-  expect([...new Set(spans().map((span) => span.traceId))]).toEqual([result.traceId]);
-  expect(JSON.stringify(spans())).not.toContain(CANARY);
-});
+    expect(outline(spans())).toEqual([
+      "invoke_workflow lead INTERNAL",
+      "  invoke_agent lead INTERNAL",
+      "    chat large CLIENT",
+      "    chat large CLIENT",
+      "    execute_tool SpawnSubagent reader INTERNAL",
+      "      invoke_agent reader INTERNAL",
+      "        chat small CLIENT",
+      "        chat small CLIENT",
+      "        execute_tool read INTERNAL",
+    ]);
+    expect([...new Set(spans().map((span) => span.traceId))]).toEqual([result.traceId]);
+    expect(JSON.stringify(spans())).not.toContain(CANARY);
+  },
+);
 
 proves(["R176"], "events carry the ids of the very spans that show them", async () => {
   const { tracer, spans } = recorder();
   const stage = scene({ tracing: openTelemetry({ tracer }) });
   const model = new ScriptedModel([asks("read", {}), says("done")]);
-  await stage.run(defineAgent({ name: "solo", instructions: "Work.", model, tools: [spyTool("read")] }));
+  await stage.run(
+    defineAgent({ name: "solo", instructions: "Work.", model, tools: [spyTool("read")] }),
+  );
   const named = new Map(spans().map((span) => [span.spanId, span.name]));
   const places = stage.sink.events.map((event) => [event.type, named.get(event.spanId)]);
-  expect(places.filter(([type]) => type === "model.replied" || type === "tool.ended" || type === "agent.ended")).toEqual([
+  expect(
+    places.filter(
+      ([type]) => type === "model.replied" || type === "tool.ended" || type === "agent.ended",
+    ),
+  ).toEqual([
     ["model.replied", "chat scripted"],
     ["tool.ended", "execute_tool read"],
     ["model.replied", "chat scripted"],

@@ -11,9 +11,19 @@ import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { checkRun, gate } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { calls, OpenAiServer, says, status, type Handler, type ServerReply, type WireRequest } from "../support/openai-server.ts";
+import {
+  calls,
+  OpenAiServer,
+  says,
+  status,
+  type Handler,
+  type ServerReply,
+  type WireRequest,
+} from "../support/openai-server.ts";
 
-const BodySchema = z.object({ messages: z.array(z.object({ role: z.string(), content: z.unknown() })) });
+const BodySchema = z.object({
+  messages: z.array(z.object({ role: z.string(), content: z.unknown() })),
+});
 
 function promptOf(request: WireRequest): string {
   return String(BodySchema.parse(request.body).messages[0]?.content);
@@ -26,7 +36,13 @@ function isFirst(request: WireRequest): boolean {
 function family(baseUrl: string, names: readonly string[]): AgentRole {
   const model = openai("test-model", { baseUrl, apiKey: "secret-key" });
   const child = (name: string): AgentRole =>
-    defineAgent({ name, purpose: `Is ${name}`, instructions: name, model, tools: [spyTool("work")] });
+    defineAgent({
+      name,
+      purpose: `Is ${name}`,
+      instructions: name,
+      model,
+      tools: [spyTool("work")],
+    });
   return defineAgent({ name: "lead", instructions: "lead", model, subagents: names.map(child) });
 }
 
@@ -38,7 +54,11 @@ interface Outcome {
   readonly sink: RecordingSink;
 }
 
-async function runAll(server: OpenAiServer, names: readonly string[], options: StartOptions = {}): Promise<Outcome> {
+async function runAll(
+  server: OpenAiServer,
+  names: readonly string[],
+  options: StartOptions = {},
+): Promise<Outcome> {
   const sink = new RecordingSink();
   const orchestrator = new Orchestrator({ sinks: [sink] });
   const result = await orchestrator.start(family(server.baseUrl, names), "Go.", options).result;
@@ -56,17 +76,28 @@ function answering(names: readonly string[], child: Handler): Handler {
 for (const isStreaming of [false, true]) {
   test(`a tree of three runs over the wire${isStreaming ? ", streaming" : ""}`, async () => {
     const names = ["one", "two"];
-    const handler = answering(names, (request) => (isFirst(request) ? calls(["work", {}]) : says("Part done.")));
+    const handler = answering(names, (request) =>
+      isFirst(request) ? calls(["work", {}]) : says("Part done."),
+    );
     await using server = await OpenAiServer.start(handler);
     const pieces: string[] = [];
-    const streaming = { onText: ({ agentPath, text }: { readonly agentPath: string; readonly text: string }) => void pieces.push(agentPath, text) };
+    const streaming = {
+      onText: ({ agentPath, text }: { readonly agentPath: string; readonly text: string }) =>
+        void pieces.push(agentPath, text),
+    };
     const { result } = await runAll(server, names, isStreaming ? streaming : {});
-    expect(result.agents.map(({ agentPath, status: ended, text }) => [agentPath, ended, text])).toEqual([
+    expect(
+      result.agents.map(({ agentPath, status: ended, text }) => [agentPath, ended, text]),
+    ).toEqual([
       ["lead", "completed", "All done."],
       ["lead/one#1", "completed", "Part done."],
       ["lead/two#1", "completed", "Part done."],
     ]);
-    expect([result.usage.own.totalTokens, result.usage.total.totalTokens, server.requests.length]).toEqual([30, 90, 6]);
+    expect([
+      result.usage.own.totalTokens,
+      result.usage.total.totalTokens,
+      server.requests.length,
+    ]).toEqual([30, 90, 6]);
     expect(pieces.includes("lead/two#1")).toBe(isStreaming);
   });
 }
@@ -80,8 +111,10 @@ test("each fault stays with the child that it hit, and a passing one is retried"
     tries.set(name, tried);
     if (name === "limited" && tried === 1) return status(429, { "retry-after-ms": "1" });
     if (name === "broken" && tried === 1) return status(500, { "retry-after-ms": "1" });
-    if (name === "cut" && tried === 1) return says("Part d", { interrupted: { type: "cut", afterChunks: 1 } });
-    if (name === "garbled") return { type: "raw", body: "{ not json", contentType: "application/json" };
+    if (name === "cut" && tried === 1)
+      return says("Part d", { interrupted: { type: "cut", afterChunks: 1 } });
+    if (name === "garbled")
+      return { type: "raw", body: "{ not json", contentType: "application/json" };
     if (name === "denied") return status(401);
     return says("Part done.");
   });
@@ -90,7 +123,9 @@ test("each fault stays with the child that it hit, and a passing one is retried"
   const orchestrator = new Orchestrator({ sinks: [sink], limits: { maxBreadthPerParent: 6 } });
   const result = await orchestrator.start(family(server.baseUrl, names), "Go.").result;
   checkRun(result, sink.events);
-  expect(result.agents.map(({ role, status: ended, errors }) => [role, ended, errors[0]?.code])).toEqual([
+  expect(
+    result.agents.map(({ role, status: ended, errors }) => [role, ended, errors[0]?.code]),
+  ).toEqual([
     ["lead", "completed", undefined],
     ["limited", "completed", undefined],
     ["broken", "completed", undefined],
@@ -99,7 +134,12 @@ test("each fault stays with the child that it hit, and a passing one is retried"
     ["denied", "failed", "model_not_authorized"],
     ["well", "completed", undefined],
   ]);
-  expect(sink.of("model.retried").map(({ agentPath, error }) => [agentPath, error.code]).toSorted()).toEqual([
+  expect(
+    sink
+      .of("model.retried")
+      .map(({ agentPath, error }) => [agentPath, error.code])
+      .toSorted(([left = ""], [right = ""]) => left.localeCompare(right)),
+  ).toEqual([
     ["lead/broken#1", "model_unavailable"],
     ["lead/cut#1", "model_unavailable"],
     ["lead/limited#1", "model_rate_limited"],

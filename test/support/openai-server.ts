@@ -12,6 +12,8 @@ import {
 
 import { z } from "zod";
 
+import { wireProblems } from "./wire-messages.ts";
+
 /** A request as it arrived. */
 export interface WireRequest {
   /** `/v1/chat/completions` */
@@ -88,12 +90,16 @@ export class OpenAiServer implements AsyncDisposable {
     this.#server = server;
   }
 
-  static async start(handler: Handler): Promise<OpenAiServer> {
+  /** `takesAnyMessages`: do not refuse message lists that a provider would, for tests of the adapter alone. */
+  static async start(handler: Handler, options: { readonly takesAnyMessages?: boolean } = {}): Promise<OpenAiServer> {
     const requests: WireRequest[] = [];
     const server = createServer((incoming, response) => {
       void receive(incoming, response).then(async (request) => {
         requests.push(request);
-        await answer(request, response, () => handler(request, requests.length));
+        const problems = options.takesAnyMessages === true ? [] : wireProblems(request.body);
+        const decide = (): ReturnType<Handler> =>
+          problems.length > 0 ? invalid(problems) : handler(request, requests.length);
+        await answer(request, response, decide);
       });
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -133,6 +139,12 @@ export function calls(...wanted: readonly (readonly [name: string, args: unknown
 /** A failure with this status. */
 export function status(code: number, headers: WireHeaders = {}): ServerReply {
   return { type: "status", status: code, headers };
+}
+
+/** What the provider says to a message list that it cannot take. */
+function invalid(problems: readonly string[]): ServerReply {
+  const error = { message: problems.join("; "), type: "invalid_request_error", param: "messages", code: null };
+  return { type: "status", status: 400, body: { error } };
 }
 
 const BodySchema = z.record(z.string(), z.unknown());

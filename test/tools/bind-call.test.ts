@@ -41,11 +41,11 @@ const REFUSED: SpawnOutcome = {
 };
 const task = z.object({ task: z.string() });
 const delegate: DelegationTool = Object.freeze({
-  ...toolFace("delegate", "Delegates.", task),
+  ...toolFace({ name: "delegate", description: "Delegates.", input: task }),
   kind: "delegation",
   bind: (input: unknown) => bindWith(task, input, () => () => Promise.resolve(REFUSED)),
 });
-const finish = finishTool("lead", z.object({ answer: z.number() }));
+const finish = finishTool("lead.output", z.object({ answer: z.number() }));
 const tools = toolSet("lead", [search, ping, delegate, finish]);
 
 const CONTEXT: ToolContext = {

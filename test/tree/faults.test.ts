@@ -2,11 +2,13 @@
 // Method: models and tools that break every rule of their ports, in trees whose other agents are at work.
 
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 
 import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
 import type { Model } from "../../src/model/model.ts";
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/tool.ts";
 import { gate, scene } from "../harness/run-scripted.ts";
 import { byTask, calls, ends, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
 
@@ -124,6 +126,30 @@ describe("what replies with nonsense", () => {
       errorCode,
     ]);
     expect(executions).toEqual(tools.map(() => ["failed", "tool_error"]));
+  });
+
+  test("a schema that throws fails its call, and neither its siblings nor its agent", async () => {
+    const input = z.object({}).refine(() => {
+      throw new Error("a bug in the schema");
+    });
+    const strict = defineTool({
+      name: "strict",
+      description: "Is strict.",
+      input,
+      execute: () => "",
+    });
+    const look = tool("look", () => "seen");
+    const lead = part("lead", [calls(use("look"), use("strict"), use("look")), says("Done.")], {
+      tools: [strict, look],
+    });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect(result.status).toBe("completed");
+    const types = result.steps[0]?.tools.executions.map((execution) => execution.type);
+    expect(types).toEqual(["succeeded", "failed", "succeeded"]);
+    expect(result.usage.total.toolCalls).toBe(
+      s.sink.of("step.completed").reduce((sum, event) => sum + event.usage.toolCalls, 0),
+    );
   });
 
   test("two calls of one id get a result each, and start a child each", async () => {

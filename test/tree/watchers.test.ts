@@ -9,7 +9,7 @@ import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/set-up.ts";
-import { calls, part, quiet, spawn, tool, use } from "./cast.ts";
+import { calls, part, quiet, spawn, told, tool, use } from "./cast.ts";
 import { fiveEndings, type Watched } from "./five-endings.ts";
 
 test("sinks that throw harm nobody, and are reported once each", async () => {
@@ -61,6 +61,28 @@ test("a tracing that fails around model and tool calls does not keep them from h
   const result = await s.run(lead.role, { budget: { steps: 10 } });
   takeWarnings();
   expect([result.status, result.text, worked]).toEqual(["completed", "Done.", ["lead/helper#1"]]);
+});
+
+test("a tracing that fails after a call has begun does not take the call's result away", async () => {
+  const within: Tracing["within"] = (_scope, work) => {
+    work();
+    throw new Error("no context");
+  };
+  const look = tool("look", () => "seen");
+  const late = tool("late", async () => {
+    await settled();
+    throw new Error("no luck");
+  });
+  const lead = part("lead", [calls(use("look"), use("late")), says("Done.")], {
+    tools: [look, late],
+  });
+  const s = scene({ tracing: { place: localTracing().place, within } });
+  const result = await s.run(lead.role);
+  await quiet();
+  expect(takeWarnings()).toHaveLength(1);
+  expect([result.status, result.text]).toEqual(["completed", "Done."]);
+  expect(lead.model.requests).toHaveLength(2);
+  expect(told(lead.model.requests[1])).toEqual(["seen", "late failed: no luck"]);
 });
 
 test("a reader who never reads does not hold the run up, and finds its events afterwards", async () => {

@@ -20,10 +20,14 @@ export function decide(agent: AgentContext, state: AgentState): AgentState {
   const completed = completeStep(agent, state);
   const last = completed === state ? undefined : completed.log.steps.at(-1);
   const asked = last === undefined ? state : askConditions(agent, completed);
-  const decided = last === undefined || asked.log.signals.length > 0 ? asked : goOnOrEnd(agent, asked, last);
+  const decided =
+    last === undefined || asked.log.signals.length > 0 ? asked : goOnOrEnd(agent, asked, last);
   const { signals } = decided.log;
   const winner = winningSignal(signals)?.reason;
-  const outcome = winner === undefined ? ({ decision: "continue" } as const) : ({ decision: "stop", winner } as const);
+  const outcome =
+    winner === undefined
+      ? ({ decision: "continue" } as const)
+      : ({ decision: "stop", winner } as const);
   agent.record({ type: "continuation.evaluated", signals, ...outcome }, eventPlace(decided));
   return decided;
 }
@@ -36,7 +40,9 @@ function askConditions(agent: AgentContext, state: AgentState): AgentState {
   return agent.role.stopWhen.reduce<AgentState>((current, condition, index) => {
     try {
       const reason = StopReasonSchema.optional().parse(condition(facts));
-      return reason === undefined ? current : raise(agent, current, { source: "stop_condition", reason });
+      return reason === undefined
+        ? current
+        : raise(agent, current, { source: "stop_condition", reason });
     } catch (cause) {
       return fail(agent, current, conditionFailed(`${agent.role.name}.stopWhen[${index}]`, cause));
     }
@@ -59,11 +65,16 @@ function goOnOrEnd(agent: AgentContext, state: AgentState, last: StepRecord): Ag
   const cutOff = cutOffReason(last);
   if (cutOff !== undefined) return raise(agent, state, { source: "model", reason: cutOff });
   if (last.io.text === "") {
-    return state.log.emptyReplies > MAX_EMPTY_REPLIES ? fail(agent, state, nothingSaid(agent, state)) : state;
+    return state.log.emptyReplies > MAX_EMPTY_REPLIES
+      ? fail(agent, state, nothingSaid(agent, state))
+      : state;
   }
   if (!agent.role.hasOutput) return raise(agent, state, COMPLETED);
   const text = `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
-  return transition(state, { type: "addMessage", message: { role: "user", text, origin: "notice" } });
+  return transition(state, {
+    type: "addMessage",
+    message: { role: "user", text, origin: "notice" },
+  });
 }
 
 const COMPLETED: StopSignal = {
@@ -75,10 +86,18 @@ const COMPLETED: StopSignal = {
 function cutOffReason(last: StepRecord): StopReason | undefined {
   const { finishReason, refusal } = last.io;
   if (refusal !== undefined) {
-    return { code: "finish_reason", message: "The model declined to answer.", data: { finishReason: "refusal", refusal } };
+    return {
+      code: "finish_reason",
+      message: "The model declined to answer.",
+      data: { finishReason: "refusal", refusal },
+    };
   }
   if (finishReason !== "length" && finishReason !== "content_filter") return undefined;
-  return { code: "finish_reason", message: `The model's reply ended early: ${finishReason}.`, data: { finishReason } };
+  return {
+    code: "finish_reason",
+    message: `The model's reply ended early: ${finishReason}.`,
+    data: { finishReason },
+  };
 }
 
 function missedOutputs(agent: AgentContext, state: AgentState): number {
@@ -87,7 +106,9 @@ function missedOutputs(agent: AgentContext, state: AgentState): number {
   const texts = steps.filter((step) => step.tools.calls.length === 0 && step.io.text !== "");
   const misfits = steps
     .flatMap((step) => step.tools.executions)
-    .filter((execution) => execution.call.toolName === FINISH_TOOL_NAME && execution.type === "failed");
+    .filter(
+      (execution) => execution.call.toolName === FINISH_TOOL_NAME && execution.type === "failed",
+    );
   return texts.length + misfits.length;
 }
 

@@ -31,7 +31,8 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
   const planned = pendingCallsOf(state).map((call, index) => {
     const bound = bindCall(agent.tools, call);
     if (bound.type === "finish") output = bound.use;
-    if (bound.type === "finish" || bound.type === "rejected") return { call, index, bound, messages };
+    if (bound.type === "finish" || bound.type === "rejected")
+      return { call, index, bound, messages };
     const refusal = agent.budget.chargeToolCall();
     if (refusal !== undefined) {
       signal ??= budgetSignal(refusal);
@@ -41,7 +42,9 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
     return { call, index, bound, messages };
   });
   const { effects } = agent;
-  const executions = await effects.join(planned.map((call) => effects.callTool({ stepId, stepNumber }, call)));
+  const executions = await effects.join(
+    planned.map((call) => effects.callTool({ stepId, stepNumber }, call)),
+  );
   return { executions, charged, output, signal };
 }
 

@@ -8,10 +8,15 @@ import { transition } from "../transition.ts";
 import type { Executed } from "./execute-tools.ts";
 
 /** Straight through transition(); a limit that refused a call becomes a signal here. */
-export function incorporate(agent: AgentContext, state: AgentState, executed: Executed): AgentState {
+export function incorporate(
+  agent: AgentContext,
+  state: AgentState,
+  executed: Executed,
+): AgentState {
   const usage = { ...NO_USAGE, toolCalls: executed.charged };
   let next = transition(state, { type: "addUsage", usage });
   next = transition(next, { type: "recordExecutions", executions: executed.executions });
-  if (executed.output !== undefined) next = transition(next, { type: "recordOutput", output: executed.output });
+  if (executed.output !== undefined)
+    next = transition(next, { type: "recordOutput", output: executed.output });
   return executed.signal === undefined ? next : raise(agent, next, executed.signal);
 }

@@ -10,10 +10,16 @@ import { transition } from "../transition.ts";
 import type { PreparedCall } from "./prepare.ts";
 
 /** Whatever came of the call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). */
-export async function infer(agent: AgentContext, state: AgentState, call: PreparedCall): Promise<AgentState> {
+export async function infer(
+  agent: AgentContext,
+  state: AgentState,
+  call: PreparedCall,
+): Promise<AgentState> {
   const { effects, budget } = agent;
   const { stepId, number: stepNumber } = openStepOf(state);
-  const [outcome] = await effects.join([effects.infer({ stepId, stepNumber }, call.lease, call.request)]);
+  const [outcome] = await effects.join([
+    effects.infer({ stepId, stepNumber }, call.lease, call.request),
+  ]);
   if (outcome === undefined) return state;
   budget.settle(call.lease, outcome.usage);
   agent.record(
@@ -36,7 +42,8 @@ export async function infer(agent: AgentContext, state: AgentState, call: Prepar
       const { finishReason, usage } = outcome.reply;
       const message = withOwnCallIds(outcome.reply.message, stepId);
       const reply = { message, finishReason };
-      const isEmpty = message.text === "" && message.toolCalls.length === 0 && message.refusal === undefined;
+      const isEmpty =
+        message.text === "" && message.toolCalls.length === 0 && message.refusal === undefined;
       if (isEmpty) return transition(charged, { type: "discardReply", reply });
       const prefix = countedPrefix(state.conversation.prefix, call.request.messages.length, usage);
       return transition(charged, { type: "recordReply", reply, prefix });

@@ -35,14 +35,20 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
   const ask = { inputTokens, maxOutputTokens: role.maxOutputTokens, price: role.model.price };
   const [outcome] = await effects.join([effects.reserve(place, ask)]);
   if (outcome === undefined) return { state, call: undefined };
-  const waited = outcome.waitedMs === 0 ? state : transition(state, { type: "addTime", waitedMs: outcome.waitedMs });
+  const waited =
+    outcome.waitedMs === 0
+      ? state
+      : transition(state, { type: "addTime", waitedMs: outcome.waitedMs });
   if (outcome.type === "cancelled") return { state: waited, call: undefined };
   if (outcome.type === "refused") {
     agent.record({ type: "budget.denied", ...outcome.refusal }, place);
     return { state: raise(agent, waited, budgetSignal(outcome.refusal)), call: undefined };
   }
   const { leaseId, maxOutputTokens } = outcome.lease;
-  agent.record({ type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs }, place);
+  agent.record(
+    { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs },
+    place,
+  );
   return { state: waited, call: { request: { ...draft, maxOutputTokens }, lease: outcome.lease } };
 }
 

@@ -5,7 +5,8 @@ import { isRecord } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import { estimateTokens } from "../count-tokens.ts";
-import type { FinishReason, ModelReply, TokenUsage } from "../model.ts";
+import type { FinishReason, ModelReply } from "../model.ts";
+import type { TokenUsage } from "../token-usage.ts";
 import { protocolError, reportedError } from "./openai-errors.ts";
 
 /** What a response said, whole or put together from chunks; unchecked where the type is unknown. */

@@ -1,0 +1,30 @@
+import { z } from "zod";
+
+const BodySchema = z.object({
+  messages: z.array(
+    z.object({
+      role: z.string(),
+      tool_calls: z.array(z.object({ id: z.string() })).optional(),
+      tool_call_id: z.string().optional(),
+    }),
+  ),
+});
+
+/** What a provider would refuse in the messages of a request: calls without their results right after them, results without a call. */
+export function wireProblems(body: unknown): readonly string[] {
+  const parsed = BodySchema.safeParse(body);
+  const messages = parsed.success ? parsed.data.messages : [];
+  const problems: string[] = [];
+  let open: readonly string[] = [];
+  for (const [index, message] of messages.entries()) {
+    if (message.role === "tool") {
+      if (!open.includes(message.tool_call_id ?? "")) problems.push(`message ${index} answers no call`);
+      open = open.filter((id) => id !== message.tool_call_id);
+      continue;
+    }
+    if (open.length > 0) problems.push(`calls ${open.join(", ")} are unanswered before message ${index}`);
+    open = message.tool_calls?.map((call) => call.id) ?? [];
+  }
+  if (open.length > 0) problems.push(`calls ${open.join(", ")} are unanswered`);
+  return problems;
+}
