@@ -372,8 +372,8 @@ test("no definition at all is refused", () => {
   }
 });
 
-// Spreading a number, a flag or null gives {}, so the limit that was meant is silently off.
-test("BUG: a budget that is no object is refused", () => {
+// Spread, a number, a flag or null would be {}: the limit that was meant would be off.
+test("a budget that is no object is refused", () => {
   for (const budget of [100, true, null, []]) {
     expect(() => define({ budget }), JSON.stringify(budget)).toThrow(
       "Expected lead.budget to be an object",
@@ -381,7 +381,6 @@ test("BUG: a budget that is no object is refused", () => {
   }
 });
 
-// These throw a TypeError without a code, a field or advice.
 const NO_LISTS: readonly (readonly [string, unknown])[] = [
   ["tools", tool("search")],
   ["subagents", "helper"],
@@ -389,21 +388,20 @@ const NO_LISTS: readonly (readonly [string, unknown])[] = [
 ];
 
 for (const [field, given] of NO_LISTS) {
-  test(`BUG: ${field} that are not in a list are refused with a code`, () => {
+  test(`${field} that are not in a list are refused with a code`, () => {
     const { data } = thrownBy(() => define({ [field]: given }));
     expect(data["field"]).toBe(`lead.${field}`);
   });
 }
 
-// A role that skipped defineAgent passes here and throws a TypeError without a code when a run starts.
-test("BUG: a subagent that is no role but the definition of one is refused", () => {
+test("a subagent that is no role but the definition of one is refused", () => {
   const { code, data } = thrownBy(() =>
     define({ subagents: [{ ...GOOD, name: "helper", purpose: "Helps." }] }),
   );
   expect([code, data["field"]]).toEqual(["invalid_definition", "lead.subagents[0]"]);
 });
 
-test("BUG: a result schema that is no object schema is refused in the name of the field that the user wrote", () => {
+test("a result schema that is no object schema is refused in the name of the field that the user wrote", () => {
   const fields = [z.string(), { answer: "number" }].map(
     (output: object) => thrownBy(() => define({ output })).data["field"],
   );

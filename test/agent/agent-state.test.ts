@@ -76,8 +76,8 @@ test("the last text is the last one that the model wrote, replies without text p
   );
 });
 
-// A child that inherits its parent's messages and fails before it has said a word reports what its parent said as its own result.
-test("BUG: what an agent inherited from its parent is not its own last text", () => {
+// A child that inherits its parent's messages and fails before it has said a word has said nothing.
+test("what an agent inherited from its parent is not its own last text", () => {
   const inherited = replyOf("What the parent said.").message;
   const [system, task] = opening();
   if (system === undefined || task === undefined) throw new Error("two messages");
@@ -93,7 +93,7 @@ test("BUG: what an agent inherited from its parent is not its own last text", ()
   expect(lastTextOf(failed)).toBe("");
 });
 
-test("BUG: what was said in the execution before is not the last text of the next one", () => {
+test("what was said in the execution before is not the last text of the next one", () => {
   const { completed } = states();
   const { nextExecution, markStarted } = changes();
   expect(lastTextOf(after(completed, nextExecution, markStarted))).toBe("");

@@ -1,6 +1,8 @@
 // Goal: foreign work is told to end, waited for so long and no longer, and can do no harm afterwards.
 // Method: work that ends when the test says, time by hand.
 
+import { getEventListeners } from "node:events";
+
 import { expect, test } from "vitest";
 
 import {
@@ -41,6 +43,18 @@ test("work that ends by itself gives its value, and leaves neither timer nor lis
   clock.advance(100);
   await settled();
   expect([outcomes, clock.pendingTimers]).toEqual([[{ type: "returned", value: "done" }], 0]);
+});
+
+test("no listener is left on the signal, however work ends", async () => {
+  const { signal } = new AbortController();
+  const bounds = { signal, clock: new ManualClock(), graceMs: 10 };
+  const work = Promise.withResolvers<string>();
+  const outcome = runBounded(() => work.promise, bounds);
+  expect(getEventListeners(signal, "abort")).toHaveLength(1);
+  work.resolve("done");
+  await outcome;
+  await runBounded(() => Promise.reject(new Error("broken")), bounds);
+  expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });
 
 test("work that throws gives its error, whether it throws at once, later, or nothing of sense", async () => {

@@ -95,7 +95,7 @@ test("the message of anything that was thrown is text", () => {
 });
 
 // A tool may throw anything; the text that the model is shown must not be what breaks the run.
-test("BUG: the message of what cannot be turned into text is text all the same", () => {
+test("the message of what cannot be turned into text is text all the same", () => {
   expect(typeof messageOf(Object.create(null))).toBe("string");
 });
 

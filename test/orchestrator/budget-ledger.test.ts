@@ -66,25 +66,21 @@ proves(["X2"], "a wish for 120 of 100 is refused at once, and nobody waits behin
   expect((await scene.ask("lead/c", FORTY)).outcome).toEqual(granted(2, 30, 10));
 });
 
-proves(
-  ["X2"],
-  "BUG: a wish for 120 of 100 is refused at once also while somebody waits",
-  async () => {
-    const scene = family();
-    await askAll(scene, CHILDREN);
-    const hopeless = await scene.ask("lead/a", ask(120, 10));
-    const refusal = {
-      axis: "totalTokens",
-      accountPath: "lead",
-      maximum: 100,
-      spent: 0,
-      asked: 121,
-    };
-    expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
-  },
-);
+proves(["X2"], "a wish for 120 of 100 is refused at once also while somebody waits", async () => {
+  const scene = family();
+  await askAll(scene, CHILDREN);
+  const hopeless = await scene.ask("lead/a", ask(120, 10));
+  const refusal = {
+    axis: "totalTokens",
+    accountPath: "lead",
+    maximum: 100,
+    spent: 0,
+    asked: 121,
+  };
+  expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+});
 
-proves(["X2"], "BUG: a waiter behind another is refused as soon as it can never fit", async () => {
+proves(["X2"], "a waiter behind another is refused as soon as it can never fit", async () => {
   const scene = family();
   scene.open("lead/a/x", { steps: 1 });
   await scene.ask("lead/a/x", ask(30, 20));
@@ -163,8 +159,8 @@ test("a waiter in one subtree does not hold up another subtree", async () => {
   expect(outcomes(asked)).toEqual([granted(1, 30, 10), undefined, granted(2, 30, 10)]);
 });
 
-// B5 of budget-ledger.ts. The second waiter stands behind the first on lead/a, so its own claim on lead goes unseen.
-test("BUG: nobody is granted an account that blocks an earlier waiter, also one who stands behind another", async () => {
+// B5. The second waiter stands behind the first on lead/a; its own claim, on lead, must be seen all the same.
+test("nobody is granted an account that blocks an earlier waiter, also one who stands behind another", async () => {
   const scene = new LedgerScene();
   scene.open("lead", { totalTokens: 100 });
   scene.open("lead/a", { totalTokens: 60 });
@@ -364,8 +360,8 @@ test("an account is opened once, and below one that exists", () => {
   expect(() => scene.open("nobody/a")).toThrow("nobody has an account");
 });
 
-// The wait of a free model on an overdrawn cost limit ends in another agent's settlement, which throws.
-test("BUG: a free call next to an overdrawn cost limit is answered, and the others' settlements go through", async () => {
+// Were it to wait, the invariant of B5 would break in the settlement of another agent.
+test("a free call next to an overdrawn cost limit is answered, and the others' settlements go through", async () => {
   const scene = new LedgerScene();
   const priced = { inputUsdPerMillion: 1, outputUsdPerMillion: 1 };
   scene.open("lead", { costMicroUsd: 100 });

@@ -363,8 +363,7 @@ proves(["X1"], "with prices in fractions, no lease costs more than is left", () 
   );
 });
 
-// ledger-core.ts says of the cap: "the largest … for which the path will have room".
-test("BUG: with prices in fractions, the output cap is the largest that is payable", () => {
+test("with prices in fractions, the output cap is the largest that is payable", () => {
   fc.assert(
     fc.property(fractionalCall(), ({ price, room, inputTokens, wanted }) => {
       const path = pathOf({ costMicroUsd: room });
@@ -380,8 +379,8 @@ test("BUG: with prices in fractions, the output cap is the largest that is payab
   );
 });
 
-// A free model next to a priced one: 0 more is asked of an axis on which there is less than nothing, and nobody will ever settle.
-test("BUG: a call that needs nothing of an overdrawn axis does not wait for room on it", () => {
+// A free model next to a priced one: if it waited, nobody would ever settle for it.
+test("a call that needs nothing of an overdrawn axis does not wait for room on it", () => {
   const priced = reserved(pathOf({ costMicroUsd: 10 }), ask(2, 4, DOLLARS));
   const overdrawn = core.settle(priced.path, priced.hold, callUsage(5, 4, { costMicroUsd: 13 }));
   const free = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };

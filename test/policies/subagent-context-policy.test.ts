@@ -235,8 +235,7 @@ for (const [what, given, field, got] of BAD) {
   });
 }
 
-// The function says: "Throws `invalid_option` for a field that … does not fit"; checkText throws `invalid_definition`.
-test("BUG: an empty injection, key, or one that is no text, is an invalid option like the rest", () => {
+test("an empty injection, key, or one that is no text, is an invalid option like the rest", () => {
   const bad = [
     { contextInjections: [""] },
     { contextInjections: ["a", 5] },
@@ -249,7 +248,7 @@ test("BUG: an empty injection, key, or one that is no text, is an invalid option
   expect(codes).toEqual(bad.map(() => "invalid_option"));
 });
 
-test("BUG: texts and keys that are not in a list are refused with a code", () => {
+test("texts and keys that are not in a list are refused with a code", () => {
   const bad = [
     { contextInjections: "Be brief." },
     { contextInjections: 5 },

@@ -196,8 +196,8 @@ test("arguments cannot reach the prototype of anything", async () => {
   expect(Reflect.get({}, "admin")).toBeUndefined();
 });
 
-// A transform that throws on what a model wrote, such as `new URL(text)`, ends the whole agent with internal_error.
-test("BUG: arguments that a schema's own code throws at are rejected like other misfits", () => {
+// What a model wrote must not end the agent, whatever a refinement or a transform does with it.
+test("arguments that a schema's own code throws at are rejected like other misfits", () => {
   const fetchPage = defineTool({
     name: "fetch",
     description: "Fetches.",

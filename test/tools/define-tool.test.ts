@@ -238,7 +238,7 @@ test("names that differ in case are different names", () => {
   ]);
 });
 
-// A model adapter is given the list with every request; one that edits an entry would change what later requests say.
-test("BUG: what a set shows to a model is frozen to its leaves", () => {
+// A model adapter is given the list with every request; what it edits would be said in later requests.
+test("what a set shows to a model is frozen to its leaves", () => {
   expect(unfrozenParts(toolSet("lead", [defineTool(GOOD)]).specs)).toEqual([]);
 });
