@@ -17,10 +17,10 @@ if (address === undefined) throw new Error("Expected: worker.ts <contender> <wor
 const candidate = contender(address);
 const run = (): Promise<void> =>
   workload === "W1" ? candidate.steps(50) : candidate.children(100);
-for (let warmUp = 0; warmUp < Number(process.env["WARM_UPS"] ?? 3); warmUp += 1) await run();
+for (let warmUp = 0; warmUp < Number(process.env["WARM_UPS"] ?? 10); warmUp += 1) await run();
 const before = process.cpuUsage();
 const startedAt = performance.now();
-const REPEATS = Number(process.env["REPEATS"] ?? 5);
+const REPEATS = Number(process.env["REPEATS"] ?? 10);
 for (let repeat = 0; repeat < REPEATS; repeat += 1) await run();
 const wallMs = (performance.now() - startedAt) / REPEATS;
 const cpu = process.cpuUsage(before);

@@ -64,7 +64,11 @@ export class EspalierError extends Error {
 
   /** True if `value` is an error of espalier, also of another copy of the package. */
   static is(value: unknown): value is EspalierError {
-    return value instanceof Error && MARK in value;
+    try {
+      return value instanceof Error && MARK in value;
+    } catch {
+      return false; // Something that nobody may look at is none of ours.
+    }
   }
 }
 

@@ -31,12 +31,13 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-const frozen = new WeakSet<object>();
-
-/** Freezes a plain value to its leaves. Stops at what it has frozen before, so that shared parts cost nothing. */
+/**
+ * Freezes a plain value of our own making to its leaves. Takes what is frozen at the top for frozen whole, so that shared parts cost
+ * nothing: foreign values are copied where they come in, never frozen as they are.
+ */
 export function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || frozen.has(value)) return value;
-  frozen.add(Object.freeze(value));
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
   for (const part of Object.values(value)) deepFreeze(part);
   return value;
 }

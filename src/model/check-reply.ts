@@ -42,7 +42,7 @@ export function checkReply(model: Model, reply: ModelReply): ModelReply {
   }
   const { message, finishReason, usage, responseId, responseModel } = parsed.data;
   return {
-    message,
+    message: { ...message, toolCalls: message.toolCalls.map((call) => ({ ...call })) },
     finishReason,
     ...(usage === undefined ? {} : { usage }),
     ...(responseId === undefined ? {} : { responseId }),

@@ -156,7 +156,7 @@ function delayBefore(failedAttempts: number, error: ModelError): number {
 
 /** Also true for the errors of another copy of the package, which a model of the user's may throw. */
 function isModelError(thrown: unknown): thrown is ModelError {
-  return thrown instanceof ModelError || (EspalierError.is(thrown) && "isRetryable" in thrown);
+  return EspalierError.is(thrown) && "isRetryable" in thrown;
 }
 
 function misbehaved(model: Model, thrown: unknown): ModelError {

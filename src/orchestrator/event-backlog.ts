@@ -43,6 +43,7 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
   return(): Promise<IteratorResult<EspalierEvent, undefined>> {
     this.#unread = [];
     this.#close("closed");
+    this.#end = "closed";
     return Promise.resolve(DONE);
   }
 

@@ -1,6 +1,7 @@
 // Run: the caller's handle on one tree execution. Owns the one driver of the root's phases: it runs freely, or at the pace of
 // whoever iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
+import { checkCount, checkKeys } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { EndedState } from "../agent/agent-state.ts";
 import type { PhaseReport } from "../agent/run-agent.ts";
@@ -53,12 +54,13 @@ export class Run {
    * All events of the tree, in order, from now on; from the first if called in the same tick as `start`.
    * Ends with the run; reading slowly never slows the run.
    *
-   * @throws EspalierError `event_backlog_overflow` from the iteration, if this reader is too slow.
+   * @throws EspalierError `invalid_option` at once; `event_backlog_overflow` from the iteration, if this reader is too slow.
    */
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
-    const backlog: EventBacklog = new EventBacklog(options.maxBacklog ?? DEFAULT_MAX_BACKLOG, () =>
-      unsubscribe(),
-    );
+    checkKeys("events options", options, ["maxBacklog"]);
+    const { maxBacklog = DEFAULT_MAX_BACKLOG } = options;
+    checkCount("maxBacklog", maxBacklog);
+    const backlog: EventBacklog = new EventBacklog(maxBacklog, () => unsubscribe());
     const unsubscribe = this.#parts.subscribe(backlog);
     if (this.#isOver) void backlog.return();
     return backlog;

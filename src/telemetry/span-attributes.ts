@@ -1,8 +1,8 @@
 // What spans say of events. Pure. Nothing that a user, a model or a tool wrote leaves here: no
 // task, no text, no argument, no result, no message of an error, and no name that a model may have
-// invented.
+// invented. An attribute that is undefined is left out by OpenTelemetry.
 
-import type { AttributeValue, Attributes } from "@opentelemetry/api";
+import type { Attributes } from "@opentelemetry/api";
 
 import { assertNever } from "../kernel/assert.ts";
 import type { Correlation, EventBody } from "../protocol/event.ts";
@@ -71,10 +71,10 @@ export function placeAttributes(place: Correlation): Attributes {
     [ESPALIER.agentId]: place.agentId,
     [ESPALIER.agentPath]: place.agentPath,
     [ESPALIER.agentDepth]: place.depth,
-    ...optional(ESPALIER.agentParentId, place.parentAgentId),
-    ...optional(ESPALIER.executionId, place.executionId),
-    ...optional(ESPALIER.stepId, place.stepId),
-    ...optional(GEN_AI.toolCallId, place.callId),
+    [ESPALIER.agentParentId]: place.parentAgentId ?? undefined,
+    [ESPALIER.executionId]: place.executionId ?? undefined,
+    [ESPALIER.stepId]: place.stepId ?? undefined,
+    [GEN_AI.toolCallId]: place.callId ?? undefined,
   };
 }
 
@@ -89,7 +89,7 @@ export function openingAttributes(body: Opening, role: string): Attributes {
       };
     case "agent.started":
       return {
-        ...optional(GEN_AI.agentDescription, body.purpose),
+        [GEN_AI.agentDescription]: body.purpose,
         ...Object.fromEntries(
           Object.entries(body.budget).map(([axis, left]) => [budgetLimit(axis), left]),
         ),
@@ -97,15 +97,15 @@ export function openingAttributes(body: Opening, role: string): Attributes {
     case "model.requested":
       return {
         [GEN_AI.requestMaxTokens]: body.maxOutputTokens,
-        ...optional(GEN_AI.requestTemperature, body.temperature),
-        ...(body.streaming ? { [GEN_AI.requestStream]: true } : {}),
+        [GEN_AI.requestTemperature]: body.temperature,
+        [GEN_AI.requestStream]: body.streaming ? true : undefined,
         [ESPALIER.requestMessages]: body.messageCount,
         [ESPALIER.requestTools]: body.toolNames.length,
       };
     case "tool.started":
       return {
         [GEN_AI.toolType]: "function",
-        ...optional(GEN_AI.toolDescription, body.description || undefined),
+        [GEN_AI.toolDescription]: body.description || undefined,
         [GEN_AI.agentName]: role,
         [ESPALIER.toolKind]: body.kind,
       };
@@ -134,8 +134,8 @@ export function closingAttributes(body: Closing): Attributes {
     case "model.replied":
       return {
         [GEN_AI.finishReasons]: [body.finishReason],
-        ...optional(GEN_AI.responseId, body.responseId),
-        ...optional(GEN_AI.responseModel, body.responseModel),
+        [GEN_AI.responseId]: body.responseId,
+        [GEN_AI.responseModel]: body.responseModel,
         ...callAttributes(body),
       };
     case "model.failed":
@@ -184,10 +184,10 @@ export function noteAttributes(body: Note): Attributes {
   }
   if (body.type === "subagent.refused") {
     return {
-      ...optional(ESPALIER.spawnRole, spawnedRole(body)),
+      [ESPALIER.spawnRole]: spawnedRole(body),
       [ESPALIER.refusalCode]: body.refusal.code,
-      ...optional(ESPALIER.refusalMaximum, body.refusal.maximum),
-      ...optional(ESPALIER.refusalCurrent, body.refusal.current),
+      [ESPALIER.refusalMaximum]: body.refusal.maximum,
+      [ESPALIER.refusalCurrent]: body.refusal.current,
     };
   }
   return body.type === "subagent.ended" ? { [ESPALIER.spawnOutcome]: body.status } : {};
@@ -245,8 +245,8 @@ function toolEndAttributes(body: EventBody<"tool.ended">): Attributes {
     [ESPALIER.outcome]: body.outcome,
     [ESPALIER.queueWaitMs]: body.queuedMs,
     [ESPALIER.toolResultCharacters]: body.resultCharacters,
-    ...(body.outcome === "refused" ? optional(ESPALIER.refusalCode, body.errorCode) : {}),
-    ...(body.errorCode === UNKNOWN_TOOL ? { [GEN_AI.toolName]: UNKNOWN_TOOL } : {}),
+    [ESPALIER.refusalCode]: body.outcome === "refused" ? body.errorCode : undefined,
+    [GEN_AI.toolName]: body.errorCode === UNKNOWN_TOOL ? UNKNOWN_TOOL : undefined,
   };
 }
 
@@ -264,8 +264,8 @@ function usageAttributes(usage: Usage): Attributes {
     [GEN_AI.outputTokens]: usage.outputTokens,
     [GEN_AI.cacheReadInputTokens]: usage.cachedInputTokens,
     [GEN_AI.reasoningOutputTokens]: usage.reasoningTokens,
-    ...(usage.unpricedCalls === 0 ? { [ESPALIER.costUsd]: usdOf(usage) } : {}),
-    ...(usage.estimatedCalls === 0 ? {} : { [ESPALIER.usageEstimated]: true }),
+    [ESPALIER.costUsd]: usage.unpricedCalls === 0 ? usdOf(usage) : undefined,
+    [ESPALIER.usageEstimated]: usage.estimatedCalls === 0 ? undefined : true,
   };
 }
 
@@ -296,8 +296,4 @@ function usdOf(usage: Usage): number {
 
 function sum(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
-}
-
-function optional(name: string, value: AttributeValue | null | undefined): Attributes {
-  return value === undefined || value === null ? {} : { [name]: value };
 }

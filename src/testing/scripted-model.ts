@@ -2,7 +2,13 @@
 // does not expect, or a request that no provider would take, is an error of the test.
 
 import { EspalierError } from "../kernel/error.ts";
-import type { FinishReason, GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
+import type {
+  FinishReason,
+  GenerateOptions,
+  Model,
+  ModelReply,
+  ModelRequest,
+} from "../model/model.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import { CallIdSchema } from "../protocol/ids.ts";

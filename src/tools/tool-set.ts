@@ -20,7 +20,7 @@ export function toolSet(owner: string, tools: readonly Tool[]): ToolSet {
   const specs = tools.map(({ name, description, inputSchema }) => ({
     name,
     description,
-    inputSchema,
+    inputSchema: structuredClone(inputSchema),
   }));
   return Object.freeze({
     specs: deepFreeze(specs),

@@ -76,6 +76,15 @@ test("the last text is the last one that the model wrote, replies without text p
   );
 });
 
+test("of several texts the last one counts, also while a step is open that has none yet", () => {
+  const { replied } = states();
+  const { openStep, recordReply, recordStep } = changes();
+  const second = { ...recordReply, reply: replyOf("Found it.") };
+  const twice = after(replied, recordStep, { ...openStep, number: 2 }, second, recordStep);
+  const third = after(twice, { ...openStep, number: 3 });
+  expect([lastTextOf(twice), lastTextOf(third)]).toEqual(["Found it.", "Found it."]);
+});
+
 // A child that inherits its parent's messages and fails before it has said a word has said nothing.
 test("what an agent inherited from its parent is not its own last text", () => {
   const inherited = replyOf("What the parent said.").message;

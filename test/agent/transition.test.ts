@@ -16,7 +16,6 @@ import {
   replyOf,
   states,
   STEP_ID,
-  toolCall,
 } from "../support/changes.ts";
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
 import { callUsage } from "../support/ledger-scene.ts";
@@ -385,24 +384,3 @@ proves(["R44"], "the value that a change was made from stays as it was", () => {
     expect(state).toEqual(before);
   }
 });
-
-// Object.freeze goes one level deep; a model that freezes its reply must not get round ours.
-proves(
-  ["R44"],
-  "a reply that its model froze at the top only is frozen to its leaves as well",
-  () => {
-    const { open } = states();
-    const message = Object.freeze({
-      role: "assistant" as const,
-      text: "",
-      toolCalls: [toolCall("call_1")],
-    });
-    const reply = { message, finishReason: "tool_calls" } as const;
-    const replied = transition(open, {
-      type: "recordReply",
-      reply,
-      prefix: { messageCount: 3, tokens: 1 },
-    });
-    expect(unfrozenParts(replied)).toEqual([]);
-  },
-);

@@ -3,6 +3,11 @@
 
 import { expect } from "vitest";
 
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import type { ModelReply } from "../../src/model/model.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import type { AssistantMessage } from "../../src/protocol/message.ts";
+import { unfrozenParts } from "../support/frozen.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
@@ -111,6 +116,37 @@ proves(
     expect(stage.sink.of("agent.ended").map(({ status, reason }) => ({ status, reason }))).toEqual([
       { status: result.status, reason: result.reason },
     ]);
+  },
+);
+
+proves(
+  ["R44"],
+  "a reply that its model froze at the top only is frozen to its leaves",
+  async () => {
+    const toolCalls = [
+      { callId: CallIdSchema.parse("call_1"), toolName: "work", argumentsText: "{}" },
+    ];
+    const replies: readonly AssistantMessage[] = [
+      Object.freeze({ role: "assistant", text: "", toolCalls }),
+      Object.freeze({ role: "assistant", text: "done", toolCalls: [] }),
+    ];
+    let count = 0;
+    const generate = (): Promise<ModelReply> => {
+      const message = replies[count] ?? { role: "assistant", text: "more", toolCalls: [] };
+      count += 1;
+      return Promise.resolve({ message, finishReason: "stop" });
+    };
+    const model = { provider: "own", id: "own", generate };
+    const role = defineAgent({
+      name: "solo",
+      instructions: "Work.",
+      model,
+      tools: [spyTool("work")],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    for await (const { state } of run.iterate()) expect(unfrozenParts(state)).toEqual([]);
+    expect((await stage.outcome(run)).status).toBe("completed");
   },
 );
 

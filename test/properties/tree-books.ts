@@ -1,4 +1,5 @@
-// Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours. It is checked after every event.
+// Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours.
+// It is checked after every event.
 
 import type { Account } from "../../src/orchestrator/ledger-core.ts";
 import { SPEND_AXES, type Amounts, type SpendAxis } from "../../src/policies/budget.ts";

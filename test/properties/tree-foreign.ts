@@ -1,5 +1,5 @@
-// Foreign code for the tree property: models, tools, sinks, tracings and ids that do what a world says, and break the rules of
-// their ports where it says so.
+// Foreign code for the tree property: models, tools, sinks, tracings and ids that do what a world
+// says, and break the rules of their ports where it says so.
 
 import { z } from "zod";
 
@@ -49,7 +49,10 @@ export async function ticks(count: number): Promise<void> {
   for (let tick = 0; tick < count; tick += 1) await settled();
 }
 
-/** What keeps those waiting that heed no signal; one world is played at a time, and each opens it when it is over. */
+/**
+ * What keeps those waiting that heed no signal; one world is played at a time, and each opens it
+ * when it is over.
+ */
 const backstage = { late: Promise.withResolvers<undefined>() };
 
 /** Lets everything settle that was left behind, and closes the door for the next world. */
@@ -264,7 +267,8 @@ export function failingIds(failing: number | undefined): IdSource {
   };
 }
 
-// Sinks and tracings that fail are the same in every run, so that the warning about them is given once and not two thousand times.
+// Sinks and tracings that fail are the same in every run, so that the warning about them is given
+// once and not two thousand times.
 const THROWING: EventSink = {
   take: () => {
     throw UNSHOWABLE;

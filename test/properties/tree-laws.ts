@@ -1,4 +1,5 @@
-// What must hold for every tree, whatever happened in it: read from its events, its result and the requests that were sent.
+// What must hold for every tree, whatever happened in it: read from its events, its result and the
+// requests that were sent.
 
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
@@ -6,12 +7,13 @@ import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import { checkRun } from "../harness/run-scripted.ts";
 import { checkBooks } from "./tree-books.ts";
-import type { Played } from "./tree-stage.ts";
+import { MOST_EVENTS, type Played } from "./tree-stage.ts";
 import type { World } from "./tree-world.ts";
 
 /** Throws, naming the law, unless all of them hold. */
 export function checkLaws(world: World, played: Played): void {
   const { result, events, requests, clock } = played;
+  law(events.length < MOST_EVENTS, "the run was endless");
   checkRun(result, events);
   checkShape(world, events, result);
   checkHistories(result, requests);
@@ -71,7 +73,9 @@ function checkShape({ limits }: World, events: readonly EspalierEvent[], result:
   law(result.accounts.length === total + 1, "T3: a set-up that failed leaves no account");
 }
 
-/** L3: whatever was sent, and whatever was recorded, has one result for each call, in call order. */
+/**
+ * L3: whatever was sent, and whatever was recorded, has one result for each call, in call order.
+ */
 function checkHistories(result: RunResult, requests: Played["requests"]): void {
   for (const request of requests) same(checkMessages(request.messages), [], "L3: a request");
   for (const agent of result.agents) {
@@ -118,7 +122,10 @@ function checkPairs(events: readonly EspalierEvent[]): void {
   same([...open], [], "what began has ended");
 }
 
-/** B3, X18: an account's total is its own plus its children's; results, events and accounts agree; nothing is held. */
+/**
+ * B3, X18: an account's total is its own plus its children's; results, events and accounts agree;
+ * nothing is held.
+ */
 function checkAccounts(result: RunResult, events: readonly EspalierEvent[]): void {
   const { accounts, agents, usage } = result;
   for (const account of accounts) {
@@ -179,7 +186,10 @@ function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): v
   }
 }
 
-/** What the world asked for took effect: nothing starts after a cancel, a request to stop, or a deadline. */
+/**
+ * What the world asked for took effect: nothing starts after a cancel, a request to stop, or a
+ * deadline.
+ */
 function checkOrders({ events, result, cancelledAfter, stoppedAfter }: Played): void {
   const deadlines = new Map<string, number | null>(
     result.accounts.map((account) => [account.agentId, account.deadlineAtMs]),

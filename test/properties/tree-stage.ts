@@ -1,5 +1,5 @@
-// The stage for the tree property: plays a world from its start to its end, makes its moments happen, and sees to it that
-// whatever hangs is told to end at last.
+// The stage for the tree property: plays a world from its start to its end, makes its moments
+// happen, and sees to it that whatever hangs is told to end at last.
 
 import { z } from "zod";
 
@@ -9,6 +9,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import {
@@ -36,8 +37,12 @@ export interface Played {
 }
 
 const GRACE_MS = 50;
+/** No world has so many; a run that goes on for ever is cut off there. */
+export const MOST_EVENTS = 5_000;
 
-/** Plays a world. Throws if the run rejects, or does not end although everything was done for it. */
+/**
+ * Plays a world. Throws if the run rejects, or does not end although everything was done for it.
+ */
 export async function play(world: World): Promise<Played> {
   const stage = new Stage(world);
   const run = stage.start();
@@ -72,12 +77,14 @@ class Stage {
   start(): Run {
     const { limits, concurrency, maxAttempts, budget } = this.#world;
     const roles = this.#world.roles.map((role, index) => this.#role(role, index));
+    let run: Run | undefined;
+    const fuse: EventSink = { take: ({ seq }) => void (seq === MOST_EVENTS && run?.cancel()) };
     const [root, ...others] = roles;
     if (root === undefined) throw new Error("a world has a root");
     const orchestrator = new Orchestrator({
       clock: this.#clock,
       ids: failingIds(this.#world.failingId),
-      sinks: [this.#sink, ...faultySinks(this.#world.sink)],
+      sinks: [this.#sink, fuse, ...faultySinks(this.#world.sink)],
       tracing: faultyTracing(this.#world.tracing),
       limits,
       concurrency,
@@ -86,11 +93,12 @@ class Stage {
       roles: others,
     });
     const metadata = { shared: { list: [1, 2] } };
-    return orchestrator.start(root, "Begin.", {
+    run = orchestrator.start(root, "Begin.", {
       budget,
       metadata,
       onText: (piece) => void this.#pieces.push(piece.text),
     });
+    return run;
   }
 
   happens(run: Run, act: World["moments"][number]["act"]): void {
@@ -114,7 +122,10 @@ class Stage {
     }
   }
 
-  /** Back-offs are waited for; then what still hangs is cancelled, and after the grace period it must be over. */
+  /**
+   * Back-offs are waited for; then what still hangs is cancelled, and after the grace period it
+   * must be over.
+   */
   async comesToEnd(run: Run, isOver: () => boolean): Promise<void> {
     for (let round = 0; round < 12 && !isOver(); round += 1) {
       await ticks(6);

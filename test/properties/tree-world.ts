@@ -1,5 +1,6 @@
-// Worlds for the tree property: random roles, budgets, limits, scripts, faults and moments, as plain values that fast-check can
-// shrink and print. How they are played is in tree-stage.ts; what must hold afterwards in tree-laws.ts.
+// Worlds for the tree property: random roles, budgets, limits, scripts, faults and moments, as
+// plain values that fast-check can shrink and print. How they are played is in tree-stage.ts; what
+// must hold afterwards in tree-laws.ts.
 
 import {
   array,
@@ -248,7 +249,10 @@ function moment(): Arbitrary<Moment> {
   });
 }
 
-/** A budget of the whole run; always with a number of steps, so that no fault can make a run endless. */
+/**
+ * A budget of the whole run; always with a number of steps, so that no fault can make a run
+ * endless.
+ */
 function runBudget(): Arbitrary<Budget> {
   const steps = constantFrom(60, 60, 60, 20, 8, 2);
   return record({ any: seldom(2, {}, anyBudget()), steps }).map(({ any, steps: most }) => {

@@ -1,6 +1,8 @@
-// Goal: the laws of a tree hold whatever its models, tools, watchers and callers do, and whenever they do it.
-// Method: random worlds (trees, budgets, limits, scripts) with faults at every effect and moments from outside; each is played to
-// its end and then judged by laws that know nothing of how it came about. See tree-world.ts, tree-stage.ts and tree-laws.ts.
+// Goal: the laws of a tree hold whatever its models, tools, watchers and callers do, and whenever
+// they do it.
+// Method: random worlds (trees, budgets, limits, scripts) with faults at every effect and moments
+// from outside; each is played to its end and then judged by laws that know nothing of how it came
+// about. See tree-world.ts, tree-stage.ts and tree-laws.ts.
 
 import { assert, asyncProperty } from "fast-check";
 import { expect, vi } from "vitest";

@@ -13,7 +13,7 @@ const readme = readFileSync("README.md", "utf8");
 
 test("the first program of the README is the one in examples/", () => {
   const [, snippet] =
-    /<!-- snippet: examples\/first-program\.ts -->\n```ts\n([\s\S]*?)```/.exec(readme) ?? [];
+    /<!-- snippet: examples\/first-program\.ts -->\n+```ts\n([\s\S]*?)```/.exec(readme) ?? [];
   expect(snippet).toBe(readFileSync("examples/first-program.ts", "utf8"));
 });
 

@@ -91,7 +91,10 @@ export class OpenAiServer implements AsyncDisposable {
   }
 
   /** `takesAnyMessages`: do not refuse message lists that a provider would, for tests of the adapter alone. */
-  static async start(handler: Handler, options: { readonly takesAnyMessages?: boolean } = {}): Promise<OpenAiServer> {
+  static async start(
+    handler: Handler,
+    options: { readonly takesAnyMessages?: boolean } = {},
+  ): Promise<OpenAiServer> {
     const requests: WireRequest[] = [];
     const server = createServer((incoming, response) => {
       void receive(incoming, response).then(async (request) => {
@@ -143,7 +146,12 @@ export function status(code: number, headers: WireHeaders = {}): ServerReply {
 
 /** What the provider says to a message list that it cannot take. */
 function invalid(problems: readonly string[]): ServerReply {
-  const error = { message: problems.join("; "), type: "invalid_request_error", param: "messages", code: null };
+  const error = {
+    message: problems.join("; "),
+    type: "invalid_request_error",
+    param: "messages",
+    code: null,
+  };
   return { type: "status", status: 400, body: { error } };
 }
 

@@ -18,11 +18,13 @@ export function wireProblems(body: unknown): readonly string[] {
   let open: readonly string[] = [];
   for (const [index, message] of messages.entries()) {
     if (message.role === "tool") {
-      if (!open.includes(message.tool_call_id ?? "")) problems.push(`message ${index} answers no call`);
+      if (!open.includes(message.tool_call_id ?? ""))
+        problems.push(`message ${index} answers no call`);
       open = open.filter((id) => id !== message.tool_call_id);
       continue;
     }
-    if (open.length > 0) problems.push(`calls ${open.join(", ")} are unanswered before message ${index}`);
+    if (open.length > 0)
+      problems.push(`calls ${open.join(", ")} are unanswered before message ${index}`);
     open = message.tool_calls?.map((call) => call.id) ?? [];
   }
   if (open.length > 0) problems.push(`calls ${open.join(", ")} are unanswered`);

@@ -1,7 +1,11 @@
 // Goal: when more spans end at once than can wait, leaves are lost and the tree stands; every span is accounted for.
 // Method: small queues, and an exporter that takes everything.
 
-import { NodeTracerProvider, type ReadableSpan, type SpanExporter } from "@opentelemetry/sdk-trace-node";
+import {
+  NodeTracerProvider,
+  type ReadableSpan,
+  type SpanExporter,
+} from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
 import { openTelemetry } from "../../src/telemetry/otel.ts";
@@ -37,7 +41,9 @@ test("a burst that no queue can hold loses leaves only, and the trace says how m
   const known = new Set(taken.map((span) => span.spanContext().spanId));
   const structure = taken.filter((span) => /^invoke|SpawnSubagent/.test(span.name));
   expect(structure).toHaveLength(2 + 2 * agents);
-  expect(taken.filter(({ parentSpanContext: parent }) => parent && !known.has(parent.spanId))).toEqual([]);
+  expect(
+    taken.filter(({ parentSpanContext: parent }) => parent && !known.has(parent.spanId)),
+  ).toEqual([]);
   const root = taken.find((span) => span.parentSpanContext === undefined);
   expect(root?.attributes["espalier.telemetry.dropped_spans"]).toBe(lostSpans);
   expect(takeWarnings()).toHaveLength(1);

@@ -1,6 +1,6 @@
 // Goal: every axis of a budget binds at every level, and the tightest on the path wins (X3).
-// Method: a root, a child and a grandchild; the grandchild goes on until something stops it; the limit stands at each of the
-// three in turn, such that it leaves the grandchild three steps.
+// Method: a root, a child and a grandchild; the grandchild goes on until something stops it; the
+// limit stands at each of the three in turn, such that it leaves the grandchild three steps.
 
 import { describe, expect } from "vitest";
 
@@ -27,8 +27,8 @@ interface Axis {
   readonly leavesText?: true;
 }
 
-// A step of the grandchild: 10 tokens in, 4 of them cached, 5 out, 1 tool call, 15 micro-dollars, 10 ms. Those above it take one
-// step with one call each before it starts, and no tokens.
+// A step of the grandchild: 10 tokens in, 4 of them cached, 5 out, 1 tool call, 15 micro-dollars,
+// 10 ms. Those above it take one step with one call each before it starts, and no tokens.
 const AXES: readonly Axis[] = [
   {
     name: "inputTokens",
@@ -153,7 +153,10 @@ describe("wallTimeMs", () => {
   });
 });
 
-/** Who has nothing left: the grandchild, and those at the limit or below it unless a text is still possible. */
+/**
+ * Who has nothing left: the grandchild, and those at the limit or below it unless a text is still
+ * possible.
+ */
 function isStopped(axis: Axis, at: number, depth: number): boolean {
   return at === 2 || (at >= depth && axis.leavesText !== true);
 }

@@ -1,5 +1,7 @@
-// Goal: one budget holds over the whole tree: what a child may spend, what it spends, and who is charged for it, and when.
-// Method: real runs of parents and children with known usage; budgets, requests and usage reports compared whole.
+// Goal: one budget holds over the whole tree: what a child may spend, what it spends, and who is
+// charged for it, and when.
+// Method: real runs of parents and children with known usage; budgets, requests and usage reports
+// compared whole.
 
 import { describe, expect, test } from "vitest";
 
@@ -85,7 +87,8 @@ describe("what a child may spend", () => {
       });
       const s = scene();
       const result = await s.run(lead.role, { budget: { totalTokens: 500, outputTokens: 1_000 } });
-      // After one step of each ancestor: 500 - 30, 400 - 15, 50 tokens; 1,000 - 10, 40 - 5, 300 of output.
+      // After one step of each ancestor: 500 - 30, 400 - 15, 50 tokens; 1,000 - 10, 40 - 5, 300 of
+      // output.
       const started = s.sink.of("agent.started").map((event) => event.budget);
       expect(started[2]).toEqual({ totalTokens: 50, outputTokens: 35 });
       expect(leaf.model.requests[0]?.maxOutputTokens).toBe(35);
@@ -349,7 +352,10 @@ function failure(message: string): ScriptedReply {
   return { error: new ModelError({ code: "model_refused_request", message }) };
 }
 
-/** What a child starts with, and its output cap, after its parent spent 20 tokens of input and 10 of output. */
+/**
+ * What a child starts with, and its output cap, after its parent spent 20 tokens of input and 10 of
+ * output.
+ */
 async function childUnder(
   tree: Budget,
   own: Budget,

@@ -1,5 +1,7 @@
-// Goal: wherever an agent waits (in the ledger's line, for a slot, between attempts, for a model), it can be told to end.
-// Method: one tree for each place, held there by gates; what waited leaves at once and leaves nothing behind.
+// Goal: wherever an agent waits (in the ledger's line, for a slot, between attempts, for a model),
+// it can be told to end.
+// Method: one tree for each place, held there by gates; what waited leaves at once and leaves
+// nothing behind.
 
 import { expect, test } from "vitest";
 

@@ -1,5 +1,9 @@
-// Goal: whoever is told to end ends, leaves first, within a bounded time, with the reason in every result; the others go on.
-// Method: trees that wait at gates, or for ever, at every place where an agent can wait; the clock is moved by hand.
+// Goal: whoever is told to end ends, leaves first, within a bounded time, with the reason in every
+// result; the others go on.
+// Method: trees that wait at gates, or for ever, at every place where an agent can wait; the clock
+// is moved by hand.
+
+import { getEventListeners } from "node:events";
 
 import { describe, expect, test } from "vitest";
 
@@ -176,6 +180,19 @@ describe("cancelling a run", () => {
     void run.cancel();
     const result = await s.outcome(run);
     expect(new Set(ends(result))).toEqual(new Set(["cancelled"]));
+  });
+
+  test("what has ended no longer listens for the cancel of what lives on", async () => {
+    const listening: number[] = [];
+    const count = tool("count", ({ signal }) => {
+      listening.push(getEventListeners(signal, "abort").length);
+    });
+    const helper = part("helper", () => says("Ok."));
+    const many = calls(use("count"), spawn("helper"), spawn("helper"), spawn("helper"));
+    const script = [calls(use("count")), many, calls(use("count")), says("Done.")];
+    const lead = part("lead", script, { subagents: [helper.role], tools: [count] });
+    await scene().run(lead.role);
+    expect([listening.length, listening[2]]).toEqual([3, listening[0]]);
   });
 
   test("before the first tick: nothing is asked of any model", async () => {

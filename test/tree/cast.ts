@@ -1,4 +1,5 @@
-// The cast of a tree test: roles with scripted models, and the replies by which they start each other.
+// The cast of a tree test: roles with scripted models, and the replies by which they start each
+// other.
 
 import { z } from "zod";
 
@@ -42,10 +43,23 @@ interface PartOptions extends Omit<AgentDefinition, "name" | "purpose" | "instru
 /** A role whose agents say what is written down; its model is called `<name>-model`. */
 export function part(name: string, script: Script, options: PartOptions = {}): Part {
   const { scripted, ...definition } = options;
-  const model = new ScriptedModel(script, { id: `${name}-model`, ...scripted });
+  const bounded = typeof script === "function" ? withEnd(script) : script;
+  const model = new ScriptedModel(bounded, { id: `${name}-model`, ...scripted });
   const purpose = `Works as ${name}.`;
   const instructions = `You are ${name}.`;
   return { role: defineAgent({ name, purpose, instructions, model, ...definition }), model };
+}
+
+const MOST_REPLIES = 500;
+
+/** A script that could go on for ever gives up at last: no broken limit may make a test endless. */
+function withEnd(script: Extract<Script, (request: ModelRequest) => unknown>): typeof script {
+  let replies = 0;
+  return (request) => {
+    replies += 1;
+    if (replies > MOST_REPLIES) throw new Error(`asked more than ${MOST_REPLIES} times`);
+    return script(request);
+  };
 }
 
 /** A call that starts a subagent. */
@@ -124,7 +138,10 @@ export interface Chain {
   readonly leaf: Part;
 }
 
-/** A root that starts a child that starts a leaf, which uses a tool, or does what it is told instead. */
+/**
+ * A root that starts a child that starts a leaf, which uses a tool, or does what it is told
+ * instead.
+ */
 export function chain(
   work: FunctionTool,
   first: ScriptedReply = calls(use(work.name)),

@@ -1,5 +1,7 @@
-// Goal: time limits and requests to stop end a tree at the right place: what is under way ends or is cut off, nothing new starts.
-// Method: trees that wait at a tool, a line, a back-off or a gate while the clock is moved past a deadline by hand.
+// Goal: time limits and requests to stop end a tree at the right place: what is under way ends or
+// is cut off, nothing new starts.
+// Method: trees that wait at a tool, a line, a back-off or a gate while the clock is moved past a
+// deadline by hand.
 
 import { describe, expect, test } from "vitest";
 

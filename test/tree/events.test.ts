@@ -1,5 +1,6 @@
 // Goal: a run can be followed, placed and rebuilt from its events alone, failures included.
-// Method: one tree with every way of ending; the tree rebuilt from events and compared with the result.
+// Method: one tree with every way of ending; the tree rebuilt from events and compared with the
+// result.
 
 import { describe, expect, test } from "vitest";
 

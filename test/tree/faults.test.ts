@@ -1,5 +1,7 @@
-// Goal: whatever foreign code does (throw what cannot be shown, reply with nothing), its agent ends once, and the tree stays whole.
-// Method: models and tools that break every rule of their ports, in trees whose other agents are at work.
+// Goal: whatever foreign code does (throw what cannot be shown, reply with nothing), its agent ends
+// once, and the tree stays whole.
+// Method: models and tools that break every rule of their ports, in trees whose other agents are at
+// work.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -14,6 +16,7 @@ import { byTask, calls, ends, part, quiet, spawn, told, tool, until, use } from 
 
 /** Thrown things that neither `String` nor a template can show. */
 const UNSHOWABLE: readonly (readonly [string, unknown])[] = [
+  ["what nobody may look at", revoked()],
   ["an object without a prototype", Object.create(null)],
   [
     "an object that cannot become text",
@@ -173,4 +176,10 @@ describe("what replies with nonsense", () => {
 function roleOf(generate: Model["generate"]): AgentRole {
   const model: Model = { provider: "foreign", id: "foreign", countTokens: () => 10, generate };
   return defineAgent({ name: "foreign", purpose: "Breaks.", instructions: "Break.", model });
+}
+
+function revoked(): unknown {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
 }

@@ -1,4 +1,5 @@
-// A run in which agents end in every way: its lead's children complete, reach a limit, fail, are cut off by the model, and are cancelled.
+// A run in which agents end in every way: its lead's children complete, reach a limit, fail, are
+// cut off by the model, and are cancelled.
 
 import { expect } from "vitest";
 

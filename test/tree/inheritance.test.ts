@@ -1,4 +1,5 @@
-// Goal: a subagent starts with its instructions, its task, and of its parent exactly what the policy names.
+// Goal: a subagent starts with its instructions, its task, and of its parent exactly what the
+// policy names.
 // Method: real runs with scripted models; the first request of a child compared whole.
 
 import { expect, test } from "vitest";
@@ -131,7 +132,10 @@ function seen(id: string): Message {
   return { role: "tool", callId, toolName: "look", text: `Seen by ${id}.` };
 }
 
-/** What a child is shown between its instructions and its task, after its parent took two steps with tools. */
+/**
+ * What a child is shown between its instructions and its task, after its parent took two steps with
+ * tools.
+ */
 async function inherited(context: Partial<SubagentContextPolicy>): Promise<readonly Message[]> {
   const helper = part("helper", [says("Ok.")]);
   const script = [

@@ -1,5 +1,7 @@
-// Goal: no tree grows beyond its limits, whoever asks and however many ask at once; a refusal is an instruction.
-// Method: real runs that ask for one subagent more than is allowed; refusals, counts and requests compared whole.
+// Goal: no tree grows beyond its limits, whoever asks and however many ask at once; a refusal is an
+// instruction.
+// Method: real runs that ask for one subagent more than is allowed; refusals, counts and requests
+// compared whole.
 
 import { describe, expect, test } from "vitest";
 
@@ -256,7 +258,8 @@ describe("zero limits", () => {
 });
 
 describe("refusals", () => {
-  // The row also names "forbidden tool": guards come with a later issue, and with them that refusal.
+  // The row also names "forbidden tool": guards come with a later issue, and with them that
+  // refusal.
   proves(
     ["X14"],
     "each refusal tells the model the limit, where it stands and what to do instead",

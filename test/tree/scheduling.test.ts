@@ -1,4 +1,5 @@
-// Goal: over the whole tree never more goes on at once than is allowed, and no tree waits for itself (S1, X19).
+// Goal: over the whole tree never more goes on at once than is allowed, and no tree waits for
+// itself (S1, X19).
 // Method: models and tools that count how many of them run; chains as deep as the queue is narrow.
 
 import { describe, expect, test } from "vitest";
@@ -167,7 +168,10 @@ function peak(): Peak {
   };
 }
 
-/** A role whose agents use a tool and start `width` of their own kind in one reply, down to a depth, and then are done. */
+/**
+ * A role whose agents use a tool and start `width` of their own kind in one reply, down to a depth,
+ * and then are done.
+ */
 function digger(
   meter: { readonly models: Peak; readonly tools: Peak },
   depth: number,

@@ -1,4 +1,5 @@
-// Goal: a delegation is one call and one result for the parent, and a whole execution of its own for the child.
+// Goal: a delegation is one call and one result for the parent, and a whole execution of its own
+// for the child.
 // Method: real runs with scripted models; requests, results and golden trees compared whole.
 
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,7 @@
-// Goal: one definition of usage: results, events and accounts agree, whatever providers report, and unknown is never zero.
-// Method: real trees with known usage; every cut of it added up and compared; providers that report nothing, too much, or nonsense.
+// Goal: one definition of usage: results, events and accounts agree, whatever providers report, and
+// unknown is never zero.
+// Method: real trees with known usage; every cut of it added up and compared; providers that report
+// nothing, too much, or nonsense.
 
 import { describe, expect, test } from "vitest";
 
@@ -219,7 +221,10 @@ describe("what providers report", () => {
   });
 });
 
-/** Children that complete, stop and fail; prices known and unknown; usage reported and estimated; a model of two roles. */
+/**
+ * Children that complete, stop and fail; prices known and unknown; usage reported and estimated; a
+ * model of two roles.
+ */
 function mixedTree(): Part {
   const leaf = part("leaf", () => asks("nothing", {}), {
     budget: { steps: 2 },

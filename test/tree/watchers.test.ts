@@ -1,5 +1,6 @@
 // Goal: whoever watches a run, well or badly, can neither change nor slow it (E2).
-// Method: sinks, tracings and readers that throw, lag, leave or never come; the run compared with one that nobody disturbed.
+// Method: sinks, tracings and readers that throw, lag, leave or never come; the run compared with
+// one that nobody disturbed.
 
 import { expect, test } from "vitest";
 

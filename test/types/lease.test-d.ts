@@ -1,4 +1,5 @@
-// Goal: no model call without a lease (B4, X1), and no way to wait for an effect but `join`: both held by the types.
+// Goal: no model call without a lease (B4, X1), and no way to wait for an effect but `join`: both
+// held by the types.
 // Method: what the ports accept, and what they do not, compared as types.
 
 import { expectTypeOf, test } from "vitest";
