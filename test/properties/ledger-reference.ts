@@ -112,7 +112,7 @@ export class LedgerReference {
   }
 }
 
-export function pathOf(account: ReferenceAccount): readonly ReferenceAccount[] {
+function pathOf(account: ReferenceAccount): readonly ReferenceAccount[] {
   return account.parent === undefined ? [account] : [account, ...pathOf(account.parent)];
 }
 

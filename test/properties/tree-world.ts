@@ -97,7 +97,7 @@ export interface World {
   readonly moments: readonly Moment[];
 }
 
-export const ROLE_COUNT = 3;
+const ROLE_COUNT = 3;
 
 export function nameOf(role: number): string {
   return `role${role}`;
