@@ -29,8 +29,8 @@ export class EventRecorder {
   /** Records one event and gives it to everyone who listens. */
   record(correlation: Correlation, body: EventBody): EspalierEvent {
     const atMs = this.#clock.nowMs();
-    const { traceId, spanId } = this.#place({ atMs, correlation, body });
     this.#seq += 1;
+    const { traceId, spanId } = this.#place({ seq: this.#seq, atMs, correlation, body });
     const event: EspalierEvent = { seq: this.#seq, atMs, ...correlation, traceId, spanId, ...body };
     deepFreeze(event);
     for (const sink of this.#sinks) this.#hand(sink, event);

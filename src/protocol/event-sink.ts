@@ -6,8 +6,9 @@ export interface EventSink {
   take(event: EspalierEvent): void;
 }
 
-/** An event that is not yet numbered: what a trace needs to place it. */
+/** An event that has no trace ids yet: what a trace needs to place it. */
 export interface EventDraft {
+  readonly seq: number;
   readonly atMs: number;
   readonly correlation: Correlation;
   readonly body: EventBody;

@@ -24,7 +24,7 @@ export type Closing = EventBody<
 export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"]>>;
 
 /** When and where something happened. */
-export type Moment = Pick<EventDraft, "atMs" | "correlation">;
+export type Moment = Pick<EventDraft, "seq" | "atMs" | "correlation">;
 
 /**
  * Keeps one value for each open scope. Called by the tree in the order of events; must not throw.

@@ -38,6 +38,8 @@ export const GEN_AI = {
 
 export const ESPALIER = {
   runId: "espalier.run.id",
+  /** Number of the event with which the span began, in the event log of the run. */
+  eventSeq: "espalier.event.seq",
   runSubagents: "espalier.run.subagents",
   runRefusals: "espalier.run.refusals",
   limitsMaxDepth: "espalier.limits.max_depth",

@@ -5,8 +5,8 @@
 import type { Attributes } from "@opentelemetry/api";
 
 import { assertNever } from "../kernel/assert.ts";
-import type { Correlation, EventBody } from "../protocol/event.ts";
-import type { Closing, Note, Opening } from "../protocol/span-scope.ts";
+import type { EventBody } from "../protocol/event.ts";
+import type { Closing, Moment, Note, Opening } from "../protocol/span-scope.ts";
 import type { Usage } from "../protocol/usage.ts";
 import {
   budgetLimit,
@@ -64,9 +64,10 @@ export function samplingAttributes(body: Opening): Attributes {
   }
 }
 
-/** Where a span is in the tree: on every span. */
-export function placeAttributes(place: Correlation): Attributes {
+/** Where a span is in the tree and in the event log: on every span. */
+export function placeAttributes({ seq, correlation: place }: Moment): Attributes {
   return {
+    [ESPALIER.eventSeq]: seq,
     [ESPALIER.runId]: place.runId,
     [ESPALIER.agentId]: place.agentId,
     [ESPALIER.agentPath]: place.agentPath,

@@ -102,7 +102,7 @@ export class SpanProjector implements Tracing {
     const span = this.#tracer.startSpan(name, options, around);
     const role = "role" in body ? body.role : (parent?.role ?? "");
     if (span.isRecording()) {
-      span.setAttributes(placeAttributes(moment.correlation));
+      span.setAttributes(placeAttributes(moment));
       span.setAttributes(openingAttributes(body, role));
     }
     const ids = this.#idsOf(span, around, parent);

@@ -76,7 +76,7 @@ export class RunScript {
   }
 
   add(correlation: Correlation, body: EventBody): void {
-    this.drafts.push({ atMs: this.#nowMs, correlation, body });
+    this.drafts.push({ seq: this.drafts.length + 1, atMs: this.#nowMs, correlation, body });
     this.#nowMs += TICK_MS;
   }
 

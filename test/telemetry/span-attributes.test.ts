@@ -13,6 +13,7 @@ test("a workflow span holds the limits of the run and how it ended", () => {
   const span = only(delegatingRun(), "invoke_workflow lead");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
+    "espalier.event.seq": 1,
     "gen_ai.operation.name": "invoke_workflow",
     "gen_ai.workflow.name": "lead",
     "espalier.run.id": "run_1",
@@ -33,6 +34,7 @@ test("an agent span holds its place, its budget and what its subtree consumed", 
   const span = only(delegatingRun(), "invoke_agent reader");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
+    "espalier.event.seq": 10,
     "gen_ai.operation.name": "invoke_agent",
     "gen_ai.agent.name": "reader",
     "gen_ai.agent.description": "To be the reader",
@@ -67,6 +69,7 @@ test("a model span is a client span and the only kind with gen_ai usage", () => 
   const span = spans.find(({ name }) => name === "chat model-1");
   expect(span?.kind).toBe("CLIENT");
   expect(span?.attributes).toEqual({
+    "espalier.event.seq": 5,
     "gen_ai.operation.name": "chat",
     "gen_ai.provider.name": "scripted",
     "gen_ai.request.model": "model-1",
@@ -100,6 +103,7 @@ test("a spawn span names the subagent and what it was handed", () => {
   const span = only(delegatingRun(), "execute_tool SpawnSubagent reader");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
+    "espalier.event.seq": 8,
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": "SpawnSubagent",
     "gen_ai.tool.type": "function",
