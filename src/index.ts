@@ -4,10 +4,6 @@
 export { defineAgent, type AgentDefinition, type AgentRole } from "./agent/agent-role.ts";
 export {
   defineTool,
-  type Bound,
-  type DelegationContext,
-  type DelegationTool,
-  type FinishTool,
   type FunctionTool,
   type Tool,
   type ToolContext,

@@ -7,6 +7,7 @@ import {
   checkCount,
   checkKeys,
   checkList,
+  checkMethods,
   checkName,
   checkText,
   misdefinition,
@@ -21,7 +22,7 @@ import {
   subagentContextPolicy,
   type SubagentContextPolicy,
 } from "../policies/subagent-context-policy.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { FunctionTool, Tool } from "../tools/tool.ts";
 import { toolSet } from "../tools/tool-set.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
 
@@ -34,7 +35,7 @@ export interface AgentDefinition {
   /** What the agent is told: its system prompt. */
   readonly instructions: string;
   readonly model: Model;
-  readonly tools?: readonly Tool[];
+  readonly tools?: readonly FunctionTool[];
   /** Roles that it may spawn, as values, or by name if they are defined elsewhere in the tree (also its own). Gives it `SpawnSubagent`. */
   readonly subagents?: readonly (AgentRole | string)[];
   /** What its subagents inherit. Default: nothing. */
@@ -154,13 +155,18 @@ function checkModel(name: string, model: Model): void {
       'Use openai("…") or a model of your own.',
     );
   }
+  checkText(`${name}.model.id`, model.id);
+  checkText(`${name}.model.provider`, model.provider);
+  for (const ability of ["countTokens", "assertReady"] as const) {
+    if (model[ability] !== undefined) checkMethods(`${name}.model`, model, [ability]);
+  }
   if (model.price !== undefined) checkPrice(`${name}.model.price`, model.price);
 }
 
 function checkTools(name: string, tools: readonly Tool[]): void {
   for (const [index, tool] of tools.entries()) {
     const fits = typeof tool === "object" && tool !== null && typeof tool.bind === "function";
-    if (!fits)
+    if (!fits || tool.kind === "delegation")
       throw misdefinition(`${name}.tools[${index}]`, "a tool", tool, "Use defineTool({ … }).");
   }
   toolSet(name, tools);
@@ -171,6 +177,12 @@ function checkTools(name: string, tools: readonly Tool[]): void {
   if (reserved !== undefined) {
     throw misdefinition(`${name}.tools`, "no tool of a reserved name", reserved.name, "Rename it.");
   }
+}
+
+/** Throws `invalid_definition` unless `value` was made by `defineAgent`. */
+export function checkRole(field: string, value: unknown): void {
+  if (typeof value === "object" && value !== null && "hasOutput" in value) return;
+  throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
 }
 
 function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {

@@ -11,6 +11,8 @@ export interface LeaseAsk {
   /** Clamped to what the tightest account on the path has left; at least 1 must fit. */
   readonly maxOutputTokens: number;
   readonly price: ModelPrice | undefined;
+  /** Default 1. 0: one more attempt of a step that is counted already. */
+  readonly steps?: 0 | 1;
 }
 
 /** The right to one model call. No call is made without one (B4); settled or released exactly once (B2). */
@@ -43,8 +45,8 @@ export type Remaining = Readonly<Record<string, number>>;
 export interface BudgetGate {
   /** Books what a call really used, on this account and every ancestor, and gives the rest of the lease back. */
   settle(lease: Lease, usage: Usage): void;
-  /** Gives back a lease that was not used. */
-  release(lease: Lease): void;
+  /** Gives back, unused, what the agent still holds, and says which leases that were. */
+  releaseOpen(): readonly LeaseId[];
   /** Books one tool call, or says which limit forbids it. */
   chargeToolCall(): BudgetRefusal | undefined;
   /** The first limit on the path that is reached, if any: then nothing further may start. */

@@ -2,11 +2,11 @@
 // once and in order, is named by its place, and can be awaited only through `join`. An Effect is deliberately not thenable.
 
 import type { ModelRequest } from "../model/model.ts";
-import type { ModelError } from "../model/model-error.ts";
 import type { ModelReply } from "../model/model.ts";
 import type { Message } from "../protocol/message.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { StepId } from "../protocol/ids.ts";
+import type { ErrorRecord } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
@@ -55,6 +55,11 @@ export interface PlannedCall {
 
 export type InferOutcome =
   | { readonly type: "replied"; readonly reply: ModelReply; readonly usage: Usage }
-  | { readonly type: "failed"; readonly error: ModelError; readonly usage: Usage }
+  | {
+      readonly type: "failed";
+      readonly error: ErrorRecord;
+      readonly isRetryable: boolean;
+      readonly usage: Usage;
+    }
   /** The agent was told to end; what had been consumed by then is in `usage`. */
   | { readonly type: "cancelled"; readonly usage: Usage };

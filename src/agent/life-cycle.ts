@@ -2,6 +2,7 @@
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { stepIdOf } from "../protocol/ids.ts";
+import { JsonObjectSchema } from "../protocol/json-value.ts";
 import type { ToolCall, Message } from "../protocol/message.ts";
 import type { ErrorRecord, StopReason, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
@@ -98,7 +99,12 @@ export function raise(agent: AgentContext, state: AgentState, signal: StopSignal
 
 /** The one failure path (R16): whatever broke becomes one error in the log and one signal. */
 export function fail(agent: AgentContext, state: AgentState, cause: unknown): AgentState {
-  const failed = transition(state, { type: "failWith", error: errorRecord(cause) });
+  return failWith(agent, state, errorRecord(cause));
+}
+
+/** The same for an error that is data already. */
+export function failWith(agent: AgentContext, state: AgentState, error: ErrorRecord): AgentState {
+  const failed = transition(state, { type: "failWith", error });
   const signal = failed.log.signals.at(-1);
   if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPlace(state));
   return failed;
@@ -107,6 +113,8 @@ export function fail(agent: AgentContext, state: AgentState, cause: unknown): Ag
 /** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
 export function finish(agent: AgentContext, state: AgentState): EndedState {
   const completed = completeStep(agent, state);
+  for (const leaseId of agent.budget.releaseOpen())
+    agent.record({ type: "budget.released", leaseId });
   const reason = winningSignal(completed.log.signals)?.reason ?? UNEXPLAINED;
   const status = statusOf(reason);
   const ended = transition(completed, { type: "end", status, reason, atMs: agent.effects.nowMs() });
@@ -130,8 +138,10 @@ export function finish(agent: AgentContext, state: AgentState): EndedState {
 
 /** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
 export function errorRecord(cause: unknown): ErrorRecord {
-  if (EspalierError.is(cause))
-    return { code: cause.code, message: cause.message, data: cause.data };
+  if (EspalierError.is(cause)) {
+    const data = JsonObjectSchema.safeParse(cause.data);
+    return { code: cause.code, message: messageOf(cause), data: data.success ? data.data : {} };
+  }
   return { code: "internal_error", message: messageOf(cause), data: {} };
 }
 

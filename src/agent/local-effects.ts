@@ -51,6 +51,8 @@ export interface LocalEffectsOptions {
   readonly retry: RetryPolicy;
   readonly onText: ((piece: string) => void) | undefined;
   reserve(ask: LeaseAsk): Promise<LeaseOutcome>;
+  /** Pays for one more attempt of a call; gives its output cap, 0 if there is none. */
+  payAgain(lease: Lease): number;
   /** Must not reject. */
   spawn(request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   record(body: EventBody, place: EventPlace): void;
@@ -79,6 +81,7 @@ export function localEffects(options: LocalEffectsOptions): Effects {
   };
 }
 
+/** What is put in must not reject: failures of foreign code are data by then. */
 function effect<T>(name: string, settled: Promise<T>): Effect<T> {
   return { name, [settledBy]: () => settled };
 }
@@ -122,8 +125,8 @@ async function askModel(
       clock,
       policy: retry,
       ...streaming,
+      payAgain: () => options.payAgain(call.lease),
       onRetry: ({ attempt, error, delayMs }) => {
-        if (isOver) return;
         attempts = attempt + 1;
         options.record(
           { type: "model.retried", attempt, error: errorRecord(error), delayMs },
@@ -151,8 +154,8 @@ async function askModel(
     );
     return outcome;
   }
-  const error = outcome.type === "failed" ? errorRecord(outcome.error) : CANCELLED_CALL;
-  const isRetryable = outcome.type === "failed" && outcome.error.isRetryable;
+  const error = outcome.type === "failed" ? outcome.error : CANCELLED_CALL;
+  const isRetryable = outcome.type === "failed" && outcome.isRetryable;
   options.record(
     { type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs },
     place,
@@ -190,7 +193,18 @@ function settledOutcome(
     return { type: "replied", reply: settled.reply, usage: callUsage(model, lease, settled) };
   }
   if (settled?.type === "failed" && !signal.aborted) {
-    return { type: "failed", error: settled.error, usage: callUsage(model, lease, settled) };
+    const { isRetryable } = settled.error;
+    const usage = callUsage(model, lease, settled);
+    return { type: "failed", error: errorRecord(settled.error), isRetryable, usage };
+  }
+  if (!signal.aborted) {
+    const error = errorRecord(bounded.type === "threw" ? bounded.error : undefined);
+    return {
+      type: "failed",
+      error,
+      isRetryable: false,
+      usage: callUsage(model, lease, { type: "abandoned" }),
+    };
   }
   return { type: "cancelled", usage: callUsage(model, lease, settled ?? { type: "abandoned" }) };
 }
@@ -206,7 +220,7 @@ async function callTool(
   const execution = await options.slots.tool(options.signal, () =>
     useTool(options, { place, planned, queuedMs: options.clock.nowMs() - askedAtMs }),
   );
-  return execution ?? { ...ended(planned, askedAtMs, options.clock.nowMs(), CANCELLED) };
+  return execution ?? ended(planned, askedAtMs, options.clock.nowMs(), NOT_BEGUN);
 }
 
 interface Use {
@@ -228,6 +242,12 @@ const CANCELLED: CallOutcome = {
   type: "cancelled",
   text: "Cancelled: the agent was told to end before this call had a result.",
   errorCode: "cancelled",
+};
+
+const NOT_BEGUN: CallOutcome = {
+  type: "not_executed",
+  text: "Not executed: the agent was told to end before this call could begin.",
+  errorCode: "not_executed",
 };
 
 async function useTool(
@@ -293,7 +313,10 @@ async function outcomeOf(
     case "finish":
       return { type: "succeeded", text: "Your result was taken." };
     case "delegation":
-      return delegated(await bound.use(delegationContext(options, place, planned)));
+      return await delegate(
+        () => bound.use(delegationContext(options, place, planned)),
+        call.toolName,
+      );
     case "function": {
       const context = toolContext(options, place, planned);
       const where: EventPlace = { stepId: place.stepId, callId: call.callId };
@@ -314,6 +337,18 @@ function returned(toolName: string, bounded: BoundedOutcome<unknown>): CallOutco
   } catch (cause) {
     const text = `${toolName} failed: ${messageOf(cause)}`;
     return { type: "failed", text, errorCode: "tool_error" };
+  }
+}
+
+async function delegate(use: () => Promise<SpawnOutcome>, toolName: string): Promise<CallOutcome> {
+  try {
+    return delegated(await use());
+  } catch (cause) {
+    return {
+      type: "failed",
+      text: `${toolName} failed: ${messageOf(cause)}`,
+      errorCode: "tool_error",
+    };
   }
 }
 

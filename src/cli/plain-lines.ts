@@ -52,6 +52,7 @@ function textOf(event: EspalierEvent): string | undefined {
     case "subagent.spawned":
     case "subagent.ended":
     case "budget.reserved":
+    case "budget.released":
     case "budget.settled":
     case "budget.denied":
     case "signal.raised":

@@ -92,6 +92,7 @@ export function nextRunView(view: RunView | undefined, event: EspalierEvent): Ru
     case "step.started":
       return change(view, event, { step: event.number });
     case "budget.reserved":
+    case "budget.released":
       return doing(view, event, { kind: "queued" });
     case "budget.settled":
       return charge({ ...view, left: leftAfter(view.left, event) }, event);

@@ -19,14 +19,34 @@ export function checkAmount(field: string, value: unknown): void {
   );
 }
 
-/** Throws `invalid_option` if `value` is no object or has a key that is not in `known`: a typing mistake must not switch a limit off. */
+/** Throws `invalid_option` unless `value` is a plain object with keys of `known` only: a slip must not switch a limit off. */
 export function checkKeys(field: string, value: object, known: readonly string[]): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw mismatch(field, "an object", value, `Its fields are ${known.join(", ")}.`);
+  if (!isPlainObject(value)) {
+    const advice = value instanceof Promise ? "Await it." : `Its fields are ${known.join(", ")}.`;
+    throw mismatch(field, "a plain object", value, advice);
   }
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   if (unknown === undefined) return;
   throw mismatch(`${field}.${unknown}`, `one of ${known.join(", ")}`, unknown, "Correct the name.");
+}
+
+function isPlainObject(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** Throws `invalid_option` unless `value` is an object with these methods. */
+export function checkMethods(field: string, value: unknown, methods: readonly string[]): void {
+  const owner = typeof value === "object" && value !== null ? value : {};
+  const missing = methods.find((method) => typeof Reflect.get(owner, method) !== "function");
+  if (missing === undefined) return;
+  throw mismatch(
+    field,
+    `an object with ${methods.map((method) => `${method}()`).join(" and ")}`,
+    value,
+    "See its type.",
+  );
 }
 
 /** Throws `invalid_definition` unless `value` is text that `pattern` accepts. */
@@ -81,6 +101,7 @@ function complaint(code: ErrorCode, { field, expected, got, advice }: Complaint)
 function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return "a function";
+  if (value instanceof Promise) return "a promise";
   if (typeof value === "object" && value !== null)
     return Array.isArray(value) ? "an array" : "an object";
   return String(value);

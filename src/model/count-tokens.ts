@@ -4,9 +4,9 @@ import type { Message } from "../protocol/message.ts";
 import type { Model, ModelRequest, ToolSpec } from "./model.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
-// One token is about four characters of English and three of code. We take three: a lease that is too large is given back,
+// One token is about four characters of English, three of code, one of Chinese. We take three bytes of UTF-8: a lease that is too large is given back,
 // one that is too small would be an overdraft.
-const CHARACTERS_PER_TOKEN = 3;
+const BYTES_PER_TOKEN = 3;
 const TOKENS_PER_MESSAGE = 6;
 
 const countedMessages = new WeakMap<Message, number>();
@@ -36,15 +36,14 @@ export function countInputTokens(
 
 /** An estimate of the tokens in `text`. */
 export function estimateTokens(text: string): number {
-  return Math.ceil(text.length / CHARACTERS_PER_TOKEN);
+  return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 }
 
 function estimateMessage(message: Message): number {
   const known = countedMessages.get(message);
   if (known !== undefined) return known;
-  const calls = message.role === "assistant" ? JSON.stringify(message.toolCalls).length : 0;
-  const tokens =
-    TOKENS_PER_MESSAGE + Math.ceil((message.text.length + calls) / CHARACTERS_PER_TOKEN);
+  const calls = message.role === "assistant" ? JSON.stringify(message.toolCalls) : "";
+  const tokens = TOKENS_PER_MESSAGE + estimateTokens(message.text + calls);
   countedMessages.set(message, tokens);
   return tokens;
 }

@@ -23,6 +23,8 @@ export interface RetryOptions {
   readonly policy: RetryPolicy;
   /** As `GenerateOptions.onText`. After a retry the text begins anew. */
   readonly onText?: (piece: string) => void;
+  /** An attempt that is paid for has broken: pays for another one and gives its output cap, 0 if that cannot be paid. */
+  readonly payAgain?: () => number;
   /** Called before each wait. Must not throw. */
   readonly onRetry: (retry: PlannedRetry) => void;
 }
@@ -82,15 +84,19 @@ export async function generateWithRetries(
 ): Promise<GenerateOutcome> {
   const { signal, clock, policy, onRetry } = options;
   const maxAttempts = policy.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
+  let { maxOutputTokens } = request;
   let log: AttemptLog = { attempts: 0, lostOutputTokens: 0, brokenAttempts: 0 };
   while (!signal.aborted) {
     log = { ...log, attempts: log.attempts + 1 };
-    const attempt = await generateOnce(model, request, options);
+    const attempt = await generateOnce(model, { ...request, maxOutputTokens }, options);
     if (attempt.type === "replied") return { type: "replied", reply: attempt.reply, ...log };
     log = withLoss(log, attempt.lostOutputTokens);
     if (attempt.type === "aborted") return { type: "aborted", isInFlight: true, ...log };
     const { error } = attempt;
-    if (!error.isRetryable || log.attempts >= maxAttempts) return { type: "failed", error, ...log };
+    if (attempt.lostOutputTokens !== undefined)
+      maxOutputTokens = options.payAgain?.() ?? maxOutputTokens;
+    const isLast = log.attempts >= maxAttempts || maxOutputTokens < 1;
+    if (!error.isRetryable || isLast) return { type: "failed", error, ...log };
     const delayMs = delayBefore(log.attempts, error);
     onRetry({ attempt: log.attempts, error, delayMs });
     await sleep(clock, delayMs, signal);
@@ -114,7 +120,9 @@ async function generateOnce(
 ): Promise<AttemptOutcome> {
   const { signal, onText } = options;
   let heard = "";
+  let isOver = false;
   const listen = (piece: string): void => {
+    if (isOver) return;
     heard += piece;
     onText?.(piece);
   };
@@ -125,7 +133,7 @@ async function generateOnce(
     );
     return { type: "replied", reply: checkReply(model, reply) };
   } catch (thrown) {
-    const lostOutputTokens = isModelError(thrown) ? thrown.lostOutputTokens : undefined;
+    const lostOutputTokens = lossOf(thrown);
     if (signal.aborted) {
       return {
         type: "aborted",
@@ -137,7 +145,16 @@ async function generateOnce(
       error: isModelError(thrown) ? thrown : misbehaved(model, thrown),
       lostOutputTokens,
     };
+  } finally {
+    isOver = true;
   }
+}
+
+/** What a failure says was lost. A figure that cannot be true says at least that something was. */
+function lossOf(thrown: unknown): number | undefined {
+  const lost: unknown = isModelError(thrown) ? thrown.lostOutputTokens : undefined;
+  if (lost === undefined) return undefined;
+  return Number.isSafeInteger(lost) && Number(lost) >= 0 ? Number(lost) : 0;
 }
 
 function withLoss(log: AttemptLog, lostOutputTokens: number | undefined): AttemptLog {
@@ -162,8 +179,14 @@ function isModelError(thrown: unknown): thrown is ModelError {
 function misbehaved(model: Model, thrown: unknown): ModelError {
   return new ModelError({
     code: "model_misbehaved",
-    message: `Expected the model ${model.id} to fail with a ModelError, got ${messageOf(thrown)}. Correct the model's adapter.`,
-    data: { provider: model.provider, model: model.id },
+    message: EspalierError.is(thrown)
+      ? thrown.message
+      : `Expected the model ${model.id} to fail with a ModelError, got ${messageOf(thrown)}. Correct the model's adapter.`,
+    data: {
+      provider: model.provider,
+      model: model.id,
+      ...(EspalierError.is(thrown) ? { error: thrown.code } : {}),
+    },
     cause: thrown,
   });
 }

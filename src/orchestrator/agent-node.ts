@@ -86,7 +86,7 @@ export class AgentNode {
     const { agentId, agentPath } = this.identity;
     const message = `The time limit of ${agentPath} is over.`;
     const reason: CancelReason = { type: "deadline", message, deadlineAtMs, agentId };
-    this.#stopTimer = this.#clock.setTimer(deadlineAtMs - this.startedAtMs, () =>
+    this.#stopTimer = this.#clock.setTimer(Math.max(0, deadlineAtMs - this.startedAtMs), () =>
       this.#controller.abort(reason),
     );
   }

@@ -36,7 +36,12 @@ export class BudgetLedger {
   readonly #clock: Clock;
   readonly #accounts = new Map<AgentId, core.Account>();
   readonly #leases = new Map<LeaseId, OpenLease>();
-  #line: readonly Waiter[] = [];
+  readonly #leasesOf = new Map<AgentId, Set<LeaseId>>();
+  #line: Waiter[] = [];
+  /** Accounts that have no room for somebody in the line. */
+  #blocked = new Set<AgentId>();
+  /** The earliest deadline of somebody in the line. */
+  #dueAtMs = Infinity;
   #leaseCount = 0;
 
   constructor(clock: Clock) {
@@ -69,9 +74,10 @@ export class BudgetLedger {
           resolve(outcome);
         },
       };
-      this.#line = [...this.#line, waiter];
-      this.#serve();
-      if (this.#line.includes(waiter)) signal.addEventListener("abort", leave, { once: true });
+      if (waiter.askedAtMs >= this.#dueAtMs) this.#serve();
+      if (this.#admit(waiter)) return;
+      this.#line.push(waiter);
+      signal.addEventListener("abort", leave, { once: true });
     });
   }
 
@@ -90,16 +96,33 @@ export class BudgetLedger {
   }
 
   /** Gives back what an agent that has ended still holds. */
-  close(agentId: AgentId): void {
-    for (const [leaseId, lease] of this.#leases)
-      if (lease.agentId === agentId) this.release(leaseId);
+  releaseOpen(agentId: AgentId): readonly LeaseId[] {
+    const open = [...(this.#leasesOf.get(agentId) ?? [])];
+    for (const leaseId of open) this.release(leaseId);
+    return open;
+  }
+
+  /**
+   * Lets an open lease cover one more attempt of its call. Gives the output cap of that attempt; 0 if it cannot be paid now: a call
+   * under way does not wait, nor does it overtake those who do.
+   */
+  extend({ leaseId, inputTokens, maxOutputTokens }: Lease, price: LeaseAsk["price"]): number {
+    const lease = this.#leases.get(leaseId);
+    invariant(lease !== undefined, `B2: ${leaseId} is open`);
+    const path = this.#path(lease.agentId);
+    const ask: LeaseAsk = { inputTokens, maxOutputTokens, price, steps: 0 };
+    const outcome = core.reserve(path, ask, this.#clock.nowMs());
+    if (outcome.type !== "granted" || this.#isBlocked(path)) return 0;
+    this.#store(outcome.path);
+    this.#leases.set(leaseId, { ...lease, hold: core.joined(lease.hold, outcome.hold) });
+    return outcome.hold.outputTokens;
   }
 
   /** The agent's narrow view of its account. */
   gate(agentId: AgentId): BudgetGate {
     return {
       settle: (lease, usage) => this.settle(lease.leaseId, usage),
-      release: (lease) => this.release(lease.leaseId),
+      releaseOpen: () => this.releaseOpen(agentId),
       chargeToolCall: () => this.#chargeToolCall(agentId),
       exhausted: () => core.exhausted(this.#path(agentId), this.#clock.nowMs(), core.REPLY_AXES),
       remaining: () => this.remaining(agentId),
@@ -133,23 +156,32 @@ export class BudgetLedger {
     return [...this.#accounts.values()];
   }
 
+  /** Asks everybody in the line again, in order: something has changed. */
   #serve(): void {
+    this.#blocked = new Set();
+    this.#dueAtMs = Infinity;
     if (this.#line.length === 0) return;
-    const blocked = new Set<AgentId>();
-    const waiting: Waiter[] = [];
-    for (const waiter of this.#line) {
-      const path = this.#path(waiter.agentId);
-      const outcome = core.reserve(path, waiter.ask, this.#clock.nowMs());
-      if (outcome.type === "wait") {
-        invariant(this.#leases.size > 0, "B5: somebody waits and nobody holds a lease");
-        for (const blocker of outcome.blockers) blocked.add(blocker);
-      }
-      const overtakes = path.some((account) => blocked.has(account.agentId));
-      if (outcome.type === "refused") this.#answer(waiter, outcome);
-      else if (outcome.type === "wait" || overtakes) waiting.push(waiter);
-      else this.#answer(waiter, outcome);
+    this.#line = this.#line.filter((waiter) => !this.#admit(waiter));
+  }
+
+  /** Answers a waiter whose turn it is, or whose wish can never be met. False: it waits behind all who were asked before. */
+  #admit(waiter: Waiter): boolean {
+    const path = this.#path(waiter.agentId);
+    const outcome = core.reserve(path, waiter.ask, this.#clock.nowMs());
+    if (outcome.type === "wait") {
+      invariant(this.#leases.size > 0, "B5: somebody waits and nobody holds a lease");
+      for (const blocker of outcome.blockers) this.#blocked.add(blocker);
     }
-    this.#line = waiting;
+    if (outcome.type === "wait" || (outcome.type === "granted" && this.#isBlocked(path))) {
+      this.#dueAtMs = Math.min(this.#dueAtMs, path[0]?.deadlineAtMs ?? Infinity);
+      return false;
+    }
+    this.#answer(waiter, outcome);
+    return true;
+  }
+
+  #isBlocked(path: core.AccountPath): boolean {
+    return path.some((account) => this.#blocked.has(account.agentId));
   }
 
   #answer(waiter: Waiter, outcome: Exclude<core.ReserveOutcome, { readonly type: "wait" }>): void {
@@ -162,6 +194,9 @@ export class BudgetLedger {
     this.#leaseCount += 1;
     const leaseId = LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
     this.#leases.set(leaseId, { agentId: waiter.agentId, hold: outcome.hold });
+    const others = this.#leasesOf.get(waiter.agentId);
+    if (others === undefined) this.#leasesOf.set(waiter.agentId, new Set([leaseId]));
+    else others.add(leaseId);
     const { inputTokens, outputTokens: maxOutputTokens } = outcome.hold;
     waiter.resolve({
       type: "granted",
@@ -181,6 +216,7 @@ export class BudgetLedger {
     const lease = this.#leases.get(leaseId);
     invariant(lease !== undefined, `B2: ${leaseId} is settled or released once`);
     this.#leases.delete(leaseId);
+    this.#leasesOf.get(lease.agentId)?.delete(leaseId);
     return lease;
   }
 

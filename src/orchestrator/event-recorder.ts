@@ -46,7 +46,9 @@ export class EventRecorder {
       return under;
     };
     try {
-      return this.#tracing.within(correlation, begin);
+      const given = this.#tracing.within(correlation, begin);
+      if (begun[0] !== undefined && given !== begun[0]) given.catch(() => undefined);
+      return begun[0] ?? given;
     } catch (cause) {
       this.#doWithoutTracing(cause);
       return begun[0] ?? work();

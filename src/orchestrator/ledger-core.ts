@@ -4,6 +4,7 @@
 //     beyond a lease; it is booked, never dropped, and closes the axis to new leases.
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
 
+import { invariant } from "../kernel/assert.ts";
 import type { BudgetRefusal, LeaseAsk, Remaining } from "../agent/budget-gate.ts";
 import { costMicroUsd } from "../model/model-price.ts";
 import { SPEND_AXES, type Amounts, type SpendAxis, type SpendLimits } from "../policies/budget.ts";
@@ -104,6 +105,10 @@ export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): Reserv
 
 /** Books what was used and gives the rest of the hold back. */
 export function settle(path: AccountPath, hold: Amounts, usage: Usage): AccountPath {
+  const isWhole = Object.values(usage).every(
+    (amount) => Number.isSafeInteger(amount) && amount >= 0,
+  );
+  invariant(isWhole, "usage is in whole amounts from 0 up");
   const beyond = mapAxes((axis) => Math.max(0, usage[axis] - hold[axis]));
   return path.map((account, index) => ({
     ...account,
@@ -112,6 +117,11 @@ export function settle(path: AccountPath, hold: Amounts, usage: Usage): AccountP
     reserved: subtract(account.reserved, hold),
     excess: add(account.excess, beyond),
   }));
+}
+
+/** One hold that covers two. */
+export function joined(first: Amounts, second: Amounts): Amounts {
+  return add(first, second);
 }
 
 /** Gives a hold back unused. */
@@ -171,14 +181,16 @@ const ONE_TOOL_CALL: Amounts = Object.freeze({ ...NO_AMOUNTS, toolCalls: 1 });
 /** The hold for a call with a given output cap. All input may turn out to be cached, or none: both are held. */
 function holdFor(ask: LeaseAsk, outputTokens: number): Amounts {
   const { inputTokens, price } = ask;
-  const worst = { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+  const fresh = { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+  const cached = { ...fresh, cachedInputTokens: inputTokens };
   return {
-    steps: 1,
+    steps: ask.steps ?? 1,
     totalTokens: inputTokens + outputTokens,
     inputTokens,
     cachedInputTokens: inputTokens,
     outputTokens,
-    costMicroUsd: price === undefined ? 0 : costMicroUsd(price, worst),
+    costMicroUsd:
+      price === undefined ? 0 : Math.max(costMicroUsd(price, fresh), costMicroUsd(price, cached)),
     toolCalls: 0,
   };
 }
@@ -195,7 +207,8 @@ function clampOutput(path: AccountPath, ask: LeaseAsk): number {
     const room = roomEver(account, "costMicroUsd");
     if (ask.price === undefined || ask.price.outputUsdPerMillion === 0 || room === Infinity)
       continue;
-    const inputCost = ask.inputTokens * ask.price.inputUsdPerMillion;
+    const { inputUsdPerMillion, cachedInputUsdPerMillion = 0 } = ask.price;
+    const inputCost = ask.inputTokens * Math.max(inputUsdPerMillion, cachedInputUsdPerMillion);
     cap = Math.min(cap, Math.ceil((room - inputCost) / ask.price.outputUsdPerMillion));
     while (cap > 1 && holdFor(ask, cap).costMicroUsd > room) cap -= 1;
   }
@@ -213,8 +226,12 @@ function unfit(path: AccountPath, hold: Amounts): BudgetRefusal | undefined {
 }
 
 function tightest(path: AccountPath, axis: SpendAxis): Account | undefined {
-  const limited = path.filter((account) => account.limits[axis] !== undefined);
-  return limited.toSorted((left, right) => roomEver(left, axis) - roomEver(right, axis))[0];
+  let found: Account | undefined;
+  for (const account of path) {
+    if (account.limits[axis] === undefined) continue;
+    if (found === undefined || roomEver(account, axis) < roomEver(found, axis)) found = account;
+  }
+  return found;
 }
 
 function deadlineRefusal(path: AccountPath, nowMs: number): BudgetRefusal | undefined {

@@ -1,10 +1,20 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
-import { checkAmount, checkCount, checkKeys, checkText, mismatch } from "../kernel/check.ts";
+import { isDeepStrictEqual } from "node:util";
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkList,
+  checkMethods,
+  checkText,
+  mismatch,
+} from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
 import { randomIds, type IdSource } from "../kernel/id-source.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
-import type { AgentRole } from "../agent/agent-role.ts";
+import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../model/retry.ts";
 import type { EventSink, Tracing } from "../protocol/event-sink.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
@@ -45,8 +55,8 @@ export interface OrchestratorOptions {
 export interface StartOptions {
   /** Over the whole tree, on top of the root role's own. */
   readonly budget?: Budget;
-  /** Plain data for tools; subagents inherit what the context policy hands on. */
-  readonly metadata?: JsonObject;
+  /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
+  readonly metadata?: object;
   /** Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`. */
   readonly deadlineAtMs?: number;
   /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
@@ -83,22 +93,25 @@ export class Orchestrator {
   /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
   constructor(options: OrchestratorOptions = {}) {
     checkKeys("options", options, OPTION_FIELDS);
-    this.#limits = subagentLimits("limits", options.limits ?? {});
-    this.#concurrency = concurrencyOf(options.concurrency ?? {});
-    this.#retry = Object.freeze({ ...options.retry });
-    checkRetryPolicy("retry", this.#retry);
-    if (options.graceMs !== undefined) checkAmount("graceMs", options.graceMs);
-    this.#graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
-    this.#roles = [...(options.roles ?? [])];
-    this.#sinks = [...(options.sinks ?? [])];
-    for (const [index, sink] of this.#sinks.entries()) {
-      const fits = typeof sink === "object" && sink !== null && typeof sink.take === "function";
-      if (!fits)
-        throw mismatch(`sinks[${index}]`, "an object with take(event)", sink, "See EventSink.");
-    }
-    this.#tracing = options.tracing ?? localTracing();
-    this.#clock = options.clock ?? systemClock;
-    this.#ids = options.ids ?? randomIds;
+    const { limits = {}, concurrency = {}, retry = {}, graceMs = DEFAULT_GRACE_MS } = options;
+    const { roles = [], sinks = [], tracing = localTracing() } = options;
+    const { clock = systemClock, ids = randomIds } = options;
+    this.#limits = subagentLimits("limits", limits);
+    this.#concurrency = concurrencyOf(concurrency);
+    checkRetryPolicy("retry", retry);
+    this.#retry = Object.freeze({ ...retry });
+    checkAmount("graceMs", graceMs);
+    this.#graceMs = graceMs;
+    checkEach("roles", roles, checkRole);
+    this.#roles = [...roles];
+    checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
+    this.#sinks = [...sinks];
+    checkMethods("tracing", tracing, ["place", "within"]);
+    this.#tracing = tracing;
+    checkMethods("clock", clock, ["nowMs", "setTimer"]);
+    this.#clock = clock;
+    checkMethods("ids", ids, ["next"]);
+    this.#ids = ids;
   }
 
   /**
@@ -108,15 +121,17 @@ export class Orchestrator {
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), or an option is not usable.
    */
   start(role: AgentRole, task: string, options: StartOptions = {}): Run {
+    checkRole("role", role);
     checkText("task", task);
     checkKeys("start options", options, START_FIELDS);
-    const budget = options.budget ?? {};
+    const { budget = {}, deadlineAtMs, onText } = options;
     checkBudget("budget", budget);
-    if (options.deadlineAtMs !== undefined) checkAmount("deadlineAtMs", options.deadlineAtMs);
-    const metadata = frozenMetadata(options.metadata ?? {});
+    if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
+    if (onText !== undefined) checkMethods("start options", options, ["onText"]);
+    const metadata = frozenMetadata(options.metadata === undefined ? {} : options.metadata);
     const registry = new RoleRegistry(role, this.#roles);
     registry.assertReady(role, budget);
-    const scope = this.#scope(registry, options.onText);
+    const scope = this.#scope(registry, onText);
     const limits = tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget));
     const root = bringToLife(scope, {
       role,
@@ -127,7 +142,7 @@ export class Orchestrator {
       parent: undefined,
       limits,
       wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
-      deadlineAtMs: options.deadlineAtMs,
+      deadlineAtMs,
     });
     const { runId, tree, ledger, recorder } = scope;
     const place = { ...root.identity, executionId: null, stepId: null, callId: null };
@@ -201,11 +216,26 @@ function earlier(left: number | undefined, right: number | undefined): number | 
   return Math.min(left, right);
 }
 
-function frozenMetadata(metadata: JsonObject): JsonObject {
-  const parsed = JsonObjectSchema.safeParse(metadata);
-  if (!parsed.success)
-    throw mismatch("metadata", "an object of JSON values", metadata, "Hand in plain data.");
-  return deepFreeze(structuredClone(parsed.data));
+function frozenMetadata(metadata: unknown): JsonObject {
+  const advice =
+    "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+  try {
+    const parsed = JsonObjectSchema.safeParse(JSON.parse(JSON.stringify(metadata)));
+    if (parsed.success && isDeepStrictEqual(parsed.data, metadata)) return deepFreeze(parsed.data);
+  } catch {
+    // A cycle, a depth or a getter that JSON cannot take.
+  }
+  throw mismatch("metadata", "an object of JSON values", metadata, advice);
+}
+
+function checkEach(
+  field: string,
+  list: unknown,
+  check: (field: string, value: unknown) => void,
+): void {
+  checkList(field, list);
+  if (Array.isArray(list))
+    for (const [index, value] of list.entries()) check(`${field}[${index}]`, value);
 }
 
 function concurrencyOf(given: Partial<Concurrency>): Concurrency {

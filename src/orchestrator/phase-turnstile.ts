@@ -1,5 +1,6 @@
 // PhaseTurnstile: lets the driver of a run through freely, or once for each time that somebody asks for a phase.
-// Owns the demands that are not met yet, in order. After the end every demand is answered with "done".
+// Owns the demands that are not met yet and the phases that were not asked for yet, each in order. Whoever iterates gets every phase
+// from then on, also those that the driver runs after it was let go.
 
 import type { PhaseReport } from "../agent/run-agent.ts";
 
@@ -8,39 +9,45 @@ type Demand = (result: IteratorResult<PhaseReport, undefined>) => void;
 const DONE: IteratorResult<PhaseReport, undefined> = { done: true, value: undefined };
 
 export class PhaseTurnstile {
-  #mode: "free" | "by demand" | "released" | "ended" = "free";
+  #driver: "free" | "by demand" | "let go" = "free";
+  #isTaken = false;
+  #isOver = false;
   readonly #demands: Demand[] = [];
+  readonly #undelivered: PhaseReport[] = [];
   #wakeDriver: (() => void) | undefined;
 
   /** Makes the driver wait for demands. False if somebody has done so already. */
   close(): boolean {
-    if (this.#mode === "by demand" || this.#mode === "released") return false;
-    if (this.#mode === "free") this.#mode = "by demand";
+    if (this.#isTaken) return false;
+    this.#isTaken = true;
+    if (this.#driver === "free") this.#driver = "by demand";
     return true;
   }
 
   /** Lets the driver through for good. */
   open(): void {
-    if (this.#mode === "by demand") this.#mode = "released";
+    this.#driver = "let go";
     this.#wakeDriver?.();
   }
 
   /** Resolves when the driver may run the next phase. */
   pass(): Promise<void> {
-    if (this.#mode !== "by demand" || this.#demands.length > 0) return Promise.resolve();
+    if (this.#driver !== "by demand" || this.#demands.length > 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#wakeDriver = resolve;
     });
   }
 
-  /** Hands a phase to the first who asked for one. */
+  /** Hands a phase to the first who asked for one, or keeps it for the next. */
   deliver(report: PhaseReport): void {
-    this.#demands.shift()?.({ done: false, value: report });
+    const demand = this.#demands.shift();
+    if (demand !== undefined) demand({ done: false, value: report });
+    else if (this.#isTaken) this.#undelivered.push(report);
   }
 
   /** The run is over: nobody waits any longer. */
   end(): void {
-    this.#mode = "ended";
+    this.#isOver = true;
     for (const demand of this.#demands.splice(0)) demand(DONE);
   }
 
@@ -49,7 +56,9 @@ export class PhaseTurnstile {
     const iterator: AsyncIterableIterator<PhaseReport, undefined> = {
       next: () => this.#demand(),
       return: async () => {
-        if (this.#mode !== "ended") await abandon();
+        this.#undelivered.length = 0;
+        if (!this.#isOver) await abandon();
+        this.#undelivered.length = 0;
         return DONE;
       },
       [Symbol.asyncIterator]: () => iterator,
@@ -58,7 +67,9 @@ export class PhaseTurnstile {
   }
 
   #demand(): Promise<IteratorResult<PhaseReport, undefined>> {
-    if (this.#mode === "ended") return Promise.resolve(DONE);
+    const kept = this.#undelivered.shift();
+    if (kept !== undefined) return Promise.resolve({ done: false, value: kept });
+    if (this.#isOver) return Promise.resolve(DONE);
     return new Promise((resolve) => {
       this.#demands.push(resolve);
       this.#wakeDriver?.();

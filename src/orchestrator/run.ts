@@ -47,6 +47,8 @@ export class Run {
   constructor(parts: RunParts) {
     this.runId = parts.runId;
     this.#parts = parts;
+    // Whoever holds the iteration must not hold up a cancellation or a deadline.
+    parts.root.signal.addEventListener("abort", () => this.#turnstile.open(), { once: true });
     this.result = this.#drive();
   }
 
@@ -87,7 +89,6 @@ export class Run {
 
   /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
-    this.#turnstile.open();
     this.#parts.root.cancel(message);
     return await this.result;
   }

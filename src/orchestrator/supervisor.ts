@@ -98,7 +98,7 @@ export async function* live(
     node.end(ended);
     return ended;
   } finally {
-    scope.ledger.close(node.identity.agentId);
+    scope.ledger.releaseOpen(node.identity.agentId);
     node.close();
   }
 }
@@ -137,6 +137,7 @@ function agentContext(
       onText:
         onText === undefined ? undefined : (text) => handText(onText, { agentId, agentPath, text }),
       reserve: (ask) => ledger.reserve(agentId, ask, node.signal),
+      payAgain: (lease) => ledger.extend(lease, role.model.price),
       spawn: (request, call) => spawn(scope, node, request, call),
       record,
       within: (at, work) => recorder.within(placed(at), work),
@@ -170,9 +171,10 @@ async function spawn(
   const admitted = admit(scope, parent, request);
   if ("code" in admitted) return refuse(scope, place, request, admitted);
   const { role, slot } = admitted;
-  const context = inheritContext(parent.role.context, { messages, metadata: parent.metadata });
   let child: AgentNode;
+  let context: InheritedContext;
   try {
+    context = inheritContext(parent.role.context, { messages, metadata: parent.metadata });
     child = bringToLife(scope, {
       role,
       task: request.task,

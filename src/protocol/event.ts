@@ -195,6 +195,8 @@ const bodies = {
     /** Left to the whole run after the settlement. */
     runRemaining: RemainingSchema,
   },
+  /** A lease went back unused: the agent stopped before the call. */
+  "budget.released": { leaseId: LeaseIdSchema },
   "budget.denied": {
     axis: z.string(),
     /** The ancestor whose limit refused. */

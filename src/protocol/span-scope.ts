@@ -90,6 +90,7 @@ export class ScopeTree<Scope> {
       case "subagent.refused":
       case "subagent.ended":
       case "budget.reserved":
+      case "budget.released":
       case "budget.settled":
       case "budget.denied":
       case "signal.raised":

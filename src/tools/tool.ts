@@ -43,7 +43,7 @@ interface ToolFace {
 export interface FunctionTool extends ToolFace {
   readonly kind: "function";
   /** Checks arguments and, if they fit, closes over them. Pure. */
-  bind(input: unknown): Bound<(context: ToolContext) => ToolReturn | Promise<ToolReturn>>;
+  bind(input: unknown): Bound<(context: ToolContext) => ToolReturn>;
 }
 
 /** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
@@ -66,8 +66,8 @@ export type Bound<Use> =
   | { readonly type: "valid"; readonly use: Use }
   | { readonly type: "invalid"; readonly issues: readonly z.core.$ZodIssue[] };
 
-/** What a tool may return: text goes to the model as it is, anything else as JSON, nothing as an empty text. */
-export type ToolReturn = JsonValue | undefined | void;
+/** What a tool may return: text goes to the model as it is, nothing as an empty text, anything else as JSON. What is no JSON is a failed call. */
+export type ToolReturn = unknown;
 
 /** What `defineTool` takes. */
 export interface ToolDefinition<Input extends z.ZodType> {
@@ -81,10 +81,7 @@ export interface ToolDefinition<Input extends z.ZodType> {
    * Does the work. May throw: the message of the error goes to the model as a result, and the run goes on.
    * Called once per call, may run in parallel with itself; should heed `context.signal`.
    */
-  readonly execute: (
-    input: z.output<Input>,
-    context: ToolContext,
-  ) => ToolReturn | Promise<ToolReturn>;
+  readonly execute: (input: z.output<Input>, context: ToolContext) => ToolReturn;
 }
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;

@@ -367,7 +367,7 @@ test("no definition at all is refused", () => {
     expect([code, data["field"], data["expected"]]).toEqual([
       "invalid_option",
       "agent",
-      "an object",
+      "a plain object",
     ]);
   }
 });
@@ -376,7 +376,7 @@ test("no definition at all is refused", () => {
 test("a budget that is no object is refused", () => {
   for (const budget of [100, true, null, []]) {
     expect(() => define({ budget }), JSON.stringify(budget)).toThrow(
-      "Expected lead.budget to be an object",
+      "Expected lead.budget to be a plain object",
     );
   }
 });

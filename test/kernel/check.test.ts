@@ -137,7 +137,7 @@ test("what is no plain set of fields is no object", () => {
   expect(shown).toEqual(
     ["an array", "a function", "null", '"x"', "5"].map((got) => ({
       field: "options",
-      expected: "an object",
+      expected: "a plain object",
       got,
     })),
   );

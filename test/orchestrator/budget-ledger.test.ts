@@ -246,9 +246,9 @@ test("the gate settles and releases leases of the shared ledger", async () => {
   const [one, two] = [first.outcome, second.outcome];
   if (one?.type !== "granted" || two?.type !== "granted") throw new Error("two leases");
   gate.settle(one.lease, callUsage(10, 5));
-  gate.release(two.lease);
+  expect(gate.releaseOpen()).toEqual([two.lease.leaseId]);
   expect(gate.remaining()).toEqual({ totalTokens: 85 });
-  expect(() => gate.release(one.lease)).toThrow("B2");
+  expect(() => gate.settle(one.lease, callUsage(1, 1))).toThrow("B2");
 });
 
 proves(
@@ -347,7 +347,7 @@ test("a new child is refused as soon as a limit would not let it take one step",
 test("an agent that ends gives back what it still holds, and the line is served", async () => {
   const scene = family();
   const asked = await askAll(scene, ["lead/a", "lead/a", "lead/b"]);
-  scene.ledger.close(AgentIdSchema.parse("lead/a"));
+  scene.ledger.releaseOpen(AgentIdSchema.parse("lead/a"));
   await answered();
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 10));
   expect(scene.account("lead/a").reserved).toEqual(NO_AMOUNTS);

@@ -188,7 +188,7 @@ test("no definition at all is refused", () => {
     expect([code, data["field"], data["expected"]]).toEqual([
       "invalid_option",
       "tool",
-      "an object",
+      "a plain object",
     ]);
   }
 });

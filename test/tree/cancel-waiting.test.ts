@@ -108,7 +108,7 @@ test("a tool that waits for a slot never starts", async () => {
   const result = await s.outcome(run);
   expect(started).toBe(1);
   const types = result.steps[0]?.tools.executions.map((execution) => execution.type);
-  expect(types).toEqual(["cancelled", "cancelled", "cancelled"]);
+  expect(types).toEqual(["cancelled", "not_executed", "not_executed"]);
 });
 
 test("between two attempts of a model call: at once, without the clock", async () => {

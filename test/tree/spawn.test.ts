@@ -227,6 +227,7 @@ describe("what a parent gets back", () => {
       const result = await s.run(lead.role);
       expect(told(lead.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
         {
+          error: "model_refused_request",
           subagent: "lead/helper#1",
           status: "failed",
           reason: "error",

@@ -1,5 +1,7 @@
 // decide: go on if there is work, else end. Stop conditions are asked here, and only here.
 
+import { z } from "zod";
+
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason, type StopSignal } from "../../protocol/stop.ts";
@@ -39,7 +41,7 @@ function askConditions(agent: AgentContext, state: AgentState): AgentState {
   const facts = { steps, usage, elapsedMs: nowMs - (startedAtMs ?? nowMs) };
   return agent.role.stopWhen.reduce<AgentState>((current, condition, index) => {
     try {
-      const reason = StopReasonSchema.optional().parse(condition(facts));
+      const reason = reasonOf(condition(facts));
       return reason === undefined
         ? current
         : raise(agent, current, { source: "stop_condition", reason });
@@ -49,10 +51,20 @@ function askConditions(agent: AgentContext, state: AgentState): AgentState {
   }, state);
 }
 
+function reasonOf(given: unknown): StopReason | undefined {
+  if (given instanceof Promise) {
+    given.catch(() => undefined); // It is refused as it is; what becomes of it is nobody's business.
+    throw new TypeError("it returned a promise");
+  }
+  const parsed = StopReasonSchema.optional().safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw new TypeError(`it returned something else (${z.prettifyError(parsed.error)})`);
+}
+
 function conditionFailed(field: string, cause: unknown): EspalierError {
   return new EspalierError({
     code: "condition_failed",
-    message: `Expected ${field} to return at once a reason with code, message and data, or nothing: ${messageOf(cause)}`,
+    message: `Expected ${field} to return at once a reason with code, message and data, or nothing, but: ${messageOf(cause)}.`,
     data: { field },
     cause,
   });

@@ -3,7 +3,7 @@
 import { countedPrefix } from "../../model/count-tokens.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, type AgentState } from "../agent-state.ts";
-import { fail } from "../life-cycle.ts";
+import { failWith } from "../life-cycle.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
 import { transition } from "../transition.ts";
@@ -37,7 +37,7 @@ export async function infer(
     case "cancelled":
       return charged;
     case "failed":
-      return fail(agent, charged, outcome.error);
+      return failWith(agent, charged, outcome.error);
     case "replied": {
       const { finishReason, usage } = outcome.reply;
       const message = withOwnCallIds(outcome.reply.message, stepId);

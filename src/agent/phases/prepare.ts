@@ -59,8 +59,16 @@ export function budgetSignal(refusal: BudgetRefusal): StopSignal {
     source: "budget",
     reason: {
       code: stopCodeOf(axis),
-      message: `The ${axis} budget of ${accountPath} allows ${maximum}; ${spent} are spent and ${asked} more were asked for.`,
+      message: explanation(refusal),
       data: { axis, accountPath, maximum, current: spent, asked },
     },
   };
+}
+
+const MICRO_USD_PER_USD = 1_000_000;
+
+function explanation({ axis, accountPath, maximum, spent, asked }: BudgetRefusal): string {
+  if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
+  const [name, unit] = axis === "costMicroUsd" ? ["costUsd", MICRO_USD_PER_USD] : [axis, 1];
+  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent and ${asked / unit} more were asked for.`;
 }

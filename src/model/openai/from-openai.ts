@@ -161,6 +161,8 @@ function toUsage(usage: unknown): TokenUsage | undefined {
     completionTokens,
     (countOf(usage, "total_tokens") ?? 0) - inputTokens,
   );
+  // Zeros are what servers send that do not count. No request is empty.
+  if (inputTokens === 0) return undefined;
   const cached = countOf(usage["prompt_tokens_details"], "cached_tokens") ?? 0;
   const reasoning = countOf(usage["completion_tokens_details"], "reasoning_tokens") ?? 0;
   return {

@@ -1,0 +1,237 @@
+// Goal: holes that once were open stay closed: paying twice by one lease, loops without end, waiting in the wrong order.
+// Method: one small script for each, as it was first reproduced.
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { RunTree } from "../../src/orchestrator/run-tree.ts";
+import { AgentNode } from "../../src/orchestrator/agent-node.ts";
+import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+
+function brokenAfter(lostOutputTokens: number): ScriptedReply {
+  const error = new ModelError({
+    code: "model_unavailable",
+    message: "Cut.",
+    retryAfterMs: 0,
+    lostOutputTokens,
+  });
+  return { error };
+}
+
+proves(
+  ["X1"],
+  "an attempt that broke after it was paid for is paid for once more, or not repeated",
+  async () => {
+    const options = { countTokens: (): number => 100 };
+    const poor = soloist(
+      Array.from({ length: 5 }, () => brokenAfter(900)),
+      {},
+      options,
+    );
+    const stage = scene({ retry: { maxAttempts: 5 } });
+    const spent = await stage.run(poor.role, { budget: { totalTokens: 1_000 } });
+    expect([spent.status, poor.model.requests.length, spent.usage.total.totalTokens]).toEqual([
+      "failed",
+      1,
+      1_000,
+    ]);
+
+    const rich = soloist([brokenAfter(50), says("done")], {}, options);
+    const paid = await scene().run(rich.role, { budget: { totalTokens: 20_000 } });
+    expect([paid.status, paid.usage.total.totalTokens, paid.usage.total.estimatedCalls]).toEqual([
+      "completed",
+      165,
+      1,
+    ]);
+  },
+);
+
+test("a loss that cannot be true is charged as far as it is known", async () => {
+  for (const nonsense of [Number.NaN, -5, 0.5]) {
+    const { role } = soloist([brokenAfter(nonsense), says("done")]);
+    const result = await scene().run(role, { budget: { totalTokens: 20_000 } });
+    expect([result.status, result.usage.total.totalTokens]).toEqual(["completed", 25]);
+  }
+});
+
+proves(
+  ["R9"],
+  "a reply with text and a call runs the call, whatever its finish reason",
+  async () => {
+    const { role, model } = soloist(
+      [{ ...asks("work", {}), text: "Let me see.", finishReason: "stop" }, says("done")],
+      {
+        tools: [spyTool("work")],
+      },
+    );
+    const result = await scene().run(role);
+    expect([result.status, result.text, model.requests.length]).toEqual(["completed", "done", 2]);
+  },
+);
+
+proves(["R136"], "a parent is given the error of a child that failed", async () => {
+  const child = defineAgent({
+    name: "child",
+    purpose: "Fails",
+    instructions: "Fail.",
+    model: new ScriptedModel([
+      { error: new ModelError({ code: "model_refused_request", message: "No." }) },
+    ]),
+  });
+  const model = new ScriptedModel([
+    asks("SpawnSubagent", { role: "child", task: "Try." }),
+    says("Without it."),
+  ]);
+  const stage = scene();
+  const result = await stage.run(
+    defineAgent({ name: "lead", instructions: "Lead.", model, subagents: [child] }),
+  );
+  expect(result.agents[1]?.errors).toEqual([
+    { code: "model_refused_request", message: "No.", data: {} },
+  ]);
+  expect(model.requests[1]?.messages.at(-1)?.text).toContain('"error":"model_refused_request"');
+});
+
+test("S2: with one slot and a budget that makes siblings wait, all of them come to their end", async () => {
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "Work.",
+    model: new ScriptedModel(() => says("done")),
+    maxOutputTokens: 2_000,
+  });
+  const calls = [1, 2, 3].map((part) => ({
+    name: "SpawnSubagent",
+    arguments: { role: "worker", task: `${part}` },
+  }));
+  const model = new ScriptedModel([{ calls }, says("all done")]);
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model,
+    subagents: [worker],
+    maxOutputTokens: 100,
+  });
+  const stage = scene({ concurrency: { modelCalls: 1 } });
+  const result = await stage.run(lead, { budget: { totalTokens: 4_000 } });
+  expect(result.agents.map((agent) => agent.status)).toEqual([
+    "completed",
+    "completed",
+    "completed",
+    "completed",
+  ]);
+});
+
+test("T3: a slot can be given back once only", () => {
+  const identity = {
+    runId: RunIdSchema.parse("run_1"),
+    agentId: AgentIdSchema.parse("agent_1"),
+    parentAgentId: null,
+    agentPath: "lead",
+    depth: 0,
+    executionId: ExecutionIdSchema.parse("execution_1"),
+  };
+  const { role } = soloist([]);
+  const node = new AgentNode({
+    identity,
+    role,
+    task: "Lead.",
+    metadata: {},
+    parent: undefined,
+    clock: new ManualClock(),
+  });
+  const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
+  const slot = tree.admit(node, "child");
+  if ("code" in slot) throw new Error("admitted");
+  slot.giveBack();
+  expect(() => slot.giveBack()).toThrow("T3");
+});
+
+test("text beyond ASCII is not undercounted", async () => {
+  const { role, model } = soloist(
+    [says("never")],
+    { instructions: "漢".repeat(3_000) },
+    { countTokens: null },
+  );
+  const result = await scene().run(role, { budget: { inputTokens: 2_900 } });
+  expect([result.reason.code, model.requests.length]).toEqual(["token_limit", 0]);
+});
+
+proves(
+  ["R17"],
+  "a run that is cancelled while it is iterated still yields its last state",
+  async () => {
+    const stage = scene();
+    const run = stage.start(
+      soloist([asks("work", {}), says("done")], { tools: [spyTool("work")] }).role,
+    );
+    const phases: string[] = [];
+    for await (const { phase } of run.iterate()) {
+      phases.push(phase);
+      if (phase === "infer") void run.cancel();
+    }
+    expect(phases.at(-1)).toBe("ended");
+    expect((await stage.outcome(run)).status).toBe("cancelled");
+  },
+);
+
+test("a deadline ends a run that somebody iterates and has forgotten", async () => {
+  const stage = scene();
+  const run = stage.start(soloist([says("done")]).role, "Do it.", { budget: { wallTimeMs: 10 } });
+  const forgotten = run.iterate();
+  await forgotten.next();
+  stage.clock.advance(10);
+  expect((await stage.outcome(run)).reason.code).toBe("time_limit");
+});
+
+test("cancelling before iterating does not hang", async () => {
+  const stage = scene();
+  const run = stage.start(soloist([says("never")]).role);
+  const cancelled = run.cancel();
+  const phases: string[] = [];
+  for await (const { phase } of run.iterate()) phases.push(phase);
+  expect([(await cancelled).status, phases]).toEqual(["cancelled", ["ended"]]);
+});
+
+test("a lease that was not used goes back, and the log says so", async () => {
+  const stage = scene();
+  const run = stage.start(soloist([says("never")]).role);
+  for await (const { phase } of run.iterate()) if (phase === "prepare") run.requestStop();
+  await stage.outcome(run);
+  expect(
+    stage.sink.events.map((event) => event.type).filter((type) => type.startsWith("budget")),
+  ).toEqual(["budget.reserved", "budget.released"]);
+});
+
+test("what a failed attempt still says does not reach the listener of the next", async () => {
+  const late = gate();
+  const pieces: string[] = [];
+  let attempt = 0;
+  const model = new ScriptedModel(() => says("real"));
+  const haunted = {
+    provider: "own",
+    id: "own",
+    generate: (...[request, options]: Parameters<ScriptedModel["generate"]>) => {
+      attempt += 1;
+      if (attempt > 1) return late.opened.then(() => model.generate(request, options));
+      void late.opened.then(() => options.onText?.("GHOST"));
+      return Promise.reject(
+        new ModelError({ code: "model_unavailable", message: "Gone.", retryAfterMs: 0 }),
+      );
+    },
+  };
+  const stage = scene();
+  const role = defineAgent({ name: "solo", instructions: "Work.", model: haunted });
+  const run = stage.start(role, "Do it.", { onText: ({ text }) => void pieces.push(text) });
+  await settled();
+  late.open();
+  await stage.outcome(run);
+  expect(pieces).toEqual(["real"]);
+});
