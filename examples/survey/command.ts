@@ -1,6 +1,6 @@
 // What the demo was asked to do: its arguments and its environment, checked before anything starts.
 
-import { statSync } from "node:fs";
+import { statSync, type Stats } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -91,27 +91,31 @@ function parse(args: readonly string[]): Arguments | string {
 }
 
 function folderProblem(folder: string): string | undefined {
-  const stats = statSync(folder, { throwIfNoEntry: false });
   const name = JSON.stringify(folder);
+  let stats: Stats | undefined;
+  try {
+    stats = statSync(folder, { throwIfNoEntry: false });
+  } catch (cause) {
+    return `Expected a folder that can be read, but ${name} cannot (${String(cause)}). Check its permissions.`;
+  }
   if (stats === undefined) return `Expected a folder, but there is no ${name}. Check the path.`;
   return stats.isDirectory()
     ? undefined
     : `Expected a folder, but ${name} is none. Name the folder it lies in.`;
 }
 
+/** Without a model's name there is none, whatever keys the shell has for other programs. */
 function modelOf(
   env: Environment,
 ): { readonly id: string | undefined } | { readonly problem: string } {
   const id = setting(env, "ESPALIER_MODEL");
   const names = ["OPENAI_API_KEY", "OPENAI_BASE_URL"];
-  const servers = names.filter((name) => setting(env, name) !== undefined);
-  if ((id === undefined) === (servers.length === 0)) return { id };
-  const [expected, given, example] =
-    id === undefined
-      ? ["ESPALIER_MODEL", servers.join(" and "), "ESPALIER_MODEL=gpt-5-mini"]
-      : [names.join(" or "), "ESPALIER_MODEL", "OPENAI_BASE_URL=http://localhost:11434/v1"];
-  const advice = `Set it, as in ${example}, or unset ${given} for the offline planner.`;
-  return { problem: `Expected ${expected} beside ${given}, got nothing. ${advice}` };
+  if (id === undefined || names.some((name) => setting(env, name) !== undefined)) return { id };
+  const advice =
+    "Set it, as in OPENAI_BASE_URL=http://localhost:11434/v1, or unset ESPALIER_MODEL for the offline planner.";
+  return {
+    problem: `Expected ${names.join(" or ")} beside ESPALIER_MODEL, got nothing. ${advice}`,
+  };
 }
 
 function isTraced(env: Environment): boolean {

@@ -1,5 +1,5 @@
 // THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone calls phases and it alone reads
-// stop signals (L1): everything else only raises them. Between two effects all is synchronous and repeatable.
+// stop signals (L1): everything else only raises them. Between two effects all is synchronous.
 
 import type { Message } from "../protocol/message.ts";
 import type { AgentContext } from "./agent-context.ts";

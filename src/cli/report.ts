@@ -112,9 +112,10 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
   const depth = Math.max(...agents.map((agent) => agent.depth));
   const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
-    paint(style, fit(`${icon} ${status} in ${durationText(durationMs)}${why}`, width)),
+    // What says what to do, or is copied, is never cut.
+    paint(style, `${icon} ${status} in ${durationText(durationMs)}${why}`),
     fit(`${shape}, ${refusalText(refusalsByCode)}`, width),
-    fit(`Trace id ${traceId}`, width),
+    `Trace id ${traceId}`,
   ];
 }
 

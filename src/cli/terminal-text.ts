@@ -73,13 +73,13 @@ export function painter(hasColor: boolean): Paint {
 const ASCII = /^[\x20-\x7e]*$/;
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const INVISIBLE = /^[\p{Cc}\p{Cf}\p{Mn}\p{Me}\p{Default_Ignorable_Code_Point}]+$/u;
-// East Asian Wide and Fullwidth, and what is drawn as an emoji.
+// East Asian Wide and Fullwidth, by their first character, and what is drawn as an emoji.
 const WIDE = new RegExp(
   [
-    "\\p{Emoji_Presentation}|\\uFE0F",
-    "[\\u1100-\\u115F\\u2E80-\\u303E\\u3041-\\u33FF\\u3400-\\u4DBF\\u4E00-\\uA4CF]",
-    "[\\uA960-\\uA97F\\uAC00-\\uD7A3\\uF900-\\uFAFF\\uFE30-\\uFE6F\\uFF00-\\uFF60\\uFFE0-\\uFFE6]",
-    "[\\u{1B000}-\\u{1B2FF}\\u{1F300}-\\u{1F64F}\\u{1F900}-\\u{1F9FF}\\u{20000}-\\u{3FFFD}]",
+    "\\uFE0F|^\\p{Emoji_Presentation}",
+    "^[\\u1100-\\u115F\\u2E80-\\u303E\\u3041-\\u33FF\\u3400-\\u4DBF\\u4E00-\\uA4CF]",
+    "^[\\uA960-\\uA97F\\uAC00-\\uD7A3\\uF900-\\uFAFF\\uFE30-\\uFE6F\\uFF00-\\uFF60\\uFFE0-\\uFFE6]",
+    "^[\\u{1B000}-\\u{1B2FF}\\u{1F300}-\\u{1F64F}\\u{1F900}-\\u{1F9FF}\\u{20000}-\\u{3FFFD}]",
   ].join("|"),
   "u",
 );

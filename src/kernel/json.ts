@@ -38,6 +38,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
-  for (const part of Object.values(value)) deepFreeze(part);
+  if (Array.isArray(value)) value.forEach(deepFreeze);
+  else for (const part of Object.values(value)) deepFreeze(part);
   return value;
 }

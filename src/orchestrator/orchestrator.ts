@@ -30,7 +30,7 @@ import { Run } from "./run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import { RunTree } from "./run-tree.ts";
 import { DEFAULT_CONCURRENCY, scheduler, type Concurrency } from "./scheduler.ts";
-import { bringToLife, live, type RunScope, type TextPiece } from "./supervisor.ts";
+import { bringToLife, live, type RunShared, type TextPiece } from "./supervisor.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
 export interface OrchestratorOptions {
@@ -175,7 +175,7 @@ export class Orchestrator {
     });
   }
 
-  #scope(registry: RoleRegistry, onText: StartOptions["onText"]): RunScope {
+  #scope(registry: RoleRegistry, onText: StartOptions["onText"]): RunShared {
     const clock = this.#clock;
     return {
       runId: RunIdSchema.parse(this.#ids.next("run")),

@@ -1,5 +1,5 @@
 // RunTree: the agents of one run, and what counts against its limits.
-// T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its slot back once.
+// T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its place back once.
 
 import { invariant } from "../kernel/assert.ts";
 import type { AgentId } from "../protocol/ids.ts";
@@ -9,7 +9,7 @@ import { checkSubagentLimits, type SubagentLimits } from "../policies/subagent-l
 import type { AgentNode } from "./agent-node.ts";
 
 /** The right to start one subagent. */
-export interface SpawnSlot {
+export interface SpawnPermit {
   readonly childPath: string;
   readonly childDepth: number;
   /** Undoes the admission of a child that could not be set up; allowed once. */
@@ -50,8 +50,8 @@ export class RunTree {
     return [...this.#nodes.values()];
   }
 
-  /** Takes a slot below `parent`, or says which limit forbids it. */
-  admit(parent: AgentNode, roleName: string): SpawnSlot | SpawnRefusal {
+  /** Takes a place below `parent`, or says which limit forbids it. */
+  admit(parent: AgentNode, roleName: string): SpawnPermit | SpawnRefusal {
     const parentDepth = parent.identity.depth;
     const facts = { parentDepth, breadth: parent.breadth, total: this.#total };
     const refusal = checkSubagentLimits(this.#limits, facts);
@@ -64,7 +64,7 @@ export class RunTree {
       childPath,
       childDepth,
       giveBack: () => {
-        invariant(held, "T3: a slot is given back once");
+        invariant(held, "T3: a place is given back once");
         held = false;
         parent.disown();
         this.#count(childDepth, -1);

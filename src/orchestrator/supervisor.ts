@@ -26,11 +26,11 @@ import type { BudgetLedger } from "./budget-ledger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import { agentReport, subagentResult } from "./run-result.ts";
-import type { RunTree, SpawnSlot } from "./run-tree.ts";
+import type { RunTree, SpawnPermit } from "./run-tree.ts";
 import { spawnSubagentTool } from "./spawn-subagent-tool.ts";
 
 /** What the agents of one run share. */
-export interface RunScope {
+export interface RunShared {
   readonly runId: RunId;
   readonly tree: RunTree;
   readonly ledger: BudgetLedger;
@@ -65,7 +65,7 @@ export interface Birth {
 }
 
 /** Sets an agent up: ids, account, deadline. Either all of it happens, or nothing. */
-export function bringToLife(scope: RunScope, birth: Birth): AgentNode {
+export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
   const { role, task, metadata, parent, agentPath, depth } = birth;
   const { clock, ids, ledger, runId } = scope;
   const agentId = AgentIdSchema.parse(ids.next("agent"));
@@ -84,7 +84,7 @@ export function bringToLife(scope: RunScope, birth: Birth): AgentNode {
 
 /** Runs an agent that was brought to life, phase by phase. */
 export async function* live(
-  scope: RunScope,
+  scope: RunShared,
   node: AgentNode,
   start: { readonly inherited: readonly Message[]; readonly spawnCallId: CallId | undefined },
 ): AsyncGenerator<PhaseReport, EndedState, undefined> {
@@ -104,7 +104,7 @@ export async function* live(
 }
 
 function agentContext(
-  scope: RunScope,
+  scope: RunShared,
   node: AgentNode,
   spawnCallId: CallId | undefined,
 ): AgentContext {
@@ -152,7 +152,7 @@ function agentContext(
 }
 
 /** A listener that throws harms nobody (E2). */
-function handText(onText: NonNullable<RunScope["onText"]>, piece: TextPiece): void {
+function handText(onText: NonNullable<RunShared["onText"]>, piece: TextPiece): void {
   try {
     onText(piece);
   } catch (cause) {
@@ -161,7 +161,7 @@ function handText(onText: NonNullable<RunScope["onText"]>, piece: TextPiece): vo
 }
 
 async function spawn(
-  scope: RunScope,
+  scope: RunShared,
   parent: AgentNode,
   request: SpawnRequest,
   call: DelegatedCall,
@@ -170,7 +170,7 @@ async function spawn(
   const place: Correlation = { ...parent.identity, stepId, callId };
   const admitted = admit(scope, parent, request);
   if ("code" in admitted) return refuse(scope, place, request, admitted);
-  const { role, slot } = admitted;
+  const { role, permit } = admitted;
   let child: AgentNode;
   let context: InheritedContext;
   try {
@@ -178,15 +178,15 @@ async function spawn(
     child = bringToLife(scope, {
       role,
       task: request.task,
-      agentPath: slot.childPath,
-      depth: slot.childDepth,
+      agentPath: permit.childPath,
+      depth: permit.childDepth,
       parent,
       metadata: context.metadata,
       limits: spendLimitsOf(role.budget),
       wallTimeMs: role.budget.wallTimeMs,
     });
   } catch (cause) {
-    slot.giveBack();
+    permit.giveBack();
     const message = `Not started: setting ${request.role} up failed (${messageOf(cause)}). Do this part yourself.`;
     return refuse(scope, place, request, { code: "setup_failed", message });
   }
@@ -201,7 +201,7 @@ interface Delegation {
 
 /** Lets a child live to its end and gives its result. */
 async function delegate(
-  scope: RunScope,
+  scope: RunShared,
   child: AgentNode,
   delegation: Delegation,
 ): Promise<SpawnOutcome> {
@@ -232,18 +232,18 @@ async function drain(phases: AsyncGenerator<PhaseReport, EndedState, undefined>)
 }
 
 function admit(
-  { tree, ledger, registry }: RunScope,
+  { tree, ledger, registry }: RunShared,
   parent: AgentNode,
   request: SpawnRequest,
-): { readonly role: AgentRole; readonly slot: SpawnSlot } | SpawnRefusal {
+): { readonly role: AgentRole; readonly permit: SpawnPermit } | SpawnRefusal {
   const roles = registry.subagentsOf(parent.role);
   const role = roles.find((candidate) => candidate.name === request.role);
   if (role === undefined) return unknownRole(request.role, roles);
-  const slot = tree.admit(parent, role.name);
-  if ("code" in slot) return slot;
+  const permit = tree.admit(parent, role.name);
+  if ("code" in permit) return permit;
   const spent = ledger.exhaustedForChild(parent.identity.agentId);
-  if (spent === undefined) return { role, slot };
-  slot.giveBack();
+  if (spent === undefined) return { role, permit };
+  permit.giveBack();
   const { axis, accountPath, maximum, spent: current } = spent;
   const message = `Not started: ${current} of ${maximum} of the ${axis} budget of ${accountPath} are spent. Answer with what you have.`;
   return { code: "budget_exhausted", message, maximum, current };
@@ -256,7 +256,7 @@ function unknownRole(name: string, roles: readonly AgentRole[]): SpawnRefusal {
 }
 
 function refuse(
-  scope: RunScope,
+  scope: RunShared,
   place: Correlation,
   request: SpawnRequest,
   refusal: SpawnRefusal,

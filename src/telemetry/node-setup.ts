@@ -112,7 +112,7 @@ type ExporterOptions = NonNullable<ConstructorParameters<typeof OTLPTraceExporte
 type Compression = NonNullable<ExporterOptions["compression"]>;
 
 function traceExporter(url: string | undefined): OTLPTraceExporter {
-  const compression = compressionOf(process.env);
+  const compression = compressionOf(url, process.env);
   return new OTLPTraceExporter({
     ...(url === undefined ? {} : { url }),
     ...(compression === undefined ? {} : { compression }),
@@ -121,11 +121,25 @@ function traceExporter(url: string | undefined): OTLPTraceExporter {
   });
 }
 
-/** As the exporter reads it, but gzip if nothing is said: spans shrink to a tenth. */
-function compressionOf(env: NodeJS.ProcessEnv): Compression | undefined {
+/**
+ * As the exporter reads it. If nothing is said: gzip, by which spans shrink to a tenth, but not to an
+ * endpoint on this machine, where it would only cost more than the span itself.
+ */
+function compressionOf(url: string | undefined, env: NodeJS.ProcessEnv): Compression | undefined {
+  const endpoint =
+    url ?? env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? env["OTEL_EXPORTER_OTLP_ENDPOINT"];
   const word =
-    env["OTEL_EXPORTER_OTLP_TRACES_COMPRESSION"] ?? env["OTEL_EXPORTER_OTLP_COMPRESSION"] ?? "gzip";
+    env["OTEL_EXPORTER_OTLP_TRACES_COMPRESSION"] ??
+    env["OTEL_EXPORTER_OTLP_COMPRESSION"] ??
+    (isOnThisMachine(endpoint ?? DEFAULT_ENDPOINT) ? "none" : "gzip");
   return isCompression(word) ? word : undefined;
+}
+
+const DEFAULT_ENDPOINT = "http://localhost:4318";
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+function isOnThisMachine(endpoint: string): boolean {
+  return URL.canParse(endpoint) && LOOPBACK.test(new URL(endpoint).hostname);
 }
 
 function isCompression(word: string): word is Compression {

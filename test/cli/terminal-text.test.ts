@@ -38,6 +38,10 @@ test("text that is too long ends in an ellipsis, and never cuts a character in t
   expect([fit("ab", 1), fit("ab", 0)]).toEqual(["…", ""]);
 });
 
+test("a mark that combines with a space before it takes no room of its own", () => {
+  expect(displayWidth(pad("\u3099", 1, "left"))).toBe(1);
+});
+
 test("any text fits into any width, and fills it when it is padded", () => {
   fc.assert(
     fc.property(

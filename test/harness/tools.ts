@@ -10,7 +10,7 @@ import {
 /** A tool that counts its calls and does what the test says. */
 export function spyTool(
   name: string,
-  execute: (context: ToolContext) => ToolReturn | Promise<ToolReturn> = () => `${name} done`,
+  execute: (context: ToolContext) => ToolReturn = () => `${name} done`,
 ): FunctionTool & { readonly calls: readonly ToolContext[] } {
   const calls: ToolContext[] = [];
   const tool = defineTool({

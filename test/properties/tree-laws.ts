@@ -186,6 +186,8 @@ function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): v
   }
 }
 
+const GOING_ON: ReadonlySet<string> = new Set(["model.requested", "model.replied", "tool.started"]);
+
 /**
  * What the world asked for took effect: nothing starts after a cancel, a request to stop, or a
  * deadline.
@@ -197,7 +199,8 @@ function checkOrders({ events, result, cancelledAfter, stoppedAfter }: Played): 
   for (const [index, event] of events.entries()) {
     const begins = event.type === "step.started" || event.type === "subagent.spawned";
     if (cancelledAfter !== undefined && index >= cancelledAfter) {
-      law(!begins && event.type !== "model.requested", `T5: ${event.type} after the cancel`);
+      const goesOn = begins || GOING_ON.has(event.type);
+      law(!goesOn, `T5: ${event.type} after the cancel`);
     }
     if (stoppedAfter !== undefined && index >= stoppedAfter) {
       law(!begins, `L1: ${event.type} after the request to stop`);

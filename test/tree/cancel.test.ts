@@ -119,6 +119,26 @@ describe("cancelling a run", () => {
     });
   });
 
+  test("a reply that comes after the cancel is paid for, and not acted upon", async () => {
+    const late = gate();
+    let worked = 0;
+    const work = tool("work", () => void (worked += 1));
+    const reply = { text: "Too late.", calls: [use("work")], usage: { outputTokens: 7 } };
+    const s = scene();
+    const tree = chain(work, { ...reply, after: late.opened, ignoresSignal: true });
+    const run = s.start(tree.root.role);
+    await until(() => tree.leaf.model.requests.length === 1);
+    void run.cancel();
+    await quiet();
+    late.open();
+    const result = await s.outcome(run);
+    expect(ends(result)).toEqual(["cancelled", "cancelled", "cancelled"]);
+    const leaf = result.agents[2] ?? expect.fail("no leaf");
+    expect([leaf.text, leaf.steps[0]?.tools.calls, worked]).toEqual(["", [], 0]);
+    expect(leaf.usage.own).toMatchObject({ modelCalls: 1, outputTokens: 7, estimatedCalls: 0 });
+    expect(s.sink.of("model.failed").map((event) => event.error.code)).toEqual(["cancelled"]);
+  });
+
   test("what a model that was left behind writes later goes nowhere (S3)", async () => {
     const late = gate();
     const pieces: string[] = [];

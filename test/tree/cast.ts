@@ -20,12 +20,7 @@ import {
   type ScriptedReply,
   type ScriptStep,
 } from "../../src/testing/scripted-model.ts";
-import {
-  defineTool,
-  type FunctionTool,
-  type ToolContext,
-  type ToolReturn,
-} from "../../src/tools/tool.ts";
+import { defineTool, type FunctionTool, type ToolContext } from "../../src/tools/tool.ts";
 import { settled } from "../harness/run-scripted.ts";
 
 /** A role with the model that plays it. */
@@ -103,10 +98,7 @@ export function told(request: ModelRequest | undefined): readonly string[] {
 }
 
 /** A tool without arguments. */
-export function tool(
-  name: string,
-  execute: (context: ToolContext) => ToolReturn | Promise<ToolReturn>,
-): FunctionTool {
+export function tool(name: string, execute: (context: ToolContext) => unknown): FunctionTool {
   const input = z.object({});
   return defineTool({
     name,

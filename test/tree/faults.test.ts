@@ -6,7 +6,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
-import type { JsonObject, JsonValue } from "../../src/kernel/json.ts";
 import type { Model } from "../../src/model/model.ts";
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -110,15 +109,18 @@ describe("what replies with nonsense", () => {
   }
 
   test("results that no JSON can hold are failed calls that say so", async () => {
-    const cycle: JsonValue[] = [];
+    const cycle: unknown[] = [];
     cycle.push(cycle);
-    const big: JsonObject = Object.defineProperty({}, "big", { value: 10n, enumerable: true });
-    const trap: JsonObject = Object.defineProperty({}, "toJSON", {
-      value: () => {
+    const trap = {
+      toJSON: () => {
         throw new Error("no JSON");
       },
-    });
-    const tools = [tool("cycle", () => cycle), tool("big", () => big), tool("trap", () => trap)];
+    };
+    const tools = [
+      tool("cycle", () => cycle),
+      tool("big", () => ({ big: 10n })),
+      tool("trap", () => trap),
+    ];
     const lead = part("lead", [calls(...tools.map((one) => use(one.name))), says("Done.")], {
       tools,
     });

@@ -168,5 +168,6 @@ async function metadataUnder(
   const outcome = await scene().run(lead.role, { metadata: { a: { list: [1] }, b: 2 } });
   expect(outcome.agents[1]?.metadata).toEqual(given[1]);
   expect(given[1]).not.toBe(given[0]);
+  expect(given[1]?.["a"] ?? {}).not.toBe(given[0]?.["a"]);
   return { before: given[0], child: given[1], after: given[2] };
 }
