@@ -56,7 +56,13 @@ export type Act =
       readonly report: Report;
       readonly ticks: number;
     }
-  | { readonly type: "fails"; readonly isRetryable: boolean; readonly ticks: number }
+  | {
+      readonly type: "fails";
+      readonly isRetryable: boolean;
+      readonly ticks: number;
+      /** Output tokens that had come when the call broke; undefined: it never began. */
+      readonly lost: number | undefined;
+    }
   | { readonly type: "throws"; readonly what: number }
   | { readonly type: "hangs"; readonly heedsSignal: boolean }
   | { readonly type: "empty" | "no reply" };
@@ -183,7 +189,12 @@ function act(): Arbitrary<Act> {
     },
     {
       weight: 2,
-      arbitrary: record({ type: constant("fails" as const), isRetryable: boolean(), ticks }),
+      arbitrary: record({
+        type: constant("fails" as const),
+        isRetryable: boolean(),
+        ticks,
+        lost: weighted([3, undefined], [1, 3], [1, 40]),
+      }),
     },
     { weight: 1, arbitrary: record({ type: constant("throws" as const), what: nat(20) }) },
     { weight: 1, arbitrary: record({ type: constant("hangs" as const), heedsSignal: boolean() }) },
