@@ -14,13 +14,14 @@ test("nothing in the core speaks of OpenTelemetry's packages", () => {
   ).toEqual([]);
 });
 
+function agentFilesWith(word: RegExp): readonly string[] {
+  const agent = sources.filter(({ file }) => file.startsWith("src/agent/"));
+  return agent.filter(({ text }) => word.test(text)).map(({ file }) => file);
+}
+
 test("L1: stop signals from outside are read in one place, and only the loop asks for it", () => {
-  const users = (word: RegExp): readonly string[] =>
-    sources
-      .filter(({ file, text }) => file.startsWith("src/agent/") && word.test(text))
-      .map(({ file }) => file);
-  expect(users(/\.takeSignals\(/)).toEqual(["src/agent/life-cycle.ts"]);
-  expect(users(/heedSignals\(agent, /)).toEqual(["src/agent/run-agent.ts"]);
+  expect(agentFilesWith(/\.takeSignals\(/)).toEqual(["src/agent/life-cycle.ts"]);
+  expect(agentFilesWith(/heedSignals\(agent, /)).toEqual(["src/agent/run-agent.ts"]);
 });
 
 test("a file with a class says first what the class owns", () => {

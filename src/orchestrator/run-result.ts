@@ -33,7 +33,7 @@ export interface AgentReport {
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
   readonly usage: UsageReport;
-  /** Every error on the way, also those that were recovered from. */
+  /** Errors that ended it. Tool calls that failed and were recovered from are in the steps. */
   readonly errors: readonly ErrorRecord[];
   readonly metadata: JsonObject;
   readonly durationMs: number;

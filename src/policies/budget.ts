@@ -11,7 +11,7 @@ import type { StopCode } from "../protocol/stop.ts";
  */
 export interface Budget {
   readonly inputTokens?: number;
-  /** Input that the provider read from its cache; part of `inputTokens`. */
+  /** Input that the provider read from its cache; part of `inputTokens`. All input of a call is held, since all may turn out to be cached. */
   readonly cachedInputTokens?: number;
   readonly outputTokens?: number;
   /** Input plus output. */

@@ -58,7 +58,7 @@ const SubagentResultSchema = z.strictObject({
   /** How often each tool ran, by name. */
   toolsUsed: z.record(z.string(), z.int().positive()).readonly(),
   usage: UsageReportSchema,
-  /** Every error on the way, also those that were recovered from. */
+  /** Errors that ended it. Tool calls that failed and were recovered from are in the steps. */
   errors: z.array(ErrorRecordSchema).readonly(),
   /** The metadata that it worked with. */
   metadata: JsonObjectSchema,

@@ -18,6 +18,8 @@ export function checkLaws(world: World, played: Played): void {
   checkShape(world, events, result);
   checkHistories(result, requests);
   checkPairs(events);
+  const attempts = events.filter((event) => ATTEMPTS.has(event.type));
+  law(requests.length <= attempts.length, "B4: a model was asked past its effect");
   checkBooks(events, result.accounts);
   checkAccounts(result, events);
   checkWidth(world, events);
@@ -25,6 +27,12 @@ export function checkLaws(world: World, played: Played): void {
   law(clock.pendingTimers === 0, `${clock.pendingTimers} timers were left behind`);
   law(played.lateText.length === 0, "S3: late text was heard");
 }
+
+/**
+ * What announces an attempt of a model call; one that was announced may be cancelled before it is
+ * made.
+ */
+const ATTEMPTS: ReadonlySet<string> = new Set(["model.requested", "model.retried"]);
 
 function law(holds: boolean, rule: string): void {
   if (!holds) throw new Error(`Broken: ${rule}.`);
