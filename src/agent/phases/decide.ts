@@ -21,7 +21,7 @@ const MAX_MISSED_OUTPUTS = 2;
 export function decide(agent: AgentContext, state: AgentState): AgentState {
   const completed = completeStep(agent, state);
   const last = completed === state ? undefined : completed.log.steps.at(-1);
-  const asked = last === undefined ? state : askConditions(agent, completed);
+  const asked = last === undefined ? stalled(agent, completed) : askConditions(agent, completed);
   const decided =
     last === undefined || asked.log.signals.length > 0 ? asked : goOnOrEnd(agent, asked, last);
   const { signals } = decided.log;
@@ -32,6 +32,13 @@ export function decide(agent: AgentContext, state: AgentState): AgentState {
       : ({ decision: "stop", winner } as const);
   agent.record({ type: "continuation.evaluated", signals, ...outcome }, eventPlace(decided));
   return decided;
+}
+
+/** A pass without a step has a signal to say why. If not, something is broken, and going on would never end. */
+function stalled(agent: AgentContext, state: AgentState): AgentState {
+  if (state.log.signals.length > 0) return state;
+  const message = "A pass of the loop took no step and gave no reason. This is a bug in espalier.";
+  return fail(agent, state, new EspalierError({ code: "internal_error", message }));
 }
 
 function askConditions(agent: AgentContext, state: AgentState): AgentState {
