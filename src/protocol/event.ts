@@ -233,8 +233,10 @@ const schemas = Object.fromEntries(
   ]),
 );
 
+const TypedSchema = z.looseObject({ type: z.enum(Object.keys(bodies)) });
+
 /** Checks that a value is an event of this schema version; for what was stored or received. Throws a `ZodError`. */
 export function checkEvent(value: unknown): void {
-  const { type } = z.looseObject({ type: z.enum(Object.keys(bodies)) }).parse(value);
+  const { type } = TypedSchema.parse(value);
   schemas[type]?.parse(value);
 }
