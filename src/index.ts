@@ -1,10 +1,18 @@
 // The public surface of espalier. Whatever is exported here is a promise; everything is named.
 
 // Define
-export { defineAgent, type AgentDefinition, type AgentRole } from "./agent/agent-role.ts";
+export {
+  defineAgent,
+  type AgentDefinition,
+  type AgentRole,
+  type Compaction,
+} from "./agent/agent-role.ts";
 export {
   defineTool,
+  type ExternalTool,
+  type ExternalToolDefinition,
   type FunctionTool,
+  type FunctionUse,
   type Tool,
   type ToolContext,
   type ToolDefinition,
@@ -13,7 +21,39 @@ export {
 export type { Budget, BudgetAxis } from "./policies/budget.ts";
 export type { SubagentContextPolicy } from "./policies/subagent-context-policy.ts";
 export { DEFAULT_SUBAGENT_LIMITS, type SubagentLimits } from "./policies/subagent-limits.ts";
-export { toolWasCalled, type StopCondition, type StopFacts } from "./policies/stop-conditions.ts";
+export {
+  allOf,
+  anyOf,
+  finishReasonWas,
+  not,
+  toolWasCalled,
+  type StopCondition,
+  type StopConditionAnswer,
+  type StopFacts,
+} from "./policies/stop-conditions.ts";
+
+// Hooks
+export {
+  observe,
+  processStep,
+  transform,
+  wrapModelCall,
+  wrapToolCall,
+  type Hook,
+  type ModelCall,
+  type ObserverContext,
+  type TransformHandler,
+  type WrappedToolCall,
+} from "./hooks/hook.ts";
+export type { HookOptions, TransformOptions, WrapToolOptions } from "./hooks/hook-options.ts";
+export type {
+  HookContext,
+  HookSelf,
+  PointContext,
+  PointInput,
+  PointPatch,
+  TransformPoint,
+} from "./hooks/hook-points.ts";
 
 // Models
 export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
@@ -24,16 +64,38 @@ export type { ModelPrice } from "./model/model-price.ts";
 export {
   Orchestrator,
   type OrchestratorOptions,
+  type ResumeOptions,
   type StartOptions,
 } from "./orchestrator/orchestrator.ts";
 export type { EventsOptions, Run } from "./orchestrator/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
-export type { AgentState, EndedState, PendingState, RunningState } from "./agent/agent-state.ts";
-export type { Account } from "./orchestrator/ledger-core.ts";
+export type {
+  AgentState,
+  EndedState,
+  PausedState,
+  PendingState,
+  RunningState,
+} from "./agent/agent-state.ts";
+export type { Delivery } from "./orchestrator/agent-inbox.ts";
+export type { Account } from "./protocol/account.ts";
 export type { AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
 export type { Concurrency } from "./orchestrator/scheduler.ts";
-export type { TextPiece } from "./orchestrator/supervisor.ts";
+export type { TextPiece } from "./orchestrator/run-shared.ts";
 export type { RetryPolicy } from "./model/retry.ts";
+
+// Pause and resume
+export { PAUSED_RUN_VERSION, readPausedRun, type PausedRun } from "./orchestrator/paused-run.ts";
+export type { Approver, Unanswered } from "./agent/approver.ts";
+export {
+  approve,
+  deny,
+  giveResult,
+  reportFailure,
+  type Answer,
+  type AnswerType,
+  type Question,
+  type QuestionKind,
+} from "./protocol/question.ts";
 
 // Observe
 export {
@@ -55,8 +117,11 @@ export type {
 } from "./protocol/subagent.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
 export {
+  PAUSE_CODES,
   STOP_CODES,
   type ErrorRecord,
+  type PauseCode,
+  type RestStatus,
   type Status,
   type StopCode,
   type StopReason,
@@ -86,7 +151,15 @@ export type {
   ToolMessage,
   UserMessage,
 } from "./protocol/message.ts";
-export type { AgentId, CallId, ExecutionId, LeaseId, RunId, StepId } from "./protocol/ids.ts";
+export type {
+  AgentId,
+  CallId,
+  ExecutionId,
+  LeaseId,
+  QuestionId,
+  RunId,
+  StepId,
+} from "./protocol/ids.ts";
 export { CallIdSchema } from "./protocol/ids.ts";
 export type { Clock } from "./kernel/clock.ts";
 export type { IdSource } from "./kernel/id-source.ts";

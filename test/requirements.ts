@@ -28,21 +28,17 @@ const requirements = {
   },
   R10: {
     text: "Finish reasons are normalised and each has a defined effect (stop, length, content_filter, other, tool_calls, unknown, error)",
-    isPlanned: true,
   },
   R11: {
     text: "'unknown' or empty replies are retried, but a bounded number of times",
-    isPlanned: true,
   },
   R12: { text: "The abort signal is checked at the top of each turn and reaches driver and tools" },
-  R13: { text: "Pending subtasks are worked off before the next inference", isPlanned: true },
+  R13: { text: "Pending subtasks are worked off before the next inference" },
   R14: {
     text: "Context overflow triggers compaction and then continues; it is not an error and not a model step",
-    isPlanned: true,
   },
   R15: {
     text: "A step returns an explicit outcome continue, stop, compact or retry",
-    isPlanned: true,
   },
   R16: { text: "One failure path: driver, hook and processor errors land in one handler" },
   R17: { text: "iterate yields the state after every step, the last one included" },
@@ -56,28 +52,24 @@ const requirements = {
   R23: { text: "All stop signals are recorded, none silently ignored" },
   R24: {
     text: "A stop hook may ask once more for continuation, bounded, and never against a hard limit or a cancel",
-    isPlanned: true,
   },
   R25: {
     text: "The model driver is an exchangeable contract; a scripted driver runs the whole library offline",
   },
-  R26: { text: "Explicit status paused (not running, not completed)", isPlanned: true },
-  R27: { text: "Pausing yields a typed collection of deferred calls", isPlanned: true },
-  R28: { text: "resume(state, results) continues the same execution", isPlanned: true },
-  R29: { text: "Both kinds: needs approval, and executed elsewhere", isPlanned: true },
-  R30: { text: "Supplied results are validated before anything runs", isPlanned: true },
-  R31: { text: "A paused state survives serialisation", isPlanned: true },
+  R26: { text: "Explicit status paused (not running, not completed)" },
+  R27: { text: "Pausing yields a typed collection of deferred calls" },
+  R28: { text: "resume(state, results) continues the same execution" },
+  R29: { text: "Both kinds: needs approval, and executed elsewhere" },
+  R30: { text: "Supplied results are validated before anything runs" },
+  R31: { text: "A paused state survives serialisation" },
   R32: {
     text: "Sibling calls that need no input run before the pause; their results are kept",
-    isPlanned: true,
   },
   R33: {
     text: "An in-process approver may answer at once; without one the run pauses",
-    isPlanned: true,
   },
   R34: {
     text: "Time spent waiting for an answer does not consume the time limit",
-    isPlanned: true,
   },
   R35: {
     text: "Outcome is explicit for every way of ending: completed, step, token, time limit, error, aborted",
@@ -93,41 +85,35 @@ const requirements = {
   R44: { text: "State values are immutable; each change gives a new value" },
   R45: {
     text: "One transient holder per step (input messages, reply, tool executions, output messages, errors, timestamps), cleared after the step and after an error",
-    isPlanned: true,
   },
   R46: { text: "No agent state embedded in results, contexts or events" },
-  R47: { text: "Serialisation is stable and versioned, ignores transient data", isPlanned: true },
+  R47: { text: "Serialisation is stable and versioned, ignores transient data" },
   R48: { text: "Stop reason is set explicitly, never inferred from class names" },
   R49: {
     text: "Optional abilities are declared by interfaces, not by probing for methods",
-    isPlanned: true,
   },
   R50: {
     text: "Stop conditions are composable values returning a reason or nothing",
-    isPlanned: true,
   },
   R51: { text: "A stop reason is a value with code, message and context data" },
   R52: { text: "Max steps" },
   R53: { text: "Max tokens (input, output, total)" },
   R54: { text: "Stop when a named tool was called, judged on the last step only" },
-  R55: { text: "Stop on a finish reason", isPlanned: true },
+  R55: { text: "Stop on a finish reason" },
   R56: { text: "Max execution time" },
   R57: { text: "Max cost, where unknown price is not zero" },
   R58: { text: "Absolute deadline next to relative time" },
-  R59: { text: "Or combination", isPlanned: true },
-  R60: { text: "And combination", isPlanned: true },
+  R59: { text: "Or combination" },
+  R60: { text: "And combination" },
   R61: {
     text: "Guards (may force a stop) and work signals (ask to go on) are separate lists",
-    isPlanned: true,
   },
   R62: {
     text: "Conditions may be async; a throwing or rejecting condition fails the run visibly",
-    isPlanned: true,
   },
-  R63: { text: "Conditions hold no state across runs", isPlanned: true },
+  R63: { text: "Conditions hold no state across runs" },
   R64: {
     text: "Optional wrap-up: on the last allowed step the model is told to finish and gets no tools",
-    isPlanned: true,
   },
   R65: { text: "Tool guard returns allow, deny or ask", isPlanned: true },
   R66: {
@@ -169,45 +155,37 @@ const requirements = {
   },
   R76: {
     text: "Observation callbacks return nothing and cannot change flow; their errors are isolated",
-    isPlanned: true,
   },
   R77: {
     text: "Step-finished and execution-finished callbacks exist; the latter fires on every ending",
-    isPlanned: true,
   },
-  R78: { text: "Messages can be changed before inference", isPlanned: true },
+  R78: { text: "Messages can be changed before inference" },
   R79: {
     text: "System prompt and tool arguments can be changed by input/output hooks",
-    isPlanned: true,
   },
-  R80: { text: "A hook may only change the fields its trigger allows", isPlanned: true },
-  R81: { text: "Hooks of one chain see the changes of earlier hooks", isPlanned: true },
+  R80: { text: "A hook may only change the fields its trigger allows" },
+  R81: { text: "Hooks of one chain see the changes of earlier hooks" },
   R82: {
     text: "Changes made during tool execution are not lost: the executor returns them",
-    isPlanned: true,
   },
-  R83: { text: "Hook order is deterministic", isPlanned: true },
+  R83: { text: "Hook order is deterministic" },
   R84: {
     text: "Registration filters by trigger; one- and two-argument callbacks",
-    isPlanned: true,
   },
-  R85: { text: "Hooks can be limited to tools by name", isPlanned: true },
-  R86: { text: "Around-behaviour for model call and tool call", isPlanned: true },
+  R85: { text: "Hooks can be limited to tools by name" },
+  R86: { text: "Around-behaviour for model call and tool call" },
   R87: {
     text: "Hooks, guards, conditions and processors have names that appear in signals, blocked events and audit",
-    isPlanned: true,
   },
-  R88: { text: "Ordered post-step processors", isPlanned: true },
+  R88: { text: "Ordered post-step processors" },
   R89: {
     text: "Life-cycle hook points: run start and end, user input, before and after tool, before compaction, stop, subagent start and stop, notification",
-    isPlanned: true,
   },
-  R90: { text: "User input can be intercepted and refused before a run starts", isPlanned: true },
+  R90: { text: "User input can be intercepted and refused before a run starts" },
   R91: {
     text: "A stop of a subagent can be observed and vetoed like a stop of the root, bounded",
-    isPlanned: true,
   },
-  R92: { text: "There is one flow-control channel; no second system in parallel", isPlanned: true },
+  R92: { text: "There is one flow-control channel; no second system in parallel" },
   R93: { text: "Section registry: role, order, life cycle declared", isPlanned: true },
   R94: {
     text: "Custom sections are registered with explicit order and are really sent",
@@ -381,17 +359,16 @@ const requirements = {
     text: "Typed event payloads, e.g. tool completed with name, ids, duration, success, error type, usage",
   },
   R178: { text: "OpenTelemetry spans with gen_ai attributes and version-aware names" },
-  R179: { text: "Event order is fixed by golden traces, failure paths included", isPlanned: true },
-  R180: { text: "Continuation evaluated event at every evaluation", isPlanned: true },
+  R179: { text: "Event order is fixed by golden traces, failure paths included" },
+  R180: { text: "Continuation evaluated event at every evaluation" },
   R181: { text: "Token usage is reported per step and in total" },
   R182: {
     text: "Exactly one terminal event per execution (finished, failed, stopped, cancelled) with the true status",
   },
   R183: { text: "The loop is small, flat and readable in one place" },
-  R184: { text: "No adapters, no second legacy API", isPlanned: true },
+  R184: { text: "No adapters, no second legacy API" },
   R185: {
     text: "Four suites: golden trace, state transition, continuation, serialisation",
-    isPlanned: true,
   },
   R186: { text: "Loop overhead is measured before and after changes" },
   R187: { text: "Documentation of loop, events and extension points", isPlanned: true },
@@ -457,7 +434,6 @@ const requirements = {
   },
   X17: {
     text: "An approval is bound to the exact call and arguments (hash), decided once (first writer wins), idempotent, with an optional deadline and a defined outcome when nobody can answer",
-    isPlanned: true,
   },
   X18: {
     text: "One definition of usage everywhere: own, descendants, total, by role, by model; never counted twice",
@@ -475,11 +451,9 @@ const requirements = {
   },
   X22: {
     text: "One ordered event stream per run with agent path, depth and sequence number; filtered per agent; bounded backlog per subscriber with a declared overflow policy",
-    isPlanned: true,
   },
   X23: {
     text: "A running agent can be steered from outside; the caller learns at which step it was delivered, or why not",
-    isPlanned: true,
   },
   X24: { text: "A whole tree can be forked at a step of its root", isPlanned: true },
   X25: {
@@ -512,7 +486,6 @@ const requirements = {
   },
   X32: {
     text: "Stop conditions have and, or and not, and report which one fired",
-    isPlanned: true,
   },
   X33: {
     text: "Cancelling is leaf first, bounded in time, with the reason visible in every result",

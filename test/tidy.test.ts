@@ -21,7 +21,10 @@ function agentFilesWith(word: RegExp): readonly string[] {
 
 test("L1: stop signals from outside are read in one place, and only the loop asks for it", () => {
   expect(agentFilesWith(/\.takeSignals\(/)).toEqual(["src/agent/life-cycle.ts"]);
-  expect(agentFilesWith(/heedSignals\(agent, /)).toEqual(["src/agent/run-agent.ts"]);
+  expect(agentFilesWith(/\bheed(Signals)?\(agent, /)).toEqual([
+    "src/agent/life-cycle.ts", // where heed takes the signals first, and the wish to pause after them
+    "src/agent/run-agent.ts",
+  ]);
 });
 
 test("a file with a class says first what the class owns", () => {

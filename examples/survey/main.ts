@@ -117,6 +117,7 @@ function exitCode({ status }: RunResult): number {
   switch (status) {
     case "completed":
     case "stopped":
+    case "paused":
       return 0;
     case "failed":
       return 1;

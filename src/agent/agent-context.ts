@@ -1,5 +1,11 @@
-import type { AgentId, CallId, ExecutionId, RunId, StepId } from "../protocol/ids.ts";
+import type { Bounds } from "../kernel/cancel.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { HookSet } from "../hooks/hook-set.ts";
+import type { HookBounds } from "../hooks/call-hook.ts";
+import type { HookContext } from "../hooks/hook-points.ts";
+import type { AgentId, CallId, ExecutionId, QuestionId, RunId, StepId } from "../protocol/ids.ts";
 import type { EventBody } from "../protocol/event.ts";
+import type { Answer } from "../protocol/question.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { UsageReport } from "../protocol/usage.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
@@ -14,15 +20,42 @@ export interface AgentContext {
   readonly tools: ToolSet;
   readonly effects: Effects;
   readonly budget: BudgetGate;
+  readonly hooks: HookSet;
   /** What the agent was told to do. */
   readonly task: string;
-  /** The call in its parent that started it; undefined for the root. */
+  readonly metadata: JsonObject;
+  /** The call in its parent that started it; undefined for the root and for subtasks. */
   readonly spawnCallId: CallId | undefined;
-  /** Gives the stop signals that came from outside since it was last asked. Only the loop asks (L1). */
-  takeSignals(): readonly StopSignal[];
+  readonly inbox: Inbox;
+  /** True once the agent was told to end: nothing further is worth beginning. The loop hears why from its inbox. */
+  readonly isEnding: boolean;
+  /** What a chain of hooks needs to run at this step. */
+  hookBounds(stepNumber: number): HookBounds<HookContext>;
+  /** How long a stop condition may take. */
+  readonly conditionBounds: Bounds & { readonly timeoutMs: number };
+  /** The answer to a question that was open when the run was paused. */
+  answerTo(questionId: QuestionId): Answer | undefined;
+  /** Time since its start that does not count: somebody was asked, or the run was paused. */
+  pausedMs(): number;
   /** What the agent and its subtree have consumed. */
   usage(): UsageReport;
   record(body: EventBody, place?: EventPlace): void;
+}
+
+/** What comes to an agent from outside. Only the loop and its phases look (L1). */
+export interface Inbox {
+  /** Gives the stop signals that came since it was last asked. */
+  takeSignals(): readonly StopSignal[];
+  /** True while the caller wants the run to pause. */
+  readonly isPauseRequested: boolean;
+  /** Why the calls of the open step are to be left out; undefined: they are not. Forgotten once given. */
+  takeSkip(): string | undefined;
+  /** True if somebody has written to the agent since the last time. */
+  readonly hasMessages: boolean;
+  /** Gives what was written to the agent since the last time. Its senders are told when the step begins. */
+  takeMessages(): readonly string[];
+  /** Tells the senders of what was taken that it is before the model in this step (X23). */
+  confirmDelivery(stepNumber: number): void;
 }
 
 /** Where in an execution an event belongs. */

@@ -22,7 +22,8 @@ import {
   subagentContextPolicy,
   type SubagentContextPolicy,
 } from "../policies/subagent-context-policy.ts";
-import type { FunctionTool, Tool } from "../tools/tool.ts";
+import { checkHooks, type Hook } from "../hooks/hook.ts";
+import type { ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
 import { toolSet } from "../tools/tool-set.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
 
@@ -35,21 +36,38 @@ export interface AgentDefinition {
   /** What the agent is told: its system prompt. */
   readonly instructions: string;
   readonly model: Model;
-  readonly tools?: readonly FunctionTool[];
+  readonly tools?: readonly (FunctionTool | ExternalTool)[];
   /** Roles that it may spawn, as values, or by name if they are defined elsewhere in the tree (also its own). Gives it `SpawnSubagent`. */
   readonly subagents?: readonly (AgentRole | string)[];
   /** What its subagents inherit. Default: nothing. */
   readonly context?: Partial<SubagentContextPolicy>;
   /** Upper limits for each agent of this role with its descendants. */
   readonly budget?: Budget;
-  /** Asked after every step, next to the budget. */
+  /** Asked before the first step and after every step, next to the budget. */
   readonly stopWhen?: readonly StopCondition[];
+  /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
+  readonly hooks?: readonly Hook[];
+  /**
+   * On the last step that a `steps` budget allows, the model gets no tools and is told to finish: `true`, or what it is to be told.
+   * Its text is then the result of an agent that was stopped by `steps_limit`. Default: it is not told, and simply stopped.
+   */
+  readonly wrapUp?: boolean | string;
+  /** When and how far the history is made shorter. Default: never. */
+  readonly compaction?: Compaction;
   /** Most tokens that one reply may have. Default 8,192; clamped to what the budget has left. */
   readonly maxOutputTokens?: number;
   /** Left out: the provider's default. */
   readonly temperature?: number;
   /** A zod object schema of its result. The agent must then end by calling the `Finish` tool with a value that fits. */
   readonly output?: z.ZodType;
+}
+
+/** How a history that grew too long is made shorter: its oldest messages are left out, the instructions and the task stay (R14). */
+export interface Compaction {
+  /** Input tokens of a request from which on it is done. Default: when the model refuses a request as too long. */
+  readonly maxInputTokens?: number;
+  /** Messages that are kept, at most; a call and its results stay together. Default 20. */
+  readonly keepMessages?: number;
 }
 
 /** An agent's definition, checked and frozen. Made by `defineAgent`. */
@@ -63,6 +81,10 @@ export interface AgentRole {
   readonly context: SubagentContextPolicy;
   readonly budget: Budget;
   readonly stopWhen: readonly StopCondition[];
+  readonly hooks: readonly Hook[];
+  /** What the model is told on the last step; undefined: nothing. */
+  readonly wrapUp: string | undefined;
+  readonly compaction: Compaction | undefined;
   readonly maxOutputTokens: number;
   readonly temperature: number | undefined;
   /** True if it must end with a typed result. */
@@ -84,6 +106,9 @@ const FIELDS = [
   "context",
   "budget",
   "stopWhen",
+  "hooks",
+  "wrapUp",
+  "compaction",
   "maxOutputTokens",
   "temperature",
   "output",
@@ -101,8 +126,8 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkText(`${name}.instructions`, definition.instructions);
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
   checkModel(name, model);
-  const { tools: given = [], subagents = [], stopWhen = [], output } = definition;
-  for (const [field, list] of Object.entries({ tools: given, subagents, stopWhen }))
+  const { tools: given = [], subagents = [], stopWhen = [], hooks = [], output } = definition;
+  for (const [field, list] of Object.entries({ tools: given, subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
   const tools =
     output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
@@ -116,6 +141,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   if (definition.temperature !== undefined)
     checkAmount(`${name}.temperature`, definition.temperature);
   checkConditions(name, stopWhen);
+  checkHooks(`${name}.hooks`, hooks);
   return Object.freeze({
     name,
     purpose: definition.purpose,
@@ -126,6 +152,9 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     context: subagentContextPolicy(`${name}.context`, definition.context ?? {}),
     budget,
     stopWhen: Object.freeze([...stopWhen]),
+    hooks: Object.freeze([...hooks]),
+    wrapUp: wrapUpOf(name, definition.wrapUp),
+    compaction: compactionOf(name, definition.compaction),
     maxOutputTokens: definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
     temperature: definition.temperature,
     hasOutput: output !== undefined,
@@ -203,6 +232,29 @@ function checkMaxOutputTokens(name: string, tokens: number): void {
   checkCount(`${name}.maxOutputTokens`, tokens);
   if (tokens === 0)
     throw mismatch(`${name}.maxOutputTokens`, "at least 1", tokens, "A reply needs room.");
+}
+
+const WRAP_UP_NOTICE =
+  "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.";
+
+function wrapUpOf(name: string, given: boolean | string | undefined): string | undefined {
+  if (given === undefined || given === false) return undefined;
+  if (given === true) return WRAP_UP_NOTICE;
+  checkText(`${name}.wrapUp`, given);
+  return given;
+}
+
+function compactionOf(name: string, given: Compaction | undefined): Compaction | undefined {
+  if (given === undefined) return undefined;
+  const field = `${name}.compaction`;
+  checkKeys(field, given, ["maxInputTokens", "keepMessages"]);
+  for (const [key, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    checkCount(`${field}.${key}`, value);
+    if (value === 0)
+      throw mismatch(`${field}.${key}`, "at least 1", value, "Nothing would be left.");
+  }
+  return Object.freeze({ ...given });
 }
 
 function checkConditions(name: string, conditions: readonly StopCondition[]): void {

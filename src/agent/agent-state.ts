@@ -1,13 +1,16 @@
 // The state of one agent: a frozen value, moved by transition() alone. Configuration (the role) is not in it.
 
 import { EspalierError } from "../kernel/error.ts";
+import type { LastStep } from "./budget-gate.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { FinishReason } from "../model/model.ts";
-import type { ExecutionId, StepId } from "../protocol/ids.ts";
+import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
+import type { Question } from "../protocol/question.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
+import type { SpawnRequest } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, type Usage } from "../protocol/usage.ts";
 
@@ -25,8 +28,25 @@ export interface RunLog {
   readonly errors: readonly ErrorRecord[];
   /** The typed result, once the model has given one that fits. */
   readonly output: JsonValue | undefined;
-  /** Replies in a row with neither text nor calls. */
-  readonly emptyReplies: number;
+  /** True once the task is in the history, or was refused. */
+  readonly isBriefed: boolean;
+  /** Replies in a row that were of no use: neither text nor calls, or an ending that nobody understands. */
+  readonly uselessReplies: number;
+  /** Model calls in a row that the model refused because the history was too long. */
+  readonly overflows: number;
+  /** Times that a stop hook made the agent go on. */
+  readonly vetoes: number;
+  /** Delegations that tools asked for, in order, which are worked off before the next model call (R13). */
+  readonly subtasks: readonly Subtask[];
+}
+
+/** A delegation that a tool queued. Gone once its result is in the history. */
+export interface Subtask {
+  readonly request: SpawnRequest;
+  /** The child that works on it while it is paused. */
+  readonly childId: AgentId | undefined;
+  /** What came of it, as the agent will read it. */
+  readonly text: string | undefined;
 }
 
 /** What this execution consumed. */
@@ -39,17 +59,39 @@ export interface RunTelemetry {
   readonly waitedMs: number;
 }
 
-/** The one transient holder: what the open step has gathered so far. Gone when the step is recorded. */
+/** The one transient holder: what the open step has gathered so far. Gone when the step is recorded (R45). */
 export interface OpenStep {
   readonly stepId: StepId;
   readonly number: number;
-  readonly messageCount: number;
   readonly startedAtMs: number;
+  /** What the model was shown, hooks' changes included. Never serialised. */
+  readonly input: readonly Message[];
+  /** What it was shown, in number. */
+  readonly messageCount: number;
   readonly reply: StepReply | undefined;
+  /** In call order. */
   readonly executions: readonly ToolExecution[];
+  /** Calls that wait for somebody outside, in call order. */
+  readonly deferrals: readonly Deferral[];
+  /** The limit that refused a call, raised once all calls of the step have their results. */
+  readonly limit: StopSignal | undefined;
+  /** True once the results are in the history. */
+  readonly isIncorporated: boolean;
+  /** Set if the model was told that no step can follow (R64). */
+  readonly lastStep: LastStep | undefined;
   readonly usage: Usage;
   readonly error: ErrorRecord | undefined;
 }
+
+/** A call without a result yet: a question about it is open, or the subagent that works on it is paused. */
+export type Deferral = {
+  readonly callId: CallId;
+  /** The arguments of the call, as hooks left them. */
+  readonly argumentsText: string;
+} & (
+  | { readonly type: "question"; readonly question: Question }
+  | { readonly type: "subagent"; readonly childId: AgentId }
+);
 
 export interface StepReply {
   readonly message: AssistantMessage;
@@ -71,19 +113,35 @@ export interface RunningState extends Parts {
   readonly executionId: ExecutionId;
   readonly step: OpenStep | undefined;
 }
+/** At rest until it is resumed, perhaps in another process (R26). */
+export interface PausedState extends Parts {
+  readonly status: "paused";
+  readonly executionId: ExecutionId;
+  readonly reason: StopReason;
+  readonly step: OpenStep | undefined;
+}
 export interface EndedState extends Parts {
   readonly status: TerminalStatus;
   readonly executionId: ExecutionId;
   readonly reason: StopReason;
 }
-export type AgentState = PendingState | RunningState | EndedState;
+export type AgentState = PendingState | RunningState | PausedState | EndedState;
+/** A state in which the loop leaves an execution. */
+export type RestingState = PausedState | EndedState;
+
+/** Nothing of a history is measured yet. */
+export const NO_PREFIX: MeasuredPrefix = Object.freeze({ messageCount: 0, tokens: 0 });
 
 const NOTHING_DONE: RunLog = deepFreeze({
   steps: [],
   signals: [],
   errors: [],
   output: undefined,
-  emptyReplies: 0,
+  isBriefed: false,
+  uselessReplies: 0,
+  overflows: 0,
+  vetoes: 0,
+  subtasks: [],
 });
 const NOT_STARTED: RunTelemetry = deepFreeze({
   usage: NO_USAGE,
@@ -99,7 +157,8 @@ export function pendingState(conversation: Conversation): PendingState {
 
 /** The open step. Throws `invalid_state` where there is none: nothing is made up by looking (R37, R38). */
 export function openStepOf(state: AgentState): OpenStep {
-  if (state.status === "running" && state.step !== undefined) return state.step;
+  const step = stepOf(state);
+  if (step !== undefined) return step;
   throw new EspalierError({
     code: "invalid_state",
     message: `Expected an open step, got a ${state.status} execution without one. Read steps after openStep and before recordStep.`,
@@ -107,21 +166,50 @@ export function openStepOf(state: AgentState): OpenStep {
   });
 }
 
+/** The open step, if there is one. */
+export function stepOf(state: AgentState): OpenStep | undefined {
+  return state.status === "running" || state.status === "paused" ? state.step : undefined;
+}
+
 /** True while there is an open step to which the model has replied. */
 export function hasReply(state: AgentState): boolean {
-  return state.status === "running" && state.step?.reply !== undefined;
+  return stepOf(state)?.reply !== undefined;
 }
 
 /** Calls of the open step's reply that have no result yet, in call order. */
 export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"] {
-  if (state.status !== "running" || state.step?.reply === undefined) return [];
-  const answered = new Set(state.step.executions.map((execution) => execution.call.callId));
-  return state.step.reply.message.toolCalls.filter((call) => !answered.has(call.callId));
+  const step = stepOf(state);
+  if (step?.reply === undefined) return [];
+  const answered = new Set(step.executions.map((execution) => execution.call.callId));
+  return step.reply.message.toolCalls.filter((call) => !answered.has(call.callId));
+}
+
+/** True if every call of the open step has its result, and the results are not in the history yet. */
+export function isAnswered(state: AgentState): boolean {
+  if (state.status !== "running" || state.step?.reply === undefined) return false;
+  const { reply, executions, isIncorporated } = state.step;
+  const { length } = reply.message.toolCalls;
+  return length > 0 && executions.length === length && !isIncorporated;
+}
+
+/** The questions that the agent itself waits for, in call order. */
+export function questionsOf(state: AgentState): readonly Question[] {
+  const deferrals = stepOf(state)?.deferrals ?? [];
+  return deferrals.flatMap((deferral) => (deferral.type === "question" ? [deferral.question] : []));
+}
+
+/** The subagents that it waits for and that are paused. */
+export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
+  const deferrals = stepOf(state)?.deferrals ?? [];
+  const delegated = deferrals.flatMap((deferral) =>
+    deferral.type === "subagent" ? [deferral.childId] : [],
+  );
+  return [...delegated, ...state.log.subtasks.flatMap(({ childId }) => childId ?? [])];
 }
 
 /** The last text that the model wrote in this execution, the open step included; empty if it wrote none. */
 export function lastTextOf(state: AgentState): string {
-  const open = state.status === "running" ? state.step?.reply?.message.text : undefined;
+  const open = stepOf(state)?.reply?.message.text;
   if (open !== undefined && open !== "") return open;
   return state.log.steps.findLast((step) => step.io.text !== "")?.io.text ?? "";
 }

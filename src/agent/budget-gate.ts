@@ -20,6 +20,14 @@ export interface Lease {
   readonly leaseId: LeaseId;
   readonly inputTokens: number;
   readonly maxOutputTokens: number;
+  /** Set if the step is the last that the budget allows, as things stand. */
+  readonly lastStep: LastStep | undefined;
+}
+
+/** Whose budget of steps is used up after a step. */
+export interface LastStep {
+  readonly accountPath: string;
+  readonly maximum: number;
 }
 
 /** A limit on the path that leaves no room. */

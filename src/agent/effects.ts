@@ -1,15 +1,16 @@
 // The port through which an agent waits for the world. Its shape is strict because durable engines are: an effect is created at
 // once and in order, is named by its place, and can be awaited only through `join`. An Effect is deliberately not thenable.
 
-import type { ModelRequest } from "../model/model.ts";
-import type { ModelReply } from "../model/model.ts";
-import type { Message } from "../protocol/message.ts";
-import type { ToolCall } from "../protocol/message.ts";
-import type { StepId } from "../protocol/ids.ts";
+import type { ModelReply, ModelRequest } from "../model/model.ts";
+import type { Message, ToolCall } from "../protocol/message.ts";
+import type { AgentId, StepId } from "../protocol/ids.ts";
+import type { Answer } from "../protocol/question.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
+import type { SpawnOutcome } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
+import type { Deferral, Subtask } from "./agent-state.ts";
 import type { Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
 
 /** The key to an effect's result: for adapters of this port only. */
@@ -27,10 +28,16 @@ export interface Effect<T> {
 export interface Effects {
   /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). */
   reserve(place: EffectPlace, ask: LeaseAsk): Effect<LeaseOutcome>;
-  /** One logical model call, its retries included. The lease is the proof that it is paid for (X1). */
+  /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). */
   infer(place: EffectPlace, lease: Lease, request: ModelRequest): Effect<InferOutcome>;
-  /** One tool call. */
-  callTool(place: EffectPlace, call: PlannedCall): Effect<ToolExecution>;
+  /** One tool call: asks for an approval where it needs one, runs it, and lets hooks see to the result. */
+  callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd>;
+  /** A delegation that no model call stands behind. `index`: from 0, its place in the queue. */
+  delegate(place: EffectPlace, index: number, subtask: Subtask): Effect<Consulted<SpawnOutcome>>;
+  /** Ends a paused subagent, whose parent stops: cancelled, with all below it. */
+  dismiss(childId: AgentId): Effect<SpawnOutcome>;
+  /** Code of the user's that decides or watches: a chain of hooks, a stop condition, a processor. */
+  consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>>;
   /** Waits until all have settled; results in the order given. */
   join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]>;
   /** The time, as the agent may know it. */
@@ -51,7 +58,21 @@ export interface PlannedCall {
   readonly bound: BoundCall;
   /** The history at the time of the call, for what subagents inherit. */
   readonly messages: readonly Message[];
+  /** What it waited for when the run was paused. */
+  readonly deferral: Deferral | undefined;
+  /** The answer to its question. */
+  readonly answer: Answer | undefined;
 }
+
+/** A call with its result, or one that waits for somebody outside. */
+export type CallEnd =
+  | {
+      readonly type: "executed";
+      readonly execution: ToolExecution;
+      /** Set when a hook after the call broke: the execution fails. */
+      readonly failure?: ErrorRecord;
+    }
+  | { readonly type: "deferred"; readonly deferral: Deferral };
 
 export type InferOutcome =
   | { readonly type: "replied"; readonly reply: ModelReply; readonly usage: Usage }
@@ -63,3 +84,12 @@ export type InferOutcome =
     }
   /** The agent was told to end; what had been consumed by then is in `usage`. */
   | { readonly type: "cancelled"; readonly usage: Usage };
+
+/**
+ * What the user's code said. `failed`: it threw, rejected or did not answer in time. `cancelled`: it did so because the agent was told
+ * to end.
+ */
+export type Consulted<T> =
+  | { readonly type: "returned"; readonly value: T }
+  | { readonly type: "cancelled" }
+  | { readonly type: "failed"; readonly error: ErrorRecord };

@@ -1,30 +1,46 @@
-// What happens to an execution outside its phases: its start, its steps' opening and completion, failure and end.
+// What happens to an execution outside its phases: its start, its steps' opening and completion, signals, failure, pause and end.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
+import type { ModelRequest } from "../model/model.ts";
 import { stepIdOf } from "../protocol/ids.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import type { ToolCall, Message } from "../protocol/message.ts";
+import type { ToolCall } from "../protocol/message.ts";
 import type { ErrorRecord, StopReason, StopSignal } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
 import type { AgentContext, EventPlace } from "./agent-context.ts";
 import {
+  isAnswered,
   lastTextOf,
+  pausedChildrenOf,
   pendingCallsOf,
-  pendingState,
+  questionsOf,
+  stepOf,
   type AgentState,
   type EndedState,
+  type PausedState,
+  type PendingState,
+  type RestingState,
 } from "./agent-state.ts";
+import type { Lease, LastStep } from "./budget-gate.ts";
 import type { EffectPlace } from "./effects.ts";
 import { transition } from "./transition.ts";
 
-const NO_PREFIX = { messageCount: 0, tokens: 0 };
+/** A model call that is paid for. */
+export interface PreparedCall {
+  readonly request: ModelRequest;
+  readonly lease: Lease;
+  /** True if the request shows the history as it is, so that what the provider counts can be kept. */
+  readonly isFaithful: boolean;
+  /** Set if the model is told in this request that no step can follow. */
+  readonly lastStep: LastStep | undefined;
+}
 
-/** From nothing to running. */
-export function begin(agent: AgentContext, messages: readonly Message[]): AgentState {
+/** To running: from the beginning, or on from a pause. */
+export function begin(agent: AgentContext, from: PendingState | PausedState): AgentState {
   const { role, identity, effects } = agent;
   agent.record({
-    type: "agent.started",
+    type: from.status === "paused" ? "agent.resumed" : "agent.started",
     role: role.name,
     ...(role.purpose === undefined ? {} : { purpose: role.purpose }),
     provider: role.model.provider,
@@ -33,8 +49,8 @@ export function begin(agent: AgentContext, messages: readonly Message[]): AgentS
     spawnCallId: agent.spawnCallId ?? null,
     budget: agent.budget.remaining(),
   });
-  const pending = pendingState({ messages, prefix: NO_PREFIX });
-  return transition(pending, {
+  if (from.status === "paused") return transition(from, { type: "resume" });
+  return transition(from, {
     type: "markStarted",
     executionId: identity.executionId,
     atMs: effects.nowMs(),
@@ -49,30 +65,51 @@ export function stepPlace(agent: AgentContext, state: AgentState): EffectPlace {
 
 /** The step to which an event about the state belongs: the open one, or the last. */
 export function eventPlace(state: AgentState): EventPlace {
-  const step =
-    state.status === "running" && state.step !== undefined ? state.step : state.log.steps.at(-1);
+  const step = stepOf(state) ?? state.log.steps.at(-1);
   return step === undefined ? {} : { stepId: step.stepId };
 }
 
-/** Opens the next step. */
-export function openStep(agent: AgentContext, state: AgentState): AgentState {
+/** Opens the step of a model call. Whoever wrote to the agent learns that it is before the model now. */
+export function openStep(
+  agent: AgentContext,
+  state: AgentState,
+  { request, lastStep }: PreparedCall,
+): AgentState {
   const { stepId, stepNumber: number } = stepPlace(agent, state);
   agent.record({ type: "step.started", number }, { stepId });
-  return transition(state, { type: "openStep", stepId, number, atMs: agent.effects.nowMs() });
+  agent.inbox.confirmDelivery(number);
+  return transition(state, {
+    type: "openStep",
+    stepId,
+    number,
+    input: request.messages,
+    lastStep,
+    atMs: agent.effects.nowMs(),
+  });
+}
+
+/** Says of questions that are open at the end of an agent that nobody answers them any more. */
+function dropQuestions(agent: AgentContext, state: AgentState, nowMs: number): void {
+  const { stepId } = eventPlace(state);
+  const at = stepId === undefined ? {} : { stepId };
+  for (const { questionId, toolName, callId, askedAtMs, kind } of questionsOf(state)) {
+    const answer = kind === "approval" ? "denied" : "failure";
+    const waitedMs = nowMs - askedAtMs;
+    agent.record(
+      { type: "question.answered", questionId, toolName, answer, by: "end", waitedMs },
+      { ...at, callId },
+    );
+  }
 }
 
 /** Completes the open step, if there is one: calls that nothing has answered get their result here (L3), and the step its one record (L4). */
 export function completeStep(agent: AgentContext, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
-  const { stepId, number } = state.step;
+  const { stepId, number, limit, isIncorporated } = state.step;
   const atMs = agent.effects.nowMs();
-  const reason = winningSignal(state.log.signals)?.reason;
-  const unanswered = pendingCallsOf(state).map((call) => notExecuted(call, reason, atMs));
-  const answered =
-    unanswered.length === 0
-      ? state
-      : transition(state, { type: "recordExecutions", executions: unanswered });
-  const completed = transition(answered, { type: "recordStep", atMs });
+  dropQuestions(agent, state, atMs);
+  const limited = limit === undefined || isIncorporated ? state : raise(agent, state, limit);
+  const completed = transition(answered(limited, atMs), { type: "recordStep", atMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined) {
     const { telemetry, tools, error } = record;
@@ -86,9 +123,61 @@ export function completeStep(agent: AgentContext, state: AgentState): AgentState
   return completed;
 }
 
+function answered(state: AgentState, atMs: number): AgentState {
+  const reason = winningSignal(state.log.signals)?.reason;
+  const delegated = new Set(
+    stepOf(state)?.deferrals.flatMap((one) => (one.type === "subagent" ? [one.callId] : [])),
+  );
+  const executions = pendingCallsOf(state).map((call) =>
+    delegated.has(call.callId) ? cutShort(call, atMs) : notExecuted(call, reason, atMs),
+  );
+  const complete =
+    executions.length === 0
+      ? state
+      : transition(state, { type: "recordExecutions", executions, deferrals: [] });
+  return isAnswered(complete) ? transition(complete, { type: "incorporate" }) : complete;
+}
+
+/** Takes in what came from outside: stop signals, and else the wish to pause. Answers that were given are acted upon before a pause. */
+export function heed(agent: AgentContext, state: AgentState): AgentState {
+  const heeded = heedSignals(agent, state);
+  const isAnswered = questionsOf(state).some(
+    ({ questionId }) => agent.answerTo(questionId) !== undefined,
+  );
+  const isWanted = agent.inbox.isPauseRequested && heeded.status === "running" && !isAnswered;
+  return isWanted && heeded.log.signals.length === 0 ? pause(heeded, REQUESTED) : heeded;
+}
+
 /** Takes in the stop signals that came from outside. */
 export function heedSignals(agent: AgentContext, state: AgentState): AgentState {
-  return agent.takeSignals().reduce((current, signal) => raise(agent, current, signal), state);
+  if (state.status !== "running") return state;
+  return agent.inbox
+    .takeSignals()
+    .reduce<AgentState>((current, signal) => raise(agent, current, signal), state);
+}
+
+/** Pauses if there is something to wait for, and nothing says that the execution must stop. */
+export function pauseIfWaiting(agent: AgentContext, state: AgentState): AgentState {
+  if (state.status !== "running" || state.log.signals.length > 0) return state;
+  const questions = questionsOf(state);
+  const children = pausedChildrenOf(state);
+  if (questions.length === 0 && children.length === 0) return state;
+  if (questions.length === 0 && agent.inbox.isPauseRequested) return pause(state, REQUESTED);
+  const asked = questions.map(({ toolName }) => toolName).join(", ");
+  const message =
+    questions.length === 0 ? "Subagents are paused." : `Somebody has to answer for: ${asked}.`;
+  const data = { questions: questions.length, pausedSubagents: children.length };
+  return pause(state, { code: "answers_needed", message, data });
+}
+
+const REQUESTED: StopReason = {
+  code: "pause_requested",
+  message: "The caller asked the run to pause.",
+  data: {},
+};
+
+function pause(state: AgentState, reason: StopReason): AgentState {
+  return transition(state, { type: "pause", reason });
 }
 
 /** Adds a stop signal and says so. */
@@ -110,15 +199,44 @@ export function failWith(agent: AgentContext, state: AgentState, error: ErrorRec
   return failed;
 }
 
-/** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
-export function finish(agent: AgentContext, state: AgentState): EndedState {
-  const completed = completeStep(agent, state);
+/** Leaves the loop: paused, or with a terminal status. What the agent still holds of the budget goes back, paused subagents end (T2). */
+export async function rest(agent: AgentContext, state: AgentState): Promise<RestingState> {
+  if (state.status !== "paused") {
+    return finish(agent, await dismissChildren(agent, state));
+  }
+  releaseOpen(agent);
+  const { reason, log } = state;
+  const steps = log.steps.length;
+  const { role } = agent;
+  agent.record(
+    { type: "agent.paused", role: role.name, reason, steps, usage: agent.usage() },
+    eventPlace(state),
+  );
+  return state;
+}
+
+/** Ends the subagents that are paused, since nobody will go on with them (T2). */
+export async function dismissChildren(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const { effects } = agent;
+  const children = pausedChildrenOf(state);
+  if (children.length === 0) return state;
+  await effects.join(children.map((id) => effects.dismiss(id)));
+  return transition(state, { type: "recordSubtasks", subtasks: [] });
+}
+
+function releaseOpen(agent: AgentContext): void {
   for (const leaseId of agent.budget.releaseOpen())
     agent.record({ type: "budget.released", leaseId });
+}
+
+/** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
+function finish(agent: AgentContext, state: AgentState): EndedState {
+  const completed = completeStep(agent, state);
+  releaseOpen(agent);
   const reason = winningSignal(completed.log.signals)?.reason ?? UNEXPLAINED;
   const status = statusOf(reason);
   const ended = transition(completed, { type: "end", status, reason, atMs: agent.effects.nowMs() });
-  if (!("reason" in ended))
+  if (!isEnded(ended))
     throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
   const { startedAtMs, endedAtMs } = ended.telemetry;
   const error = ended.log.errors.at(-1);
@@ -136,6 +254,10 @@ export function finish(agent: AgentContext, state: AgentState): EndedState {
   return ended;
 }
 
+function isEnded(state: AgentState): state is EndedState {
+  return state.status !== "pending" && state.status !== "running" && state.status !== "paused";
+}
+
 /** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
 export function errorRecord(cause: unknown): ErrorRecord {
   if (EspalierError.is(cause)) {
@@ -150,6 +272,18 @@ const UNEXPLAINED: StopReason = {
   message: "The loop ended without a signal.",
   data: {},
 };
+
+/** The call of a subagent that was paused when its parent stopped. */
+function cutShort(call: ToolCall, atMs: number): ToolExecution {
+  return {
+    call,
+    type: "cancelled",
+    text: "Cancelled: the agent stopped while the subagent was paused.",
+    errorCode: "subagent_cancelled",
+    startedAtMs: atMs,
+    endedAtMs: atMs,
+  };
+}
 
 function notExecuted(call: ToolCall, reason: StopReason | undefined, atMs: number): ToolExecution {
   return {

@@ -1,11 +1,25 @@
 // THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone calls phases and it alone reads
 // stop signals (L1): everything else only raises them. Between two effects all is synchronous.
 
-import type { Message } from "../protocol/message.ts";
 import type { AgentContext } from "./agent-context.ts";
-import type { AgentState, EndedState } from "./agent-state.ts";
-import { hasReply, pendingCallsOf } from "./agent-state.ts";
-import { begin, fail, finish, heedSignals, openStep } from "./life-cycle.ts";
+import {
+  hasReply,
+  isAnswered,
+  pendingCallsOf,
+  type AgentState,
+  type PausedState,
+  type PendingState,
+  type RestingState,
+} from "./agent-state.ts";
+import {
+  begin,
+  fail,
+  heed,
+  heedSignals,
+  pauseIfWaiting,
+  rest,
+  type PreparedCall,
+} from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
 import { evaluate } from "./phases/evaluate.ts";
 import { executeTools } from "./phases/execute-tools.ts";
@@ -13,7 +27,7 @@ import { incorporate } from "./phases/incorporate.ts";
 import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 
-/** The phases of a step, and the end of the execution. */
+/** The phases of a step, and the ways to leave the loop. */
 export type Phase =
   | "prepare"
   | "infer"
@@ -21,6 +35,7 @@ export type Phase =
   | "execute"
   | "incorporate"
   | "decide"
+  | "paused"
   | "ended";
 
 /** A phase that has just ended, with the state it left: frozen, and not the one the loop works on next. */
@@ -29,40 +44,45 @@ export interface PhaseReport {
   readonly state: AgentState;
 }
 
-/** Runs an execution to its end. Each `next` runs one phase; nothing of the loop happens while the caller holds a report. */
+/** Runs an execution to its end, or to a pause, from its beginning or from a pause. Each `next` runs one phase. */
 export async function* runAgent(
   agent: AgentContext,
-  messages: readonly Message[],
-): AsyncGenerator<PhaseReport, EndedState, undefined> {
-  let state = begin(agent, messages);
+  from: PendingState | PausedState,
+): AsyncGenerator<PhaseReport, RestingState, undefined> {
+  let state = begin(agent, from);
   try {
-    while (goesOn((state = heedSignals(agent, state)))) {
-      const prepared = await prepare(agent, state);
-      yield { phase: "prepare", state: (state = prepared.state) };
-
-      if (prepared.call !== undefined && goesOn((state = heedSignals(agent, state)))) {
-        state = openStep(agent, state);
-        state = await infer(agent, state, prepared.call);
-        yield { phase: "infer", state };
+    while (goesOn((state = heed(agent, state)))) {
+      let call: PreparedCall | undefined;
+      if (!hasReply(state)) {
+        ({ state, call } = await prepare(agent, state));
+        yield { phase: "prepare", state };
+        state = pauseIfWaiting(agent, heedSignals(agent, state));
+      }
+      if (call !== undefined && goesOn(state)) {
+        yield { phase: "infer", state: (state = await infer(agent, state, call)) };
       }
       if (hasReply(state) && goesOn((state = heedSignals(agent, state)))) {
         yield { phase: "evaluate", state: (state = evaluate(agent, state)) };
       }
-      if (pendingCallsOf(state).length > 0 && goesOn((state = heedSignals(agent, state)))) {
-        const executed = await executeTools(agent, state);
-        yield { phase: "execute", state };
-        yield { phase: "incorporate", state: (state = incorporate(agent, state, executed)) };
+      if (pendingCallsOf(state).length > 0 && goesOn((state = heed(agent, state)))) {
+        yield { phase: "execute", state: (state = await executeTools(agent, state)) };
+        state = pauseIfWaiting(agent, heedSignals(agent, state));
       }
-      yield { phase: "decide", state: (state = decide(agent, heedSignals(agent, state))) };
+      if (isAnswered(state)) {
+        yield { phase: "incorporate", state: (state = incorporate(agent, state)) };
+      }
+      if (state.status === "running") {
+        yield { phase: "decide", state: (state = await decide(agent, heedSignals(agent, state))) };
+      }
     }
   } catch (cause) {
     state = fail(agent, state, cause);
   }
-  const ended = finish(agent, state);
-  yield { phase: "ended", state: ended };
-  return ended;
+  const rested = await rest(agent, state);
+  yield { phase: rested.status === "paused" ? "paused" : "ended", state: rested };
+  return rested;
 }
 
 function goesOn(state: AgentState): boolean {
-  return state.log.signals.length === 0;
+  return state.status === "running" && state.log.signals.length === 0;
 }

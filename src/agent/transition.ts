@@ -1,6 +1,10 @@
 // The only way an agent's state moves. Pure and total: every change on every state gives a new frozen state or a coded error.
 //
 //   pending ──markStarted──▶ running ──end──▶ completed | stopped | failed | cancelled ──nextExecution──▶ pending
+//                            ▲     │
+//                         resume  pause
+//                            │     ▼
+//                            paused
 
 import { assertNever } from "../kernel/assert.ts";
 import { EspalierError } from "../kernel/error.ts";
@@ -12,13 +16,20 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import type { LastStep } from "./budget-gate.ts";
 import {
+  NO_PREFIX,
   pendingState,
+  stepOf,
   type AgentState,
+  type Deferral,
   type EndedState,
   type OpenStep,
+  type PausedState,
+  type RunLog,
   type RunningState,
   type StepReply,
+  type Subtask,
 } from "./agent-state.ts";
 
 /** What may happen to a state. */
@@ -28,18 +39,36 @@ export type Change =
       readonly type: "openStep";
       readonly stepId: StepId;
       readonly number: number;
+      readonly input: readonly Message[];
+      readonly lastStep: LastStep | undefined;
       readonly atMs: number;
     }
+  /** The task goes into the history; without a message: it was refused. */
+  | { readonly type: "brief"; readonly messages: readonly Message[] }
   | { readonly type: "addUsage"; readonly usage: Usage }
   | { readonly type: "recordReply"; readonly reply: StepReply; readonly prefix: MeasuredPrefix }
   | { readonly type: "discardReply"; readonly reply: StepReply }
-  | { readonly type: "recordExecutions"; readonly executions: readonly ToolExecution[] }
-  | { readonly type: "recordOutput"; readonly output: JsonValue }
+  | { readonly type: "recordOverflow"; readonly error: ErrorRecord }
+  | {
+      readonly type: "recordExecutions";
+      readonly executions: readonly ToolExecution[];
+      /** Calls that wait for somebody outside; they take the place of earlier ones. */
+      readonly deferrals: readonly Deferral[];
+      /** The limit that refused one of the calls. */
+      readonly limit?: StopSignal | undefined;
+    }
+  | { readonly type: "incorporate" }
+  | { readonly type: "recordOutput"; readonly output: JsonValue | undefined }
   | { readonly type: "recordStep"; readonly atMs: number }
-  | { readonly type: "addMessage"; readonly message: Message }
+  | { readonly type: "recordVeto"; readonly message: Message }
+  | { readonly type: "recordSubtasks"; readonly subtasks: readonly Subtask[] }
+  | { readonly type: "addMessages"; readonly messages: readonly Message[] }
+  | { readonly type: "compact"; readonly messages: readonly Message[] }
   | { readonly type: "addSignal"; readonly signal: StopSignal }
   | { readonly type: "addTime"; readonly waitedMs: number }
   | { readonly type: "failWith"; readonly error: ErrorRecord }
+  | { readonly type: "pause"; readonly reason: StopReason }
+  | { readonly type: "resume" }
   | {
       readonly type: "end";
       readonly status: TerminalStatus;
@@ -56,6 +85,9 @@ export function transition(state: AgentState, change: Change): AgentState {
       throw illegal(state, change);
     case "running":
       return deepFreeze(moveRunning(state, change));
+    case "paused":
+      if (change.type === "resume") return deepFreeze(resume(state));
+      throw illegal(state, change);
     case "completed":
     case "stopped":
     case "failed":
@@ -72,39 +104,87 @@ type Of<T extends Change["type"]> = Extract<Change, { readonly type: T }>;
 function moveRunning(state: RunningState, change: Change): AgentState {
   switch (change.type) {
     case "openStep":
-      if (state.step !== undefined) throw illegal(state, change);
-      return { ...state, step: openStep(state, change) };
     case "addUsage":
-      return withUsage(state, needStep(state, change), change.usage);
     case "recordReply":
-      return recordReply(state, needStep(state, change), change);
     case "discardReply":
-      return discardReply(state, needStep(state, change), change);
+    case "recordOverflow":
     case "recordExecutions":
-      return recordExecutions(state, needStep(state, change), change);
-    case "recordOutput":
-      return { ...state, log: { ...state.log, output: change.output } };
+    case "incorporate":
     case "recordStep":
-      return recordStep(state, needStep(state, change), change.atMs);
-    case "addMessage":
-      return withMessages(state, [change.message]);
+      return moveStep(state, change);
+    case "brief":
+      if (state.log.isBriefed) throw illegal(state, change);
+      return withLog(withMessages(state, change.messages), { isBriefed: true });
+    case "recordOutput":
+      return withLog(state, { output: change.output });
+    case "recordVeto":
+      return withLog(withMessages(state, [change.message]), { vetoes: state.log.vetoes + 1 });
+    case "recordSubtasks":
+      return withLog(state, { subtasks: change.subtasks });
+    case "addMessages":
+      return withMessages(state, change.messages);
+    case "compact":
+      return { ...state, conversation: { messages: change.messages, prefix: NO_PREFIX } };
     case "addSignal":
-      return { ...state, log: { ...state.log, signals: [...state.log.signals, change.signal] } };
-    case "addTime":
-      return {
-        ...state,
-        telemetry: { ...state.telemetry, waitedMs: state.telemetry.waitedMs + change.waitedMs },
-      };
+      return withLog(state, { signals: [...state.log.signals, change.signal] });
+    case "addTime": {
+      const waitedMs = state.telemetry.waitedMs + change.waitedMs;
+      return { ...state, telemetry: { ...state.telemetry, waitedMs } };
+    }
     case "failWith":
       return failWith(state, change.error);
+    case "pause":
+      return { ...state, status: "paused", reason: change.reason };
     case "end":
       if (state.step !== undefined) throw illegal(state, change);
       return end(state, change);
     case "markStarted":
+    case "resume":
     case "nextExecution":
       throw illegal(state, change);
     default:
       return assertNever(change, "change");
+  }
+}
+
+type StepChange = Of<
+  | "openStep"
+  | "addUsage"
+  | "recordReply"
+  | "discardReply"
+  | "recordOverflow"
+  | "recordExecutions"
+  | "incorporate"
+  | "recordStep"
+>;
+
+function moveStep(state: RunningState, change: StepChange): RunningState {
+  if (change.type === "openStep") {
+    if (state.step !== undefined) throw illegal(state, change);
+    return { ...state, step: openStep(change) };
+  }
+  const { step } = state;
+  if (step === undefined) throw illegal(state, change);
+  switch (change.type) {
+    case "addUsage":
+      return { ...state, step: { ...step, usage: addUsage(step.usage, change.usage) } };
+    case "recordReply":
+      return recordReply(state, step, change);
+    case "discardReply":
+      return discardReply(state, step, change);
+    case "recordOverflow": {
+      if (step.reply !== undefined) throw illegal(state, change);
+      const overflowed = withLog(state, { overflows: state.log.overflows + 1 });
+      return { ...overflowed, step: { ...step, error: change.error } };
+    }
+    case "recordExecutions":
+      return recordExecutions(state, step, change);
+    case "incorporate":
+      return incorporate(state, step, change);
+    case "recordStep":
+      return recordStep(state, step, change);
+    default:
+      return assertNever(change, "change of a step");
   }
 }
 
@@ -121,60 +201,89 @@ function markStarted(state: AgentState, change: Of<"markStarted">): RunningState
   };
 }
 
-function openStep(state: RunningState, change: Of<"openStep">): OpenStep {
+function resume({ reason: _over, ...state }: PausedState): RunningState {
+  return { ...state, status: "running" };
+}
+
+function openStep(change: Of<"openStep">): OpenStep {
   return {
     stepId: change.stepId,
     number: change.number,
-    messageCount: state.conversation.messages.length,
     startedAtMs: change.atMs,
+    input: change.input,
+    messageCount: change.input.length,
     reply: undefined,
     executions: [],
+    deferrals: [],
+    limit: undefined,
+    isIncorporated: false,
+    lastStep: change.lastStep,
     usage: NO_USAGE,
     error: undefined,
   };
-}
-
-function withUsage(state: RunningState, step: OpenStep, usage: Usage): RunningState {
-  return { ...state, step: { ...step, usage: addUsage(step.usage, usage) } };
 }
 
 function recordReply(state: RunningState, step: OpenStep, change: Of<"recordReply">): RunningState {
   if (step.reply !== undefined) throw illegal(state, change);
   const messages = [...state.conversation.messages, change.reply.message];
   return {
-    ...state,
+    ...withLog(state, { uselessReplies: 0, overflows: 0 }),
     conversation: { messages, prefix: change.prefix },
-    log: { ...state.log, emptyReplies: 0 },
     step: { ...step, reply: change.reply },
   };
 }
 
-/** A reply that says nothing is paid for and counted, and stays out of the history. */
+/** A reply that is of no use is paid for and counted, and stays out of the history. */
 function discardReply(
   state: RunningState,
   step: OpenStep,
   change: Of<"discardReply">,
 ): RunningState {
-  if (step.reply !== undefined) throw illegal(state, change);
-  const log = { ...state.log, emptyReplies: state.log.emptyReplies + 1 };
-  return { ...state, log, step: { ...step, reply: change.reply } };
+  const { toolCalls } = change.reply.message;
+  if (step.reply !== undefined || toolCalls.length > 0) throw illegal(state, change);
+  const counted = withLog(state, { uselessReplies: state.log.uselessReplies + 1, overflows: 0 });
+  return { ...counted, step: { ...step, reply: change.reply } };
 }
 
+/** Results come in as they are known and are kept in call order, also over a pause (R32). */
 function recordExecutions(
   state: RunningState,
   step: OpenStep,
   change: Of<"recordExecutions">,
 ): RunningState {
-  const grown = withMessages(state, change.executions.map(toolMessage));
-  return { ...grown, step: { ...step, executions: [...step.executions, ...change.executions] } };
-}
-
-function recordStep(state: RunningState, step: OpenStep, atMs: number): RunningState {
-  const record = stepRecord(step, atMs);
-  const usage = addUsage(state.telemetry.usage, record.telemetry.usage);
+  const calls = step.reply?.message.toolCalls ?? [];
+  const known = new Map(
+    [...step.executions, ...change.executions].map((one) => [one.call.callId, one]),
+  );
+  const executions = calls.flatMap(({ callId }) => known.get(callId) ?? []);
+  const isNew = executions.length === step.executions.length + change.executions.length;
+  if (!isNew || step.isIncorporated) throw illegal(state, change);
   return {
     ...state,
-    log: { ...state.log, steps: [...state.log.steps, record] },
+    step: { ...step, executions, deferrals: change.deferrals, limit: step.limit ?? change.limit },
+  };
+}
+
+/** One result for every call, in call order, and not one before all are known (L3). */
+function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporate">): RunningState {
+  const isComplete = step.executions.length === step.reply?.message.toolCalls.length;
+  if (!isComplete || step.isIncorporated) throw illegal(state, change);
+  const queued = step.executions.flatMap((execution) => execution.subtasks ?? []);
+  const subtasks = queued.map((request) => ({ request, childId: undefined, text: undefined }));
+  const grown = withMessages(state, step.executions.map(toolMessage));
+  return {
+    ...withLog(grown, { subtasks: [...state.log.subtasks, ...subtasks] }),
+    step: { ...step, isIncorporated: true, deferrals: [] },
+  };
+}
+
+function recordStep(state: RunningState, step: OpenStep, change: Of<"recordStep">): RunningState {
+  const hasCalls = (step.reply?.message.toolCalls.length ?? 0) > 0;
+  if (hasCalls && !step.isIncorporated) throw illegal(state, change);
+  const record = stepRecord(step, change.atMs);
+  const usage = addUsage(state.telemetry.usage, record.telemetry.usage);
+  return {
+    ...withLog(state, { steps: [...state.log.steps, record] }),
     telemetry: { ...state.telemetry, usage },
     step: undefined,
   };
@@ -182,12 +291,11 @@ function recordStep(state: RunningState, step: OpenStep, atMs: number): RunningS
 
 function failWith(state: RunningState, error: ErrorRecord): RunningState {
   const reason: StopReason = { code: "error", message: error.message, data: { error: error.code } };
-  const log = {
-    ...state.log,
+  const failed = withLog(state, {
     errors: [...state.log.errors, error],
-    signals: [...state.log.signals, { reason, source: "loop" as const }],
-  };
-  return { ...state, log, step: state.step === undefined ? undefined : { ...state.step, error } };
+    signals: [...state.log.signals, { reason, source: "loop" }],
+  });
+  return { ...failed, step: state.step === undefined ? undefined : { ...state.step, error } };
 }
 
 function end(state: RunningState, change: Of<"end">): EndedState {
@@ -204,7 +312,8 @@ function end(state: RunningState, change: Of<"end">): EndedState {
 /** History stays; steps, signals, errors, counters and usage begin anew (R40, R158). */
 function nextExecution(state: EndedState, message: Message): AgentState {
   const { messages, prefix } = state.conversation;
-  return pendingState({ messages: [...messages, message], prefix });
+  const next = pendingState({ messages: [...messages, message], prefix });
+  return deepFreeze({ ...next, log: { ...next.log, isBriefed: true } });
 }
 
 function stepRecord(step: OpenStep, atMs: number): StepRecord {
@@ -230,18 +339,17 @@ function withMessages(state: RunningState, added: readonly Message[]): RunningSt
   return { ...state, conversation: { messages: [...messages, ...added], prefix } };
 }
 
+function withLog(state: RunningState, part: Partial<RunLog>): RunningState {
+  return { ...state, log: { ...state.log, ...part } };
+}
+
 function toolMessage(execution: ToolExecution): ToolMessage {
   const { callId, toolName } = execution.call;
   return { role: "tool", callId, toolName, text: execution.text };
 }
 
-function needStep(state: RunningState, change: Change): OpenStep {
-  if (state.step === undefined) throw illegal(state, change);
-  return state.step;
-}
-
 function illegal(state: AgentState, change: Change): EspalierError {
-  const step = state.status === "running" && state.step !== undefined ? " with an open step" : "";
+  const step = stepOf(state) === undefined ? "" : " with an open step";
   return new EspalierError({
     code: "illegal_transition",
     message: `Expected a change that a ${state.status} execution${step} allows, got ${change.type}. See the table in transition.ts.`,

@@ -1,23 +1,30 @@
 // What an agent is doing, in a few words and one sign.
 
-import type { TerminalStatus } from "../index.ts";
-import type { Activity, OpenCall } from "./run-view.ts";
+import type { Activity, OpenCall, RestStatus } from "./agent-view.ts";
 import { oneLine, type Style } from "./terminal-text.ts";
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const SPINNER_FRAME_MS = 100;
 
-const ENDINGS: Readonly<Record<TerminalStatus, { readonly icon: string; readonly style: Style }>> =
-  {
-    completed: { icon: "✔", style: "green" },
-    stopped: { icon: "■", style: "yellow" },
-    failed: { icon: "✖", style: "red" },
-    cancelled: { icon: "⊘", style: "yellow" },
-  };
+/** What stands before a question, and its colour: that of all that waits for a person. */
+export const QUESTION: Sign = { icon: "?", style: "magenta" };
+
+interface Sign {
+  readonly icon: string;
+  readonly style: Style;
+}
+
+const RESTS: Readonly<Record<RestStatus, Sign>> = {
+  paused: { icon: "‖", style: "magenta" },
+  completed: { icon: "✔", style: "green" },
+  stopped: { icon: "■", style: "yellow" },
+  failed: { icon: "✖", style: "red" },
+  cancelled: { icon: "⊘", style: "yellow" },
+};
 
 /** Sign and colour of a status. */
-export function endingOf(status: TerminalStatus): { readonly icon: string; readonly style: Style } {
-  return ENDINGS[status];
+export function restSign(status: RestStatus): Sign {
+  return RESTS[status];
 }
 
 /** The sign for something that goes on; it turns with time. */
@@ -31,10 +38,14 @@ export function activityText(activity: Activity, nowMs: number): string {
     case "ended": {
       const { status, reason } = activity;
       const words = status === "stopped" ? `stopped: ${oneLine(reason.code)}` : status;
-      return `${endingOf(status).icon} ${words}`;
+      return `${restSign(status).icon} ${words}`;
     }
-    case "calling":
-      return `${spinner(nowMs)} ${callsText(activity.calls)}`;
+    case "paused":
+      return `${restSign("paused").icon} paused: ${oneLine(activity.reason.code)}`;
+    case "calling": {
+      const sign = onlyAsks(activity.calls) ? QUESTION.icon : spinner(nowMs);
+      return `${sign} ${callsText(activity.calls)}`;
+    }
     case "retrying":
       return `${spinner(nowMs)} attempt ${activity.attempt}: ${oneLine(activity.errorCode)}`;
     case "preparing":
@@ -47,27 +58,37 @@ export function activityText(activity: Activity, nowMs: number): string {
 export function activityStyle(activity: Activity): Style {
   switch (activity.kind) {
     case "ended":
-      return endingOf(activity.status).style;
+      return restSign(activity.status).style;
+    case "paused":
+      return restSign("paused").style;
     case "retrying":
       return "yellow";
     case "thinking":
-    case "calling":
       return "cyan";
+    case "calling":
+      return onlyAsks(activity.calls) ? QUESTION.style : "cyan";
     case "preparing":
     case "queued":
       return "dim";
   }
 }
 
+/** Nothing goes on in it but waiting for an answer. */
+function onlyAsks(calls: readonly OpenCall[]): boolean {
+  return calls.every(({ kind }) => kind === "question");
+}
+
 function callsText(calls: readonly OpenCall[]): string {
-  const subagents = calls.filter((call) => call.isDelegation).length;
-  const tools = Map.groupBy(
-    calls.filter((call) => !call.isDelegation),
+  const subagents = calls.filter(({ kind }) => kind === "delegation").length;
+  const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
+  const asked = namesOf(calls, "question").map((name) => `asks: ${name}`);
+  return [...waiting, ...asked, ...namesOf(calls, "tool")].join(", ");
+}
+
+function namesOf(calls: readonly OpenCall[], kind: OpenCall["kind"]): readonly string[] {
+  const alike = Map.groupBy(
+    calls.filter((call) => call.kind === kind),
     (call) => oneLine(call.toolName),
   );
-  const names = [...tools].map(([name, { length }]) =>
-    length === 1 ? name : `${name} ×${length}`,
-  );
-  const waiting = subagents === 0 ? [] : [`waiting for ${subagents}`];
-  return [...waiting, ...names].join(", ");
+  return [...alike].map(([name, { length }]) => (length === 1 ? name : `${name} ×${length}`));
 }

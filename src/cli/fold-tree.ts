@@ -1,8 +1,7 @@
 // Which agents of a tree get a line when there are fewer lines than agents. Pure. What is finished
-// is folded first; what runs is shown as long as there is room.
+// is folded first, then what is paused; what runs is shown as long as there is room.
 
-import type { AgentView, Spent } from "./run-view.ts";
-import type { TerminalStatus } from "../index.ts";
+import type { AgentView, RestStatus, Spent } from "./agent-view.ts";
 
 /** One line of the tree. `branch` is what is drawn before its name. */
 export type TreeRow =
@@ -12,18 +11,19 @@ export type TreeRow =
       readonly agent: AgentView;
       readonly hidden: number;
     }
-  | { readonly kind: "group"; readonly branch: string; readonly group: EndedGroup }
+  | { readonly kind: "group"; readonly branch: string; readonly group: RestingGroup }
   | {
       readonly kind: "rest";
       readonly branch: string;
       readonly agents: number;
       readonly running: number;
+      readonly paused: number;
     };
 
-/** Siblings of one role that ended alike. */
-interface EndedGroup {
+/** Siblings of one role that came to rest alike. */
+interface RestingGroup {
   readonly role: string;
-  readonly status: TerminalStatus;
+  readonly status: RestStatus;
   /** The siblings, without those below them. */
   readonly agents: number;
   readonly hidden: number;
@@ -49,27 +49,44 @@ export function countAgents(agent: AgentView): number {
   return count;
 }
 
-/** The agents of a tree that have not ended. */
+/** The agents of a tree that are not at rest. */
 export function countRunning(agent: AgentView): number {
-  let count = agent.activity.kind === "ended" ? 0 : 1;
-  for (const child of agent.children) count += countRunning(child);
+  return countIf(agent, (one) => restOf(one) === undefined);
+}
+
+/** The agents of a tree that are paused. */
+export function countPaused(agent: AgentView): number {
+  return countIf(agent, (one) => restOf(one) === "paused");
+}
+
+/** How an agent came to rest; undefined while it runs. */
+export function restOf({ activity }: AgentView): RestStatus | undefined {
+  if (activity.kind === "ended") return activity.status;
+  return activity.kind === "paused" ? "paused" : undefined;
+}
+
+function countIf(agent: AgentView, isCounted: (agent: AgentView) => boolean): number {
+  let count = isCounted(agent) ? 1 : 0;
+  for (const child of agent.children) count += countIf(child, isCounted);
   return count;
 }
 
 interface Fold {
   /** An ended agent stands for all below it. */
   readonly hidesBelowEnded: boolean;
-  /** Ended siblings of one role and status share a line. */
-  readonly mergesEnded: boolean;
-  readonly dropsEnded: boolean;
+  /** Siblings at rest, of one role and status, share a line. */
+  readonly mergesResting: boolean;
+  /** Agents that get no line. */
+  readonly drops: "none" | "ended" | "resting";
 }
 
 const FOLDS: readonly Fold[] = [
-  { hidesBelowEnded: false, mergesEnded: false, dropsEnded: false },
-  { hidesBelowEnded: true, mergesEnded: false, dropsEnded: false },
-  { hidesBelowEnded: true, mergesEnded: true, dropsEnded: false },
+  { hidesBelowEnded: false, mergesResting: false, drops: "none" },
+  { hidesBelowEnded: true, mergesResting: false, drops: "none" },
+  { hidesBelowEnded: true, mergesResting: true, drops: "none" },
 ];
-const RUNNING_ONLY: Fold = { hidesBelowEnded: true, mergesEnded: false, dropsEnded: true };
+const RUNNING_ONLY: Fold = { hidesBelowEnded: true, mergesResting: false, drops: "resting" };
+const PAUSED_ONLY: Fold = { hidesBelowEnded: true, mergesResting: false, drops: "ended" };
 
 interface Place {
   readonly agent: AgentView;
@@ -105,30 +122,36 @@ function upTo(count: number, rows: Iterable<TreeRow>): readonly TreeRow[] {
   return taken;
 }
 
-type Twig = { readonly agent: AgentView } | { readonly group: EndedGroup };
+type Twig = { readonly agent: AgentView } | { readonly group: RestingGroup };
 
 function twigsOf(children: readonly AgentView[], fold: Fold): readonly Twig[] {
-  if (fold.dropsEnded) {
-    return children.filter((child) => child.activity.kind !== "ended").map((agent) => ({ agent }));
-  }
-  if (!fold.mergesEnded) return children.map((agent) => ({ agent }));
-  const alike = Map.groupBy(children, likenessOf);
-  return [...alike].flatMap(([likeness, agents]): readonly Twig[] => {
+  const kept = children.filter((child) => !isDropped(child, fold));
+  if (!fold.mergesResting) return kept.map((agent) => ({ agent }));
+  const alike = Map.groupBy(kept, likenessOf);
+  return [...alike.values()].flatMap((agents): readonly Twig[] => {
     const [first] = agents;
-    if (first?.activity.kind !== "ended" || likeness === RUNNING || agents.length === 1) {
+    const status = first === undefined ? undefined : restOf(first);
+    if (first === undefined || status === undefined || agents.length === 1) {
       return agents.map((agent) => ({ agent }));
     }
-    return [{ group: groupOf(first.role, first.activity.status, agents) }];
+    return [{ group: groupOf(first.role, status, agents) }];
   });
+}
+
+function isDropped(agent: AgentView, { drops }: Fold): boolean {
+  const rest = restOf(agent);
+  if (rest === undefined || drops === "none") return false;
+  return drops === "resting" || rest !== "paused";
 }
 
 const RUNNING = "";
 
-function likenessOf({ activity, role }: AgentView): string {
-  return activity.kind === "ended" ? `${activity.status} ${role}` : RUNNING;
+function likenessOf(agent: AgentView): string {
+  const rest = restOf(agent);
+  return rest === undefined ? RUNNING : `${rest} ${agent.role}`;
 }
 
-function groupOf(role: string, status: TerminalStatus, agents: readonly AgentView[]): EndedGroup {
+function groupOf(role: string, status: RestStatus, agents: readonly AgentView[]): RestingGroup {
   const all = agents.reduce((sum, agent) => sum + countAgents(agent), 0);
   return {
     role,
@@ -150,15 +173,23 @@ function sumOf(agents: readonly AgentView[]): Spent {
   );
 }
 
-/** The running agents as far as they fit, and one line for all others. */
+/**
+ * The running agents as far as they fit, or the paused ones if none runs, and one line for all
+ * others.
+ */
 function cut(root: AgentView, maxRows: number): readonly TreeRow[] {
   const place = { agent: root, branch: "", below: "" };
-  const kept = upTo(Math.max(1, maxRows - 1), grow(place, RUNNING_ONLY));
+  const running = countRunning(root);
+  const fold = running > 0 ? RUNNING_ONLY : PAUSED_ONLY;
+  const kept = upTo(Math.max(1, maxRows - 1), grow(place, fold));
   if (maxRows <= 1) return kept;
-  const agents = countAgents(root) - kept.length;
-  const shown = kept.filter((row) => row.kind === "agent" && row.agent.activity.kind !== "ended");
-  return [
-    ...kept,
-    { kind: "rest", branch: "└─ ", agents, running: countRunning(root) - shown.length },
-  ];
+  const shown = kept.flatMap((row) => (row.kind === "agent" ? [restOf(row.agent)] : []));
+  const rest: TreeRow = {
+    kind: "rest",
+    branch: "└─ ",
+    agents: countAgents(root) - kept.length,
+    running: running - shown.filter((status) => status === undefined).length,
+    paused: countPaused(root) - shown.filter((status) => status === "paused").length,
+  };
+  return [...kept, rest];
 }

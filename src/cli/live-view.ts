@@ -2,7 +2,8 @@
 // Owns the views of these runs, the frame timer and the live area. Talks to one stream.
 //
 // 1. It draws at most ten frames a second, however many events come; an event costs microseconds.
-// 2. When no run goes on it holds nothing: no timer, no listener, no hidden cursor.
+// 2. When no run goes on it holds nothing: no timer, no listener, no hidden cursor. A run that is
+//    paused does not go on: when it is resumed, its tree grows anew.
 // 3. A stream that breaks silences the view and harms nobody.
 
 import type { Clock, EspalierEvent, EventSink, RunId } from "../index.ts";

@@ -2,6 +2,7 @@
 
 import type { EspalierEvent, Usage } from "../index.ts";
 import { countText, costText, durationText, numberOf } from "./amounts.ts";
+import { openQuestion } from "./open-questions.ts";
 import { firstLine, fit, oneLine } from "./terminal-text.ts";
 
 const LONGEST_TEXT = 160;
@@ -42,6 +43,21 @@ function textOf(event: EspalierEvent): string | undefined {
       const { code, message } = event.refusal;
       return `spawn of ${oneLine(event.role)} refused (${code}): ${short(message)}`;
     }
+    case "agent.paused":
+    case "agent.resumed":
+    case "run.paused":
+    case "run.resumed":
+    case "question.asked":
+    case "question.answered":
+      return pauseText(event);
+    case "conversation.compacted":
+      return compactedText(event);
+    case "message.delivered":
+      return event.origin === "steering"
+        ? `was steered: ${numberOf(event.characters, "character")}`
+        : undefined;
+    case "hook.applied":
+      return event.after === undefined ? undefined : changedText(event);
     case "run.started":
     case "run.ended":
     case "step.started":
@@ -49,6 +65,9 @@ function textOf(event: EspalierEvent): string | undefined {
     case "model.replied":
     case "model.failed":
     case "tool.started":
+    case "tool.paused":
+    case "tool.resumed":
+    case "request.repaired":
     case "subagent.spawned":
     case "subagent.ended":
     case "budget.reserved":
@@ -64,11 +83,88 @@ function textOf(event: EspalierEvent): string | undefined {
   }
 }
 
-/** Failures of tools. Those of subagents, and refused spawns, have a line of their own already. */
-function isNews({ outcome, errorCode }: EspalierEvent<"tool.ended">): boolean {
-  if (outcome === "failed") return errorCode !== "subagent_failed";
-  return outcome === "refused" && errorCode === "tool_calls_limit";
+function compactedText(event: EspalierEvent<"conversation.compacted">): string {
+  const { messagesBefore, messagesAfter, tokensBefore, tokensAfter } = event;
+  const messages = `${countText(messagesBefore)} to ${countText(messagesAfter)} messages`;
+  const tokens = `${countText(tokensBefore)} to ${countText(tokensAfter)} tokens`;
+  return `conversation compacted: ${messages}, ${tokens}`;
 }
+
+type PauseEvent = EspalierEvent<
+  | "agent.paused"
+  | "agent.resumed"
+  | "run.paused"
+  | "run.resumed"
+  | "question.asked"
+  | "question.answered"
+>;
+
+/** What leads to a pause, and out of it. */
+function pauseText(event: PauseEvent): string {
+  switch (event.type) {
+    case "agent.paused":
+      return `paused (${oneLine(event.reason.code)}: ${short(event.reason.message)})`;
+    case "agent.resumed":
+      return `resumed: ${fit(firstLine(event.task), LONGEST_TEXT)}`;
+    case "run.paused": {
+      const { questions, usage, durationMs } = event;
+      const needed = `${numberOf(questions.length, "answer")} needed`;
+      return `run paused: ${needed}, ${spentText(usage.total)}, ${durationText(durationMs)}`;
+    }
+    case "run.resumed": {
+      const answers = numberOf(event.answers, "answer");
+      return `run resumed after ${durationText(event.pausedMs)}, with ${answers}`;
+    }
+    case "question.asked": {
+      const { toolName, arguments: given, reason } = openQuestion(event.question);
+      return `needs you: ${toolName} ${given}: ${reason}`;
+    }
+    case "question.answered": {
+      const { toolName, answer, by, waitedMs, reason } = event;
+      const why = reason === undefined ? "" : `: ${short(reason)}`;
+      const said = `${ANSWERS[answer]} ${DECIDERS[by]}`;
+      return `${oneLine(toolName)} ${said} after ${durationText(waitedMs)}${why}`;
+    }
+  }
+}
+
+type Answered = EspalierEvent<"question.answered">;
+
+const ANSWERS: Readonly<Record<Answered["answer"], string>> = {
+  approved: "was approved",
+  denied: "was denied",
+  result: "was given its result",
+  failure: "was called a failure",
+};
+
+const DECIDERS: Readonly<Record<Answered["by"], string>> = {
+  approver: "by the approver",
+  caller: "by the caller",
+  deadline: "by its deadline",
+  nobody: "as nobody could be asked",
+  end: "as its agent ended",
+};
+
+/** Only what changes the arguments of a call: then something else is done than the model wrote. */
+function changedText({ changedBy }: EspalierEvent<"hook.applied">): string {
+  const hooks = changedBy.map(({ hook }) => oneLine(hook)).join(", ");
+  return `arguments of a call changed by ${hooks}`;
+}
+
+/**
+ * Failures of tools, and calls that a limit or a hook refused. Those of subagents, refused spawns
+ * and denials have a line of their own already.
+ */
+function isNews({ outcome, errorCode = "" }: EspalierEvent<"tool.ended">): boolean {
+  if (outcome === "failed") return errorCode !== "subagent_failed";
+  return outcome === "refused" && REFUSALS.has(errorCode);
+}
+
+const REFUSALS: ReadonlySet<string> = new Set([
+  "tool_calls_limit",
+  "blocked",
+  "approval_check_failed",
+]);
 
 function spentText(usage: Usage): string {
   return `${countText(usage.totalTokens)} tokens, ${costText(usage)}`;

@@ -20,10 +20,10 @@ export class PlainView implements EventSink {
 
   take(event: EspalierEvent): void {
     if (this.#isStopped) return;
-    if (event.type === "run.started") this.#begin(event);
+    if (event.type === "run.started" || event.type === "run.resumed") this.#begin(event);
     const line = plainLine(event);
     if (line !== undefined) this.#stream.write(`${this.#stamp(event)}  ${line}\n`);
-    if (event.type === "run.ended") this.#end(event.runId);
+    if (event.type === "run.ended" || event.type === "run.paused") this.#end(event.runId);
   }
 
   stop(): void {
@@ -32,7 +32,7 @@ export class PlainView implements EventSink {
     this.#stream.off("error", this.#onBroken);
   }
 
-  #begin({ runId, atMs }: EspalierEvent<"run.started">): void {
+  #begin({ runId, atMs }: EspalierEvent<"run.started" | "run.resumed">): void {
     if (this.#startedAtMs.size === 0) this.#stream.on("error", this.#onBroken);
     this.#startedAtMs.set(runId, atMs);
   }
@@ -42,7 +42,7 @@ export class PlainView implements EventSink {
     if (this.#startedAtMs.size === 0) this.#stream.off("error", this.#onBroken);
   }
 
-  /** Time since the start of the run, and which run if there are several. */
+  /** Time since the start of the run, or since it was resumed, and which run if there are several. */
   #stamp({ runId, atMs }: EspalierEvent): string {
     const sinceMs = atMs - (this.#startedAtMs.get(runId) ?? atMs);
     const time = durationText(sinceMs).padStart(TIME_WIDTH);

@@ -1,10 +1,19 @@
 // The view of a run as lines for a terminal. Pure: the same view, size and time give the same
 // lines, none wider than asked for.
 
-import { activityStyle, activityText, endingOf, spinner } from "./activity-text.ts";
+import { activityStyle, activityText, restSign, spinner } from "./activity-text.ts";
 import { AXES, costText, durationText, numberOf, shortCount, type AxisText } from "./amounts.ts";
-import { countAgents, countRunning, treeRows, type TreeRow } from "./fold-tree.ts";
-import type { AgentView, RunView } from "./run-view.ts";
+import type { AgentView } from "./agent-view.ts";
+import {
+  countAgents,
+  countPaused,
+  countRunning,
+  restOf,
+  treeRows,
+  type TreeRow,
+} from "./fold-tree.ts";
+import { questionLines, waiting } from "./question-lines.ts";
+import type { RunView } from "./run-view.ts";
 import { table, type Cell, type Column } from "./table.ts";
 import {
   displayWidth,
@@ -25,7 +34,10 @@ export interface RenderOptions {
   readonly hasColor: boolean;
 }
 
-/** A run as it stands: its tree, and below it what goes on and what is left of the budget. */
+/**
+ * A run as it stands: what somebody has to answer, its tree, and below it what goes on and what is
+ * left of the budget.
+ */
 export function renderRun(view: RunView, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
   const paint = painter(hasColor);
@@ -33,9 +45,15 @@ export function renderRun(view: RunView, options: RenderOptions): readonly strin
     ...wrap(statusItems(view, nowMs), width, paint),
     ...wrap(budgetItems(view, nowMs), width, paint),
   ];
-  const room = Math.max(MIN_TREE_LINES, height - foot.length);
+  const free = height - foot.length;
+  const needs = questionLines(
+    view.questions,
+    { width, height: Math.floor(free / 2), time: waiting(nowMs) },
+    paint,
+  );
+  const room = Math.max(MIN_TREE_LINES, free - needs.length);
   const tree = view.root === undefined ? [] : renderTree(view.root, { ...options, height: room });
-  return [...tree, ...foot].slice(0, Math.max(1, height));
+  return [...needs, ...tree, ...foot].slice(0, Math.max(1, height));
 }
 
 /**
@@ -45,7 +63,7 @@ export function renderRun(view: RunView, options: RenderOptions): readonly strin
 export function renderTree(root: AgentView, options: RenderOptions): readonly string[] {
   const { width, height = Infinity, nowMs, hasColor } = options;
   const rows = treeRows(root, Math.max(1, height - 1)).map((row) => cellsOf(row, nowMs));
-  const isSteady = root.activity.kind === "ended";
+  const isSteady = restOf(root) !== undefined;
   const columns = COLUMNS.map(({ key, usualWidth = 0, ...column }) => ({
     ...column,
     usualWidth: isSteady ? 0 : usualWidth,
@@ -102,7 +120,7 @@ function cellsOf(row: TreeRow, nowMs: number): RowCells {
       return agentCells(row.branch, row.agent, row.hidden, nowMs);
     case "group": {
       const { role, status, agents, hidden, subtree } = row.group;
-      const { icon, style } = endingOf(status);
+      const { icon, style } = restSign(status);
       return {
         ...BLANK,
         agent: { text: `${row.branch}${oneLine(role)} ×${agents}${hiddenText(hidden)}` },
@@ -115,22 +133,33 @@ function cellsOf(row: TreeRow, nowMs: number): RowCells {
       return {
         ...BLANK,
         agent: { text: `${row.branch}… ${row.agents} more`, style: "dim" },
-        state: { text: row.running === 0 ? "" : `${row.running} running`, style: "dim" },
+        state: { text: liveText(row).join(", "), style: "dim" },
       };
   }
+}
+
+function liveText(counts: {
+  readonly running: number;
+  readonly paused: number;
+}): readonly string[] {
+  const { running, paused } = counts;
+  return [
+    ...(running === 0 ? [] : [`${running} running`]),
+    ...(paused === 0 ? [] : [`${paused} paused`]),
+  ];
 }
 
 function agentCells(branch: string, agent: AgentView, hidden: number, nowMs: number): RowCells {
   const { activity, own, subtree } = agent;
   const name = oneLine(agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1));
-  const ranMs =
-    activity.kind === "ended" ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
+  const isAtRest = activity.kind === "ended" || activity.kind === "paused";
+  const ranMs = isAtRest ? activity.durationMs : Math.max(0, nowMs - agent.startedAtMs);
   // What is the same in the subtree as in the agent itself is said in a low voice.
   const isAlone: { readonly style?: Style } = agent.children.length === 0 ? { style: "dim" } : {};
   return {
     agent: { text: `${branch}${name}${hiddenText(hidden)}` },
     state: { text: activityText(activity, nowMs), style: activityStyle(activity) },
-    step: { text: String(agent.step) },
+    step: { text: agent.step === 0 ? "" : String(agent.step) },
     ownTokens: { text: shortCount(own.totalTokens) },
     subtreeTokens: { text: shortCount(subtree.totalTokens), ...isAlone },
     ownCost: { text: costText(own) },
@@ -146,7 +175,10 @@ function hiddenText(hidden: number): string {
 
 function remarkOn({ activity, refusals, task }: AgentView): Cell {
   if (activity.kind === "ended" && activity.status !== "completed") {
-    return { text: oneLine(activity.reason.message), style: endingOf(activity.status).style };
+    return { text: oneLine(activity.reason.message), style: restSign(activity.status).style };
+  }
+  if (activity.kind === "paused") {
+    return { text: oneLine(activity.reason.message), style: restSign("paused").style };
   }
   const refused = refusals === 0 ? "" : `${numberOf(refusals, "spawn")} refused · `;
   return { text: refused + firstLine(task), style: "dim" };
@@ -156,7 +188,10 @@ function statusItems(view: RunView, nowMs: number): readonly Cell[] {
   const { root, end, refusals } = view;
   const agents = root === undefined ? 0 : countAgents(root);
   const running = root === undefined ? 0 : countRunning(root);
-  const counts = `${numberOf(agents, "agent")}${end === undefined ? `, ${running} running` : ""}`;
+  const paused = root === undefined ? 0 : countPaused(root);
+  const live = end === undefined ? [`${running} running`] : [];
+  const resting = paused === 0 ? [] : [`${paused} paused`];
+  const counts = [numberOf(agents, "agent"), ...live, ...resting].join(", ");
   const refused: readonly Cell[] =
     refusals === 0 ? [] : [{ text: `${numberOf(refusals, "spawn")} refused`, style: "yellow" }];
   return [stateOf(view, nowMs), { text: counts }, ...refused];
@@ -164,7 +199,7 @@ function statusItems(view: RunView, nowMs: number): readonly Cell[] {
 
 function stateOf({ end, startedAtMs }: RunView, nowMs: number): Cell {
   if (end === undefined) return { text: `${spinner(nowMs)} ${durationText(nowMs - startedAtMs)}` };
-  const { icon, style } = endingOf(end.status);
+  const { icon, style } = restSign(end.status);
   return { text: `${icon} ${end.status} in ${durationText(end.durationMs)}`, style };
 }
 
@@ -184,8 +219,10 @@ function budgetItem(view: RunView, { axis, label, short }: AxisText, nowMs: numb
   };
 }
 
-function timeLeft({ startedAtMs, end }: RunView, limit: number, nowMs: number): number {
-  return Math.max(0, limit - (end?.durationMs ?? nowMs - startedAtMs));
+/** While all that is left is waiting for an answer, the time of a run does not pass. */
+function timeLeft(view: RunView, limit: number, nowMs: number): number {
+  const untilMs = view.end?.atMs ?? view.standsSinceMs ?? nowMs;
+  return Math.max(0, limit - (untilMs - view.startedAtMs - view.stoodMs));
 }
 
 const BAR_CELLS = 6;

@@ -2,10 +2,12 @@
 // to find its trace. Pure.
 
 import type { RunResult, Usage } from "../index.ts";
-import { endingOf } from "./activity-text.ts";
+import { restSign } from "./activity-text.ts";
 import { AXES, costText, countText, durationText, numberOf, type AxisText } from "./amounts.ts";
+import { openQuestion } from "./open-questions.ts";
+import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
-import { treeOf } from "./run-view.ts";
+import { treeOf } from "./result-tree.ts";
 import { table, type Column } from "./table.ts";
 import { fit, oneLine, painter, type Paint } from "./terminal-text.ts";
 
@@ -23,6 +25,7 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
   const { width = USUAL_WIDTH, hasColor = false } = options;
   const paint = painter(hasColor);
   const sections = [
+    section("Open questions", needsLines(result, width, paint), paint),
     section("Tree", treeLines(result, width, hasColor), paint),
     section("Budget of the run", budgetLines(result, width, paint), paint),
     section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
@@ -37,6 +40,10 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
 
 function section(title: string, lines: readonly string[], paint: Paint): readonly string[] {
   return lines.length === 0 ? [] : [paint("bold", title), ...lines];
+}
+
+function needsLines({ questions }: RunResult, width: number, paint: Paint): readonly string[] {
+  return questionLines(questions.map(openQuestion), { width, time: DEADLINES }, paint);
 }
 
 function treeLines(result: RunResult, width: number, hasColor: boolean): readonly string[] {
@@ -67,12 +74,16 @@ function budgetLines(result: RunResult, width: number, paint: Paint): readonly s
 function budgetRows({ accounts, durationMs, usage }: RunResult): readonly BudgetRow[] {
   const account = accounts.find(({ parentId }) => parentId === null);
   if (account === undefined) return [];
-  const { deadlineAtMs, openedAtMs } = account;
+  const { fixedDeadlineAtMs: fixed, timeLimitMs, openedAtMs, stoodMs } = account;
+  const isFixed =
+    fixed !== null && (timeLimitMs === null || fixed < openedAtMs + timeLimitMs + stoodMs);
+  const wallTimeMs = isFixed ? fixed - openedAtMs : timeLimitMs;
   const limits: Readonly<Record<string, number>> = {
     ...account.limits,
-    ...(deadlineAtMs === null ? {} : { wallTimeMs: deadlineAtMs - openedAtMs }),
+    ...(wallTimeMs === null ? {} : { wallTimeMs }),
   };
-  const spent: Readonly<Record<string, number>> = { ...usage.total, wallTimeMs: durationMs };
+  const usedMs = isFixed ? durationMs : durationMs - stoodMs;
+  const spent: Readonly<Record<string, number>> = { ...usage.total, wallTimeMs: usedMs };
   return AXES.flatMap((axis) => {
     const limit = limits[axis.axis];
     return limit === undefined ? [] : [{ axis, limit, spent: spent[axis.axis] ?? 0 }];
@@ -107,16 +118,28 @@ function usageLines(
 
 function closingLines(result: RunResult, width: number, paint: Paint): readonly string[] {
   const { status, reason, traceId, durationMs, agents, refusalsByCode } = result;
-  const { icon, style } = endingOf(status);
+  const { icon, style } = restSign(status);
   const why = status === "completed" ? "" : `: ${oneLine(reason.message)}`;
+  const pausedMs = agents[0]?.pausedMs ?? 0;
+  const stood = pausedMs === 0 ? "" : `, of which it stood still for ${durationText(pausedMs)}`;
   const depth = Math.max(...agents.map((agent) => agent.depth));
   const shape = `${numberOf(agents.length, "agent")}, deepest at depth ${depth}`;
   return [
     // What says what to do, or is copied, is never cut.
-    paint(style, `${icon} ${status} in ${durationText(durationMs)}${why}`),
+    paint(style, `${icon} ${status} in ${durationText(durationMs)}${stood}${why}`),
+    ...goOnLines(result, paint),
     fit(`${shape}, ${refusalText(refusalsByCode)}`, width),
     `Trace id ${traceId}`,
   ];
+}
+
+/** What to do with a run that is paused. */
+function goOnLines({ status, questions }: RunResult, paint: Paint): readonly string[] {
+  if (status !== "paused") return [];
+  const count = questions.length;
+  const call = `orchestrator.resume(result.pausedRun${count === 0 ? "" : ", answers"})`;
+  const needed = count === 0 ? "" : `; it needs ${numberOf(count, "answer")}`;
+  return [`Go on with ${paint("bold", call)}${needed}`];
 }
 
 function refusalText(refusalsByCode: RunResult["refusalsByCode"]): string {

@@ -1,23 +1,28 @@
 // What a run looks like from outside, folded from its events. Pure: each event gives a new view,
 // which shares with the old one all that did not change.
 
-import type {
-  AgentId,
-  CallId,
-  EspalierEvent,
-  RunId,
-  RunResult,
-  StopReason,
-  TerminalStatus,
-  Usage,
-} from "../index.ts";
+import type { EspalierEvent, RunId } from "../index.ts";
+import {
+  changeAt,
+  findAt,
+  minus,
+  NOTHING_SPENT,
+  plus,
+  spentOf,
+  type Activity,
+  type AgentView,
+  type OpenCall,
+  type RestStatus,
+} from "./agent-view.ts";
+import { openQuestion, type OpenQuestion } from "./open-questions.ts";
 
 /** One run. */
 export interface RunView {
   readonly runId: RunId;
   readonly traceId: string;
+  /** When it started; if nothing before a resumption was seen, when it was resumed. */
   readonly startedAtMs: number;
-  /** What the run may spend, by axis; limited axes only. */
+  /** What the run may spend from then on, by axis; limited axes only. */
   readonly budget: Amounts;
   /**
    * What of it is not spent. What is held for calls in flight still counts as left: most of it
@@ -28,68 +33,43 @@ export interface RunView {
   readonly refusals: number;
   /** Undefined until its agent has started. */
   readonly root: AgentView | undefined;
-  /** Undefined while it goes on. */
-  readonly end: { readonly status: TerminalStatus; readonly durationMs: number } | undefined;
+  /** What somebody has to answer, in the order in which it was asked. */
+  readonly questions: readonly OpenQuestion[];
+  /** For how long its clock stood still, because all that was left was waiting for an answer. */
+  readonly stoodMs: number;
+  /** Since when it stands still now, if it does. */
+  readonly standsSinceMs: number | undefined;
+  /** How it came to rest; undefined while it goes on. */
+  readonly end: RunEnd | undefined;
+}
+
+interface RunEnd {
+  readonly status: RestStatus;
+  readonly atMs: number;
+  readonly durationMs: number;
 }
 
 type Amounts = Readonly<Record<string, number>>;
-
-/** One agent, with those that it started in the order of their start. */
-export interface AgentView {
-  readonly agentId: AgentId;
-  readonly agentPath: string;
-  readonly role: string;
-  readonly task: string;
-  readonly startedAtMs: number;
-  readonly activity: Activity;
-  /** The step it is at; 0 before the first. */
-  readonly step: number;
-  readonly own: Spent;
-  /** Its own and that of all below it. */
-  readonly subtree: Spent;
-  /** Spawns of its own that were refused. */
-  readonly refusals: number;
-  readonly children: readonly AgentView[];
-}
-
-export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls">;
-
-/** What an agent is doing. */
-export type Activity =
-  /** Between two effects, or waiting in line for its budget. */
-  | { readonly kind: "preparing" }
-  /** It has its budget, and waits for a free slot. */
-  | { readonly kind: "queued" }
-  | { readonly kind: "thinking" }
-  | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }
-  | { readonly kind: "calling"; readonly calls: readonly OpenCall[] }
-  | {
-      readonly kind: "ended";
-      readonly status: TerminalStatus;
-      readonly reason: StopReason;
-      readonly durationMs: number;
-    };
-
-/** A tool call under way. */
-export interface OpenCall {
-  readonly callId: CallId | null;
-  readonly toolName: string;
-  readonly isDelegation: boolean;
-}
-
-const NOTHING_SPENT: Spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
 
 /**
  * The view after one more event; undefined before the run's first. Events that nobody sees here,
  * also unknown ones, change nothing.
  */
 export function nextRunView(view: RunView | undefined, event: EspalierEvent): RunView | undefined {
-  if (event.type === "run.started") return openRun(event);
+  if (event.type === "run.started") return openRun(event, event.budget);
+  if (event.type === "run.resumed" && view?.runId !== event.runId) return openRun(event, {});
   if (view === undefined || view.runId !== event.runId) return view;
+  return timed(view, after(view, event), event.atMs);
+}
+
+function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started" }>): RunView {
   switch (event.type) {
     case "agent.started":
       return { ...view, root: addAgent(view.root, event) };
+    case "agent.resumed":
+      return resumeAgent(view, event);
     case "step.started":
+    case "step.completed":
       return change(view, event, { step: event.number });
     case "budget.reserved":
     case "budget.released":
@@ -109,32 +89,40 @@ export function nextRunView(view: RunView | undefined, event: EspalierEvent): Ru
     case "continuation.evaluated":
       return doing(view, event, { kind: "preparing" });
     case "tool.started":
-      return calls(view, event, (open) => [
-        ...open,
-        {
-          callId: event.callId,
-          toolName: event.toolName,
-          isDelegation: event.kind === "delegation",
-        },
-      ]);
+    case "tool.resumed":
+      return openCall(view, event, event.kind === "delegation" ? "delegation" : "tool");
+    case "tool.paused":
     case "tool.ended":
-      return calls(view, event, (open) => open.filter((call) => call.callId !== event.callId));
+      return closeCall(view, event);
+    case "question.asked":
+      return ask(view, event);
+    case "question.answered":
+      return closeCall(withoutQuestions(view, isAbout(event)), event);
     case "subagent.refused":
       return countRefusal(view, event);
-    case "agent.ended": {
-      const { status, reason, durationMs, steps } = event;
-      return change(view, event, {
-        activity: { kind: "ended", status, reason, durationMs },
-        step: steps,
-      });
+    case "agent.paused":
+      return pauseAgent(view, event);
+    case "agent.ended":
+      return endAgent(withoutQuestions(view, isOf(event)), event);
+    case "run.paused": {
+      const { atMs, durationMs } = event;
+      const questions = event.questions.map(openQuestion);
+      return { ...view, questions, end: { status: "paused", atMs, durationMs } };
     }
-    case "run.ended":
-      return { ...view, end: { status: event.status, durationMs: event.durationMs } };
-    case "step.completed":
+    case "run.resumed":
+      return goOn(view, event);
+    case "run.ended": {
+      const { status, atMs, durationMs } = event;
+      return { ...view, questions: [], end: { status, atMs, durationMs } };
+    }
     case "subagent.spawned":
     case "subagent.ended":
     case "budget.denied":
     case "signal.raised":
+    case "hook.applied":
+    case "request.repaired":
+    case "conversation.compacted":
+    case "message.delivered":
       return view;
     default:
       event satisfies never;
@@ -142,40 +130,108 @@ export function nextRunView(view: RunView | undefined, event: EspalierEvent): Ru
   }
 }
 
-/** The tree of a run that is over, as its events would have left it. */
-export function treeOf(result: RunResult): AgentView | undefined {
-  const byParent = Map.groupBy(result.agents, (agent) => agent.parentAgentId);
-  const below = (parentId: AgentId | null): readonly AgentView[] =>
-    (byParent.get(parentId) ?? []).map((agent) => {
-      const { status, reason, durationMs, usage } = agent;
-      return {
-        agentId: agent.agentId,
-        agentPath: agent.agentPath,
-        role: agent.role,
-        task: agent.task,
-        startedAtMs: 0,
-        activity: { kind: "ended", status, reason, durationMs },
-        step: agent.steps.length,
-        own: usage.own,
-        subtree: usage.total,
-        refusals: refusedSpawns(agent),
-        children: below(agent.agentId),
-      };
-    });
-  return below(null)[0];
+type Placed = Pick<EspalierEvent, "agentPath">;
+type InCall = Pick<EspalierEvent, "agentPath" | "callId">;
+
+function openRun(event: EspalierEvent<"run.started" | "run.resumed">, budget: Amounts): RunView {
+  const { runId, traceId, atMs: startedAtMs } = event;
+  return {
+    runId,
+    traceId,
+    startedAtMs,
+    budget,
+    left: budget,
+    refusals: 0,
+    root: undefined,
+    questions: [],
+    stoodMs: 0,
+    standsSinceMs: undefined,
+    end: undefined,
+  };
 }
 
-type Placed = Pick<EspalierEvent, "agentPath">;
+/** The time of the pause counts for nothing. */
+function goOn(view: RunView, { traceId, pausedMs }: EspalierEvent<"run.resumed">): RunView {
+  const startedAtMs = view.startedAtMs + pausedMs;
+  return { ...view, traceId, startedAtMs, questions: [], end: undefined };
+}
 
-function openRun(event: EspalierEvent<"run.started">): RunView {
-  const { runId, traceId, atMs: startedAtMs, budget } = event;
-  const counts = { refusals: 0, root: undefined, end: undefined };
-  return { runId, traceId, startedAtMs, budget, left: budget, ...counts };
+/** Keeps the time in which the run stood still: only while there are questions it can. */
+function timed(before: RunView, view: RunView, atMs: number): RunView {
+  if (view.questions.length === 0 && before.standsSinceMs === undefined) return view;
+  const stoodMs = view.stoodMs + (atMs - (before.standsSinceMs ?? atMs));
+  const stands = view.end === undefined && view.questions.length > 0 && !isWorking(view.root);
+  return { ...view, stoodMs, standsSinceMs: stands ? atMs : undefined };
+}
+
+function isWorking(agent: AgentView | undefined): boolean {
+  if (agent === undefined) return false;
+  const { activity } = agent;
+  const isIdle =
+    activity.kind === "ended" ||
+    activity.kind === "paused" ||
+    (activity.kind === "calling" && activity.calls.every(({ kind }) => kind !== "tool"));
+  return !isIdle || agent.children.some(isWorking);
+}
+
+/** An agent that was not seen before joins the tree; of the root one learns what is left. */
+function resumeAgent(view: RunView, event: EspalierEvent<"agent.resumed">): RunView {
+  const { parentAgentId, budget: left } = event;
+  const isUnlimited = Object.keys(view.budget).length === 0;
+  const budgeted =
+    parentAgentId === null ? { ...view, left, budget: isUnlimited ? left : view.budget } : view;
+  return findAt(view.root, event.agentPath) === undefined
+    ? { ...budgeted, root: addAgent(view.root, event) }
+    : doing(budgeted, event, { kind: "preparing" });
+}
+
+function pauseAgent(view: RunView, event: EspalierEvent<"agent.paused">): RunView {
+  const startedAtMs = findAt(view.root, event.agentPath)?.startedAtMs ?? event.atMs;
+  const durationMs = event.atMs - startedAtMs;
+  return doing(view, event, { kind: "paused", reason: event.reason, durationMs });
+}
+
+/** What it spent before a resumption, unseen, is known at its end; its ancestors' part of it too. */
+function endAgent(view: RunView, event: EspalierEvent<"agent.ended">): RunView {
+  const { agentPath, status, reason, durationMs, steps: step, usage } = event;
+  const known = findAt(view.root, agentPath);
+  if (view.root === undefined || known === undefined) return view;
+  const own = spentOf(usage.own);
+  const subtree = spentOf(usage.total);
+  const unseen = minus(subtree, known.subtree);
+  const activity: Activity = { kind: "ended", status, reason, durationMs };
+  const root = changeAt(
+    view.root,
+    agentPath,
+    (agent) => ({ ...agent, activity, step, own, subtree }),
+    (ancestor) => ({ ...ancestor, subtree: plus(ancestor.subtree, unseen) }),
+  );
+  return { ...view, root };
+}
+
+function ask(view: RunView, event: EspalierEvent<"question.asked">): RunView {
+  const { question } = event;
+  const questions = [...view.questions, openQuestion(question)];
+  const at = { agentPath: event.agentPath, callId: question.callId, toolName: question.toolName };
+  return openCall({ ...view, questions }, at, "question");
+}
+
+function withoutQuestions(view: RunView, isGone: (one: OpenQuestion) => boolean): RunView {
+  if (!view.questions.some(isGone)) return view;
+  return { ...view, questions: view.questions.filter((one) => !isGone(one)) };
+}
+
+function isAbout({ questionId }: EspalierEvent<"question.answered">) {
+  return (one: OpenQuestion): boolean => one.questionId === questionId;
+}
+
+function isOf({ agentId }: EspalierEvent): (one: OpenQuestion) => boolean {
+  return (one) => one.agentId === agentId;
 }
 
 function addAgent(
   root: AgentView | undefined,
-  event: EspalierEvent<"agent.started">,
+  event: EspalierEvent<"agent.started" | "agent.resumed">,
 ): AgentView | undefined {
   const { agentId, agentPath, role, task, atMs: startedAtMs } = event;
   const agent: AgentView = {
@@ -225,6 +281,19 @@ function calls(
   return { ...view, root };
 }
 
+function openCall(
+  view: RunView,
+  at: InCall & Pick<OpenCall, "toolName">,
+  kind: OpenCall["kind"],
+): RunView {
+  const { callId, toolName } = at;
+  return calls(view, at, (open) => [...open, { callId, toolName, kind }]);
+}
+
+function closeCall(view: RunView, at: InCall): RunView {
+  return calls(view, at, (open) => open.filter((call) => call.callId !== at.callId));
+}
+
 function charge(view: RunView, event: EspalierEvent<"budget.settled">): RunView {
   if (view.root === undefined) return view;
   const { agentPath, usage } = event;
@@ -255,38 +324,4 @@ function countRefusal(view: RunView, at: Placed): RunView {
     refusals: agent.refusals + 1,
   }));
   return { ...counted, root };
-}
-
-/**
- * Changes the agent at `path`, and with `onPath` each of its ancestors; the rest of the tree stays
- * the same value.
- */
-function changeAt(
-  agent: AgentView,
-  path: string,
-  target: (agent: AgentView) => AgentView,
-  onPath: (agent: AgentView) => AgentView = (unchanged) => unchanged,
-): AgentView {
-  if (agent.agentPath === path) return target(agent);
-  const index = agent.children.findIndex(
-    ({ agentPath }) => agentPath === path || path.startsWith(`${agentPath}/`),
-  );
-  const child = agent.children[index];
-  if (child === undefined) return agent;
-  const children = agent.children.with(index, changeAt(child, path, target, onPath));
-  return onPath({ ...agent, children });
-}
-
-function plus(left: Spent, right: Spent): Spent {
-  return {
-    totalTokens: left.totalTokens + right.totalTokens,
-    costMicroUsd: left.costMicroUsd + right.costMicroUsd,
-    unpricedCalls: left.unpricedCalls + right.unpricedCalls,
-  };
-}
-
-function refusedSpawns({ steps }: RunResult["agents"][number]): number {
-  return steps
-    .flatMap((step) => step.tools.executions)
-    .filter(({ type, errorCode }) => type === "refused" && errorCode !== "tool_calls_limit").length;
 }

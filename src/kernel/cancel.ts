@@ -79,3 +79,34 @@ export function runBounded<T>(
 async function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
   return await work();
 }
+
+/** The same for work that also has a time of its own. `timed_out`: it had not settled by then, and its signal was aborted. */
+export type TimedOutcome<T> = BoundedOutcome<T> | { readonly type: "timed_out" };
+
+/**
+ * Runs foreign work that may ignore its signal and may never settle. Always resolves: at the latest `timeoutMs` after the call, or
+ * `graceMs` after the signal was aborted.
+ */
+export function runTimed<T>(
+  work: (signal: AbortSignal) => T | PromiseLike<T>,
+  bounds: Bounds & { readonly timeoutMs: number },
+): Promise<TimedOutcome<T>> {
+  const { clock, timeoutMs, graceMs } = bounds;
+  // Two controllers: running out of time aborts the work's signal, but starts no grace.
+  const heard = linkedController(bounds.signal);
+  const waited = linkedController(bounds.signal);
+  return new Promise((resolve) => {
+    const settle = (outcome: TimedOutcome<T>): void => {
+      stopTimer();
+      heard.unlink();
+      waited.unlink();
+      resolve(outcome);
+    };
+    const stopTimer = clock.setTimer(timeoutMs, () => {
+      settle({ type: "timed_out" });
+      heard.controller.abort(new DOMException("The time is up.", "TimeoutError"));
+    });
+    const limits = { signal: waited.controller.signal, clock, graceMs };
+    void runBounded(() => work(heard.controller.signal), limits).then(settle);
+  });
+}

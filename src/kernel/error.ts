@@ -5,9 +5,11 @@ import type { JsonObject } from "./json.ts";
  *
  * At definition: `invalid_definition`, `invalid_option`, `duplicate_tool`, `duplicate_role`, `unknown_subagent`,
  * `price_unknown`, `missing_api_key`. In use: `already_iterating`, `event_backlog_overflow`, `unknown_agent`,
- * `illegal_transition`, `invalid_state`, `script_mismatch` (testing). Of a model: `model_rate_limited`,
+ * `illegal_transition`, `invalid_state`, `script_mismatch` (testing). At a resumption: `invalid_paused_run`,
+ * `unsupported_version`, `invalid_answer`, `already_resumed`. Of a model: `model_rate_limited`,
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
- * `model_protocol_error`, `model_misbehaved`. Of a run: `condition_failed`, `internal_error`.
+ * `model_protocol_error`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`, `model_call_failed`. Of a run: `condition_failed`,
+ * `internal_error`.
  */
 export type ErrorCode =
   | "invalid_definition"
@@ -23,8 +25,16 @@ export type ErrorCode =
   | "illegal_transition"
   | "invalid_state"
   | "script_mismatch"
+  | "invalid_paused_run"
+  | "unsupported_version"
+  | "invalid_answer"
+  | "already_resumed"
   | ModelErrorCode
   | "condition_failed"
+  | "hook_failed"
+  | "hook_contract"
+  | "hook_timeout"
+  | "model_call_failed"
   | "internal_error";
 
 /** What can go wrong with a model call, whoever serves it. */
@@ -36,6 +46,7 @@ export type ModelErrorCode =
   | "model_refused_request"
   | "model_not_authorized"
   | "model_protocol_error"
+  | "model_context_overflow"
   | "model_misbehaved";
 
 export interface EspalierErrorOptions {

@@ -10,6 +10,24 @@ export type JsonValue =
 /** A JSON object, as metadata and error data are. */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
+/** The value of a JSON text. Throws a `SyntaxError` for what is none. */
+export function parseJson(text: string): JsonValue {
+  const parsed: unknown = JSON.parse(text);
+  if (isParsed(parsed)) return parsed;
+  throw new SyntaxError("JSON.parse gave nothing.");
+}
+
+/** `JSON.parse` gives JSON and nothing else. */
+function isParsed(value: unknown): value is JsonValue {
+  return value !== undefined;
+}
+
+/** True if lists and objects are nested more than `levels` deep. */
+export function isDeeperThan(value: JsonValue, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((part) => isDeeperThan(part, levels - 1));
+}
+
 /** JSON text with the keys of every object in order, so that equal values give equal text. Throws a `TypeError` for what is no JSON. */
 export function canonicalJson(value: unknown): string {
   const text: string | undefined = JSON.stringify(value);

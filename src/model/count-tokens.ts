@@ -39,11 +39,16 @@ export function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 }
 
+/** An estimate of the tokens of a message with this text. */
+export function estimateMessageTokens(text: string): number {
+  return TOKENS_PER_MESSAGE + estimateTokens(text);
+}
+
 function estimateMessage(message: Message): number {
   const known = countedMessages.get(message);
   if (known !== undefined) return known;
   const calls = message.role === "assistant" ? JSON.stringify(message.toolCalls) : "";
-  const tokens = TOKENS_PER_MESSAGE + estimateTokens(message.text + calls);
+  const tokens = estimateMessageTokens(message.text + calls);
   countedMessages.set(message, tokens);
   return tokens;
 }

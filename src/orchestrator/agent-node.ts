@@ -1,13 +1,17 @@
-// AgentNode: one living agent in the tree. Owns its abort controller, its deadline and the signals that come to it from outside.
+// AgentNode: one agent in the tree. Owns its abort controllers, its clock, its inbox and the state in which it rests.
 // Cancellation runs from parent to child, never back (R148).
 
-import { cancelReasonOf, linkedController, type CancelReason } from "../kernel/cancel.ts";
+import { invariant } from "../kernel/assert.ts";
+import { linkedController, type CancelReason } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
-import type { AgentIdentity } from "../agent/agent-context.ts";
-import type { EndedState } from "../agent/agent-state.ts";
-import type { AgentRole } from "../agent/agent-role.ts";
 import type { JsonObject } from "../kernel/json.ts";
+import type { AgentIdentity } from "../agent/agent-context.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import type { PausedState, PendingState, RestingState } from "../agent/agent-state.ts";
+import type { CallId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
+import { AgentClock, type TimeAccounts } from "./agent-clock.ts";
+import { AgentInbox } from "./agent-inbox.ts";
 
 export interface AgentNodeOptions {
   readonly identity: AgentIdentity;
@@ -15,7 +19,21 @@ export interface AgentNodeOptions {
   readonly task: string;
   readonly metadata: JsonObject;
   readonly parent: AgentNode | undefined;
+  /** The call in its parent that started it. */
+  readonly spawnCallId: CallId | undefined;
+  /** The state from which it is to live: its first, or that of a paused run. */
+  readonly state: PendingState | RestingState;
   readonly clock: Clock;
+  /** Holds the agent's account already. */
+  readonly ledger: TimeAccounts;
+  /** Of an agent that lived before the run was paused. */
+  readonly before?: {
+    readonly startedAtMs: number;
+    readonly children: number;
+    readonly ordinals: Readonly<Record<string, number>>;
+  };
+  /** Aborted once the tree was asked to pause. */
+  readonly pauseSignal: AbortSignal;
 }
 
 export class AgentNode {
@@ -24,16 +42,17 @@ export class AgentNode {
   readonly task: string;
   readonly metadata: JsonObject;
   readonly parent: AgentNode | undefined;
+  readonly spawnCallId: CallId | undefined;
   readonly startedAtMs: number;
-  readonly #clock: Clock;
+  readonly inbox: AgentInbox;
+  readonly #time: AgentClock;
   readonly #controller: AbortController;
+  readonly #start: ReturnType<typeof linkedController>;
   readonly #unlink: () => void;
-  readonly #ordinals = new Map<string, number>();
-  #signals: readonly StopSignal[] = [];
-  #abortHeeded = false;
-  #stopTimer: (() => void) | undefined;
-  #ended: EndedState | undefined;
-  #children = 0;
+  readonly #ordinals: Map<string, number>;
+  #state: PendingState | RestingState;
+  #isLive = false;
+  #children: number;
 
   constructor(options: AgentNodeOptions) {
     this.identity = options.identity;
@@ -41,8 +60,11 @@ export class AgentNode {
     this.task = options.task;
     this.metadata = options.metadata;
     this.parent = options.parent;
-    this.#clock = options.clock;
-    this.startedAtMs = options.clock.nowMs();
+    this.spawnCallId = options.spawnCallId;
+    this.#state = options.state;
+    this.startedAtMs = options.before?.startedAtMs ?? options.clock.nowMs();
+    this.#children = options.before?.children ?? 0;
+    this.#ordinals = new Map(Object.entries(options.before?.ordinals ?? {}));
     if (options.parent === undefined) {
       this.#controller = new AbortController();
       this.#unlink = () => undefined;
@@ -51,6 +73,17 @@ export class AgentNode {
       this.#controller = linked.controller;
       this.#unlink = () => linked.unlink();
     }
+    this.#start = linkedController(this.signal);
+    this.inbox = new AgentInbox(this.signal, options.pauseSignal);
+    this.#time = new AgentClock({
+      agentId: options.identity.agentId,
+      clock: options.clock,
+      ledger: options.ledger,
+      parent: options.parent === undefined ? undefined : options.parent.#time,
+      onDeadline: (deadlineAtMs) => this.#endAt(deadlineAtMs),
+    });
+    if (this.hasEnded) this.close();
+    else if (options.before !== undefined) this.#endIfOverdue(options);
   }
 
   /** Aborted when the agent, or one above it, must end. */
@@ -58,14 +91,33 @@ export class AgentNode {
     return this.#controller.signal;
   }
 
-  /** The state in which it ended; undefined while it lives. */
-  get ended(): EndedState | undefined {
-    return this.#ended;
+  /** Aborted when the agent must not start anything further: with `signal`, and as soon as somebody wishes it to stop. */
+  get startSignal(): AbortSignal {
+    return this.#start.controller.signal;
+  }
+
+  /** Time that does not count against its time limit, since it waited for an answer or was paused. */
+  get pausedMs(): number {
+    return this.#time.stoodMs;
+  }
+
+  /** The state in which it rests; undefined while it has not begun, or runs. */
+  get rested(): RestingState | undefined {
+    return this.#isLive || this.#state.status === "pending" ? undefined : this.#state;
+  }
+
+  get hasEnded(): boolean {
+    return this.rested !== undefined && this.rested.status !== "paused";
   }
 
   /** Subagents that it has started. */
   get breadth(): number {
     return this.#children;
+  }
+
+  /** How many subagents of each role were numbered. */
+  get ordinals(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#ordinals);
   }
 
   /** Counts one more child and gives its place in the tree: `lead/researcher#2`. */
@@ -81,14 +133,14 @@ export class AgentNode {
     this.#children -= 1;
   }
 
-  /** Ends the agent and all below it at its own deadline. */
-  endAt(deadlineAtMs: number): void {
-    const { agentId, agentPath } = this.identity;
-    const message = `The time limit of ${agentPath} is over.`;
-    const reason: CancelReason = { type: "deadline", message, deadlineAtMs, agentId };
-    this.#stopTimer = this.#clock.setTimer(Math.max(0, deadlineAtMs - this.startedAtMs), () =>
-      this.#controller.abort(reason),
-    );
+  /** An effect of the agent is under way until the result is called. Begin before the ledger is asked. */
+  working(): () => void {
+    return this.#time.working();
+  }
+
+  /** A question of the agent waits for an answer until the result is called. */
+  asking(): () => void {
+    return this.#time.asking();
   }
 
   /** Cancels the agent and all below it. */
@@ -100,39 +152,46 @@ export class AgentNode {
 
   /** Raises a stop signal, which takes effect before the next phase. */
   raise(signal: StopSignal): void {
-    this.#signals = [...this.#signals, signal];
+    this.inbox.raise(signal);
+    this.#start.controller.abort(signal);
   }
 
-  /** Gives the signals that came since the last time. */
-  takeSignals(): readonly StopSignal[] {
-    const taken = this.#signals;
-    if (taken.length > 0) this.#signals = [];
-    if (this.#abortHeeded || !this.signal.aborted) return taken;
-    this.#abortHeeded = true;
-    return [...taken, abortSignal(cancelReasonOf(this.signal))];
+  /** The agent lives from now on, from the state that this gives: its first, or the one in which it was paused. */
+  rise(): PendingState | PausedState {
+    const state = this.#state;
+    invariant(
+      !this.#isLive && (state.status === "pending" || state.status === "paused"),
+      `${this.identity.agentPath} is not alive and has not ended`,
+    );
+    this.#isLive = true;
+    this.inbox.reopen();
+    return state;
   }
 
-  /** Notes the end and lets go of timers and of the parent's signal. */
-  end(state: EndedState): void {
-    this.#ended = state;
-    this.close();
+  /** Notes the state in which it rests. One that has ended lets go of timers and of its parent's signal; a paused one still heeds them. */
+  rest(state: RestingState): void {
+    this.#isLive = false;
+    this.#state = state;
+    this.inbox.close(state.status);
+    if (state.status !== "paused") this.close();
   }
 
   close(): void {
-    this.#stopTimer?.();
+    this.#time.close();
+    this.#start.unlink();
     this.#unlink();
   }
-}
 
-function abortSignal(reason: CancelReason | undefined): StopSignal {
-  if (reason?.type === "deadline") {
-    const { message, deadlineAtMs, agentId } = reason;
-    return {
-      source: "budget",
-      reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } },
-    };
+  /** A deadline that passed during a pause is heeded before anything of the agent goes on (R58). */
+  #endIfOverdue({ ledger, clock, identity }: AgentNodeOptions): void {
+    const deadlineAtMs = ledger.ownDeadlineAtMs(identity.agentId);
+    if (deadlineAtMs !== null && deadlineAtMs <= clock.nowMs()) this.#endAt(deadlineAtMs);
   }
-  const message = reason?.message ?? "The run was cancelled.";
-  const data = reason === undefined ? {} : { agentId: reason.agentId };
-  return { source: "caller", reason: { code: "cancelled", message, data } };
+
+  #endAt(deadlineAtMs: number): void {
+    const { agentId, agentPath } = this.identity;
+    const message = `The time limit of ${agentPath} is over.`;
+    const reason: CancelReason = { type: "deadline", message, deadlineAtMs, agentId };
+    this.#controller.abort(reason);
+  }
 }

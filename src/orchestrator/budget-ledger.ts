@@ -4,6 +4,9 @@
 // B2. A lease is settled or released exactly once; a second attempt throws.
 // B5. Waiters are served in order: nobody is granted an account that blocks an earlier waiter. They cannot deadlock, since only
 //     calls in flight hold leases, and those settle by themselves.
+//
+// An account whose clock stands still is brought up to date whenever it is read, so that its time limit does not come nearer, also
+// for somebody who waits in the line meanwhile.
 
 import { invariant } from "../kernel/assert.ts";
 import type { Clock } from "../kernel/clock.ts";
@@ -15,7 +18,8 @@ import type {
   LeaseOutcome,
   Remaining,
 } from "../agent/budget-gate.ts";
-import type { Amounts } from "../policies/budget.ts";
+import { SPEND_AXES, type Amounts } from "../policies/budget.ts";
+import type { Account } from "../protocol/account.ts";
 import { LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
 import { subtractUsage, type Usage, type UsageReport } from "../protocol/usage.ts";
 import * as core from "./ledger-core.ts";
@@ -34,12 +38,16 @@ interface Waiter {
 
 export class BudgetLedger {
   readonly #clock: Clock;
-  readonly #accounts = new Map<AgentId, core.Account>();
+  readonly #accounts = new Map<AgentId, Account>();
+  /** Accounts whose clock stands still, and up to when that is booked. */
+  readonly #still = new Map<AgentId, number>();
   readonly #leases = new Map<LeaseId, OpenLease>();
   readonly #leasesOf = new Map<AgentId, Set<LeaseId>>();
   #line: Waiter[] = [];
   /** Accounts that have no room for somebody in the line. */
   #blocked = new Set<AgentId>();
+  /** A lease was given since the line was asked: more accounts may have no room for somebody in it. */
+  #hasGiven = false;
   /** The earliest deadline of somebody in the line. */
   #dueAtMs = Infinity;
   #leaseCount = 0;
@@ -54,6 +62,30 @@ export class BudgetLedger {
     const parent = parentId === null ? undefined : this.#account(parentId);
     const nowMs = this.#clock.nowMs();
     this.#accounts.set(account.agentId, core.openAccount({ ...account, nowMs }, parent));
+  }
+
+  /**
+   * Takes over the accounts of a paused run, in the order of its snapshot; its leases go on from number `leaseCount`. The time in
+   * between is the caller's to book with `standStill`, for every agent that lives on.
+   */
+  restore(accounts: readonly Account[], leaseCount: number): void {
+    const isFresh = this.#accounts.size === 0 && this.#leaseCount === 0;
+    invariant(isFresh, "accounts are restored into a fresh ledger");
+    invariant(Number.isSafeInteger(leaseCount) && leaseCount >= 0, "leases are counted from 0 up");
+    for (const account of accounts) {
+      const { agentId, parentId, reserved } = account;
+      const isFree = SPEND_AXES.every((axis) => reserved[axis] === 0);
+      invariant(isFree, "B2: no lease outlives the process that gave it");
+      invariant(!this.#accounts.has(agentId), "an account is opened once");
+      invariant(parentId === null || this.#accounts.has(parentId), "a parent comes first");
+      this.#accounts.set(agentId, account);
+    }
+    this.#leaseCount = leaseCount;
+  }
+
+  /** Leases that were given so far. */
+  get leaseCount(): number {
+    return this.#leaseCount;
   }
 
   /** Asks for a lease. Waits in line while calls in flight may make room; never rejects. */
@@ -74,7 +106,7 @@ export class BudgetLedger {
           resolve(outcome);
         },
       };
-      if (waiter.askedAtMs >= this.#dueAtMs) this.#serve();
+      this.#refresh();
       if (this.#admit(waiter)) return;
       this.#line.push(waiter);
       signal.addEventListener("abort", leave, { once: true });
@@ -109,11 +141,13 @@ export class BudgetLedger {
   extend({ leaseId, inputTokens, maxOutputTokens }: Lease, price: LeaseAsk["price"]): number {
     const lease = this.#leases.get(leaseId);
     invariant(lease !== undefined, `B2: ${leaseId} is open`);
+    this.#refresh();
     const path = this.#path(lease.agentId);
     const ask: LeaseAsk = { inputTokens, maxOutputTokens, price, steps: 0 };
     const outcome = core.reserve(path, ask, this.#clock.nowMs());
     if (outcome.type !== "granted" || this.#isBlocked(path)) return 0;
     this.#store(outcome.path);
+    this.#hasGiven = true;
     this.#leases.set(leaseId, { ...lease, hold: core.joined(lease.hold, outcome.hold) });
     return outcome.hold.outputTokens;
   }
@@ -146,18 +180,54 @@ export class BudgetLedger {
     return { own, descendants: subtractUsage(total, own), total };
   }
 
-  /** When the agent must have ended; null: no limit in time. */
+  /** When the agent must have ended, as the clocks on its path have gone so far; null: no limit in time. */
   deadlineAtMs(agentId: AgentId): number | null {
-    return this.#account(agentId).deadlineAtMs;
+    return core.deadlineAtMs(this.#path(agentId));
+  }
+
+  /** The deadline at which the agent itself has to be ended; null: there is none, or its ancestors watch it, or it stands still. */
+  ownDeadlineAtMs(agentId: AgentId): number | null {
+    return core.ownDeadlineAtMs(this.#path(agentId), this.#still.get(agentId));
+  }
+
+  /** The agent's clock stands still from now on, until `goOn`. */
+  stand(agentId: AgentId): void {
+    invariant(!this.#still.has(agentId), "a clock that goes can stand still");
+    this.#still.set(agentId, this.#clock.nowMs());
+  }
+
+  /** The agent's clock goes on; the time in which it stood is booked. */
+  goOn(agentId: AgentId): void {
+    invariant(this.#still.has(agentId), "a clock that stands still can go on");
+    this.#account(agentId);
+    this.#still.delete(agentId);
+  }
+
+  /** Books time in which the agent's clock stood still: the time between pause and resume. */
+  standStill(agentId: AgentId, ms: number): void {
+    this.#accounts.set(agentId, core.standStill(this.#account(agentId), ms));
+  }
+
+  /** For how long the agent's clock has stood still so far. */
+  stoodMs(agentId: AgentId): number {
+    return this.#account(agentId).stoodMs;
   }
 
   /** All accounts, as plain values, in the order in which they were opened. */
-  snapshot(): readonly core.Account[] {
+  snapshot(): readonly Account[] {
+    for (const agentId of this.#still.keys()) this.#account(agentId);
     return [...this.#accounts.values()];
+  }
+
+  /** Before somebody new is judged: those in the line go first, with their claims as they are by now. */
+  #refresh(): void {
+    if (this.#line.length === 0) return;
+    if (this.#hasGiven || this.#clock.nowMs() >= this.#dueAtMs) this.#serve();
   }
 
   /** Asks everybody in the line again, in order: something has changed. */
   #serve(): void {
+    this.#hasGiven = false;
     this.#blocked = new Set();
     this.#dueAtMs = Infinity;
     if (this.#line.length === 0) return;
@@ -173,7 +243,7 @@ export class BudgetLedger {
       for (const blocker of outcome.blockers) this.#blocked.add(blocker);
     }
     if (outcome.type === "wait" || (outcome.type === "granted" && this.#isBlocked(path))) {
-      this.#dueAtMs = Math.min(this.#dueAtMs, path[0]?.deadlineAtMs ?? Infinity);
+      this.#dueAtMs = Math.min(this.#dueAtMs, core.deadlineAtMs(path) ?? Infinity);
       return false;
     }
     this.#answer(waiter, outcome);
@@ -191,6 +261,7 @@ export class BudgetLedger {
       return;
     }
     this.#store(outcome.path);
+    this.#hasGiven = true;
     this.#leaseCount += 1;
     const leaseId = LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
     this.#leases.set(leaseId, { agentId: waiter.agentId, hold: outcome.hold });
@@ -200,7 +271,7 @@ export class BudgetLedger {
     const { inputTokens, outputTokens: maxOutputTokens } = outcome.hold;
     waiter.resolve({
       type: "granted",
-      lease: { leaseId, inputTokens, maxOutputTokens } satisfies Lease,
+      lease: { leaseId, inputTokens, maxOutputTokens, lastStep: core.lastStep(outcome.path) },
       waitedMs,
     });
   }
@@ -225,18 +296,29 @@ export class BudgetLedger {
   }
 
   #path(agentId: AgentId): core.AccountPath {
-    const path: core.Account[] = [];
+    const path: Account[] = [];
     for (let id: AgentId | null = agentId; id !== null;) {
-      const account: core.Account = this.#account(id);
+      const account: Account = this.#account(id);
       path.push(account);
       id = account.parentId;
     }
     return path;
   }
 
-  #account(agentId: AgentId): core.Account {
+  #account(agentId: AgentId): Account {
     const account = this.#accounts.get(agentId);
     invariant(account !== undefined, `${agentId} has an account`);
-    return account;
+    return this.#still.size === 0 ? account : this.#upToDate(account);
+  }
+
+  /** Books what has passed since the account's clock stands still, if it does. */
+  #upToDate(account: Account): Account {
+    const nowMs = this.#clock.nowMs();
+    const sinceMs = this.#still.get(account.agentId) ?? nowMs;
+    if (nowMs <= sinceMs) return account;
+    const upToDate = core.standStill(account, nowMs - sinceMs);
+    this.#accounts.set(account.agentId, upToDate);
+    this.#still.set(account.agentId, nowMs);
+    return upToDate;
   }
 }

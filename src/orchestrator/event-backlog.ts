@@ -4,6 +4,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
+import type { AgentId } from "../protocol/ids.ts";
 
 type Reader = {
   readonly resolve: (result: IteratorResult<EspalierEvent, undefined>) => void;
@@ -15,21 +16,28 @@ const DONE: IteratorResult<EspalierEvent, undefined> = { done: true, value: unde
 export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEvent, undefined> {
   readonly #maxBacklog: number;
   readonly #onClose: () => void;
+  readonly #agentId: AgentId | undefined;
   #unread: EspalierEvent[] = [];
   #readers: Reader[] = [];
   #end: "open" | "closed" | "overflown" = "open";
 
-  constructor(maxBacklog: number, onClose: () => void) {
+  /** `agentId`: only the events of this agent; the end of the run ends it all the same. */
+  constructor(maxBacklog: number, onClose: () => void, agentId?: AgentId) {
     this.#maxBacklog = maxBacklog;
     this.#onClose = onClose;
+    this.#agentId = agentId;
   }
 
   take(event: EspalierEvent): void {
+    if (this.#agentId === undefined || event.agentId === this.#agentId) this.#keep(event);
+    if (event.type === "run.ended" || event.type === "run.paused") this.#close("closed");
+  }
+
+  #keep(event: EspalierEvent): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) reader.resolve({ done: false, value: event });
     else if (this.#unread.length < this.#maxBacklog) this.#unread.push(event);
     else this.#close("overflown");
-    if (event.type === "run.ended") this.#close("closed");
   }
 
   next(): Promise<IteratorResult<EspalierEvent, undefined>> {

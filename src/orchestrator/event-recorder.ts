@@ -20,7 +20,10 @@ export class EventRecorder {
     readonly clock: Clock;
     readonly tracing: Tracing;
     readonly sinks: readonly EventSink[];
+    /** Events of the run before it was paused; numbering goes on from there. Default 0. */
+    readonly eventCount?: number;
   }) {
+    this.#seq = options.eventCount ?? 0;
     this.#clock = options.clock;
     this.#tracing = options.tracing;
     this.#sinks = new Set(options.sinks);
@@ -35,6 +38,11 @@ export class EventRecorder {
     deepFreeze(event);
     for (const sink of this.#sinks) this.#hand(sink, event);
     return event;
+  }
+
+  /** How many events the run has. */
+  get eventCount(): number {
+    return this.#seq;
   }
 
   /** Runs a model call or a tool body inside the span of its place: once, whatever the tracing does. */

@@ -3,30 +3,17 @@
 // B1. spent + reserved ≤ limit + excess, for every account and axis, after every operation. `excess` is what providers reported
 //     beyond a lease; it is booked, never dropped, and closes the axis to new leases.
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
+//
+// Time: a limit in time does not run while the account's clock stands still, so its deadline moves; a fixed deadline never does.
+// Each account's clock stands by itself: the deadline of an agent is the earliest on its path, asked for anew every time.
 
 import { invariant } from "../kernel/assert.ts";
-import type { BudgetRefusal, LeaseAsk, Remaining } from "../agent/budget-gate.ts";
+import type { BudgetRefusal, LastStep, LeaseAsk, Remaining } from "../agent/budget-gate.ts";
 import { costMicroUsd } from "../model/model-price.ts";
 import { SPEND_AXES, type Amounts, type SpendAxis, type SpendLimits } from "../policies/budget.ts";
+import type { Account } from "../protocol/account.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
-
-/** One agent's account. */
-export interface Account {
-  readonly agentId: AgentId;
-  readonly parentId: AgentId | null;
-  readonly path: string;
-  readonly limits: SpendLimits;
-  /** No request starts at or after it; null: no limit in time. Never later than the parent's. */
-  readonly deadlineAtMs: number | null;
-  readonly openedAtMs: number;
-  /** Spent by the agent itself. */
-  readonly own: Usage;
-  /** Spent by the agent and its descendants. */
-  readonly total: Usage;
-  readonly reserved: Amounts;
-  readonly excess: Amounts;
-}
 
 /** An account with its ancestors: own first, root last. */
 export type AccountPath = readonly Account[];
@@ -45,32 +32,60 @@ export interface NewAccount {
   readonly agentId: AgentId;
   readonly path: string;
   readonly limits: SpendLimits;
-  /** Limit in time from now on. */
+  /** Limit in time from now on; time in which the account's clock stands still does not count. */
   readonly wallTimeMs?: number | undefined;
-  /** The same as a point in time; the earlier one holds. */
+  /** A point in time that is never moved. The earlier of the two holds. */
   readonly deadlineAtMs?: number | undefined;
   readonly nowMs: number;
 }
 
-/** Opens an account below `parent`. The deadline can only be tightened on the way down. */
+/** Opens an account below `parent`. A fixed deadline can only be tightened on the way down. */
 export function openAccount(account: NewAccount, parent: Account | undefined): Account {
-  const { wallTimeMs, deadlineAtMs, nowMs } = account;
-  const relative = wallTimeMs === undefined ? undefined : nowMs + wallTimeMs;
-  const deadlines = [relative, deadlineAtMs, parent?.deadlineAtMs ?? undefined].filter(
-    (at) => at !== undefined,
-  );
   return {
     agentId: account.agentId,
     parentId: parent?.agentId ?? null,
     path: account.path,
     limits: account.limits,
-    deadlineAtMs: deadlines.length === 0 ? null : Math.min(...deadlines),
-    openedAtMs: nowMs,
+    fixedDeadlineAtMs: earlier(account.deadlineAtMs ?? null, parent?.fixedDeadlineAtMs ?? null),
+    timeLimitMs: account.wallTimeMs ?? null,
+    openedAtMs: account.nowMs,
+    stoodMs: 0,
     own: NO_USAGE,
     total: NO_USAGE,
     reserved: NO_AMOUNTS,
     excess: NO_AMOUNTS,
   };
+}
+
+/** Books time in which the account's clock stood still: its limit in time ends that much later. */
+export function standStill(account: Account, ms: number): Account {
+  invariant(Number.isFinite(ms) && ms >= 0, "a clock stands still for a time from 0 up");
+  return { ...account, stoodMs: account.stoodMs + ms };
+}
+
+/** When the agent must have ended: the earliest deadline on its path. Null: no limit in time. */
+export function deadlineAtMs(path: AccountPath): number | null {
+  let deadline = path[0]?.fixedDeadlineAtMs ?? null;
+  for (const account of path) deadline = earlier(deadline, movingDeadlineAtMs(account));
+  return deadline;
+}
+
+/**
+ * The deadline that the agent itself has to watch: not the one that an ancestor watches for it, nor one that does not come nearer,
+ * since the agent's clock has been standing still from `stillSinceMs` on.
+ */
+export function ownDeadlineAtMs(
+  path: AccountPath,
+  stillSinceMs: number | undefined,
+): number | null {
+  const [account, parent] = path;
+  if (account === undefined) return null;
+  const inherited = parent?.fixedDeadlineAtMs ?? null;
+  const fixed = account.fixedDeadlineAtMs;
+  const moving = movingDeadlineAtMs(account);
+  const comes = moving !== null && (stillSinceMs === undefined || moving <= stillSinceMs);
+  if (comes && (fixed === null || moving < fixed)) return moving;
+  return fixed === inherited ? null : fixed;
 }
 
 export type ReserveOutcome =
@@ -101,6 +116,14 @@ export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): Reserv
     hold,
     path: path.map((account) => ({ ...account, reserved: add(account.reserved, hold) })),
   };
+}
+
+/** The account whose budget of steps leaves no further one, reservations taken off; undefined: there is none. */
+export function lastStep(path: AccountPath): LastStep | undefined {
+  const used = path.find((account) => roomNow(account, "steps") <= 0);
+  return used === undefined
+    ? undefined
+    : { accountPath: used.path, maximum: used.limits.steps ?? 0 };
 }
 
 /** Books what was used and gives the rest of the hold back. */
@@ -171,8 +194,8 @@ export function remaining(path: AccountPath, nowMs: number): Remaining {
       .map((account) => roomNow(account, axis));
     if (rooms.length > 0) left[axis] = Math.max(0, Math.min(...rooms));
   }
-  const deadlineAtMs = path[0]?.deadlineAtMs;
-  if (typeof deadlineAtMs === "number") left["wallTimeMs"] = Math.max(0, deadlineAtMs - nowMs);
+  const deadline = deadlineAtMs(path);
+  if (deadline !== null) left["wallTimeMs"] = Math.max(0, deadline - nowMs);
   return left;
 }
 
@@ -234,19 +257,29 @@ function tightest(path: AccountPath, axis: SpendAxis): Account | undefined {
   return found;
 }
 
+/** The refusal in the name of the account that set the limit: of several with the same deadline, the one nearest to the root. */
 function deadlineRefusal(path: AccountPath, nowMs: number): BudgetRefusal | undefined {
-  const deadlineAtMs = path[0]?.deadlineAtMs;
-  if (typeof deadlineAtMs !== "number" || nowMs < deadlineAtMs) return undefined;
-  const owner = path.findLast((account) => account.deadlineAtMs === deadlineAtMs);
+  const deadline = deadlineAtMs(path);
+  if (deadline === null || nowMs < deadline) return undefined;
+  const owner = path.findLast(
+    (account) => movingDeadlineAtMs(account) === deadline || account.fixedDeadlineAtMs === deadline,
+  );
   if (owner === undefined) return undefined;
-  const maximum = deadlineAtMs - owner.openedAtMs;
-  return {
-    axis: "wallTimeMs",
-    accountPath: owner.path,
-    maximum,
-    spent: nowMs - owner.openedAtMs,
-    asked: 0,
-  };
+  const { path: accountPath, openedAtMs, stoodMs, timeLimitMs } = owner;
+  const refusal = { axis: "wallTimeMs", accountPath, asked: 0 } as const;
+  if (timeLimitMs === null || movingDeadlineAtMs(owner) !== deadline)
+    return { ...refusal, maximum: deadline - openedAtMs, spent: nowMs - openedAtMs };
+  return { ...refusal, maximum: timeLimitMs, spent: nowMs - openedAtMs - stoodMs };
+}
+
+/** Where the account's limit in time ends, as its clock has gone so far. */
+function movingDeadlineAtMs({ timeLimitMs, openedAtMs, stoodMs }: Account): number | null {
+  return timeLimitMs === null ? null : openedAtMs + timeLimitMs + stoodMs;
+}
+
+function earlier(left: number | null, right: number | null): number | null {
+  if (left === null || right === null) return left ?? right;
+  return Math.min(left, right);
 }
 
 function refusalOf(account: Account, axis: SpendAxis, asked: number): BudgetRefusal {

@@ -22,15 +22,32 @@ import { RunIdSchema } from "../protocol/ids.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { checkBudget, spendLimitsOf, tighterLimits, type Budget } from "../policies/budget.ts";
 import { subagentLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
+import {
+  questionDesk,
+  type Approver,
+  type QuestionDesk,
+  type Unanswered,
+} from "../agent/approver.ts";
+import { checkHooks, type Hook } from "../hooks/hook.ts";
+import { hookSet, joinHooks, type HookSet } from "../hooks/hook-set.ts";
+import type { Answer } from "../protocol/question.ts";
+import { toolsOf } from "./agent-assembly.ts";
+import type { AgentNode } from "./agent-node.ts";
 import { BudgetLedger } from "./budget-ledger.ts";
+import { checkAnswers } from "./check-answers.ts";
+import { concluded, hasLateEnd } from "./conclude.ts";
+import { hasObserver, observerSink } from "./observer-sink.ts";
+import { restore, roleOf, type PauseFacts } from "./pause-run.ts";
+import { readPausedRun, type PausedRun } from "./paused-run.ts";
+import { alreadyResumed, assertReady, rootRole } from "./resumption.ts";
 import { EventRecorder } from "./event-recorder.ts";
 import { localTracing } from "./local-tracing.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import { Run } from "./run.ts";
-import { runResult, type RunResult } from "./run-result.ts";
+import type { RunShared, TextPiece } from "./run-shared.ts";
 import { RunTree } from "./run-tree.ts";
 import { DEFAULT_CONCURRENCY, scheduler, type Concurrency } from "./scheduler.ts";
-import { bringToLife, live, type RunShared, type TextPiece } from "./supervisor.ts";
+import { bringToLife, live } from "./supervisor.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
 export interface OrchestratorOptions {
@@ -42,8 +59,18 @@ export interface OrchestratorOptions {
   readonly retry?: RetryPolicy;
   /** How long a tool or model that ignores its signal is waited for. Default 5,000 ms. */
   readonly graceMs?: number;
-  /** Roles that others refer to by name and that no `subagents` list holds as a value. */
+  /** Roles that others refer to by name and that no `subagents` list holds as a value, and the roots of runs that are to be resumed. */
   readonly roles?: readonly AgentRole[];
+  /** What watches and changes all agents, before the hooks of their roles. */
+  readonly hooks?: readonly Hook[];
+  /** How long a hook, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
+  readonly hookTimeoutMs?: number;
+  /** Answers questions about calls while the run waits. Default: nobody; the run pauses. */
+  readonly approver?: Approver;
+  /** After this time a question that nobody answered counts as denied, a call that is executed elsewhere as failed. Default: never. */
+  readonly answerTimeoutMs?: number;
+  /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where nobody can be asked. */
+  readonly unanswered?: Unanswered;
   readonly sinks?: readonly EventSink[];
   /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
   readonly tracing?: Tracing;
@@ -63,7 +90,16 @@ export interface StartOptions {
   readonly onText?: (piece: TextPiece) => void;
 }
 
+/** What goes with a resumption. */
+export interface ResumeOptions {
+  /** The root's role, if it is not among the orchestrator's `roles`. */
+  readonly role?: AgentRole;
+  /** As in `StartOptions`. */
+  readonly onText?: (piece: TextPiece) => void;
+}
+
 const DEFAULT_GRACE_MS = 5_000;
+const DEFAULT_HOOK_TIMEOUT_MS = 60_000;
 
 const OPTION_FIELDS = [
   "limits",
@@ -71,6 +107,11 @@ const OPTION_FIELDS = [
   "retry",
   "graceMs",
   "roles",
+  "hooks",
+  "hookTimeoutMs",
+  "approver",
+  "answerTimeoutMs",
+  "unanswered",
   "sinks",
   "tracing",
   "clock",
@@ -78,13 +119,18 @@ const OPTION_FIELDS = [
 ];
 const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText"];
 
-/** Runs trees of agents. Holds no state of its runs; one orchestrator serves any number of them at once. */
+/** Runs trees of agents. Holds nothing of its runs but which pauses were gone on from; one orchestrator serves any number of them at once. */
 export class Orchestrator {
   readonly #limits: SubagentLimits;
   readonly #concurrency: Concurrency;
   readonly #retry: RetryPolicy;
   readonly #graceMs: number;
   readonly #roles: readonly AgentRole[];
+  readonly #hooks: readonly Hook[];
+  readonly #hookTimeoutMs: number;
+  readonly #desk: QuestionDesk;
+  /** Pauses that were gone on from: what was approved once is not run twice (X17). */
+  readonly #resumed = new Set<string>();
   readonly #sinks: readonly EventSink[];
   readonly #tracing: Tracing;
   readonly #clock: Clock;
@@ -104,6 +150,13 @@ export class Orchestrator {
     this.#graceMs = graceMs;
     checkEach("roles", roles, checkRole);
     this.#roles = [...roles];
+    const { hooks = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
+    checkHooks("hooks", hooks);
+    this.#hooks = [...hooks];
+    checkAmount("hookTimeoutMs", hookTimeoutMs);
+    this.#hookTimeoutMs = hookTimeoutMs;
+    const { approver, answerTimeoutMs, unanswered } = options;
+    this.#desk = questionDesk({ approver, answerTimeoutMs, unanswered });
     checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
     this.#sinks = [...sinks];
     checkMethods("tracing", tracing, ["place", "within"]);
@@ -131,8 +184,8 @@ export class Orchestrator {
     const metadata = frozenMetadata(options.metadata === undefined ? {} : options.metadata);
     const registry = new RoleRegistry(role, this.#roles);
     registry.assertReady(role, budget);
-    const scope = this.#scope(registry, onText);
-    const limits = tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget));
+    const scope = this.#scope({ registry, onText });
+    const { limits } = scope.tree;
     const root = bringToLife(scope, {
       role,
       task,
@@ -140,11 +193,78 @@ export class Orchestrator {
       agentPath: role.name,
       depth: 0,
       parent: undefined,
-      limits,
+      spawnCallId: undefined,
+      inherited: [],
+      limits: tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget)),
       wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
       deadlineAtMs,
     });
-    const { runId, tree, ledger, recorder } = scope;
+    return this.#run(scope, root, { pauses: 0, answered: [] }, () => ({
+      type: "run.started",
+      schemaVersion: EVENT_SCHEMA_VERSION,
+      role: role.name,
+      task,
+      limits,
+      budget: scope.ledger.remaining(root.identity.agentId),
+    }));
+  }
+
+  /**
+   * Goes on with a paused run, in this process or another: the same run and executions, with the answers to its open questions (R28).
+   * `paused`: the `pausedRun` of a result, or its JSON text. The roles must be those that it was started with, by name.
+   *
+   * @throws EspalierError before anything has happened, and the paused run can still be resumed: `unsupported_version` or
+   * `invalid_paused_run` if it cannot be read or its roles are not there; `invalid_answer` if an answer is missing, unknown, a
+   * duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this orchestrator went on
+   * from this pause before; and what `start` throws of roles and models.
+   */
+  resume(
+    paused: PausedRun | string,
+    answers: readonly Answer[] = [],
+    options: ResumeOptions = {},
+  ): Run {
+    checkKeys("resume options", options, ["role", "onText"]);
+    const { onText } = options;
+    if (onText !== undefined) checkMethods("resume options", options, ["onText"]);
+    if (options.role !== undefined) checkRole("resume options.role", options.role);
+    const run = readPausedRun(paused);
+    const registry = new RoleRegistry(rootRole(run, options.role, this.#roles), this.#roles);
+    for (const agent of run.agents) roleOf({ registry }, agent);
+    const nowMs = this.#clock.nowMs();
+    const given = checkAnswers(run, answers, {
+      isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
+      toolsOf: (agent) => toolsOf(roleOf({ registry }, agent), registry),
+    });
+    assertReady(run, registry);
+    const pause = `${run.runId} ${run.pauses}`;
+    if (this.#resumed.has(pause)) throw alreadyResumed(run);
+    const scope = this.#scope({ registry, onText, run, answers: given });
+    const root = restore(scope, run);
+    this.#resumed.add(pause);
+    const asked = run.questions.map(({ questionId }) => questionId);
+    const history = { pauses: run.pauses, answered: [...run.answered, ...asked] };
+    return this.#run(scope, root, history, () => ({
+      type: "run.resumed",
+      schemaVersion: EVENT_SCHEMA_VERSION,
+      role: root.role.name,
+      task: root.task,
+      limits: scope.tree.limits,
+      budget: scope.ledger.remaining(root.identity.agentId),
+      pauses: run.pauses,
+      pausedMs: Math.max(0, nowMs - run.pausedAtMs),
+      previousTraceId: run.traceId,
+      answers: given.size,
+    }));
+  }
+
+  /** The handle on a run, from its beginning or from a pause. */
+  #run(
+    scope: RunShared,
+    root: AgentNode,
+    history: Pick<PauseFacts, "pauses" | "answered">,
+    opening: () => EventBody<"run.started" | "run.resumed">,
+  ): Run {
+    const { runId, tree, recorder } = scope;
     const place = { ...root.identity, executionId: null, stepId: null, callId: null };
     let traceId = "";
     return new Run({
@@ -153,62 +273,56 @@ export class Orchestrator {
       tree,
       subscribe: (sink) => recorder.subscribe(sink),
       begin: () => {
-        const started = {
-          schemaVersion: EVENT_SCHEMA_VERSION,
-          role: role.name,
-          task,
-          limits: this.#limits,
-        } as const;
-        const event = recorder.record(place, {
-          type: "run.started",
-          ...started,
-          budget: ledger.remaining(root.identity.agentId),
-        });
-        traceId = event.traceId;
-        return live(scope, root, { inherited: [], spawnCallId: undefined });
+        ({ traceId } = recorder.record(place, opening()));
+        return live(scope, root);
       },
-      conclude: () => {
-        const result = runResult(traceId, tree, ledger);
-        recorder.record(place, runEnded(result));
-        return result;
-      },
+      goOn: () => (hasLateEnd(tree) ? live(scope, root) : undefined),
+      conclude: () => concluded(scope, root, { ...history, traceId }),
     });
   }
 
-  #scope(registry: RoleRegistry, onText: StartOptions["onText"]): RunShared {
+  #scope(given: {
+    readonly registry: RoleRegistry;
+    readonly onText: StartOptions["onText"];
+    readonly run?: PausedRun;
+    readonly answers?: RunShared["answers"];
+  }): RunShared {
+    const { registry, onText, run, answers = new Map() } = given;
     const clock = this.#clock;
+    const tree = new RunTree(run?.limits ?? this.#limits, run);
+    const sets = new Map<AgentRole, HookSet>();
+    const hooksOf = (role: AgentRole): HookSet => {
+      const known = sets.get(role) ?? hookSet(joinHooks(this.#hooks, role.hooks));
+      sets.set(role, known);
+      return known;
+    };
+    const isWatched = [this.#hooks, ...[...registry.all].map(({ hooks }) => hooks)].some(
+      hasObserver,
+    );
+    const observers = isWatched ? [observerSink(tree, hooksOf)] : [];
     return {
-      runId: RunIdSchema.parse(this.#ids.next("run")),
-      tree: new RunTree(this.#limits),
+      runId: run?.runId ?? RunIdSchema.parse(this.#ids.next("run")),
+      tree,
       ledger: new BudgetLedger(clock),
       slots: scheduler(this.#concurrency),
-      recorder: new EventRecorder({ clock, tracing: this.#tracing, sinks: this.#sinks }),
+      recorder: new EventRecorder({
+        clock,
+        tracing: this.#tracing,
+        sinks: [...this.#sinks, ...observers],
+        eventCount: run?.eventCount ?? 0,
+      }),
       registry,
       clock,
       ids: this.#ids,
       graceMs: this.#graceMs,
       retry: this.#retry,
+      hookTimeoutMs: this.#hookTimeoutMs,
+      desk: this.#desk,
+      answers,
       onText,
+      hooksOf,
     };
   }
-}
-
-function runEnded(result: RunResult): EventBody<"run.ended"> {
-  const { status, reason, subagentsByDepth, refusalsByCode, durationMs } = result;
-  const { own, descendants, total } = result.usage;
-  const error = status === "failed" ? result.agents[0]?.errors.at(-1) : undefined;
-  const usage = { own, descendants, total };
-  const failure = error === undefined ? {} : { error };
-  return {
-    type: "run.ended",
-    status,
-    reason,
-    ...failure,
-    usage,
-    subagentsByDepth,
-    refusalsByCode,
-    durationMs,
-  };
 }
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {

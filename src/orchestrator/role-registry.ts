@@ -14,6 +14,15 @@ export class RoleRegistry {
     for (const role of this.#roles.values()) this.#checkReferences(role);
   }
 
+  get all(): Iterable<AgentRole> {
+    return this.#roles.values();
+  }
+
+  /** The role of this name, if the run has it. */
+  find(name: string): AgentRole | undefined {
+    return this.#roles.get(name);
+  }
+
   /** The roles that a role may spawn, in the order of its definition. */
   subagentsOf(role: AgentRole): readonly AgentRole[] {
     return role.subagents.flatMap((subagent) => this.#roles.get(nameOf(subagent)) ?? []);

@@ -4,12 +4,14 @@ import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { lastTextOf } from "../agent/agent-state.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
-import type { ErrorRecord, StopReason, TerminalStatus } from "../protocol/stop.ts";
+import type { Question } from "../protocol/question.ts";
+import type { ErrorRecord, RestStatus, StopReason, TerminalStatus } from "../protocol/stop.ts";
 import type { SubagentResult } from "../protocol/subagent.ts";
 import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../protocol/usage.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { BudgetLedger } from "./budget-ledger.ts";
-import type { Account } from "./ledger-core.ts";
+import type { PausedRun } from "./paused-run.ts";
+import type { Account } from "../protocol/account.ts";
 import type { RunTree } from "./run-tree.ts";
 
 /** How one agent of the tree ended. */
@@ -23,7 +25,7 @@ export interface AgentReport {
   readonly role: string;
   readonly model: string;
   readonly task: string;
-  readonly status: TerminalStatus;
+  readonly status: RestStatus;
   readonly reason: StopReason;
   /** The last text that it wrote; partial unless it completed. */
   readonly text: string;
@@ -39,6 +41,8 @@ export interface AgentReport {
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
   readonly waitedMs: number;
+  /** Part of `durationMs` that did not count against a time limit: somebody was asked, or the run was paused (R34). */
+  readonly pausedMs: number;
 }
 
 /** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
@@ -47,13 +51,18 @@ export interface RunUsage extends UsageReport {
   readonly byModel: Readonly<Record<string, Usage>>;
 }
 
-/** How a run ended. Holds no live object; survives JSON. */
+/** How a run ended, or that it is paused. Holds no live object; survives JSON. */
 export interface RunResult {
   readonly runId: RunId;
   /** The trace that shows the run. */
   readonly traceId: string;
-  readonly status: TerminalStatus;
+  /** `paused`: it has not ended; hand `pausedRun` to `orchestrator.resume`, with the answers to its `questions`. */
+  readonly status: RestStatus;
   readonly reason: StopReason;
+  /** The calls that wait for somebody outside, over the whole tree; empty unless paused (R27). */
+  readonly questions: readonly Question[];
+  /** Everything that is needed to go on, as JSON; undefined unless paused. */
+  readonly pausedRun: PausedRun | undefined;
   /** The root's last text. */
   readonly text: string;
   /** The root's typed result. */
@@ -70,11 +79,11 @@ export interface RunResult {
   readonly durationMs: number;
 }
 
-/** The report of an agent that has ended. */
-export function agentReport(node: AgentNode, ledger: BudgetLedger): AgentReport {
-  const { identity, role, ended } = node;
-  if (ended === undefined) throw new Error(`${identity.agentPath} has not ended.`);
-  const { log, telemetry } = ended;
+/** The report of an agent at rest. `atMs`: the time, for one that is paused. */
+export function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): AgentReport {
+  const { identity, role, rested } = node;
+  if (rested === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
+  const { log, telemetry } = rested;
   return {
     agentId: identity.agentId,
     executionId: identity.executionId,
@@ -84,22 +93,25 @@ export function agentReport(node: AgentNode, ledger: BudgetLedger): AgentReport 
     role: role.name,
     model: role.model.id,
     task: node.task,
-    status: ended.status,
-    reason: ended.reason,
-    text: lastTextOf(ended),
+    status: rested.status,
+    reason: rested.reason,
+    text: lastTextOf(rested),
     output: log.output,
     steps: log.steps,
     toolsUsed: toolsUsed(log.steps),
     usage: ledger.usage(identity.agentId),
     errors: log.errors,
     metadata: node.metadata,
-    durationMs: (telemetry.endedAtMs ?? 0) - (telemetry.startedAtMs ?? 0),
+    durationMs: (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs),
     waitedMs: telemetry.waitedMs,
+    pausedMs: node.pausedMs,
   };
 }
 
 /** What a parent is given of a subagent that has ended. */
-export function subagentResult(report: AgentReport): SubagentResult {
+export function subagentResult(
+  report: AgentReport & { readonly status: TerminalStatus },
+): SubagentResult {
   const { agentId, executionId, role, agentPath, depth, status, reason, text, output } = report;
   const { toolsUsed: tools, usage, errors, metadata, durationMs } = report;
   const typed = output === undefined ? {} : { output };
@@ -120,17 +132,26 @@ export function subagentResult(report: AgentReport): SubagentResult {
   };
 }
 
-/** The result of a run all of whose agents have ended. */
-export function runResult(traceId: string, tree: RunTree, ledger: BudgetLedger): RunResult {
-  const agents = tree.nodes.map((node) => agentReport(node, ledger));
+/** What a result is made of besides the tree and the ledger. */
+export interface ResultParts {
+  readonly traceId: string;
+  readonly atMs: number;
+  readonly pausedRun: PausedRun | undefined;
+}
+
+/** The result of a run all of whose agents rest. */
+export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultParts): RunResult {
+  const agents = tree.nodes.map((node) => agentReport(node, ledger, parts.atMs));
   const [root] = agents;
   if (root === undefined) throw new Error("A run has a root.");
   const { status, reason, text, output, steps, usage, durationMs } = root;
   return {
     runId: tree.nodes[0]?.identity.runId ?? neverEmpty(),
-    traceId,
+    traceId: parts.traceId,
     status,
     reason,
+    questions: parts.pausedRun?.questions ?? [],
+    pausedRun: parts.pausedRun,
     text,
     output,
     steps,

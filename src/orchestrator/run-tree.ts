@@ -16,6 +16,14 @@ export interface SpawnPermit {
   giveBack(): void;
 }
 
+/** What a tree counts besides its agents. */
+export interface Counts {
+  readonly subagentsByDepth: Readonly<Record<string, number>>;
+  readonly refusalsByCode: Readonly<Record<string, number>>;
+}
+
+const NOTHING_COUNTED: Counts = { subagentsByDepth: {}, refusalsByCode: {} };
+
 export class RunTree {
   readonly #limits: SubagentLimits;
   readonly #nodes = new Map<AgentId, AgentNode>();
@@ -23,9 +31,29 @@ export class RunTree {
   readonly #refusals = new Map<string, number>();
   #total = 0;
   #stop: StopSignal | undefined;
+  readonly #pause = new AbortController();
 
-  constructor(limits: SubagentLimits) {
+  /** `before`: the counts of a run that was paused. */
+  constructor(limits: SubagentLimits, before: Counts = NOTHING_COUNTED) {
     this.#limits = limits;
+    for (const [code, count] of Object.entries(before.refusalsByCode))
+      this.#refusals.set(code, count);
+    for (const [depth, count] of Object.entries(before.subagentsByDepth))
+      this.#count(Number(depth), count);
+  }
+
+  get limits(): SubagentLimits {
+    return this.#limits;
+  }
+
+  /** Asks every agent to come to rest at its next step or before its next tool calls. */
+  requestPause(): void {
+    this.#pause.abort();
+  }
+
+  /** Aborted once the tree was asked to pause. */
+  get pauseSignal(): AbortSignal {
+    return this.#pause.signal;
   }
 
   /** Takes a new agent in. A tree that was asked to stop asks it, too. */
@@ -38,7 +66,7 @@ export class RunTree {
   stop(signal: StopSignal): void {
     if (this.#stop !== undefined) return;
     this.#stop = signal;
-    for (const node of this.#nodes.values()) if (node.ended === undefined) node.raise(signal);
+    for (const node of this.#nodes.values()) if (!node.hasEnded) node.raise(signal);
   }
 
   find(agentId: AgentId): AgentNode | undefined {
@@ -85,7 +113,7 @@ export class RunTree {
     return Object.fromEntries(this.#refusals);
   }
 
-  #count(depth: number, by: 1 | -1): void {
+  #count(depth: number, by: number): void {
     this.#total += by;
     this.#byDepth.set(depth, (this.#byDepth.get(depth) ?? 0) + by);
   }

@@ -1,13 +1,14 @@
 // Run: the caller's handle on one tree execution. Owns the one driver of the root's phases: it runs freely, or at the pace of
 // whoever iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
-import { checkCount, checkKeys } from "../kernel/check.ts";
+import { checkCount, checkKeys, checkText } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import type { EndedState } from "../agent/agent-state.ts";
+import type { RestingState } from "../agent/agent-state.ts";
 import type { PhaseReport } from "../agent/run-agent.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, RunId } from "../protocol/ids.ts";
+import type { Delivery } from "./agent-inbox.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { EventBacklog } from "./event-backlog.ts";
 import { PhaseTurnstile } from "./phase-turnstile.ts";
@@ -18,6 +19,8 @@ import type { RunTree } from "./run-tree.ts";
 export interface EventsOptions {
   /** Unread events that are kept for this reader, at most. Default 10,000. When more come, its iteration fails; the run goes on. */
   readonly maxBacklog?: number;
+  /** Only the events of this agent. Default: those of the whole tree. */
+  readonly agentId?: AgentId;
 }
 
 /** What a run is made of; assembled by the orchestrator. */
@@ -26,8 +29,10 @@ export interface RunParts {
   readonly root: AgentNode;
   readonly tree: RunTree;
   /** Begins the run and gives the phases of its root. */
-  begin(): AsyncGenerator<PhaseReport, EndedState, undefined>;
-  /** Ends the run and gives its result. */
+  begin(): AsyncGenerator<PhaseReport, RestingState, undefined>;
+  /** The phases of a root that has to go on once more before the run can rest; undefined: it need not. */
+  goOn(): AsyncGenerator<PhaseReport, RestingState, undefined> | undefined;
+  /** Ends the run, or puts it to rest, and gives its result. */
   conclude(): RunResult;
   subscribe(sink: EventSink): () => void;
 }
@@ -37,7 +42,7 @@ const DEFAULT_MAX_BACKLOG = 10_000;
 /** The caller's handle on one tree execution. Made by `Orchestrator.start`. */
 export class Run {
   readonly runId: RunId;
-  /** How the run ended. Never rejects for what happens in the run: a failed run has a result with status `failed`. */
+  /** How the run ended, or that it is paused. Never rejects for what happens in the run: a failed run has a result with status `failed`. */
   readonly result: Promise<RunResult>;
   readonly #parts: RunParts;
   readonly #turnstile = new PhaseTurnstile();
@@ -56,13 +61,14 @@ export class Run {
    * All events of the tree, in order, from now on; from the first if called in the same tick as `start`.
    * Ends with the run; reading slowly never slows the run.
    *
-   * @throws EspalierError `invalid_option` at once; `event_backlog_overflow` from the iteration, if this reader is too slow.
+   * @throws EspalierError `invalid_option` or `unknown_agent` at once; `event_backlog_overflow` from the iteration, if this reader is too slow.
    */
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
-    checkKeys("events options", options, ["maxBacklog"]);
-    const { maxBacklog = DEFAULT_MAX_BACKLOG } = options;
+    checkKeys("events options", options, ["maxBacklog", "agentId"]);
+    const { maxBacklog = DEFAULT_MAX_BACKLOG, agentId } = options;
     checkCount("maxBacklog", maxBacklog);
-    const backlog: EventBacklog = new EventBacklog(maxBacklog, () => unsubscribe());
+    if (agentId !== undefined) this.#node(agentId);
+    const backlog: EventBacklog = new EventBacklog(maxBacklog, () => unsubscribe(), agentId);
     const unsubscribe = this.#parts.subscribe(backlog);
     if (this.#isOver) void backlog.return();
     return backlog;
@@ -99,15 +105,36 @@ export class Run {
    * @throws EspalierError `unknown_agent` if the run has no agent of this id.
    */
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
-    const node = this.#parts.tree.find(agentId);
-    if (node === undefined) {
-      throw new EspalierError({
-        code: "unknown_agent",
-        message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
-        data: { agentId },
-      });
-    }
-    node.cancel(message);
+    this.#node(agentId).cancel(message);
+  }
+
+  /**
+   * Asks the tree to pause: every agent comes to rest before its next model call or its next tool calls; effects under way end first.
+   * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended.
+   */
+  requestPause(): void {
+    this.#parts.tree.requestPause();
+  }
+
+  /**
+   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer go on (X23).
+   * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
+   * `agentId`: default the root.
+   *
+   * @throws EspalierError `invalid_definition` for a text that is empty, `unknown_agent`.
+   */
+  steer(text: string, agentId: AgentId = this.#parts.root.identity.agentId): Promise<Delivery> {
+    checkText("text", text);
+    return this.#node(agentId).inbox.write(text);
+  }
+
+  /**
+   * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
+   * goes on. For callers of `iterate()`, between evaluate and execute; at another time it applies to the next calls.
+   */
+  skipToolCalls(reason = "The caller left it out."): void {
+    checkText("reason", reason);
+    this.#parts.root.inbox.skip(reason);
   }
 
   /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
@@ -118,15 +145,25 @@ export class Run {
     });
   }
 
+  #node(agentId: AgentId): AgentNode {
+    const node = this.#parts.tree.find(agentId);
+    if (node !== undefined) return node;
+    throw new EspalierError({
+      code: "unknown_agent",
+      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
+      data: { agentId },
+    });
+  }
+
   async #drive(): Promise<RunResult> {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
-    const phases = this.#parts.begin();
+    let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
     try {
-      for (;;) {
+      while (phases !== undefined) {
         await this.#turnstile.pass();
         const next = await phases.next();
-        if (next.done === true) break;
-        this.#turnstile.deliver(next.value);
+        if (next.done === true) phases = this.#parts.goOn();
+        else this.#turnstile.deliver(next.value);
       }
       return this.#parts.conclude();
     } finally {

@@ -3,7 +3,7 @@
 
 import PQueue from "p-queue";
 
-import type { Slots } from "../agent/local-effects.ts";
+import type { Slots } from "../agent/local/local-options.ts";
 
 /** How much of a run may go on at once, over the whole tree. */
 export interface Concurrency {

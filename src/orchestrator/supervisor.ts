@@ -1,55 +1,25 @@
-// Supervisor: brings agents of one run to life and to their end. Owns no state of its own: tree, ledger and recorder do.
+// Supervisor: brings agents of one run to life, to rest and to their end. Owns no state of its own: tree, ledger and recorder do.
 //
-// T1. Every spawn settles exactly once: as a refusal, or with the result of a child that has ended.
-// T2. A parent's call waits for its child, so no agent ends while a child lives.
+// T1. Every spawn settles exactly once: as a refusal, or with the result of a child that has ended; a paused one settles when it goes on.
+// T2. A parent's call waits for its child, so no agent ends while a child lives; a paused child is ended before its parent.
 
-import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
-import type { IdSource } from "../kernel/id-source.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import { warnOnce } from "../kernel/warn-once.ts";
-import type { AgentContext, AgentIdentity, EventPlace } from "../agent/agent-context.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
-import type { EndedState } from "../agent/agent-state.ts";
-import { localEffects, type DelegatedCall, type Slots } from "../agent/local-effects.ts";
+import { NO_PREFIX, pendingState, type RestingState } from "../agent/agent-state.ts";
+import type { DelegatedCall } from "../agent/local/local-options.ts";
 import { runAgent, type PhaseReport } from "../agent/run-agent.ts";
-import type { RetryPolicy } from "../model/retry.ts";
 import type { Correlation } from "../protocol/event.ts";
-import { AgentIdSchema, ExecutionIdSchema, type CallId, type RunId } from "../protocol/ids.ts";
+import { AgentIdSchema, ExecutionIdSchema, type AgentId, type CallId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
 import { spendLimitsOf, type SpendLimits } from "../policies/budget.ts";
 import { inheritContext, type InheritedContext } from "../policies/subagent-context-policy.ts";
-import { toolSet } from "../tools/tool-set.ts";
+import { agentContext, type Delegations } from "./agent-assembly.ts";
 import { AgentNode } from "./agent-node.ts";
-import type { BudgetLedger } from "./budget-ledger.ts";
-import type { EventRecorder } from "./event-recorder.ts";
-import type { RoleRegistry } from "./role-registry.ts";
 import { agentReport, subagentResult } from "./run-result.ts";
-import type { RunTree, SpawnPermit } from "./run-tree.ts";
-import { spawnSubagentTool } from "./spawn-subagent-tool.ts";
-
-/** What the agents of one run share. */
-export interface RunShared {
-  readonly runId: RunId;
-  readonly tree: RunTree;
-  readonly ledger: BudgetLedger;
-  readonly slots: Slots;
-  readonly recorder: EventRecorder;
-  readonly registry: RoleRegistry;
-  readonly clock: Clock;
-  readonly ids: IdSource;
-  readonly graceMs: number;
-  readonly retry: RetryPolicy;
-  readonly onText: ((piece: TextPiece) => void) | undefined;
-}
-
-/** A piece of a model's text, as it arrives. Live only: no event, not kept. */
-export interface TextPiece {
-  readonly agentId: AgentIdentity["agentId"];
-  readonly agentPath: string;
-  readonly text: string;
-}
+import type { RunShared } from "./run-shared.ts";
+import type { SpawnPermit } from "./run-tree.ts";
 
 /** What an agent starts from. */
 export interface Birth {
@@ -58,6 +28,8 @@ export interface Birth {
   readonly agentPath: string;
   readonly depth: number;
   readonly parent: AgentNode | undefined;
+  readonly spawnCallId: CallId | undefined;
+  readonly inherited: readonly Message[];
   readonly metadata: JsonObject;
   readonly limits: SpendLimits;
   readonly wallTimeMs: number | undefined;
@@ -66,98 +38,84 @@ export interface Birth {
 
 /** Sets an agent up: ids, account, deadline. Either all of it happens, or nothing. */
 export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
-  const { role, task, metadata, parent, agentPath, depth } = birth;
-  const { clock, ids, ledger, runId } = scope;
+  const { role, task, metadata, parent, agentPath, depth, spawnCallId } = birth;
+  const { clock, ids, ledger, runId, tree } = scope;
   const agentId = AgentIdSchema.parse(ids.next("agent"));
   const executionId = ExecutionIdSchema.parse(ids.next("execution"));
   const parentAgentId = parent?.identity.agentId ?? null;
   const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
   const { limits, wallTimeMs, deadlineAtMs } = birth;
   ledger.open({ agentId, path: agentPath, limits, wallTimeMs, deadlineAtMs }, parentAgentId);
-  const node = new AgentNode({ identity, role, task, metadata, parent, clock });
-  const ownDeadline = ledger.deadlineAtMs(agentId);
-  const inherited = parentAgentId === null ? null : ledger.deadlineAtMs(parentAgentId);
-  if (ownDeadline !== null && ownDeadline !== inherited) node.endAt(ownDeadline);
-  scope.tree.add(node);
+  const node = new AgentNode({
+    identity,
+    role,
+    task,
+    metadata,
+    parent,
+    spawnCallId,
+    state: pendingState({
+      messages: [
+        { role: "system", text: role.instructions, origin: "instructions" },
+        ...birth.inherited,
+      ],
+      prefix: NO_PREFIX,
+    }),
+    clock,
+    ledger,
+    pauseSignal: tree.pauseSignal,
+  });
+  tree.add(node);
   return node;
 }
 
-/** Runs an agent that was brought to life, phase by phase. */
+/** Runs an agent, phase by phase, from its beginning or from where it was paused. */
 export async function* live(
   scope: RunShared,
   node: AgentNode,
-  start: { readonly inherited: readonly Message[]; readonly spawnCallId: CallId | undefined },
-): AsyncGenerator<PhaseReport, EndedState, undefined> {
-  const messages: readonly Message[] = [
-    { role: "system", text: node.role.instructions, origin: "instructions" },
-    ...start.inherited,
-    { role: "user", text: node.task, origin: "task" },
-  ];
+): AsyncGenerator<PhaseReport, RestingState, undefined> {
   try {
-    const ended = yield* runAgent(agentContext(scope, node, start.spawnCallId), messages);
-    node.end(ended);
-    return ended;
+    const rested = yield* runAgent(
+      agentContext(scope, node, delegations(scope, node)),
+      node.rise(),
+    );
+    node.rest(rested);
+    return rested;
   } finally {
     scope.ledger.releaseOpen(node.identity.agentId);
-    node.close();
+    if (node.rested === undefined) node.close();
   }
 }
 
-function agentContext(
-  scope: RunShared,
-  node: AgentNode,
-  spawnCallId: CallId | undefined,
-): AgentContext {
-  const { identity, role } = node;
-  const { ledger, recorder, clock, slots, graceMs, retry, onText } = scope;
-  const { agentId, agentPath } = identity;
-  const placed = (at?: EventPlace): Correlation => ({
-    ...identity,
-    stepId: at?.stepId ?? null,
-    callId: at?.callId ?? null,
-  });
-  const record: AgentContext["record"] = (body, at) => void recorder.record(placed(at), body);
-  const subagents = scope.registry.subagentsOf(role);
+function delegations(scope: RunShared, node: AgentNode): Delegations {
   return {
-    identity,
-    role,
-    tools: toolSet(role.name, [
-      ...role.tools,
-      ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)]),
-    ]),
-    effects: localEffects({
-      identity,
-      model: role.model,
-      metadata: node.metadata,
-      clock,
-      slots,
-      graceMs,
-      retry,
-      signal: node.signal,
-      onText:
-        onText === undefined ? undefined : (text) => handText(onText, { agentId, agentPath, text }),
-      reserve: (ask) => ledger.reserve(agentId, ask, node.signal),
-      payAgain: (lease) => ledger.extend(lease, role.model.price),
-      spawn: (request, call) => spawn(scope, node, request, call),
-      record,
-      within: (at, work) => recorder.within(placed(at), work),
-    }),
-    budget: ledger.gate(agentId),
-    task: node.task,
-    spawnCallId,
-    takeSignals: () => node.takeSignals(),
-    usage: () => ledger.usage(agentId),
-    record,
+    spawn: (request, call) => spawn(scope, node, request, call),
+    resumeChild: (childId, at) => resumeChild(scope, childId, placeIn(node, at)),
+    dismissChild: (childId) => {
+      scope.tree.find(childId)?.cancel(`${node.identity.agentPath}, its parent, stopped.`);
+      return resumeChild(scope, childId, placeIn(node, {}));
+    },
   };
 }
 
-/** A listener that throws harms nobody (E2). */
-function handText(onText: NonNullable<RunShared["onText"]>, piece: TextPiece): void {
-  try {
-    onText(piece);
-  } catch (cause) {
-    warnOnce(onText, `onText threw (${messageOf(cause)}); the run goes on.`);
+function placeIn(
+  { identity }: AgentNode,
+  { stepId = null, callId = null }: Partial<Correlation>,
+): Correlation {
+  return { ...identity, stepId, callId };
+}
+
+async function resumeChild(
+  scope: RunShared,
+  childId: AgentId,
+  place: Correlation,
+): Promise<SpawnOutcome> {
+  const child = scope.tree.find(childId);
+  if (child === undefined) {
+    const message =
+      "Not resumed: the subagent is gone. Start another one, or do its part yourself.";
+    return { type: "refused", refusal: { code: "setup_failed", message } };
   }
+  return await lead(scope, child, place);
 }
 
 async function spawn(
@@ -167,7 +125,7 @@ async function spawn(
   call: DelegatedCall,
 ): Promise<SpawnOutcome> {
   const { messages, stepId = null, callId } = call;
-  const place: Correlation = { ...parent.identity, stepId, callId };
+  const place = placeIn(parent, { stepId, ...(callId === undefined ? {} : { callId }) });
   const admitted = admit(scope, parent, request);
   if ("code" in admitted) return refuse(scope, place, request, admitted);
   const { role, permit } = admitted;
@@ -181,6 +139,8 @@ async function spawn(
       agentPath: permit.childPath,
       depth: permit.childDepth,
       parent,
+      spawnCallId: callId,
+      inherited: context.messages,
       metadata: context.metadata,
       limits: spendLimitsOf(role.budget),
       wallTimeMs: role.budget.wallTimeMs,
@@ -190,45 +150,37 @@ async function spawn(
     const message = `Not started: setting ${request.role} up failed (${messageOf(cause)}). Do this part yourself.`;
     return refuse(scope, place, request, { code: "setup_failed", message });
   }
-  return await delegate(scope, child, { place, context, spawnCallId: callId });
-}
-
-interface Delegation {
-  readonly place: Correlation;
-  readonly context: InheritedContext;
-  readonly spawnCallId: CallId;
-}
-
-/** Lets a child live to its end and gives its result. */
-async function delegate(
-  scope: RunShared,
-  child: AgentNode,
-  delegation: Delegation,
-): Promise<SpawnOutcome> {
-  const { recorder, tree, ledger } = scope;
-  const { place, context, spawnCallId } = delegation;
-  const { agentId: childId, agentPath: childPath, depth: childDepth } = child.identity;
-  const role = child.role.name;
-  const who = { childId, childPath, role };
-  recorder.record(place, {
+  scope.recorder.record(place, {
     type: "subagent.spawned",
-    ...who,
-    childDepth,
+    ...whoIs(child),
+    childDepth: permit.childDepth,
     task: child.task,
     inheritedMessages: context.inheritedMessages,
     injectedMessages: context.injectedMessages,
     metadataKeys: Object.keys(context.metadata),
-    subagentsByDepth: tree.subagentsByDepth,
+    subagentsByDepth: scope.tree.subagentsByDepth,
   });
-  await drain(live(scope, child, { inherited: context.messages, spawnCallId }));
-  const result = subagentResult(agentReport(child, ledger));
+  return await lead(scope, child, place);
+}
+
+/** Lets a child live until it rests; gives its result if that is its end. */
+async function lead(scope: RunShared, child: AgentNode, place: Correlation): Promise<SpawnOutcome> {
+  const phases = live(scope, child);
+  while ((await phases.next()).done !== true);
+  const report = agentReport(child, scope.ledger);
+  if (report.status === "paused") return { type: "paused", childId: child.identity.agentId };
+  const result = subagentResult({ ...report, status: report.status });
   const { status, reason, usage } = result;
-  recorder.record(place, { type: "subagent.ended", ...who, status, reason, usage });
+  scope.recorder.record(place, { type: "subagent.ended", ...whoIs(child), status, reason, usage });
   return { type: "settled", result };
 }
 
-async function drain(phases: AsyncGenerator<PhaseReport, EndedState, undefined>): Promise<void> {
-  while ((await phases.next()).done !== true);
+function whoIs({ identity, role }: AgentNode): {
+  readonly childId: AgentId;
+  readonly childPath: string;
+  readonly role: string;
+} {
+  return { childId: identity.agentId, childPath: identity.agentPath, role: role.name };
 }
 
 function admit(
@@ -251,7 +203,11 @@ function admit(
 
 function unknownRole(name: string, roles: readonly AgentRole[]): SpawnRefusal {
   const names = roles.map((role) => role.name).join(", ");
-  const message = `Not started: there is no subagent ${JSON.stringify(name)}. You can start: ${names}. Call again with one of these.`;
+  const choice =
+    names === ""
+      ? "You can start none: do this part yourself."
+      : `You can start: ${names}. Call again with one of these.`;
+  const message = `Not started: there is no subagent ${JSON.stringify(name)}. ${choice}`;
   return { code: "unknown_role", message };
 }
 

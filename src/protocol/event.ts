@@ -8,9 +8,12 @@ import {
   CallIdSchema,
   ExecutionIdSchema,
   LeaseIdSchema,
+  QuestionIdSchema,
   RunIdSchema,
   StepIdSchema,
 } from "./ids.ts";
+import { JsonValueSchema } from "./json-value.ts";
+import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
 import {
   ErrorRecordSchema,
   StopReasonSchema,
@@ -64,16 +67,34 @@ const StampSchema = z.strictObject({
 /** Amounts left on the limited axes of a budget. Axes without a limit are absent. */
 const RemainingSchema = z.record(z.string(), z.number()).readonly();
 
+const LimitsSchema = z.strictObject({
+  maxDepth: count,
+  maxBreadthPerParent: count,
+  maxTotalSubagents: count,
+});
+
+const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
+
+/** What makes an agent take another step (R61): calls that were answered, messages and subtasks that came in, a veto, a reply or a result that is still missing. */
+export const WorkTypeSchema = z.enum([
+  "tool_calls",
+  "messages",
+  "subtasks",
+  "veto",
+  "missing_reply",
+  "missing_output",
+  "overflow",
+]);
+
+/** What makes an agent take another step. */
+export type WorkType = z.infer<typeof WorkTypeSchema>;
+
 const bodies = {
   "run.started": {
     schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
     role: z.string(),
     task: z.string(),
-    limits: z.strictObject({
-      maxDepth: count,
-      maxBreadthPerParent: count,
-      maxTotalSubagents: count,
-    }),
+    limits: LimitsSchema,
     /** What the run may spend; limited axes only. */
     budget: RemainingSchema,
   },
@@ -88,15 +109,51 @@ const bodies = {
     refusalsByCode: z.record(z.string(), count).readonly(),
     durationMs: z.number(),
   },
+  "run.paused": {
+    reason: StopReasonSchema,
+    /** What somebody must answer before the run can go on, of the whole tree. */
+    questions: z.array(QuestionSchema).readonly(),
+    usage: UsageReportSchema,
+    durationMs: z.number(),
+  },
+  "run.resumed": {
+    schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
+    role: z.string(),
+    task: z.string(),
+    limits: LimitsSchema,
+    /** What the run may still spend; limited axes only. */
+    budget: RemainingSchema,
+    /** How often the run has been paused. */
+    pauses: z.int().positive(),
+    pausedMs: z.number(),
+    /** The trace of the run up to the pause. */
+    previousTraceId: z.string(),
+    answers: count,
+  },
   "agent.started": {
     role: z.string(),
     purpose: z.string().optional(),
     provider: z.string(),
     model: z.string(),
     task: z.string(),
-    /** The call that spawned it, in its parent; null for the root. */
+    /** The call that spawned it, in its parent; null for the root and for subtasks. */
     spawnCallId: CallIdSchema.nullable(),
     /** What it may still spend: the tightest of its own budget and its ancestors'. Limited axes only. */
+    budget: RemainingSchema,
+  },
+  "agent.paused": {
+    role: z.string(),
+    reason: StopReasonSchema,
+    steps: count,
+    usage: UsageReportSchema,
+  },
+  "agent.resumed": {
+    role: z.string(),
+    purpose: z.string().optional(),
+    provider: z.string(),
+    model: z.string(),
+    task: z.string(),
+    spawnCallId: CallIdSchema.nullable(),
     budget: RemainingSchema,
   },
   "agent.ended": {
@@ -147,9 +204,12 @@ const bodies = {
   },
   "tool.started": {
     toolName: z.string(),
-    kind: z.enum(["function", "delegation", "finish"]),
+    kind: ToolKindSchema,
     description: z.string(),
   },
+  /** A delegation whose subagent is paused. */
+  "tool.paused": { toolName: z.string() },
+  "tool.resumed": { toolName: z.string(), kind: ToolKindSchema, description: z.string() },
   "tool.ended": {
     toolName: z.string(),
     outcome: ToolOutcomeTypeSchema,
@@ -161,6 +221,39 @@ const bodies = {
     /** What the delegated subtree consumed. */
     usage: UsageSchema.optional(),
   },
+  "question.asked": { question: QuestionSchema },
+  "question.answered": {
+    questionId: QuestionIdSchema,
+    toolName: z.string(),
+    answer: AnswerTypeSchema,
+    /** Who decided: the approver, the caller that resumed the run, the deadline, nobody (there was no one to ask), or the end of the agent. */
+    by: z.enum(["approver", "caller", "deadline", "nobody", "end"]),
+    /** What was said with it; for audit. */
+    reason: z.string().optional(),
+    /** The arguments with which the call runs, if an approval changed them. */
+    arguments: JsonValueSchema.optional(),
+    waitedMs: z.number(),
+  },
+  /** Hooks changed something on the way. */
+  "hook.applied": {
+    point: z.string(),
+    changedBy: z
+      .array(z.strictObject({ hook: z.string(), fields: z.array(z.string()).readonly() }))
+      .readonly(),
+    /** Arguments of a tool call, before and after (R79). */
+    before: JsonValueSchema.optional(),
+    after: JsonValueSchema.optional(),
+  },
+  /** A list of messages that hooks left invalid was mended before it went to the model. */
+  "request.repaired": { repairs: count },
+  "conversation.compacted": {
+    messagesBefore: count,
+    messagesAfter: count,
+    tokensBefore: count,
+    tokensAfter: count,
+  },
+  /** A message from outside was put into the history. */
+  "message.delivered": { origin: z.enum(["steering", "subtask"]), characters: count },
   "subagent.spawned": {
     childId: AgentIdSchema,
     childPath: z.string(),
@@ -207,7 +300,12 @@ const bodies = {
   },
   "signal.raised": { signal: StopSignalSchema },
   "continuation.evaluated": {
-    decision: z.enum(["continue", "stop"]),
+    decision: z.enum(["continue", "stop", "compact", "retry"]),
+    /** What asks for another step. */
+    work: z.array(WorkTypeSchema).readonly(),
+    /** The hook that made the agent go on although it had answered. */
+    vetoedBy: z.string().optional(),
+    /** All that were raised; `winner` is the highest of them. */
     signals: z.array(StopSignalSchema).readonly(),
     winner: StopReasonSchema.optional(),
   },

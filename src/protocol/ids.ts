@@ -11,6 +11,7 @@ export const StepIdSchema = id.brand<"StepId">();
 /** Parses the id of a tool call; for models of your own. */
 export const CallIdSchema = id.brand<"CallId">();
 export const LeaseIdSchema = id.brand<"LeaseId">();
+export const QuestionIdSchema = id.brand<"QuestionId">();
 
 /** One tree execution. */
 export type RunId = z.infer<typeof RunIdSchema>;
@@ -25,6 +26,9 @@ export type CallId = z.infer<typeof CallIdSchema>;
 /** One reservation in the ledger. */
 export type LeaseId = z.infer<typeof LeaseIdSchema>;
 
+/** One question about one exact call: `<executionId>.<step>.<index>`. */
+export type QuestionId = z.infer<typeof QuestionIdSchema>;
+
 /** The id of step `number` (from 1) of an execution: derived, so that a repeated run names its steps alike. */
 export function stepIdOf(executionId: ExecutionId, number: number): StepId {
   return StepIdSchema.parse(`${executionId}.${number}`);
@@ -33,4 +37,9 @@ export function stepIdOf(executionId: ExecutionId, number: number): StepId {
 /** The id of a call to which the model gave none, or one that was taken: derived from its place. */
 export function callIdOf(stepId: StepId, index: number): CallId {
   return CallIdSchema.parse(`${stepId}.${index}`);
+}
+
+/** The id of the question about a call: derived from its place. */
+export function questionIdOf(stepId: StepId, index: number): QuestionId {
+  return QuestionIdSchema.parse(`${stepId}.${index}`);
 }

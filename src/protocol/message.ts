@@ -4,7 +4,15 @@ import { z } from "zod";
 
 import { CallIdSchema } from "./ids.ts";
 
-const MessageOriginSchema = z.enum(["instructions", "task", "inherited", "injected", "notice"]);
+const MessageOriginSchema = z.enum([
+  "instructions",
+  "task",
+  "inherited",
+  "injected",
+  "notice",
+  "steering",
+  "subtask",
+]);
 /** Where a message that a model did not write came from. */
 export type MessageOrigin = z.infer<typeof MessageOriginSchema>;
 
@@ -51,3 +59,10 @@ export type AssistantMessage = Readonly<z.infer<typeof AssistantMessageSchema>>;
 export type ToolMessage = Readonly<z.infer<typeof ToolMessageSchema>>;
 /** One entry of a history. */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+export const MessageSchema = z.discriminatedUnion("role", [
+  SystemMessageSchema,
+  UserMessageSchema,
+  AssistantMessageSchema,
+  ToolMessageSchema,
+]);

@@ -1,8 +1,10 @@
 // ScopeTree: to which scope of a run an event belongs. A scope is what becomes one span: the run,
-// one execution of an agent, a model call, a tool call. Owns what is open, of all runs, with one
-// value for each scope that its keeper chooses (a span, or just ids). Knows no span and no id.
+// one execution of an agent, a model call, a tool call. A pause ends a scope as an end does; what
+// goes on after it is a new one. Owns what is open, of all runs, with one value for each scope that
+// its keeper chooses (a span, or just ids). Knows no span and no id.
 // 1. A scope is closed once: by its own end, or abandoned when the scope around it closes.
-// 2. Nothing is kept of what is closed: a run that has ended leaves no trace in memory.
+// 2. Nothing is kept of what is closed: a run that has ended, or is paused, leaves no trace in
+//    memory.
 // 3. An event whose scope is not open belongs to the nearest open scope around it. No event is
 //    refused.
 // 4. Each event costs constant time, and each scope at its end what it leaves open.
@@ -13,15 +15,25 @@ import type { EventDraft } from "./event-sink.ts";
 import type { AgentId, RunId } from "./ids.ts";
 
 /** Events with which a scope begins. */
-export type Opening = EventBody<
-  "run.started" | "agent.started" | "model.requested" | "tool.started"
->;
+export type Opening = RunOpening | AgentOpening | CallOpening;
+type RunOpening = EventBody<"run.started" | "run.resumed">;
+type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
+type CallOpening = EventBody<"model.requested" | "tool.started" | "tool.resumed">;
+
 /** Events with which a scope ends. */
-export type Closing = EventBody<
-  "run.ended" | "agent.ended" | "model.replied" | "model.failed" | "tool.ended"
->;
+export type Closing = RunClosing | AgentClosing | CallClosing;
+type RunClosing = EventBody<"run.ended" | "run.paused">;
+type AgentClosing = EventBody<"agent.ended" | "agent.paused">;
+type CallClosing = EventBody<"model.replied" | "model.failed" | "tool.ended" | "tool.paused">;
+
 /** Events within a scope. */
 export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"]>>;
+
+/**
+ * Why a scope ends without an end of its own: what is around it was told to end, was paused, or has
+ * ended for another reason.
+ */
+export type Abandonment = "cancelled" | "suspended" | "abandoned";
 
 /** When and where something happened. */
 export type Moment = Pick<EventDraft, "seq" | "atMs" | "correlation">;
@@ -36,11 +48,8 @@ export interface ScopeKeeper<Scope> {
   note(scope: Scope, body: Note, moment: Moment): void;
   /** A scope ends. */
   close(scope: Scope, body: Closing, moment: Moment): void;
-  /**
-   * The scope around this one ended and its own end never came; `wasCancelled`: because it was told
-   * to end.
-   */
-  abandon(scope: Scope, moment: Moment, wasCancelled: boolean): void;
+  /** The scope around this one ended, and its own end never came. */
+  abandon(scope: Scope, moment: Moment, why: Abandonment): void;
 }
 
 interface OpenRun<Scope> {
@@ -52,6 +61,11 @@ interface OpenRun<Scope> {
 interface OpenAgent<Scope> {
   readonly scope: Scope;
   readonly executionId: Correlation["executionId"];
+  readonly parent: OpenAgent<Scope> | undefined;
+  /** The call below which its scope stands, among its parent's. */
+  readonly spawnKey: string | undefined;
+  /** Open agents that it started, the oldest first. */
+  readonly children: Set<AgentId>;
   /** Model calls by step, tool calls by call: see `callKey`. */
   readonly calls: Map<string, Scope>;
 }
@@ -69,23 +83,35 @@ export class ScopeTree<Scope> {
     const { body } = draft;
     switch (body.type) {
       case "run.started":
+      case "run.resumed":
         return this.#openRun(body, draft);
       case "agent.started":
+      case "agent.resumed":
         return this.#openAgent(body, draft);
       case "model.requested":
       case "tool.started":
+      case "tool.resumed":
         return this.#openCall(body, draft);
       case "model.replied":
       case "model.failed":
+      case "tool.paused":
       case "tool.ended":
         return this.#closeCall(body, draft);
+      case "agent.paused":
       case "agent.ended":
         return this.#closeAgent(body, draft);
+      case "run.paused":
       case "run.ended":
         return this.#closeRun(body, draft);
       case "step.started":
       case "step.completed":
       case "model.retried":
+      case "question.asked":
+      case "question.answered":
+      case "hook.applied":
+      case "request.repaired":
+      case "conversation.compacted":
+      case "message.delivered":
       case "subagent.spawned":
       case "subagent.refused":
       case "subagent.ended":
@@ -106,7 +132,7 @@ export class ScopeTree<Scope> {
     const run = this.#runs.get(correlation.runId);
     const agent = agentAt(run, correlation);
     const key = callKey(correlation.callId === null ? "model" : "tool", correlation);
-    return agent?.calls.get(key) ?? agent?.scope ?? run?.scope;
+    return agent?.calls.get(key) ?? agent?.scope ?? scopeAbove(run, correlation);
   }
 
   /** How many scopes are open. */
@@ -119,36 +145,36 @@ export class ScopeTree<Scope> {
     return size;
   }
 
-  #openRun(body: Opening, moment: Moment): Scope {
+  #openRun(body: RunOpening, moment: Moment): Scope {
     const { runId } = moment.correlation;
-    this.#abandonRun(runId, moment, false);
+    this.#abandonRun(runId, moment);
     const scope = this.#keeper.open(body, moment, undefined);
     this.#runs.set(runId, { scope, agents: new Map() });
     return scope;
   }
 
-  #openAgent(body: EventBody<"agent.started">, moment: Moment): Scope | undefined {
+  #openAgent(body: AgentOpening, moment: Moment): Scope | undefined {
     const { runId, agentId, parentAgentId, executionId } = moment.correlation;
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
-    this.#abandonAgent(run, agentId, moment, false);
+    this.#abandonAgent(run, agentId, moment, "abandoned");
     const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
-    const spawn = parent?.calls.get(`tool ${body.spawnCallId}`);
+    const spawnKey = body.spawnCallId === null ? undefined : `tool ${body.spawnCallId}`;
+    const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
     const scope = this.#keeper.open(body, moment, spawn ?? parent?.scope ?? run.scope);
-    run.agents.set(agentId, { scope, executionId, calls: new Map() });
+    const agent = { scope, executionId, parent, spawnKey };
+    run.agents.set(agentId, { ...agent, children: new Set(), calls: new Map() });
+    parent?.children.add(agentId);
     return scope;
   }
 
-  #openCall(
-    body: EventBody<"model.requested" | "tool.started">,
-    moment: Moment,
-  ): Scope | undefined {
+  #openCall(body: CallOpening, moment: Moment): Scope | undefined {
     const run = this.#runs.get(moment.correlation.runId);
     const agent = agentAt(run, moment.correlation);
-    if (agent === undefined) return run?.scope;
+    if (agent === undefined) return scopeAbove(run, moment.correlation);
     const key = callKey(body.type, moment.correlation);
     const stale = agent.calls.get(key);
-    if (stale !== undefined) this.#keeper.abandon(stale, moment, false);
+    if (stale !== undefined) this.#keeper.abandon(stale, moment, "abandoned");
     const scope = this.#keeper.open(body, moment, agent.scope);
     agent.calls.set(key, scope);
     return scope;
@@ -158,74 +184,99 @@ export class ScopeTree<Scope> {
     const run = this.#runs.get(moment.correlation.runId);
     const agent = agentAt(run, moment.correlation);
     const call = agent?.calls.get(callKey(body.type, moment.correlation));
-    const scope = call ?? agent?.scope ?? run?.scope;
+    const scope = call ?? agent?.scope ?? scopeAbove(run, moment.correlation);
     if (scope !== undefined) this.#keeper.note(scope, body, moment);
     return scope;
   }
 
-  #closeCall(body: Closing, moment: Moment): Scope | undefined {
+  #closeCall(body: CallClosing, moment: Moment): Scope | undefined {
     const run = this.#runs.get(moment.correlation.runId);
     const agent = agentAt(run, moment.correlation);
+    if (run === undefined || agent === undefined) return scopeAbove(run, moment.correlation);
     const key = callKey(body.type, moment.correlation);
-    const scope = agent?.calls.get(key);
-    if (scope === undefined) return agent?.scope ?? run?.scope;
-    agent?.calls.delete(key);
+    const scope = agent.calls.get(key);
+    if (scope === undefined) return agent.scope;
+    if (body.type === "tool.paused") this.#suspendChildren(run, agent, moment, key);
+    agent.calls.delete(key);
     this.#keeper.close(scope, body, moment);
     return scope;
   }
 
-  #closeAgent(body: EventBody<"agent.ended">, moment: Moment): Scope | undefined {
+  #closeAgent(body: AgentClosing, moment: Moment): Scope | undefined {
     const run = this.#runs.get(moment.correlation.runId);
     const agent = agentAt(run, moment.correlation);
-    if (agent === undefined) return run?.scope;
-    run?.agents.delete(moment.correlation.agentId);
-    this.#abandonCalls(agent, moment, body.status === "cancelled");
+    if (run === undefined || agent === undefined) return scopeAbove(run, moment.correlation);
+    if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
+    forget(run, moment.correlation.agentId);
+    this.#abandonCalls(agent, moment, whyAbandoned(body));
     this.#keeper.close(agent.scope, body, moment);
     return agent.scope;
   }
 
-  #closeRun(body: EventBody<"run.ended">, moment: Moment): Scope | undefined {
+  #closeRun(body: RunClosing, moment: Moment): Scope | undefined {
     const { runId } = moment.correlation;
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
-    this.#abandonAgents(run, moment, body.status === "cancelled");
+    this.#abandonAgents(run, moment, whyAbandoned(body));
     this.#runs.delete(runId);
     this.#keeper.close(run.scope, body, moment);
     return run.scope;
   }
 
-  #abandonRun(runId: RunId, moment: Moment, wasCancelled: boolean): void {
+  #abandonRun(runId: RunId, moment: Moment): void {
     const run = this.#runs.get(runId);
     if (run === undefined) return;
-    this.#abandonAgents(run, moment, wasCancelled);
+    this.#abandonAgents(run, moment, "abandoned");
     this.#runs.delete(runId);
-    this.#keeper.abandon(run.scope, moment, wasCancelled);
+    this.#keeper.abandon(run.scope, moment, "abandoned");
   }
 
   // The youngest first: a child begins after its parent, so no scope ends before one within it.
-  #abandonAgents(run: OpenRun<Scope>, moment: Moment, wasCancelled: boolean): void {
+  #abandonAgents(run: OpenRun<Scope>, moment: Moment, why: Abandonment): void {
     for (const agentId of [...run.agents.keys()].toReversed()) {
-      this.#abandonAgent(run, agentId, moment, wasCancelled);
+      this.#abandonAgent(run, agentId, moment, why);
     }
   }
 
-  #abandonAgent(
+  /** Nothing goes on below an agent, or below a call of it, that is paused. */
+  #suspendChildren(
     run: OpenRun<Scope>,
-    agentId: AgentId,
+    parent: OpenAgent<Scope>,
     moment: Moment,
-    wasCancelled: boolean,
+    spawnKey?: string,
   ): void {
-    const agent = run.agents.get(agentId);
-    if (agent === undefined) return;
-    run.agents.delete(agentId);
-    this.#abandonCalls(agent, moment, wasCancelled);
-    this.#keeper.abandon(agent.scope, moment, wasCancelled);
+    for (const agentId of [...parent.children].toReversed()) {
+      const child = run.agents.get(agentId);
+      if (child === undefined || (spawnKey !== undefined && child.spawnKey !== spawnKey)) continue;
+      this.#suspendChildren(run, child, moment);
+      this.#abandonAgent(run, agentId, moment, "suspended");
+    }
   }
 
-  #abandonCalls(agent: OpenAgent<Scope>, moment: Moment, wasCancelled: boolean): void {
-    for (const scope of agent.calls.values()) this.#keeper.abandon(scope, moment, wasCancelled);
+  #abandonAgent(run: OpenRun<Scope>, agentId: AgentId, moment: Moment, why: Abandonment): void {
+    const agent = forget(run, agentId);
+    if (agent === undefined) return;
+    this.#abandonCalls(agent, moment, why);
+    this.#keeper.abandon(agent.scope, moment, why);
+  }
+
+  #abandonCalls(agent: OpenAgent<Scope>, moment: Moment, why: Abandonment): void {
+    for (const scope of agent.calls.values()) this.#keeper.abandon(scope, moment, why);
     agent.calls.clear();
   }
+}
+
+/** Takes an agent out of its run, and out of its parent's children. */
+function forget<Scope>(run: OpenRun<Scope>, agentId: AgentId): OpenAgent<Scope> | undefined {
+  const agent = run.agents.get(agentId);
+  run.agents.delete(agentId);
+  agent?.parent?.children.delete(agentId);
+  return agent;
+}
+
+function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {
+  if (body.type === "run.paused" || body.type === "agent.paused") return "suspended";
+  return body.status === "cancelled" ? "cancelled" : "abandoned";
 }
 
 /** The agent at a place, unless an earlier execution of it is meant. */
@@ -235,6 +286,15 @@ function agentAt<Scope>(
 ): OpenAgent<Scope> | undefined {
   const agent = run?.agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
+}
+
+/** Where events of an agent belong that is not open: to its parent, else to the run. */
+function scopeAbove<Scope>(
+  run: OpenRun<Scope> | undefined,
+  { parentAgentId }: Correlation,
+): Scope | undefined {
+  const parent = parentAgentId === null ? undefined : run?.agents.get(parentAgentId);
+  return parent?.scope ?? run?.scope;
 }
 
 /** Steps have one model call, calls have one tool: a prefix keeps their ids apart. */

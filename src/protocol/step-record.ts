@@ -6,7 +6,7 @@ import { ErrorRecordSchema } from "./stop.ts";
 import { ToolExecutionSchema } from "./tool-outcome.ts";
 import { UsageSchema } from "./usage.ts";
 
-const StepRecordSchema = z.strictObject({
+export const StepRecordSchema = z.strictObject({
   stepId: StepIdSchema,
   /** From 1. */
   number: z.int().positive(),

@@ -4,8 +4,16 @@ import { z } from "zod";
 
 import { JsonObjectSchema } from "./json-value.ts";
 
-const StatusSchema = z.enum(["pending", "running", "completed", "stopped", "failed", "cancelled"]);
-/** Life of an execution: pending before its first step, running, then exactly one of the four terminal ones. */
+const StatusSchema = z.enum([
+  "pending",
+  "running",
+  "paused",
+  "completed",
+  "stopped",
+  "failed",
+  "cancelled",
+]);
+/** Life of an execution: pending before its first step, running, perhaps paused and running again, then one of the four terminal ones. */
 export type Status = z.infer<typeof StatusSchema>;
 
 export const TerminalStatusSchema = StatusSchema.extract([
@@ -16,6 +24,13 @@ export const TerminalStatusSchema = StatusSchema.extract([
 ]);
 /** How an execution ended. */
 export type TerminalStatus = z.infer<typeof TerminalStatusSchema>;
+/** How an execution, or a run, came to rest: at its end, or paused until somebody resumes it. */
+export type RestStatus = TerminalStatus | "paused";
+
+/** Reasons for a pause (R26). */
+export const PAUSE_CODES = ["answers_needed", "pause_requested"] as const;
+/** Why an execution is paused: a question about a call is open, or the caller asked for it. */
+export type PauseCode = (typeof PAUSE_CODES)[number];
 
 /**
  * Reasons that espalier itself gives, most important first: when several signals are raised, the earliest in this list wins (C3).
@@ -25,6 +40,7 @@ export const STOP_CODES = [
   "error",
   "stop_requested",
   "cancelled",
+  "input_refused",
   "steps_limit",
   "token_limit",
   "time_limit",
@@ -38,7 +54,7 @@ export const STOP_CODES = [
 export type StopCode = (typeof STOP_CODES)[number];
 
 export const StopReasonSchema = z.strictObject({
-  /** One of {@link STOP_CODES}, or the code that a stop condition declared. */
+  /** One of {@link STOP_CODES}, a {@link PAUSE_CODES} of a pause, or the code that a stop condition declared. */
   code: z.string().min(1),
   message: z.string(),
   /** The facts behind it, such as `maximum` and `current`. */
@@ -49,8 +65,10 @@ export type StopReason = Readonly<z.infer<typeof StopReasonSchema>>;
 
 export const StopSignalSchema = z.strictObject({
   reason: StopReasonSchema,
-  /** Who raised it: `budget`, `caller`, `loop`, `model`, `stop_condition`. */
-  source: z.enum(["budget", "caller", "loop", "model", "stop_condition"]),
+  /** Who raised it. */
+  source: z.enum(["budget", "caller", "hook", "loop", "model", "stop_condition"]),
+  /** The name of the stop condition or the hook that raised it (R87). */
+  name: z.string().optional(),
 });
 /** A typed wish to stop. All are kept; the loop reports the highest. */
 export type StopSignal = Readonly<z.infer<typeof StopSignalSchema>>;

@@ -2,18 +2,19 @@
 
 import { z } from "zod";
 
-import { AgentIdSchema, ExecutionIdSchema } from "./ids.ts";
+import { AgentIdSchema, ExecutionIdSchema, type AgentId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "./stop.ts";
 import { UsageSchema } from "./usage.ts";
 
-/** What a delegation asks for. */
-export interface SpawnRequest {
+export const SpawnRequestSchema = z.strictObject({
   /** Name of the role to start. */
-  readonly role: string;
+  role: z.string(),
   /** What the subagent is told to do. */
-  readonly task: string;
-}
+  task: z.string(),
+});
+/** What a delegation asks for. */
+export type SpawnRequest = Readonly<z.infer<typeof SpawnRequestSchema>>;
 
 const SpawnRefusalCodeSchema = z.enum([
   "unknown_role",
@@ -67,7 +68,8 @@ const SubagentResultSchema = z.strictObject({
 /** How a subagent ended: the whole of what its parent learns (R135, R136). */
 export type SubagentResult = Readonly<z.infer<typeof SubagentResultSchema>>;
 
-/** What came of a request: a subagent that ran and settled, or a refusal. */
+/** What came of a request: a subagent that ran and settled, one that is paused and not settled yet, or a refusal. */
 export type SpawnOutcome =
   | { readonly type: "settled"; readonly result: SubagentResult }
+  | { readonly type: "paused"; readonly childId: AgentId }
   | { readonly type: "refused"; readonly refusal: SpawnRefusal };

@@ -1,6 +1,8 @@
 import { z } from "zod";
 
+import { JsonObjectSchema } from "./json-value.ts";
 import { ToolCallSchema } from "./message.ts";
+import { SpawnRequestSchema } from "./subagent.ts";
 
 export const ToolOutcomeTypeSchema = z.enum([
   "succeeded",
@@ -22,6 +24,10 @@ export const ToolExecutionSchema = z.strictObject({
   text: z.string(),
   /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
   errorCode: z.string().optional(),
+  /** What hooks noted about the call (R82). */
+  metadata: JsonObjectSchema.optional(),
+  /** Subtasks that the tool queued: worked off before the next model call (R13). */
+  subtasks: z.array(SpawnRequestSchema).readonly().optional(),
   startedAtMs: z.number(),
   endedAtMs: z.number(),
 });

@@ -40,6 +40,18 @@ export const ESPALIER = {
   runId: "espalier.run.id",
   /** Number of the event with which the span began, in the event log of the run. */
   eventSeq: "espalier.event.seq",
+  /** Only on the span of a run that was paused; see `RUN_STATE`. */
+  runState: "espalier.run.state",
+  /** From 2: which stretch of a run that was paused and resumed. */
+  runSegment: "espalier.run.segment",
+  /** How long a run that was resumed had been paused. */
+  runPausedMs: "espalier.run.paused_ms",
+  /** Questions that a paused run waits for. */
+  runQuestions: "espalier.run.questions",
+  /** Answers with which a run was resumed. */
+  runAnswers: "espalier.run.answers",
+  /** The trace of the same run up to its pause. */
+  resumedFromTraceId: "espalier.resumed_from.trace_id",
   runSubagents: "espalier.run.subagents",
   runRefusals: "espalier.run.refusals",
   limitsMaxDepth: "espalier.limits.max_depth",
@@ -79,6 +91,18 @@ export const ESPALIER = {
   deniedMaximum: "espalier.budget.denied.maximum",
   deniedSpent: "espalier.budget.denied.spent",
   deniedAsked: "espalier.budget.denied.asked",
+  approvalId: "espalier.approval.id",
+  approvalKind: "espalier.approval.kind",
+  approvalDecision: "espalier.approval.decision",
+  /** Never a person: the approver, the caller, the deadline or nobody. */
+  approvalDecidedByKind: "espalier.approval.decided_by_kind",
+  approvalWaitMs: "espalier.approval.wait_ms",
+  messageOrigin: "espalier.message.origin",
+  messageCharacters: "espalier.message.characters",
+  compactionMessagesBefore: "espalier.compaction.messages_before",
+  compactionMessagesAfter: "espalier.compaction.messages_after",
+  compactionTokensBefore: "espalier.compaction.tokens_before",
+  compactionTokensAfter: "espalier.compaction.tokens_after",
   signalSource: "espalier.signal.source",
   droppedSpans: "espalier.telemetry.dropped_spans",
 } as const;
@@ -106,6 +130,11 @@ export const SPAN_EVENT = {
   retry: "espalier.retry",
   budgetDenied: "espalier.budget.denied",
   cancelled: "espalier.cancelled",
+  spawnRefused: "espalier.spawn.refused",
+  approvalRequested: "espalier.approval.requested",
+  approvalDecided: "espalier.approval.decided",
+  messageReceived: "espalier.message.received",
+  compacted: "espalier.compacted",
 } as const;
 
 /**
@@ -121,7 +150,11 @@ export const OUTCOME = {
   abandoned: "abandoned",
   cancelled: "cancelled",
   failed: "failed",
+  suspended: "suspended",
 } as const;
+
+/** The value of `espalier.run.state`. */
+export const RUN_STATE = { suspended: "suspended" } as const;
 
 /** Stands for a name that a model invented: it is content, and has any number of values. */
 export const UNKNOWN_TOOL = "unknown_tool";

@@ -1,6 +1,6 @@
 // What spans say of events. Pure. Nothing that a user, a model or a tool wrote leaves here: no
-// task, no text, no argument, no result, no message of an error, and no name that a model may have
-// invented. An attribute that is undefined is left out by OpenTelemetry.
+// task, no text, no argument, no result, no reason of an answer, no message of an error, and no name
+// that a model may have invented. An attribute that is undefined is left out by OpenTelemetry.
 
 import type { Attributes } from "@opentelemetry/api";
 
@@ -10,13 +10,12 @@ import type { Closing, Moment, Note, Opening } from "../protocol/span-scope.ts";
 import type { Usage } from "../protocol/usage.ts";
 import {
   budgetLimit,
-  ERROR_TYPE,
   ESPALIER,
   FAILURE,
   GEN_AI,
   OPERATION,
   OUTCOME,
-  SPAN_EVENT,
+  RUN_STATE,
   spanName,
   SUBTREE,
   UNKNOWN_TOOL,
@@ -28,12 +27,15 @@ const MICRO_USD_PER_USD = 1_000_000;
 export function openingName(body: Opening): string {
   switch (body.type) {
     case "run.started":
+    case "run.resumed":
       return spanName(OPERATION.workflow, body.role);
     case "agent.started":
+    case "agent.resumed":
       return spanName(OPERATION.agent, body.role);
     case "model.requested":
       return spanName(OPERATION.model, body.model);
     case "tool.started":
+    case "tool.resumed":
       return spanName(OPERATION.tool, body.toolName);
     default:
       return assertNever(body, "opening event");
@@ -44,8 +46,10 @@ export function openingName(body: Opening): string {
 export function samplingAttributes(body: Opening): Attributes {
   switch (body.type) {
     case "run.started":
+    case "run.resumed":
       return { [GEN_AI.operation]: OPERATION.workflow, [GEN_AI.workflowName]: body.role };
     case "agent.started":
+    case "agent.resumed":
       return {
         [GEN_AI.operation]: OPERATION.agent,
         [GEN_AI.agentName]: body.role,
@@ -58,6 +62,7 @@ export function samplingAttributes(body: Opening): Attributes {
         [GEN_AI.requestModel]: body.model,
       };
     case "tool.started":
+    case "tool.resumed":
       return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: body.toolName };
     default:
       return assertNever(body, "opening event");
@@ -79,16 +84,29 @@ export function placeAttributes({ seq, correlation: place }: Moment): Attributes
   };
 }
 
+function limitsAttributes({ limits }: EventBody<"run.started" | "run.resumed">): Attributes {
+  return {
+    [ESPALIER.limitsMaxDepth]: limits.maxDepth,
+    [ESPALIER.limitsMaxBreadthPerParent]: limits.maxBreadthPerParent,
+    [ESPALIER.limitsMaxTotalSubagents]: limits.maxTotalSubagents,
+  };
+}
+
 /** What is known besides when a span begins. `role` is that of the agent that does it. */
 export function openingAttributes(body: Opening, role: string): Attributes {
   switch (body.type) {
     case "run.started":
+      return limitsAttributes(body);
+    case "run.resumed":
       return {
-        [ESPALIER.limitsMaxDepth]: body.limits.maxDepth,
-        [ESPALIER.limitsMaxBreadthPerParent]: body.limits.maxBreadthPerParent,
-        [ESPALIER.limitsMaxTotalSubagents]: body.limits.maxTotalSubagents,
+        ...limitsAttributes(body),
+        [ESPALIER.runSegment]: body.pauses + 1,
+        [ESPALIER.resumedFromTraceId]: body.previousTraceId,
+        [ESPALIER.runPausedMs]: body.pausedMs,
+        [ESPALIER.runAnswers]: body.answers,
       };
     case "agent.started":
+    case "agent.resumed":
       return {
         [GEN_AI.agentDescription]: body.purpose,
         ...Object.fromEntries(
@@ -104,6 +122,7 @@ export function openingAttributes(body: Opening, role: string): Attributes {
         [ESPALIER.requestTools]: body.toolNames.length,
       };
     case "tool.started":
+    case "tool.resumed":
       return {
         [GEN_AI.toolType]: "function",
         [GEN_AI.toolDescription]: body.description || undefined,
@@ -125,6 +144,19 @@ export function closingAttributes(body: Closing): Attributes {
         [ESPALIER.runSubagents]: sum(body.subagentsByDepth),
         [ESPALIER.runRefusals]: sum(body.refusalsByCode),
       };
+    case "run.paused":
+      return {
+        [ESPALIER.outcome]: OUTCOME.suspended,
+        [ESPALIER.runState]: RUN_STATE.suspended,
+        [ESPALIER.stopReason]: body.reason.code,
+        [ESPALIER.runQuestions]: body.questions.length,
+      };
+    case "agent.paused":
+      return {
+        [ESPALIER.outcome]: OUTCOME.suspended,
+        [ESPALIER.stopReason]: body.reason.code,
+        [ESPALIER.agentSteps]: body.steps,
+      };
     case "agent.ended":
       return {
         [ESPALIER.outcome]: body.status,
@@ -144,6 +176,8 @@ export function closingAttributes(body: Closing): Attributes {
         [ESPALIER.outcome]: isCancelled(body) ? OUTCOME.cancelled : OUTCOME.failed,
         ...callAttributes(body),
       };
+    case "tool.paused":
+      return { [ESPALIER.outcome]: OUTCOME.suspended };
     case "tool.ended":
       return toolEndAttributes(body);
     default:
@@ -152,14 +186,17 @@ export function closingAttributes(body: Closing): Attributes {
 }
 
 /**
- * The failure that an end reports, as a value of few kinds; undefined for a stop, a refusal or a
- * cancellation.
+ * The failure that an end reports, as a value of few kinds; undefined for a stop, a pause, a refusal
+ * or a cancellation.
  */
 export function failureOf(body: Closing): string | undefined {
   switch (body.type) {
     case "run.ended":
     case "agent.ended":
       return body.status === "failed" ? (body.error?.code ?? FAILURE.agent) : undefined;
+    case "run.paused":
+    case "agent.paused":
+    case "tool.paused":
     case "model.replied":
       return undefined;
     case "model.failed":
@@ -171,27 +208,27 @@ export function failureOf(body: Closing): string | undefined {
   }
 }
 
-/** What something that happened within a span adds to the span itself. */
-export function noteAttributes(body: Note): Attributes {
+/** What becomes of a delegation, for the span of its call. */
+export function delegationAttributes(body: Note): Attributes {
   if (body.type === "subagent.spawned") {
     return {
-      [ESPALIER.spawnRole]: body.role,
-      [ESPALIER.spawnAgentId]: body.childId,
-      [ESPALIER.spawnAgentPath]: body.childPath,
+      ...childAttributes(body),
       [ESPALIER.spawnInheritedMessages]: body.inheritedMessages,
       [ESPALIER.spawnInjectedMessages]: body.injectedMessages,
       [ESPALIER.spawnMetadataKeys]: [...body.metadataKeys],
     };
   }
-  if (body.type === "subagent.refused") {
-    return {
-      [ESPALIER.spawnRole]: spawnedRole(body),
-      [ESPALIER.refusalCode]: body.refusal.code,
-      [ESPALIER.refusalMaximum]: body.refusal.maximum,
-      [ESPALIER.refusalCurrent]: body.refusal.current,
-    };
-  }
+  if (body.type === "subagent.refused") return refusalAttributes(body);
   return body.type === "subagent.ended" ? { [ESPALIER.spawnOutcome]: body.status } : {};
+}
+
+/** Which subagent goes on below a resumed delegation, for the span of its call. */
+export function resumedChildAttributes(
+  { role }: EventBody<"agent.resumed">,
+  { correlation }: Moment,
+): Attributes {
+  const { agentId: childId, agentPath: childPath } = correlation;
+  return childAttributes({ role, childId, childPath });
 }
 
 /** The role that a delegation turned out to name; undefined if the model invented it. */
@@ -201,44 +238,24 @@ export function spawnedRole(body: Note): string | undefined {
   return body.role;
 }
 
-/** An event on a span, as OpenTelemetry has them. */
-export interface SpanEvent {
-  readonly name: string;
-  readonly attributes: Attributes;
+/** Why policy forbade a delegation, and for which role. */
+export function refusalAttributes(body: EventBody<"subagent.refused">): Attributes {
+  return {
+    [ESPALIER.spawnRole]: spawnedRole(body),
+    [ESPALIER.refusalCode]: body.refusal.code,
+    [ESPALIER.refusalMaximum]: body.refusal.maximum,
+    [ESPALIER.refusalCurrent]: body.refusal.current,
+  };
 }
 
-/**
- * The span event for something that happened within a span; undefined for what the event log alone
- * keeps.
- */
-export function spanEventOf(body: Note): SpanEvent | undefined {
-  if (body.type === "model.retried") {
-    return {
-      name: SPAN_EVENT.retry,
-      attributes: {
-        [ESPALIER.retryAttempt]: body.attempt,
-        [ESPALIER.retryDelayMs]: body.delayMs,
-        [ERROR_TYPE]: body.error.code,
-      },
-    };
-  }
-  if (body.type === "budget.denied") {
-    return {
-      name: SPAN_EVENT.budgetDenied,
-      attributes: {
-        [ESPALIER.deniedAxis]: body.axis,
-        [ESPALIER.deniedAccountPath]: body.accountPath,
-        [ESPALIER.deniedMaximum]: body.maximum,
-        [ESPALIER.deniedSpent]: body.spent,
-        [ESPALIER.deniedAsked]: body.asked,
-      },
-    };
-  }
-  if (body.type === "signal.raised" && body.signal.reason.code === OUTCOME.cancelled) {
-    const attributes = { [ESPALIER.signalSource]: body.signal.source };
-    return { name: SPAN_EVENT.cancelled, attributes };
-  }
-  return undefined;
+function childAttributes(
+  child: Pick<EventBody<"subagent.spawned">, "role" | "childId" | "childPath">,
+): Attributes {
+  return {
+    [ESPALIER.spawnRole]: child.role,
+    [ESPALIER.spawnAgentId]: child.childId,
+    [ESPALIER.spawnAgentPath]: child.childPath,
+  };
 }
 
 function toolEndAttributes(body: EventBody<"tool.ended">): Attributes {

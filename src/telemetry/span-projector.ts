@@ -1,13 +1,15 @@
 // SpanProjector: the spans of a run, drawn from its events as they happen.
 // Owns the open spans. Talks to one tracer. Knows neither which event belongs where (ScopeTree) nor
-// what a span says of it (span-attributes.ts).
+// what a span says of it (span-attributes.ts, span-events.ts).
 // 1. A parent is passed, never taken from the active context; only the caller of a run is looked up
 //    there.
 // 2. A span begins and ends at the times of its events; the clock of OpenTelemetry is never asked.
 // 3. Attributes are built only for a span that records, but for the two or three a sampler decides by.
 // 4. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
 // 5. A span is an error only if what it shows failed: a spawn fails with its subagent, a parent
-//    does not.
+//    does not. A pause is no error.
+// 6. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run
+//    is a new trace, unless it joins that of whoever resumes it.
 
 import {
   context,
@@ -21,10 +23,11 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 
-import type { Correlation, TraceIds } from "../protocol/event.ts";
+import type { Correlation, EventBody, TraceIds } from "../protocol/event.ts";
 import type { EventDraft, Tracing } from "../protocol/event-sink.ts";
 import {
   ScopeTree,
+  type Abandonment,
   type Closing,
   type Moment,
   type Note,
@@ -41,15 +44,16 @@ import {
 } from "./gen-ai-attributes.ts";
 import {
   closingAttributes,
+  delegationAttributes,
   failureOf,
-  noteAttributes,
   openingAttributes,
   openingName,
   placeAttributes,
+  resumedChildAttributes,
   samplingAttributes,
-  spanEventOf,
   spawnedRole,
 } from "./span-attributes.ts";
+import { spanEventOf, subtaskEventOf } from "./span-events.ts";
 
 interface OpenSpan {
   readonly span: Span;
@@ -59,6 +63,7 @@ interface OpenSpan {
   readonly name: string;
   /** Of the agent that does it. */
   readonly role: string;
+  readonly isToolCall: boolean;
 }
 
 export class SpanProjector implements Tracing {
@@ -68,7 +73,7 @@ export class SpanProjector implements Tracing {
     open: (body, moment, parent) => this.#open(body, moment, parent),
     note: (open, body, moment) => note(open, body, moment),
     close: (open, body, moment) => close(open, body, moment),
-    abandon: (open, moment, wasCancelled) => abandon(open, moment, wasCancelled),
+    abandon: (open, moment, why) => abandon(open, moment, why),
   });
 
   /** `mintHex` gives ids to runs that no SDK records. */
@@ -86,7 +91,7 @@ export class SpanProjector implements Tracing {
     return open === undefined ? work() : context.with(open.context, work);
   }
 
-  /** How many spans are open: none, when all runs have ended. */
+  /** How many spans are open: none, when all runs have ended or are paused. */
   get openSpans(): number {
     return this.#scopes.size;
   }
@@ -105,8 +110,12 @@ export class SpanProjector implements Tracing {
       span.setAttributes(placeAttributes(moment));
       span.setAttributes(openingAttributes(body, role));
     }
+    if (body.type === "agent.resumed" && parent?.isToolCall === true) {
+      describeResumed(parent, body, moment);
+    }
     const ids = this.#idsOf(span, around, parent);
-    return { span, ids, context: trace.setSpan(around, span), name, role };
+    const isToolCall = body.type === "tool.started" || body.type === "tool.resumed";
+    return { span, ids, context: trace.setSpan(around, span), name, role, isToolCall };
   }
 
   // Without an SDK a span is its parent's, or has no ids at all: then this scope gets a span id of
@@ -122,13 +131,30 @@ export class SpanProjector implements Tracing {
   }
 }
 
-function note({ span, name }: OpenSpan, body: Note, moment: Moment): void {
+function note(open: OpenSpan, body: Note, moment: Moment): void {
+  const { span, isToolCall } = open;
   if (!span.isRecording()) return;
-  span.setAttributes(noteAttributes(body));
+  if (isToolCall) describeDelegation(open, body);
+  const event = spanEventOf(body, moment) ?? (isToolCall ? undefined : subtaskEventOf(body));
+  if (event !== undefined) span.addEvent(event.name, event.attributes, hrTimeOf(moment.atMs));
+}
+
+/** What becomes of a delegation is said by the call. A subtask has no call, only its own span. */
+function describeDelegation({ span, name }: OpenSpan, body: Note): void {
+  span.setAttributes(delegationAttributes(body));
   const role = spawnedRole(body);
   if (role !== undefined) span.updateName(`${name} ${role}`);
-  const event = spanEventOf(body);
-  if (event !== undefined) span.addEvent(event.name, event.attributes, hrTimeOf(moment.atMs));
+}
+
+/** Whom a resumed delegation is about is known when its subagent goes on. */
+function describeResumed(
+  { span, name }: OpenSpan,
+  body: EventBody<"agent.resumed">,
+  moment: Moment,
+): void {
+  if (!span.isRecording()) return;
+  span.setAttributes(resumedChildAttributes(body, moment));
+  span.updateName(`${name} ${body.role}`);
 }
 
 function close({ span }: OpenSpan, body: Closing, moment: Moment): void {
@@ -146,10 +172,8 @@ function close({ span }: OpenSpan, body: Closing, moment: Moment): void {
   span.end(hrTimeOf(moment.atMs));
 }
 
-function abandon({ span }: OpenSpan, moment: Moment, wasCancelled: boolean): void {
-  if (span.isRecording()) {
-    span.setAttribute(ESPALIER.outcome, wasCancelled ? OUTCOME.cancelled : OUTCOME.abandoned);
-  }
+function abandon({ span }: OpenSpan, moment: Moment, why: Abandonment): void {
+  if (span.isRecording()) span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
   span.end(hrTimeOf(moment.atMs));
 }
 

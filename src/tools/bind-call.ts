@@ -3,29 +3,46 @@
 import type { z } from "zod";
 
 import { messageOf } from "../kernel/error.ts";
+import { isDeeperThan, parseJson, type JsonValue } from "../kernel/json.ts";
 import type { StopCode } from "../protocol/stop.ts";
 import type { ToolCall } from "../protocol/message.ts";
-import type { Bound, DelegationTool, FinishTool, FunctionTool } from "./tool.ts";
+import type { Bound, DelegationTool, ExternalTool, FinishTool, FunctionTool } from "./tool.ts";
 import type { ToolSet } from "./tool-set.ts";
 
 /** A call that may run, with the tool that serves it. */
 export type BoundCall =
-  | { readonly type: "function"; readonly tool: FunctionTool; readonly use: UseOf<FunctionTool> }
+  | {
+      readonly type: "function";
+      readonly tool: FunctionTool;
+      readonly use: UseOf<FunctionTool>;
+      readonly input: JsonValue;
+    }
+  | { readonly type: "external"; readonly tool: ExternalTool; readonly input: JsonValue }
   | {
       readonly type: "delegation";
       readonly tool: DelegationTool;
       readonly use: UseOf<DelegationTool>;
+      readonly input: JsonValue;
     }
   | { readonly type: "finish"; readonly tool: FinishTool; readonly use: UseOf<FinishTool> }
   | {
       readonly type: "rejected";
-      readonly outcome: "failed" | "refused";
+      readonly outcome: "failed" | "refused" | "not_executed";
       readonly code: RejectionCode;
       readonly text: string;
     };
 
 /** Why a call does not run: as the model wrote it, or because a limit forbids it. */
-export type RejectionCode = "unknown_tool" | "invalid_json" | "invalid_arguments" | StopCode;
+export type RejectionCode =
+  | "unknown_tool"
+  | "invalid_json"
+  | "invalid_arguments"
+  | "approval_check_failed"
+  | "blocked"
+  | "denied"
+  | "not_executed"
+  | "skipped"
+  | StopCode;
 
 type UseOf<T extends { bind(input: unknown): Bound<unknown> }> =
   ReturnType<T["bind"]> extends Bound<infer Use> ? Use : never;
@@ -34,23 +51,25 @@ type UseOf<T extends { bind(input: unknown): Bound<unknown> }> =
 export function bindCall(tools: ToolSet, call: ToolCall): BoundCall {
   const tool = tools.find(call.toolName);
   if (tool === undefined) return rejected("unknown_tool", unknownTool(tools, call.toolName));
-  let input: unknown;
+  let input: JsonValue;
   try {
-    input = call.argumentsText.trim() === "" ? {} : JSON.parse(call.argumentsText);
+    input = argumentsOf(call.argumentsText);
   } catch (cause) {
     return rejected("invalid_json", invalidJson(call, cause));
   }
   switch (tool.kind) {
-    case "function": {
+    case "function":
+      return rebindCall(tool, call, input);
+    case "external": {
       const bound = tool.bind(input);
       return bound.type === "valid"
-        ? { type: "function", tool, use: bound.use }
+        ? { type: "external", tool, input }
         : misfit(call, bound.issues);
     }
     case "delegation": {
       const bound = tool.bind(input);
       return bound.type === "valid"
-        ? { type: "delegation", tool, use: bound.use }
+        ? { type: "delegation", tool, use: bound.use, input }
         : misfit(call, bound.issues);
     }
     case "finish": {
@@ -60,6 +79,25 @@ export function bindCall(tools: ToolSet, call: ToolCall): BoundCall {
         : misfit(call, bound.issues);
     }
   }
+}
+
+/** The call with other arguments, checked like those that the model wrote (C44). */
+export function rebindCall(tool: FunctionTool, call: ToolCall, input: JsonValue): BoundCall {
+  const bound = tool.bind(input);
+  return bound.type === "valid"
+    ? { type: "function", tool, use: bound.use, input }
+    : misfit(call, bound.issues);
+}
+
+/** Deeper arguments are no use to anybody, and could make code that walks them run out of stack. */
+const MOST_LEVELS = 200;
+
+/** The arguments as a value; no text at all means no arguments. Throws a `SyntaxError` for what is no JSON, or nested beyond reason. */
+export function argumentsOf(text: string): JsonValue {
+  const input = text.trim() === "" ? {} : parseJson(text);
+  if (isDeeperThan(input, MOST_LEVELS))
+    throw new SyntaxError(`nested more than ${MOST_LEVELS} levels deep`);
+  return input;
 }
 
 function rejected(code: RejectionCode, text: string): BoundCall {

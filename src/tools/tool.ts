@@ -25,6 +25,11 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** The agent's metadata: given at the start of the run, or inherited. Frozen. */
   readonly metadata: JsonObject;
+  /**
+   * Queues a delegation that the agent works off before its next model call; the result comes as a message (R13). What is queued
+   * after the tool has returned goes nowhere. A role that the agent may not start is refused in that message.
+   */
+  queueSubtask(request: SpawnRequest): void;
 }
 
 /** What a delegation gets besides: the means to start a subagent. */
@@ -43,7 +48,20 @@ interface ToolFace {
 export interface FunctionTool extends ToolFace {
   readonly kind: "function";
   /** Checks arguments and, if they fit, closes over them. Pure. */
-  bind(input: unknown): Bound<(context: ToolContext) => ToolReturn>;
+  bind(input: unknown): Bound<FunctionUse>;
+}
+
+/** What a call of a function tool may do. */
+export interface FunctionUse {
+  run(context: ToolContext): ToolReturn;
+  /** What `needsApproval` says of this call: true or a reason, or false. */
+  needsApproval(context: ToolContext): unknown;
+}
+
+/** A tool that somebody else executes: its calls pause the run until the result is handed in (R29). */
+export interface ExternalTool extends ToolFace {
+  readonly kind: "external";
+  bind(input: unknown): Bound<undefined>;
 }
 
 /** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
@@ -59,7 +77,7 @@ export interface FinishTool extends ToolFace {
 }
 
 /** Anything that a model may call. */
-export type Tool = FunctionTool | DelegationTool | FinishTool;
+export type Tool = FunctionTool | DelegationTool | ExternalTool | FinishTool;
 
 /** Arguments that fit, with what they allow; or what is wrong with them. */
 export type Bound<Use> =
@@ -69,47 +87,108 @@ export type Bound<Use> =
 /** What a tool may return: text goes to the model as it is, nothing as an empty text, anything else as JSON. What is no JSON is a failed call. */
 export type ToolReturn = unknown;
 
-/** What `defineTool` takes. */
-export interface ToolDefinition<Input extends z.ZodType> {
+interface ToolBasics<Input extends z.ZodType> {
   /** What the model calls it by: letters, digits, `_` and `-`, at most 64. */
   readonly name: string;
   /** What the model is told about it. */
   readonly description: string;
   /** A zod object schema of its arguments. */
   readonly input: Input;
+}
+
+/** What `defineTool` takes. */
+export interface ToolDefinition<Input extends z.ZodType> extends ToolBasics<Input> {
   /**
    * Does the work. May throw: the message of the error goes to the model as a result, and the run goes on.
    * Called once per call, may run in parallel with itself; should heed `context.signal`.
    */
   readonly execute: (input: z.output<Input>, context: ToolContext) => ToolReturn;
+  /**
+   * Whether somebody must approve a call before it runs: always, or as the function decides, whose text is the reason that is shown.
+   * The approver is asked, or the run pauses. Default: never. If the function throws, the call is refused.
+   */
+  readonly needsApproval?:
+    | boolean
+    | ((
+        input: z.output<Input>,
+        context: ToolContext,
+      ) => boolean | string | Promise<boolean | string>);
+}
+
+/** What `defineTool` takes for a tool that is executed elsewhere: the same without `execute`. */
+export interface ExternalToolDefinition<Input extends z.ZodType> extends ToolBasics<Input> {
+  readonly execute?: never;
 }
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const TOOL_FIELDS = ["name", "description", "input", "execute", "needsApproval"];
 
 /**
- * Defines a tool.
+ * Defines a tool. Without `execute` it is one that somebody else executes: a call pauses the run until its result is handed in.
  *
  * @throws EspalierError `invalid_definition` if the name, the description or the schema cannot be used.
  */
 export function defineTool<Input extends z.ZodType>(
+  definition: ExternalToolDefinition<Input>,
+): ExternalTool;
+export function defineTool<Input extends z.ZodType>(
   definition: ToolDefinition<Input>,
-): FunctionTool {
-  checkKeys("tool", definition, ["name", "description", "input", "execute"]);
+): FunctionTool;
+export function defineTool<Input extends z.ZodType>(
+  definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
+): FunctionTool | ExternalTool {
+  checkKeys("tool", definition, TOOL_FIELDS);
   const { name, description, input } = definition;
   const face = toolFace({ name, description, input });
-  if (typeof definition.execute !== "function") {
-    const field = `${definition.name}.execute`;
-    throw misdefinition(field, "a function", definition.execute, "It does the work.");
+  return isExternal(definition) ? externalTool(face, definition) : functionTool(face, definition);
+}
+
+/** Left out on purpose; an `execute` that is undefined is a slip. */
+function isExternal<Input extends z.ZodType>(
+  definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
+): definition is ExternalToolDefinition<Input> {
+  return !("execute" in definition);
+}
+
+function functionTool<Input extends z.ZodType>(
+  face: ToolFace,
+  definition: ToolDefinition<Input>,
+): FunctionTool {
+  const { execute, needsApproval = false } = definition;
+  if (typeof execute !== "function") {
+    const advice = "It does the work; left out, the tool is executed elsewhere.";
+    throw misdefinition(`${face.name}.execute`, "a function", execute, advice);
+  }
+  if (typeof needsApproval !== "boolean" && typeof needsApproval !== "function") {
+    const advice = "Say true, or decide call by call.";
+    const field = `${face.name}.needsApproval`;
+    throw misdefinition(field, "true, false or a function", needsApproval, advice);
   }
   return Object.freeze({
     ...face,
     kind: "function",
     bind: (input: unknown) =>
-      bindWith(
-        definition.input,
-        input,
-        (parsed) => (context: ToolContext) => definition.execute(parsed, context),
-      ),
+      bindWith(definition.input, input, (parsed) => ({
+        run: (context: ToolContext) => execute(parsed, context),
+        needsApproval: (context: ToolContext) =>
+          typeof needsApproval === "function" ? needsApproval(parsed, context) : needsApproval,
+      })),
+  });
+}
+
+function externalTool<Input extends z.ZodType>(
+  face: ToolFace,
+  definition: ExternalToolDefinition<Input>,
+): ExternalTool {
+  if ("needsApproval" in definition) {
+    const advice = "Whoever executes it decides whether to.";
+    const field = `${face.name}.needsApproval`;
+    throw misdefinition(field, "left out without execute", definition.needsApproval, advice);
+  }
+  return Object.freeze({
+    ...face,
+    kind: "external",
+    bind: (input: unknown) => bindWith(definition.input, input, () => undefined),
   });
 }
 

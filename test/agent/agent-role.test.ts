@@ -1,23 +1,21 @@
-// Goal: a role is checked whole when it is defined; every mistake is one coded error that names field, expected and got.
-// Method: one good definition and many that differ in one field.
+// Goal: a role is what its definition says, frozen, with the documented defaults.
+// Method: one good definition and some that add to it; whole values compared.
 
 import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
+import { observe } from "../../src/hooks/hook.ts";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/tool.ts";
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
-import { thrownBy } from "../support/thrown.ts";
 
 const tool = (name: string): ReturnType<typeof defineTool> =>
   defineTool({ name, description: `Does ${name}.`, input: z.object({}), execute: () => "" });
 
-const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 const model = new ScriptedModel([]);
-const priced = new ScriptedModel([], { price: PRICE });
 const GOOD: AgentDefinition = { name: "lead", instructions: "Lead.", model };
 
 /** The good definition with some fields replaced by anything. */
@@ -40,6 +38,9 @@ test("a role has its definition, with the documented defaults", () => {
     },
     budget: {},
     stopWhen: [],
+    hooks: [],
+    wrapUp: undefined,
+    compaction: undefined,
     maxOutputTokens: 8192,
     temperature: undefined,
     hasOutput: false,
@@ -77,6 +78,18 @@ test("what is given is taken", () => {
   ]);
 });
 
+test("hooks, a word for the last step and a compaction are taken", () => {
+  const watcher = observe(["agent.ended"], () => undefined);
+  const role = define({ hooks: [watcher], wrapUp: "Finish.", compaction: { keepMessages: 1 } });
+  expect([role.hooks, role.wrapUp, role.compaction]).toEqual([
+    [watcher],
+    "Finish.",
+    { keepMessages: 1 },
+  ]);
+  expect(define({ wrapUp: true }).wrapUp).toMatch(/last step.+cannot use tools.+Answer now/);
+  expect(define({ wrapUp: false }).wrapUp).toBeUndefined();
+});
+
 test("a typed result gives the role the Finish tool, after its own", () => {
   const role = define({ tools: [tool("search")], output: z.object({ answer: z.number() }) });
   expect([role.hasOutput, role.tools.map(({ name, kind }) => [name, kind])]).toEqual([
@@ -93,7 +106,9 @@ proves(["R40"], "a role is frozen, and shares no list with what it was defined f
     tools: [tool("search")],
     subagents: ["lead"],
     stopWhen: [toolWasCalled("search")],
+    hooks: [observe(["agent.ended"], () => undefined)],
     budget: { steps: 3 },
+    compaction: { keepMessages: 3 },
   };
   const role = define({ ...lists, context: { contextInjections: ["Hint."] } });
   const { model: _port, ...rest } = role;
@@ -102,308 +117,16 @@ proves(["R40"], "a role is frozen, and shares no list with what it was defined f
   lists.tools.push(tool("read"));
   lists.subagents.push("other");
   lists.stopWhen.push(toolWasCalled("read"));
+  lists.hooks.pop();
   lists.budget.steps = 99;
-  expect([role.tools.length, role.subagents, role.stopWhen.length, role.budget]).toEqual([
+  lists.compaction.keepMessages = 99;
+  const { tools, subagents, stopWhen, hooks, budget, compaction } = role;
+  expect([tools.length, subagents, stopWhen.length, hooks.length, budget, compaction]).toEqual([
     1,
     ["lead"],
     1,
+    1,
     { steps: 3 },
+    { keepMessages: 3 },
   ]);
-});
-
-const NAME = "text that matches /^[A-Za-z][A-Za-z0-9_-]{0,63}$/";
-const TEXT = "text that is not empty";
-const WHOLE = "a whole number from 0 up";
-const AMOUNT = "a finite number from 0 up";
-const ROLE = "a role or the name of one";
-
-const BAD: readonly (readonly [string, object, string, string, string, string])[] = [
-  ["an empty name", { name: "" }, "invalid_definition", "agent.name", NAME, '""'],
-  [
-    "a name that begins with a digit",
-    { name: "1st" },
-    "invalid_definition",
-    "agent.name",
-    NAME,
-    '"1st"',
-  ],
-  ["a name with a slash", { name: "lead/a" }, "invalid_definition", "agent.name", NAME, '"lead/a"'],
-  ["a name with #", { name: "lead#2" }, "invalid_definition", "agent.name", NAME, '"lead#2"'],
-  [
-    "a name of 65 letters",
-    { name: "a".repeat(65) },
-    "invalid_definition",
-    "agent.name",
-    NAME,
-    `"${"a".repeat(65)}"`,
-  ],
-  ["no name", { name: undefined }, "invalid_definition", "agent.name", NAME, "undefined"],
-  [
-    "empty instructions",
-    { instructions: "  " },
-    "invalid_definition",
-    "lead.instructions",
-    TEXT,
-    '"  "',
-  ],
-  [
-    "no instructions",
-    { instructions: null },
-    "invalid_definition",
-    "lead.instructions",
-    TEXT,
-    "null",
-  ],
-  ["an empty purpose", { purpose: "" }, "invalid_definition", "lead.purpose", TEXT, '""'],
-  ["no model", { model: undefined }, "invalid_definition", "lead.model", "a model", "undefined"],
-  [
-    "the name of a model",
-    { model: "gpt-5" },
-    "invalid_definition",
-    "lead.model",
-    "a model",
-    '"gpt-5"',
-  ],
-  [
-    "a model that cannot generate",
-    { model: { id: "x" } },
-    "invalid_definition",
-    "lead.model",
-    "a model",
-    "an object",
-  ],
-  [
-    "a tool that is a function",
-    { tools: [() => ""] },
-    "invalid_definition",
-    "lead.tools[0]",
-    "a tool",
-    "a function",
-  ],
-  [
-    "a tool that is null",
-    { tools: [tool("a"), null] },
-    "invalid_definition",
-    "lead.tools[1]",
-    "a tool",
-    "null",
-  ],
-  [
-    "a subagent that is null",
-    { subagents: [null] },
-    "invalid_definition",
-    "lead.subagents[0]",
-    ROLE,
-    "null",
-  ],
-  [
-    "a subagent without a name",
-    { subagents: ["a", {}] },
-    "invalid_definition",
-    "lead.subagents[1]",
-    ROLE,
-    "an object",
-  ],
-  [
-    "a negative budget",
-    { budget: { steps: -1 } },
-    "invalid_option",
-    "lead.budget.steps",
-    WHOLE,
-    "-1",
-  ],
-  [
-    "a budget of NaN",
-    { budget: { totalTokens: NaN } },
-    "invalid_option",
-    "lead.budget.totalTokens",
-    WHOLE,
-    "NaN",
-  ],
-  [
-    "a budget without end",
-    { budget: { wallTimeMs: Infinity } },
-    "invalid_option",
-    "lead.budget.wallTimeMs",
-    AMOUNT,
-    "Infinity",
-  ],
-  [
-    "a reply of zero tokens",
-    { maxOutputTokens: 0 },
-    "invalid_option",
-    "lead.maxOutputTokens",
-    "at least 1",
-    "0",
-  ],
-  [
-    "a reply of half a token",
-    { maxOutputTokens: 0.5 },
-    "invalid_option",
-    "lead.maxOutputTokens",
-    WHOLE,
-    "0.5",
-  ],
-  [
-    "a negative temperature",
-    { temperature: -1 },
-    "invalid_option",
-    "lead.temperature",
-    AMOUNT,
-    "-1",
-  ],
-  [
-    "a temperature of NaN",
-    { temperature: NaN },
-    "invalid_option",
-    "lead.temperature",
-    AMOUNT,
-    "NaN",
-  ],
-  [
-    "a condition in words",
-    { stopWhen: ["done"] },
-    "invalid_definition",
-    "lead.stopWhen[0]",
-    "a function",
-    '"done"',
-  ],
-  [
-    "a window without inheritance",
-    { context: { messageWindowSize: 2 } },
-    "invalid_option",
-    "lead.context.messageWindowSize",
-    "left out without inheritMessages",
-    "2",
-  ],
-];
-
-for (const [what, patch, code, field, expected, got] of BAD) {
-  test(`${what} is refused, naming field, expected and got`, () => {
-    const thrown = thrownBy(() => define(patch));
-    expect([thrown.code, thrown.data]).toEqual([code, { field, expected, got }]);
-    expect(thrown.message.startsWith(`Expected ${field} to be ${expected}, got ${got}. `)).toBe(
-      true,
-    );
-  });
-}
-
-const UNKNOWN: readonly (readonly [string, object, string])[] = [
-  ["a misspelt field", { instruction: "Lead." }, "agent.instruction"],
-  ["a misspelt axis", { budget: { totalToken: 5 } }, "lead.budget.totalToken"],
-  ["a misspelt policy", { context: { inheritMessage: true } }, "lead.context.inheritMessage"],
-];
-
-for (const [what, patch, field] of UNKNOWN) {
-  test(`${what} is refused, with the names that exist`, () => {
-    const { code, data, message } = thrownBy(() => define(patch));
-    expect([code, data["field"]]).toEqual(["invalid_option", field]);
-    expect(message).toMatch(/ to be one of \w+, .+ Correct the name\.$/);
-  });
-}
-
-test("two tools of one name are refused", () => {
-  expect(thrownBy(() => define({ tools: [tool("search"), tool("read"), tool("search")] }))).toEqual(
-    {
-      code: "duplicate_tool",
-      message:
-        'Expected lead.tools to have unique names, got two tools named "search". Rename one of them.',
-      data: { field: "lead.tools", name: "search" },
-    },
-  );
-});
-
-for (const name of ["SpawnSubagent", "Finish"]) {
-  test(`a tool of the reserved name ${name} is refused`, () => {
-    const expected = "no tool of a reserved name";
-    expect(thrownBy(() => define({ tools: [tool(name)] }))).toEqual({
-      code: "invalid_definition",
-      message: `Expected lead.tools to be ${expected}, got "${name}". Rename it.`,
-      data: { field: "lead.tools", expected, got: `"${name}"` },
-    });
-  });
-}
-
-test("a tool named Finish is refused also next to a typed result", () => {
-  const { code } = thrownBy(() => define({ tools: [tool("Finish")], output: z.object({}) }));
-  expect(code).toBe("duplicate_tool");
-});
-
-proves(
-  ["R57"],
-  "a cost limit over a model without a price is refused; unknown is never zero",
-  () => {
-    for (const costUsd of [0, 0.5]) {
-      expect(thrownBy(() => define({ budget: { costUsd } }))).toEqual({
-        code: "price_unknown",
-        message:
-          "Expected a price for model scripted of role lead, which lead.budget.costUsd limits, got none. Give the model a price, or leave the cost limit out.",
-        data: { field: "lead.budget.costUsd", role: "lead", model: "scripted" },
-      });
-    }
-    expect(define({ model: priced, budget: { costUsd: 0.5 } }).budget).toEqual({ costUsd: 0.5 });
-  },
-);
-
-test("a price that is none is refused", () => {
-  const bad = [
-    { ...PRICE, inputUsdPerMillion: NaN },
-    { ...PRICE, outputUsdPerMillion: -1 },
-    { ...PRICE, cachedInputUsdPerMillion: Infinity },
-  ];
-  const fields = bad.map(
-    (price) => thrownBy(() => define({ model: new ScriptedModel([], { price }) })).data["field"],
-  );
-  expect(fields).toEqual([
-    "lead.model.price.inputUsdPerMillion",
-    "lead.model.price.outputUsdPerMillion",
-    "lead.model.price.cachedInputUsdPerMillion",
-  ]);
-});
-
-test("no definition at all is refused", () => {
-  for (const nothing of [null, undefined, 5, "lead", [GOOD]]) {
-    const { code, data } = thrownBy(() => Reflect.apply(defineAgent, undefined, [nothing]));
-    expect([code, data["field"], data["expected"]]).toEqual([
-      "invalid_option",
-      "agent",
-      "a plain object",
-    ]);
-  }
-});
-
-// Spread, a number, a flag or null would be {}: the limit that was meant would be off.
-test("a budget that is no object is refused", () => {
-  for (const budget of [100, true, null, []]) {
-    expect(() => define({ budget }), JSON.stringify(budget)).toThrow(
-      "Expected lead.budget to be a plain object",
-    );
-  }
-});
-
-const NO_LISTS: readonly (readonly [string, unknown])[] = [
-  ["tools", tool("search")],
-  ["subagents", "helper"],
-  ["stopWhen", toolWasCalled("search")],
-];
-
-for (const [field, given] of NO_LISTS) {
-  test(`${field} that are not in a list are refused with a code`, () => {
-    const { data } = thrownBy(() => define({ [field]: given }));
-    expect(data["field"]).toBe(`lead.${field}`);
-  });
-}
-
-test("a subagent that is no role but the definition of one is refused", () => {
-  const { code, data } = thrownBy(() =>
-    define({ subagents: [{ ...GOOD, name: "helper", purpose: "Helps." }] }),
-  );
-  expect([code, data["field"]]).toEqual(["invalid_definition", "lead.subagents[0]"]);
-});
-
-test("a result schema that is no object schema is refused in the name of the field that the user wrote", () => {
-  const fields = [z.string(), { answer: "number" }].map(
-    (output: object) => thrownBy(() => define({ output })).data["field"],
-  );
-  expect(fields).toEqual(["lead.output", "lead.output"]);
 });

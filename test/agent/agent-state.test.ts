@@ -4,29 +4,46 @@
 import { expect, test } from "vitest";
 
 import {
+  hasReply,
+  isAnswered,
   lastTextOf,
   openStepOf,
+  pausedChildrenOf,
   pendingCallsOf,
   pendingState,
+  questionsOf,
+  stepOf,
 } from "../../src/agent/agent-state.ts";
 import { proves } from "../harness/proves.ts";
 import {
   after,
   changes,
-  executionOf,
   opening,
+  questionAbout,
   replyOf,
   states,
   STEP_ID,
+  subagentOn,
+  twoCalls,
 } from "../support/changes.ts";
 import { thrownBy } from "../support/thrown.ts";
+
+const QUESTIONS = [
+  hasReply,
+  isAnswered,
+  lastTextOf,
+  pausedChildrenOf,
+  pendingCallsOf,
+  questionsOf,
+  stepOf,
+] as const;
 
 proves(
   ["R37", "R38"],
   "asking for the open step where there is none throws, before, between and after steps",
   () => {
-    const { pending, running, stepped, completed } = states();
-    for (const state of [pending, running, stepped, completed]) {
+    const { pending, running, stepped, rested, completed } = states();
+    for (const state of [pending, running, stepped, rested, completed]) {
       expect(thrownBy(() => openStepOf(state))).toEqual({
         code: "invalid_state",
         message: `Expected an open step, got a ${state.status} execution without one. Read steps after openStep and before recordStep.`,
@@ -43,44 +60,80 @@ test("the open step is the one that was opened", () => {
 proves(["R38"], "questions to a state create nothing in it", () => {
   for (const state of Object.values(states())) {
     const before = structuredClone(state);
-    pendingCallsOf(state);
-    lastTextOf(state);
+    for (const ask of QUESTIONS) ask(state);
     expect(state).toEqual(before);
   }
 });
 
 test("pending calls are those of the open reply without a result, in call order", () => {
-  const { pending, open, replied, answered, stepped } = states();
-  const calls = changes().recordReply.reply.message.toolCalls;
-  const [first, second] = calls;
-  if (first === undefined || second === undefined) throw new Error("two calls");
-  expect([pending, open, answered, stepped].map((state) => pendingCallsOf(state))).toEqual([
-    [],
-    [],
-    [],
-    [],
+  const [first, second] = twoCalls();
+  const { replied, deferred, waiting, ...others } = states();
+  expect(pendingCallsOf(replied)).toEqual([first, second]);
+  expect([deferred, waiting].map(pendingCallsOf)).toEqual([[first], [first]]);
+  for (const [name, state] of Object.entries(others))
+    expect(pendingCallsOf(state), name).toEqual([]);
+});
+
+test("a state is answered if every call has its result and the history has none", () => {
+  const { answered, ...others } = states();
+  expect(isAnswered(answered)).toBe(true);
+  for (const [name, state] of Object.entries(others)) expect(isAnswered(state), name).toBe(false);
+});
+
+test("a state has a reply from the reply to the record of its step, a pause included", () => {
+  const having = Object.entries(states()).filter(([, state]) => hasReply(state));
+  expect(having.map(([name]) => name)).toEqual([
+    "spoken",
+    "discarded",
+    "replied",
+    "deferred",
+    "answered",
+    "incorporated",
+    "waiting",
   ]);
-  expect(pendingCallsOf(replied)).toEqual(calls);
-  const half = after(replied, { type: "recordExecutions", executions: [executionOf(second)] });
-  expect(pendingCallsOf(half)).toEqual([first]);
+});
+
+test("a pause between steps has no open step, one within a step has it", () => {
+  const { rested, deferred, waiting } = states();
+  expect([stepOf(rested), stepOf(waiting)]).toEqual([undefined, stepOf(deferred)]);
+  expect(openStepOf(waiting).stepId).toBe(STEP_ID);
+  expect(thrownBy(() => openStepOf(rested)).code).toBe("invalid_state");
+});
+
+test("what an agent waits for are the questions and the subagents of its open calls, and those of its subtasks", () => {
+  const { waiting, replied } = states();
+  const { pause, recordSubtasks } = changes();
+  const [first, second] = twoCalls();
+  const question = questionAbout(first);
+  if (question.type !== "question") throw new Error("a question");
+  expect([questionsOf(waiting), pausedChildrenOf(waiting)]).toEqual([[question.question], []]);
+  const deferrals = [question, subagentOn(second)];
+  const both = after(replied, { type: "recordExecutions", executions: [], deferrals }, pause);
+  expect(questionsOf(both)).toEqual([question.question]);
+  expect(pausedChildrenOf(both)).toEqual(["agent_of_call_2"]);
+  const three = after(both, { type: "resume" }, recordSubtasks, pause);
+  expect(pausedChildrenOf(three)).toEqual(["agent_of_call_2", "agent_2"]);
+  const { pending, completed } = states();
+  for (const state of [pending, completed])
+    expect([questionsOf(state), pausedChildrenOf(state)]).toEqual([[], []]);
 });
 
 test("the last text is the last one that the model wrote, replies without text passed over", () => {
-  const { running, replied } = states();
+  const { running, replied, waiting, incorporated } = states();
   const { openStep, recordReply, recordStep } = changes();
   expect(lastTextOf(running)).toBe("");
-  expect(lastTextOf(replied)).toBe("Let me see.");
+  expect([lastTextOf(replied), lastTextOf(waiting)]).toEqual(["Let me see.", "Let me see."]);
   const silent = { ...recordReply, reply: replyOf("") };
-  expect(lastTextOf(after(replied, recordStep, { ...openStep, number: 2 }, silent))).toBe(
+  expect(lastTextOf(after(incorporated, recordStep, { ...openStep, number: 2 }, silent))).toBe(
     "Let me see.",
   );
 });
 
 test("of several texts the last one counts, also while a step is open that has none yet", () => {
-  const { replied } = states();
+  const { incorporated } = states();
   const { openStep, recordReply, recordStep } = changes();
   const second = { ...recordReply, reply: replyOf("Found it.") };
-  const twice = after(replied, recordStep, { ...openStep, number: 2 }, second, recordStep);
+  const twice = after(incorporated, recordStep, { ...openStep, number: 2 }, second, recordStep);
   const third = after(twice, { ...openStep, number: 3 });
   expect([lastTextOf(twice), lastTextOf(third)]).toEqual(["Found it.", "Found it."]);
 });

@@ -1,10 +1,13 @@
-// Goal: a state moves only as the table says, each change alters exactly what it promises, and no value can be changed afterwards.
-// Method: one state in each part of the life cycle × one change of each kind; whole values before and after.
+// Goal: a state moves only as the table says, and no value can be changed afterwards.
+// Method: one state in each part of the life cycle × one change of each kind.
 
 import { expect, test } from "vitest";
 
 import { openStepOf, pendingState, type AgentState } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
+import { stepIdOf } from "../../src/protocol/ids.ts";
+import type { ToolCall } from "../../src/protocol/message.ts";
+import { TerminalStatusSchema, type Status } from "../../src/protocol/stop.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -15,38 +18,63 @@ import {
   opening,
   replyOf,
   states,
-  STEP_ID,
+  toolCall,
+  twoCalls,
 } from "../support/changes.ts";
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
-import { callUsage } from "../support/ledger-scene.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 type ChangeType = Change["type"];
 type StateName = keyof ReturnType<typeof states>;
 
+const keys = (state: AgentState): readonly string[] => Object.keys(state).toSorted();
+
 const ALWAYS_WHILE_RUNNING = [
   "recordOutput",
-  "addMessage",
+  "recordVeto",
+  "recordSubtasks",
+  "addMessages",
+  "compact",
   "addSignal",
   "addTime",
   "failWith",
+  "pause",
 ] as const;
-const keys = (state: AgentState): readonly string[] => Object.keys(state).toSorted();
-
-const AFTER_THE_REPLY = ["addUsage", "recordExecutions", "recordStep"] as const;
+const BETWEEN_STEPS = ["openStep", "end", ...ALWAYS_WHILE_RUNNING] as const;
+const IN_A_STEP = ["addUsage", ...ALWAYS_WHILE_RUNNING] as const;
+const UNBRIEFED = "brief";
 
 /** The whole table: what each state allows. Everything else throws. */
 const ALLOWED: Readonly<Record<StateName, readonly ChangeType[]>> = {
   pending: ["markStarted"],
-  running: ["openStep", "end", ...ALWAYS_WHILE_RUNNING],
-  open: ["recordReply", "discardReply", ...AFTER_THE_REPLY, ...ALWAYS_WHILE_RUNNING],
-  replied: [...AFTER_THE_REPLY, ...ALWAYS_WHILE_RUNNING],
-  answered: [...AFTER_THE_REPLY, ...ALWAYS_WHILE_RUNNING],
-  stepped: ["openStep", "end", ...ALWAYS_WHILE_RUNNING],
+  running: [UNBRIEFED, ...BETWEEN_STEPS],
+  briefed: BETWEEN_STEPS,
+  open: [UNBRIEFED, "recordReply", "discardReply", "recordOverflow", "recordStep", ...IN_A_STEP],
+  spoken: [UNBRIEFED, "incorporate", "recordStep", ...IN_A_STEP],
+  discarded: [UNBRIEFED, "incorporate", "recordStep", ...IN_A_STEP],
+  replied: [UNBRIEFED, "recordExecutions", ...IN_A_STEP],
+  // The change brings results for both calls, and one of them has its result.
+  deferred: [UNBRIEFED, ...IN_A_STEP],
+  answered: [UNBRIEFED, "incorporate", ...IN_A_STEP],
+  incorporated: [UNBRIEFED, "recordStep", ...IN_A_STEP],
+  stepped: [UNBRIEFED, ...BETWEEN_STEPS],
+  rested: ["resume"],
+  waiting: ["resume"],
   completed: ["nextExecution"],
   stopped: ["nextExecution"],
   failed: ["nextExecution"],
   cancelled: ["nextExecution"],
+};
+
+/** All pairs of statuses between which a change leads. */
+const MOVES: Readonly<Record<Status, readonly Status[]>> = {
+  pending: ["running"],
+  running: ["cancelled", "completed", "failed", "paused", "running", "stopped"],
+  paused: ["running"],
+  completed: ["pending"],
+  stopped: ["pending"],
+  failed: ["pending"],
+  cancelled: ["pending"],
 };
 
 for (const [name, state] of Object.entries(states())) {
@@ -70,6 +98,42 @@ for (const [name, state] of Object.entries(states())) {
   });
 }
 
+proves(["R39"], "from status to status a state moves only as listed", () => {
+  const { end, ...others } = changes();
+  const ends = TerminalStatusSchema.options.map((status) => ({ ...end, status }));
+  const found = new Map<Status, Set<Status>>();
+  for (const from of Object.values(states())) {
+    const reached = found.get(from.status) ?? new Set();
+    for (const change of [...Object.values(others), ...ends])
+      reached.add(landing(from, change) ?? from.status);
+    found.set(from.status, reached);
+  }
+  for (const [from, reached] of found) {
+    const stays: readonly Status[] = MOVES[from].includes(from) ? [] : [from];
+    expect([...reached].toSorted(), from).toEqual([...MOVES[from], ...stays].toSorted());
+  }
+  expect([...found.keys()].toSorted()).toEqual(Object.keys(MOVES).toSorted());
+});
+
+/** The status to which a change leads; undefined: it is refused. */
+function landing(state: AgentState, change: Change): Status | undefined {
+  try {
+    return transition(state, change).status;
+  } catch {
+    return undefined;
+  }
+}
+
+proves(["R39"], "an ended execution does not run again, and a pending one does not end", () => {
+  const { completed, pending } = states();
+  const { markStarted, resume, end } = changes();
+  for (const change of [markStarted, resume])
+    expect(thrownBy(() => transition(completed, change)).code).toBe("illegal_transition");
+  expect(thrownBy(() => transition(pending, { ...end, status: "completed" })).code).toBe(
+    "illegal_transition",
+  );
+});
+
 proves(["R38", "R39"], "a refused change says which state refused which change", () => {
   const { pending, open } = states();
   const { recordStep, end } = changes();
@@ -87,6 +151,49 @@ test("a step takes one reply: a second one is refused, also if it is to be disca
   expect(() => transition(replied, changes().discardReply)).toThrow("got discardReply");
 });
 
+// Its calls would be in the step and not in the history, and their results would answer nobody.
+test("a reply with calls is not discarded", () => {
+  const { open } = states();
+  const discard: Change = { type: "discardReply", reply: replyOf("", twoCalls()) };
+  expect(() => transition(open, discard)).toThrow("got discardReply");
+});
+
+test("a step whose reply has calls is not recorded before their results are in the history (L3)", () => {
+  const { replied, deferred, answered } = states();
+  for (const state of [replied, deferred, answered])
+    expect(() => transition(state, changes().recordStep)).toThrow("got recordStep");
+});
+
+test("results are not incorporated before there is one for every call, nor before the reply, nor twice (L3)", () => {
+  const { open, replied, deferred, incorporated } = states();
+  for (const state of [open, replied, deferred, incorporated])
+    expect(() => transition(state, changes().incorporate)).toThrow("got incorporate");
+});
+
+function results(...calls: readonly ToolCall[]): Change {
+  return { type: "recordExecutions", executions: calls.map(executionOf), deferrals: [] };
+}
+
+test("a result is taken once, and only for a call of the reply", () => {
+  const { open, replied, deferred, incorporated } = states();
+  const [first, second] = twoCalls();
+  const refused: readonly (readonly [AgentState, Change])[] = [
+    [open, results(first)],
+    [replied, results(first, first)],
+    [replied, results(toolCall("call_3"))],
+    [deferred, results(second)],
+    [incorporated, results()],
+  ];
+  for (const [state, change] of refused)
+    expect(() => transition(state, change)).toThrow("got recordExecutions");
+});
+
+test("the task is taken in once", () => {
+  const { running } = states();
+  const { brief } = changes();
+  expect(() => after(running, brief, brief)).toThrow("got brief");
+});
+
 proves(
   ["R37"],
   "before the first run the state is pending, with zero usage that is marked as not started",
@@ -95,7 +202,17 @@ proves(
     expect(pendingState(conversation)).toEqual({
       status: "pending",
       conversation,
-      log: { steps: [], signals: [], errors: [], output: undefined, emptyReplies: 0 },
+      log: {
+        steps: [],
+        signals: [],
+        errors: [],
+        output: undefined,
+        isBriefed: false,
+        uselessReplies: 0,
+        overflows: 0,
+        vetoes: 0,
+        subtasks: [],
+      },
       telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, waitedMs: 0 },
     });
   },
@@ -109,254 +226,92 @@ proves(
     const parts = ["conversation", "log", "telemetry"];
     expect(keys(all.pending)).toEqual([...parts, "status"].toSorted());
     expect(keys(all.answered)).toEqual([...parts, "executionId", "status", "step"].toSorted());
+    expect(keys(all.waiting)).toEqual(
+      [...parts, "executionId", "reason", "status", "step"].toSorted(),
+    );
     expect(keys(all.failed)).toEqual([...parts, "executionId", "reason", "status"].toSorted());
   },
 );
-
-proves(["R42"], "markStarted names the execution and the time, and changes nothing else", () => {
-  const { pending } = states();
-  expect(transition(pending, changes().markStarted)).toEqual({
-    ...pending,
-    status: "running",
-    executionId: EXECUTION_ID,
-    telemetry: { ...pending.telemetry, startedAtMs: 1 },
-    step: undefined,
-  });
-});
-
-proves(["R42"], "openStep opens an empty step that knows the length of the history", () => {
-  const { running } = states();
-  expect(transition(running, changes().openStep)).toEqual({
-    ...running,
-    step: {
-      stepId: STEP_ID,
-      number: 1,
-      messageCount: 2,
-      startedAtMs: 2,
-      reply: undefined,
-      executions: [],
-      usage: NO_USAGE,
-      error: undefined,
-    },
-  });
-});
-
-proves(
-  ["R42"],
-  "addUsage adds to the open step; the execution's total waits for its record",
-  () => {
-    const { open } = states();
-    const twice = after(open, changes().addUsage, {
-      type: "addUsage",
-      usage: { ...NO_USAGE, toolCalls: 2 },
-    });
-    const usage = { ...callUsage(10, 5, { costMicroUsd: 7 }), toolCalls: 2 };
-    expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage } });
-  },
-);
-
-proves(
-  ["R42"],
-  "recordReply puts the reply into history and step, and forgives empty replies before it",
-  () => {
-    const { running } = states();
-    const { openStep, discardReply, recordStep, recordReply } = changes();
-    const second = { ...openStep, number: 2 };
-    const open = after(running, openStep, discardReply, recordStep, second);
-    expect(open.log.emptyReplies).toBe(1);
-    const { reply, prefix } = recordReply;
-    expect(transition(open, recordReply)).toEqual({
-      ...open,
-      conversation: { messages: [...opening(), reply.message], prefix },
-      log: { ...open.log, emptyReplies: 0 },
-      step: { ...openStepOf(open), reply },
-    });
-  },
-);
-
-proves(["R42"], "discardReply keeps the reply out of the history and counts it", () => {
-  const { open } = states();
-  const { discardReply } = changes();
-  expect(transition(open, discardReply)).toEqual({
-    ...open,
-    log: { ...open.log, emptyReplies: 1 },
-    step: { ...openStepOf(open), reply: discardReply.reply },
-  });
-});
-
-proves(
-  ["R42"],
-  "recordExecutions adds one result per call to history and step, in order, after those before",
-  () => {
-    const { replied } = states();
-    const [first, second] = changes().recordExecutions.executions;
-    if (first === undefined || second === undefined) throw new Error("two executions");
-    const answered = after(
-      replied,
-      { type: "recordExecutions", executions: [first] },
-      { type: "recordExecutions", executions: [second] },
-    );
-    const { messages, prefix } = replied.conversation;
-    expect(answered).toEqual({
-      ...replied,
-      conversation: {
-        messages: [
-          ...messages,
-          { role: "tool", callId: "call_1", toolName: "search", text: "result of call_1" },
-          { role: "tool", callId: "call_2", toolName: "read", text: "result of call_2" },
-        ],
-        prefix,
-      },
-      step: { ...openStepOf(replied), executions: [first, second] },
-    });
-  },
-);
-
-proves(["R42"], "recordOutput, addMessage, addSignal and addTime each change one field", () => {
-  const { stepped } = states();
-  const { recordOutput, addMessage, addSignal, addTime } = changes();
-  const { conversation, log, telemetry } = stepped;
-  expect(transition(stepped, recordOutput)).toEqual({
-    ...stepped,
-    log: { ...log, output: { answer: [42] } },
-  });
-  const messages = [...conversation.messages, addMessage.message];
-  expect(transition(stepped, addMessage)).toEqual({
-    ...stepped,
-    conversation: { ...conversation, messages },
-  });
-  const signals = [addSignal.signal, addSignal.signal];
-  expect(transition(stepped, addSignal)).toEqual({ ...stepped, log: { ...log, signals } });
-  const waited = after(stepped, addTime, { type: "addTime", waitedMs: 2 });
-  expect(waited).toEqual({ ...stepped, telemetry: { ...telemetry, waitedMs: 11 } });
-});
-
-proves(
-  ["R42"],
-  "failWith records the error once, raises its signal, and marks the open step if there is one",
-  () => {
-    const { failWith } = changes();
-    const { error } = failWith;
-    const signal = {
-      source: "loop",
-      reason: { code: "error", message: "Too slow.", data: { error: "model_timeout" } },
-    };
-    for (const state of [states().running, states().open]) {
-      const log = { ...state.log, errors: [error], signals: [signal] };
-      const step =
-        state.status === "running" && state.step !== undefined
-          ? { ...state.step, error }
-          : undefined;
-      expect(transition(state, failWith)).toEqual({ ...state, log, step });
-    }
-  },
-);
-
-proves(["R42", "R43"], "recordStep turns the open step into one record and adds its usage", () => {
-  const { answered } = states();
-  const { reply } = changes().recordReply;
-  const usage = callUsage(10, 5, { costMicroUsd: 7 });
-  const record = {
-    stepId: STEP_ID,
-    number: 1,
-    io: { messageCount: 2, text: "Let me see.", finishReason: "tool_calls" },
-    tools: { calls: reply.message.toolCalls, executions: reply.message.toolCalls.map(executionOf) },
-    telemetry: { usage, startedAtMs: 2, endedAtMs: 5 },
-  };
-  expect(transition(answered, changes().recordStep)).toEqual({
-    ...answered,
-    log: { ...answered.log, steps: [record] },
-    telemetry: { ...answered.telemetry, usage },
-    step: undefined,
-  });
-});
-
-proves(
-  ["R43"],
-  "the record of a step that was cut off holds its error, and no words nobody said",
-  () => {
-    const { open } = states();
-    const { failWith, addUsage, recordStep } = changes();
-    const failed = after(open, addUsage, failWith, recordStep);
-    expect(failed.log.steps).toEqual([
-      {
-        stepId: STEP_ID,
-        number: 1,
-        io: { messageCount: 2, text: "", finishReason: "error" },
-        tools: { calls: [], executions: [] },
-        telemetry: { usage: callUsage(10, 5, { costMicroUsd: 7 }), startedAtMs: 2, endedAtMs: 5 },
-        error: failWith.error,
-      },
-    ]);
-  },
-);
-
-proves(["R43"], "the record of a refusal holds the model's own words", () => {
-  const { open } = states();
-  const { message } = replyOf("");
-  const reply = {
-    message: { ...message, refusal: "I would rather not." },
-    finishReason: "stop",
-  } as const;
-  const { prefix } = changes().recordReply;
-  const declined = after(open, { type: "recordReply", reply, prefix }, changes().recordStep);
-  const io = { messageCount: 2, text: "", refusal: "I would rather not.", finishReason: "stop" };
-  expect(declined.log.steps.map((step) => step.io)).toEqual([io]);
-});
-
-proves(["R42"], "end keeps all parts and adds status, reason and time", () => {
-  const { stepped } = states();
-  const { end } = changes();
-  const { conversation, log, telemetry } = stepped;
-  expect(transition(stepped, end)).toEqual({
-    status: "stopped",
-    reason: end.reason,
-    executionId: EXECUTION_ID,
-    conversation,
-    log,
-    telemetry: { ...telemetry, endedAtMs: 6 },
-  });
-});
 
 proves(
   ["R40"],
   "the next execution begins with the history and one message, and with nothing else of the last one",
   () => {
     const { running } = states();
-    const { failWith, recordOutput, addTime, end, nextExecution } = changes();
-    const ended = after(running, failWith, recordOutput, addTime, { ...end, status: "failed" });
-    const { messages, prefix } = ended.conversation;
-    expect(transition(ended, nextExecution)).toEqual(
-      pendingState({ messages: [...messages, nextExecution.message], prefix }),
+    const { recordSubtasks, failWith, recordOutput, recordVeto, addTime, end, nextExecution } =
+      changes();
+    const { openStep, recordOverflow, discardReply, recordStep } = changes();
+    const ended = after(
+      running,
+      openStep,
+      discardReply,
+      recordStep,
+      { ...openStep, number: 2 },
+      recordOverflow,
+      failWith,
+      recordStep,
+      recordOutput,
+      recordVeto,
+      recordSubtasks,
+      addTime,
+      { ...end, status: "failed" },
     );
+    const { messages, prefix } = ended.conversation;
+    const fresh = pendingState({ messages: [...messages, nextExecution.message], prefix });
+    // Its message is the task, so that it is not taken in a second time.
+    expect(transition(ended, nextExecution)).toEqual({
+      ...fresh,
+      log: { ...fresh.log, isBriefed: true },
+    });
   },
 );
 
 proves(["R40"], "two executions over one history share nothing that either could change", () => {
   const { pending } = states();
-  const { markStarted, addMessage } = changes();
-  const one = after(pending, markStarted, addMessage);
+  const { markStarted, addMessages } = changes();
+  const one = after(pending, markStarted, addMessages);
   const other = transition(pending, markStarted);
   expect([one, other].flatMap((state) => unfrozenParts(state))).toEqual([]);
   expect(other.conversation.messages).toEqual(opening());
 });
 
-// R45, which is still marked as planned: the holder part.
-test("the transient holder is gone after a completed step and after a failed one, and the next step starts empty", () => {
-  const { answered, open } = states();
-  const { recordStep, failWith, openStep } = changes();
-  for (const state of [after(answered, recordStep), after(open, failWith, recordStep)]) {
-    expect(state).toHaveProperty("step", undefined);
-    expect(thrownBy(() => openStepOf(state)).code).toBe("invalid_state");
-    const next = openStepOf(transition(state, { ...openStep, number: 2 }));
-    expect([next.reply, next.executions, next.usage, next.error]).toEqual([
-      undefined,
-      [],
-      NO_USAGE,
-      undefined,
-    ]);
-  }
-});
+proves(
+  ["R45"],
+  "the transient holder is gone after a completed step and after a failed one, and the next step starts empty",
+  () => {
+    const all = states();
+    const { addUsage, recordOverflow, recordStep, failWith, openStep } = changes();
+    const recorded = [
+      after(all.incorporated, recordStep),
+      after(all.spoken, recordStep),
+      after(all.discarded, recordStep),
+      after(all.open, addUsage, failWith, recordStep),
+      after(all.open, addUsage, recordOverflow, recordStep),
+      after(all.incorporated, failWith, recordStep),
+    ];
+    for (const state of recorded) {
+      expect(state).toHaveProperty("step", undefined);
+      expect(thrownBy(() => openStepOf(state)).code).toBe("invalid_state");
+      const stepId = stepIdOf(EXECUTION_ID, 2);
+      const input = opening().slice(1);
+      const next = { ...openStep, stepId, number: 2, input, lastStep: undefined, atMs: 8 };
+      expect(openStepOf(transition(state, next))).toEqual({
+        stepId,
+        number: 2,
+        startedAtMs: 8,
+        input,
+        messageCount: 1,
+        reply: undefined,
+        executions: [],
+        deferrals: [],
+        isIncorporated: false,
+        lastStep: undefined,
+        usage: NO_USAGE,
+        error: undefined,
+      });
+    }
+  },
+);
 
 for (const [name, state] of Object.entries(states())) {
   proves(

@@ -7,16 +7,22 @@ import { stripVTControlCharacters } from "node:util";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { renderRun, type RenderOptions } from "../../src/cli/render-tree.ts";
-import {
-  nextRunView,
-  type Activity,
-  type AgentView,
-  type RunView,
-} from "../../src/cli/run-view.ts";
+import type { Activity, AgentView } from "../../src/cli/agent-view.ts";
+import { renderRun } from "../../src/cli/render-tree.ts";
+import { nextRunView, type RunView } from "../../src/cli/run-view.ts";
 import { displayWidth } from "../../src/cli/terminal-text.ts";
-import { AgentIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import { scene } from "../harness/run-scripted.ts";
+import {
+  agent,
+  ENDED,
+  ended,
+  PAUSED,
+  picture,
+  question,
+  run,
+  STOPPED,
+  THINKING,
+} from "./hand-made-views.ts";
 import { TASK, treeScene } from "./tree-scene.ts";
 
 test("a running tree shows state, step, own and subtree spending, and what is left", async () => {
@@ -87,8 +93,6 @@ test("on a narrow terminal columns give way, the least important first", async (
 });
 
 test("when the tree is taller than the terminal, what is finished is folded, then put together", () => {
-  const done = (name: string, ...below: readonly AgentView[]): AgentView =>
-    agent(name, ENDED, below);
   const view = run(
     agent("lead", THINKING, [
       done("researcher#1", done("reader#1"), done("reader#2")),
@@ -153,10 +157,11 @@ test("when the tree is taller than the terminal, what is finished is folded, the
 
 test("every activity and every ending has words and a sign of its own", () => {
   const calls = [
-    { callId: null, toolName: "read", isDelegation: false },
-    { callId: null, toolName: "read", isDelegation: false },
-    { callId: null, toolName: "SpawnSubagent", isDelegation: true },
-  ];
+    { callId: null, toolName: "read", kind: "tool" },
+    { callId: null, toolName: "read", kind: "tool" },
+    { callId: null, toolName: "mail", kind: "question" },
+    { callId: null, toolName: "SpawnSubagent", kind: "delegation" },
+  ] as const;
   const view = run(
     agent("lead", { kind: "calling", calls }, [
       agent("a#1", { kind: "preparing" }),
@@ -165,20 +170,24 @@ test("every activity and every ending has words and a sign of its own", () => {
       agent("a#4", ended("failed", "The model broke.")),
       agent("a#5", ended("cancelled", "Told to end.")),
       agent("a#6", STOPPED),
+      agent("a#7", PAUSED),
+      agent("a#8", { kind: "calling", calls: calls.filter(({ kind }) => kind === "question") }),
     ]),
   );
 
   expect(picture(view, { width: 130 })).toMatchInlineSnapshot(`
     "
-    agent             state                          step  own tok  tree tok  own cost  tree cost    time  task
-    lead              ⠋ waiting for 1, read ×2          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
-    ├─ a#1            ⠋ preparing                       2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#1
-    ├─ a#2            ⠋ queued                          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#2
-    ├─ a#3            ⠋ attempt 2: model_overloaded     2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#3
-    ├─ a#4            ✖ failed                          2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  The model broke.
-    ├─ a#5            ⊘ cancelled                       2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Told to end.
-    └─ a#6            ■ stopped: steps_limit            2     1.2k      1.2k   $0.0123    $0.0123    1.0s  All 3 steps are used.
-    ⠋ 0ms  7 agents, 4 running
+    agent             state                                 step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ waiting for 1, asks: mail, read ×2     2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
+    ├─ a#1            ⠋ preparing                              2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#1
+    ├─ a#2            ⠋ queued                                 2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#2
+    ├─ a#3            ⠋ attempt 2: model_overloaded            2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#3
+    ├─ a#4            ✖ failed                                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  The model broke.
+    ├─ a#5            ⊘ cancelled                              2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Told to end.
+    ├─ a#6            ■ stopped: steps_limit                   2     1.2k      1.2k   $0.0123    $0.0123    1.0s  All 3 steps are use…
+    ├─ a#7            ‖ paused: answers_needed                 2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to ans…
+    └─ a#8            ? asks: mail                             2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#8
+    ⠋ 0ms  9 agents, 5 running, 1 paused
     left  steps █░░░░░ 3 of 20
     "
   `);
@@ -225,62 +234,25 @@ test("no picture is wider or taller than the terminal, whatever the tree", () =>
     hasColor: fc.boolean(),
   });
   fc.assert(
-    fc.property(treesOfDepth(4), options, (root, size) => {
-      const lines = renderRun(run(root), size);
+    fc.property(treesOfDepth(4), questions, options, (root, asked, size) => {
+      const lines = renderRun({ ...run(root), questions: asked }, size);
       expect(lines.length).toBeLessThanOrEqual(size.height);
       for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(size.width);
     }),
   );
 });
 
-const THINKING: Activity = { kind: "thinking" };
-const ENDED = ended("completed", "The agent gave its answer.");
-const STOPPED: Activity = {
-  kind: "ended",
-  status: "stopped",
-  reason: { code: "steps_limit", message: "All 3 steps are used.", data: {} },
-  durationMs: 1_000,
-};
-
-function ended(status: "completed" | "failed" | "cancelled", message: string): Activity {
-  return { kind: "ended", status, reason: { code: status, message, data: {} }, durationMs: 61_000 };
-}
-
-function agent(name: string, activity: Activity, children: readonly AgentView[] = []): AgentView {
-  const spent = { totalTokens: 1_200, costMicroUsd: 12_300, unpricedCalls: 0 };
-  return {
-    agentId: AgentIdSchema.parse(name),
-    agentPath: name,
-    role: name.replace(/#.*/, ""),
-    task: `Task of ${name}`,
-    startedAtMs: 0,
-    activity,
-    step: 2,
-    own: spent,
-    subtree: spent,
-    refusals: 0,
-    children,
-  };
-}
-
-function run(root: AgentView): RunView {
-  return {
-    runId: RunIdSchema.parse("run_1"),
-    traceId: "0af7651916cd43dd8448eb211c80319c",
-    startedAtMs: 0,
-    budget: { steps: 20 },
-    left: { steps: 3 },
-    refusals: 0,
-    root,
-    end: undefined,
-  };
-}
-
 const names = fc.oneof(
   fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,20}#[1-9]$/),
   fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 }),
 );
-const activities = fc.constantFrom<Activity>(THINKING, ENDED, STOPPED, { kind: "queued" });
+const activities = fc.constantFrom<Activity>(THINKING, ENDED, STOPPED, PAUSED, { kind: "queued" });
+const questions = fc.array(
+  fc
+    .record({ path: names, toolName: names, reason: names, text: names })
+    .map(({ path, text, ...texts }) => question(path, { ...texts, arguments: { text } })),
+  { maxLength: 6 },
+);
 const treesOfDepth: fc.Memo<AgentView> = fc.memo((depth) =>
   fc
     .tuple(
@@ -291,14 +263,12 @@ const treesOfDepth: fc.Memo<AgentView> = fc.memo((depth) =>
     .map(([name, activity, children]) => agent(name, activity, children)),
 );
 
+function done(name: string, ...below: readonly AgentView[]): AgentView {
+  return agent(name, ENDED, below);
+}
+
 function viewOf(events: Parameters<typeof nextRunView>[1][]): RunView {
   const view = events.reduce<RunView | undefined>(nextRunView, undefined);
   if (view === undefined) throw new Error("Expected events of a run.");
   return view;
-}
-
-function picture(view: RunView, options: Partial<RenderOptions>): string {
-  return ["", ...renderRun(view, { width: 100, nowMs: 0, hasColor: false, ...options }), ""].join(
-    "\n",
-  );
 }

@@ -4,13 +4,9 @@
 
 import { expect, test } from "vitest";
 
-import {
-  nextRunView,
-  treeOf,
-  type AgentView,
-  type RunView,
-  type Spent,
-} from "../../src/cli/run-view.ts";
+import type { AgentView, Spent } from "../../src/cli/agent-view.ts";
+import { treeOf } from "../../src/cli/result-tree.ts";
+import { nextRunView, type RunView } from "../../src/cli/run-view.ts";
 import { defineAgent, type EspalierEvent } from "../../src/index.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { says, ScriptedModel } from "../../src/testing/index.ts";
@@ -47,7 +43,7 @@ test("a tree that is over shows how each agent ended, with the same numbers as t
   const result = await stage.outcome(run);
 
   const view = fold(stage.sink.events);
-  expect(view?.end).toEqual({ status: "completed", durationMs: 0 });
+  expect(view?.end).toEqual({ status: "completed", atMs: 0, durationMs: 0 });
   expect(summary(view?.root)).toEqual([
     "lead completed step 2 own 30 tree 75",
     "lead/researcher#1 completed step 1 own 15 tree 15",

@@ -211,7 +211,8 @@ async function use(
   const bound = tool?.bind(input);
   if (bound?.type !== "valid")
     throw new Error(`${toolName} does not take ${JSON.stringify(input)}.`);
-  const result = await bound.use({
+  const result = await bound.use.run({
+    queueSubtask: () => undefined,
     runId: RunIdSchema.parse("run_1"),
     agentId: AgentIdSchema.parse("agent_1"),
     agentPath: "lead",

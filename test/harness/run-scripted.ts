@@ -10,6 +10,8 @@ import {
 } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
+import type { Answer } from "../../src/protocol/question.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
@@ -25,13 +27,21 @@ export interface Scene {
   outcome(run: Run): Promise<RunResult>;
   /** `start` and `outcome` in one. */
   run(role: AgentRole, options?: StartOptions): Promise<RunResult>;
+  /** Goes on with a paused run as a fresh process would: another orchestrator with the same clock, ids and sink, from JSON text. */
+  resume(
+    role: AgentRole,
+    paused: PausedRun | undefined,
+    answers?: readonly Answer[],
+    more?: OrchestratorOptions,
+  ): Run;
 }
 
 export function scene(options: OrchestratorOptions = {}): Scene {
   const clock = new ManualClock();
   const sink = new RecordingSink();
   const sinks = [sink, ...(options.sinks ?? [])];
-  const orchestrator = new Orchestrator({ clock, ids: sequentialIds(), ...options, sinks });
+  const ids = sequentialIds();
+  const orchestrator = new Orchestrator({ clock, ids, ...options, sinks });
   const start: Scene["start"] = (role, task = "Do it.", more = {}) =>
     orchestrator.start(role, task, more);
   const outcome: Scene["outcome"] = async (run) => {
@@ -48,6 +58,12 @@ export function scene(options: OrchestratorOptions = {}): Scene {
     start,
     outcome,
     run: (role, more) => outcome(start(role, "Do it.", more)),
+    resume: (role, paused, answers = [], more = {}) =>
+      new Orchestrator({ clock, ids, ...options, ...more, sinks }).resume(
+        JSON.stringify(paused),
+        answers,
+        { role },
+      ),
   };
 }
 
@@ -75,40 +91,58 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
     own.map((event) => event.seq),
     "E1: numbered without gaps",
   ).toEqual(own.map((_event, index) => index + 1));
-  expect(new Set(own.map((event) => event.traceId)).size, "one trace").toBe(1);
-  checkTerminalEvents(own);
-  checkSettlement(own);
-  checkSteps(own);
+  const traces = new Set(own.map((event) => event.traceId));
+  const resumptions = own.filter((event) => event.type === "run.resumed");
+  expect(traces.size, "one trace for each time that it ran").toBe(1 + resumptions.length);
+  const isPaused = result.status === "paused";
+  const paused = checkTerminalEvents(own, isPaused);
+  checkSettlement(own, paused);
+  checkSteps(own, isPaused);
   checkUsage(result);
+  expect(JSON.parse(JSON.stringify(result.pausedRun ?? null)), "a paused run is JSON").toEqual(
+    result.pausedRun ?? null,
+  );
 }
 
-function checkTerminalEvents(events: readonly EspalierEvent[]): void {
+/** Checks how executions end, and gives the agents that are paused. */
+function checkTerminalEvents(
+  events: readonly EspalierEvent[],
+  isPaused: boolean,
+): ReadonlySet<string> {
   const ended = new Set<string>();
+  const paused = new Map<string, string>();
   for (const event of events) {
     if (event.executionId === null) continue;
     expect(ended.has(event.executionId), `L2: ${event.type} after the terminal event`).toBe(false);
+    if (event.type === "agent.resumed")
+      expect(paused.delete(event.executionId), "resumed from a pause").toBe(true);
+    expect(paused.has(event.executionId), `${event.type} while paused`).toBe(false);
     if (event.type === "agent.ended") ended.add(event.executionId);
+    if (event.type === "agent.paused") paused.set(event.executionId, event.agentId);
   }
   const started = events
     .filter((event) => event.type === "agent.started")
     .map((event) => event.executionId);
-  expect([...ended].toSorted(byText), "L2: one terminal event per execution").toEqual(
+  expect([...ended, ...paused.keys()].toSorted(byText), "L2: one terminal event each").toEqual(
     started.toSorted(byText),
   );
-  expect(events.at(-1)?.type, "the run ends last").toBe("run.ended");
-  expect(events.filter((event) => event.type === "run.ended")).toHaveLength(1);
+  expect(paused.size > 0, "agents are paused if the run is").toBe(isPaused);
+  expect(events.at(-1)?.type, "the run ends last").toBe(isPaused ? "run.paused" : "run.ended");
+  expect(events.filter((event) => event.type === "run.ended")).toHaveLength(isPaused ? 0 : 1);
+  return new Set(paused.values());
 }
 
-function checkSettlement(events: readonly EspalierEvent[]): void {
+function checkSettlement(events: readonly EspalierEvent[], paused: ReadonlySet<string>): void {
   const spawned = events
     .filter((event) => event.type === "subagent.spawned")
     .map((event) => event.childId);
   const settledChildren = events
     .filter((event) => event.type === "subagent.ended")
     .map((event) => event.childId);
-  expect(settledChildren.toSorted(byText), "T1: every spawn settles once").toEqual(
-    spawned.toSorted(byText),
-  );
+  expect(
+    [...settledChildren, ...spawned.filter((id) => paused.has(id))].toSorted(byText),
+    "T1: every spawn settles once",
+  ).toEqual(spawned.toSorted(byText));
   const alive = new Set<string>();
   for (const event of events) {
     if (event.type === "agent.started") alive.add(event.agentId);
@@ -121,16 +155,19 @@ function checkSettlement(events: readonly EspalierEvent[]): void {
   }
 }
 
-function checkSteps(events: readonly EspalierEvent[]): void {
+function checkSteps(events: readonly EspalierEvent[], isPaused: boolean): void {
   const started = events
     .filter((event) => event.type === "step.started")
     .map((event) => event.stepId);
   const completed = events
     .filter((event) => event.type === "step.completed")
     .map((event) => event.stepId);
+  const isDone = new Set(completed);
+  const expected = isPaused ? started.filter((id) => isDone.has(id)) : started;
   expect(completed.toSorted(byText), "L4: every step completes once").toEqual(
-    started.toSorted(byText),
+    expected.toSorted(byText),
   );
+  expect(new Set(started).size, "no step starts twice").toBe(started.length);
 }
 
 function checkUsage(result: RunResult): void {

@@ -4,6 +4,7 @@ import {
   defineTool,
   type FunctionTool,
   type ToolContext,
+  type ToolDefinition,
   type ToolReturn,
 } from "../../src/tools/tool.ts";
 
@@ -11,12 +12,14 @@ import {
 export function spyTool(
   name: string,
   execute: (context: ToolContext) => ToolReturn = () => `${name} done`,
+  more: Pick<ToolDefinition<z.ZodObject>, "needsApproval"> = {},
 ): FunctionTool & { readonly calls: readonly ToolContext[] } {
   const calls: ToolContext[] = [];
   const tool = defineTool({
     name,
     description: `Does ${name}.`,
-    input: z.object({}),
+    input: z.looseObject({}),
+    ...more,
     execute: (_input, context) => {
       calls.push(context);
       return execute(context);

@@ -77,7 +77,7 @@ proves(["R46"], "no result, context or event holds a state, a function or a cycl
   const values = [
     result,
     ...stage.sink.events,
-    ...contexts.map(({ signal: _signal, ...rest }) => rest),
+    ...contexts.map(({ signal: _signal, queueSubtask: _service, ...rest }) => rest),
   ];
   for (const value of values) {
     const plain = Object.fromEntries(

@@ -210,7 +210,8 @@ proves(
 proves(["R22"], "a higher signal outranks one that came with an earlier phase", async () => {
   const stage = scene();
   const stopWhen: readonly StopCondition[] = [
-    () => {
+    ({ steps }) => {
+      if (steps.length === 0) return undefined;
       run.requestStop();
       return { code: "found_enough", message: "Found.", data: {} };
     },

@@ -5,6 +5,8 @@ import { getEventListeners } from "node:events";
 
 import { expect, test } from "vitest";
 
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { NO_AMOUNTS } from "../../src/orchestrator/ledger-core.ts";
@@ -171,6 +173,17 @@ test("nobody is granted an account that blocks an earlier waiter, also one who s
   const late = await scene.ask("lead/b", ask(25, 5));
   expect(outcomes(running)).toEqual([granted(1, 15, 5), granted(2, 30, 10)]);
   expect(outcomes([first, second, late])).toEqual([undefined, undefined, undefined]);
+});
+
+// B5. When the waiter came, lead had room for it; the call after it took that room, and must not be followed by another one.
+test("nobody is granted an account that blocks an earlier waiter since somebody else was granted it", async () => {
+  const scene = new LedgerScene();
+  scene.open("lead", { outputTokens: 26 });
+  scene.open("lead/a", { outputTokens: 24 });
+  await scene.ask("lead/a", ask(0, 1));
+  const waiter = await scene.ask("lead/a", ask(0, 24));
+  const next = [await scene.ask("lead", ask(0, 2)), await scene.ask("lead", ask(0, 1))];
+  expect(outcomes([waiter, ...next])).toEqual([undefined, granted(2, 0, 2), undefined]);
 });
 
 proves(
@@ -375,4 +388,38 @@ test("a free call next to an overdrawn cost limit is answered, and the others' s
   );
   await scene.settle("lease_2", callUsage(30, 10, { costMicroUsd: 40 }));
   expect(free.outcome).toBeDefined();
+});
+
+/** The accounts of `family` after a settled call, as another process reads them. */
+async function paused(): Promise<{ readonly scene: LedgerScene; readonly stored: string }> {
+  const scene = family();
+  await scene.ask("lead/a", FORTY);
+  await scene.settle("lease_1", callUsage(35, 15));
+  return { scene, stored: JSON.stringify(scene.ledger.snapshot()) };
+}
+
+test("a ledger restored from JSON goes on where the other stopped: usage, limits, numbers of leases", async () => {
+  const { scene, stored } = await paused();
+  const resumed = new BudgetLedger(scene.clock);
+  resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), scene.ledger.leaseCount);
+  expect([resumed.snapshot(), resumed.leaseCount]).toEqual([scene.ledger.snapshot(), 1]);
+  const { signal } = new AbortController();
+  const lead = AgentIdSchema.parse("lead");
+  expect(await resumed.reserve(lead, FORTY, signal)).toEqual(granted(2, 30, 10));
+  expect(resumed.remaining(lead)).toEqual({ totalTokens: 10 });
+  resumed.open({ agentId: AgentIdSchema.parse("lead/d"), path: "lead/d", limits: {} }, lead);
+  expect(resumed.leaseCount).toBe(2);
+});
+
+test("only a fresh ledger takes over accounts, and only such as hold nothing", async () => {
+  const { scene, stored } = await paused();
+  const accounts = AccountSchema.array().parse(JSON.parse(stored));
+  const fresh = (): BudgetLedger => new BudgetLedger(scene.clock);
+  expect(() => scene.ledger.restore(accounts, 1)).toThrow("fresh ledger");
+  expect(() => fresh().restore(accounts.toReversed(), 1)).toThrow("a parent comes first");
+  expect(() => fresh().restore([...accounts, ...accounts], 1)).toThrow("opened once");
+  for (const count of [-1, 0.5])
+    expect(() => fresh().restore(accounts, count)).toThrow("counted from 0 up");
+  await scene.ask("lead/a", FORTY);
+  expect(() => fresh().restore(scene.ledger.snapshot(), 2)).toThrow("B2: no lease outlives");
 });

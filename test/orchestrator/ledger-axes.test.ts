@@ -4,7 +4,10 @@
 import { expect, test } from "vitest";
 
 import type { BudgetRefusal } from "../../src/agent/budget-gate.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import type { NewAccount } from "../../src/orchestrator/ledger-core.ts";
 import type { SpendAxis } from "../../src/policies/budget.ts";
+import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
 import { ask, callUsage, granted, LedgerScene } from "../support/ledger-scene.ts";
@@ -187,4 +190,181 @@ test("a time limit of zero lets nothing start", async () => {
   const { outcome } = await scene.ask("lead", ask(1, 1));
   const refusal = { axis: "wallTimeMs", accountPath: "lead", maximum: 0, spent: 0, asked: 0 };
   expect(outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+});
+
+type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
+
+/** Three accounts below each other; each may have a limit in time or a fixed deadline. */
+function timed(...times: readonly Times[]): LedgerScene {
+  const scene = new LedgerScene();
+  for (const [index, time] of times.entries()) {
+    const path = LEVELS[index] ?? LEAF;
+    const above = LEVELS[index - 1];
+    const parentId = above === undefined ? null : AgentIdSchema.parse(above);
+    scene.ledger.open({ agentId: AgentIdSchema.parse(path), path, limits: {}, ...time }, parentId);
+  }
+  return scene;
+}
+
+for (const level of LEVELS) {
+  proves(
+    ["X3"],
+    `time that ${level} is given runs out at its end, whoever of those below asks`,
+    async () => {
+      const scene = timed(
+        ...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })),
+      );
+      const gate = scene.ledger.gate(AgentIdSchema.parse(LEAF));
+      scene.clock.advance(9);
+      expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 1 }]);
+      scene.clock.advance(1);
+      const late = { axis: "wallTimeMs", accountPath: level, maximum: 10, spent: 10, asked: 0 };
+      expect([gate.exhausted(), gate.chargeToolCall()]).toEqual([late, late]);
+      expect((await scene.ask(LEAF, ask(1, 1))).outcome).toEqual({
+        type: "refused",
+        refusal: late,
+        waitedMs: 0,
+      });
+    },
+  );
+
+  test(`while the clock of ${level} stands still its time is not used up, and no request is refused for it`, async () => {
+    const scene = timed(...LEVELS.map((path) => ({ wallTimeMs: path === level ? TIGHT : LOOSE })));
+    const [owner, leaf] = [AgentIdSchema.parse(level), AgentIdSchema.parse(LEAF)];
+    const gate = scene.ledger.gate(leaf);
+    scene.clock.advance(4);
+    scene.ledger.stand(owner);
+    scene.clock.advance(60);
+    expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 6 }]);
+    expect((await scene.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
+    scene.clock.advance(40);
+    scene.ledger.goOn(owner);
+    expect([scene.ledger.stoodMs(owner), scene.ledger.deadlineAtMs(leaf)]).toEqual([100, 110]);
+    scene.clock.advance(6);
+    expect(gate.exhausted()).toEqual({
+      axis: "wallTimeMs",
+      accountPath: level,
+      maximum: 10,
+      spent: 10,
+      asked: 0,
+    });
+  });
+
+  proves(
+    ["R58"],
+    `a fixed deadline of ${level} comes also while every clock stands still`,
+    async () => {
+      const scene = timed(
+        ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { wallTimeMs: 5 })),
+      );
+      scene.clock.advance(1);
+      for (const path of LEVELS) scene.ledger.stand(AgentIdSchema.parse(path));
+      scene.clock.advance(8);
+      expect((await scene.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
+      scene.clock.advance(1);
+      const refusal = { axis: "wallTimeMs", accountPath: level, maximum: 10, spent: 10, asked: 0 };
+      expect((await scene.ask(LEAF, ask(1, 1))).outcome).toEqual({
+        type: "refused",
+        refusal,
+        waitedMs: 0,
+      });
+    },
+  );
+}
+
+test("of a limit in time and a fixed deadline of one account the earlier one holds", () => {
+  const lead = AgentIdSchema.parse("lead");
+  const scene = timed({ wallTimeMs: 10, deadlineAtMs: 15 });
+  expect([scene.ledger.deadlineAtMs(lead), scene.ledger.ownDeadlineAtMs(lead)]).toEqual([10, 10]);
+  scene.ledger.standStill(lead, 4);
+  expect([scene.ledger.deadlineAtMs(lead), scene.ledger.ownDeadlineAtMs(lead)]).toEqual([14, 14]);
+  scene.ledger.standStill(lead, 4);
+  expect([scene.ledger.deadlineAtMs(lead), scene.ledger.ownDeadlineAtMs(lead)]).toEqual([15, 15]);
+  scene.clock.advance(15);
+  expect(scene.ledger.exhaustedForChild(lead)).toEqual({
+    axis: "wallTimeMs",
+    accountPath: "lead",
+    maximum: 15,
+    spent: 15,
+    asked: 0,
+  });
+});
+
+function watched(...times: readonly Times[]): readonly (number | null)[] {
+  const scene = timed(...times);
+  return LEVELS.map((path) => scene.ledger.ownDeadlineAtMs(AgentIdSchema.parse(path)));
+}
+
+test("an agent watches only deadlines of its own that can come before those above", () => {
+  expect(watched({ deadlineAtMs: 50 }, {}, {})).toEqual([50, null, null]);
+  expect(watched({ deadlineAtMs: 50 }, { wallTimeMs: 50 }, { wallTimeMs: 49 })).toEqual([
+    50,
+    null,
+    49,
+  ]);
+  expect(watched({ deadlineAtMs: 50 }, { deadlineAtMs: 60 }, { deadlineAtMs: 40 })).toEqual([
+    50,
+    null,
+    40,
+  ]);
+  // The parent's clock may stand still while the child's goes: then the child's limit comes first.
+  expect(watched({ wallTimeMs: 50 }, { wallTimeMs: 50 }, {})).toEqual([50, 50, null]);
+});
+
+proves(
+  ["X2"],
+  "a waiter whose time stood still in the line is refused at its moved deadline",
+  async () => {
+    const scene = timed({}, { wallTimeMs: 10 });
+    scene.ledger.open(
+      { agentId: AgentIdSchema.parse("lead/a/b"), path: LEAF, limits: { steps: 2 } },
+      AgentIdSchema.parse("lead/a"),
+    );
+    await scene.ask(LEAF, ask(1, 1));
+    await scene.ask(LEAF, ask(1, 1));
+    const waiter = await scene.ask(LEAF, ask(1, 1));
+    const parent = AgentIdSchema.parse("lead/a");
+    scene.ledger.stand(parent);
+    scene.clock.advance(30);
+    await scene.ask("lead", ask(1, 1));
+    expect(waiter.outcome).toBeUndefined();
+    scene.ledger.goOn(parent);
+    scene.clock.advance(9);
+    await scene.ask("lead", ask(1, 1));
+    expect(waiter.outcome).toBeUndefined();
+    scene.clock.advance(1);
+    await scene.ask("lead", ask(1, 1));
+    const refusal = { axis: "wallTimeMs", accountPath: "lead/a", maximum: 10, spent: 10, asked: 0 };
+    expect(waiter.outcome).toEqual({ type: "refused", refusal, waitedMs: 40 });
+  },
+);
+
+test("the time between pause and resume counts only against fixed deadlines", () => {
+  const scene = new LedgerScene();
+  const [lead, child] = [AgentIdSchema.parse("lead"), AgentIdSchema.parse("lead/a")];
+  scene.ledger.open({ agentId: lead, path: "lead", limits: {}, wallTimeMs: 10 }, null);
+  scene.ledger.open({ agentId: child, path: "lead/a", limits: {}, deadlineAtMs: 1_500 }, lead);
+  scene.clock.advance(4);
+  scene.ledger.stand(lead);
+  scene.clock.advance(3);
+  const stored = JSON.stringify(scene.ledger.snapshot());
+  scene.clock.advance(993);
+  const resumed = new BudgetLedger(scene.clock);
+  resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), 0);
+  resumed.standStill(lead, 993);
+  expect([resumed.stoodMs(lead), resumed.remaining(lead)]).toEqual([996, { wallTimeMs: 6 }]);
+  resumed.standStill(lead, 1_000);
+  expect(resumed.remaining(child)).toEqual({ wallTimeMs: 500 });
+  for (const ms of [-1, Number.NaN, Infinity])
+    expect(() => resumed.standStill(lead, ms)).toThrow("for a time from 0 up");
+});
+
+test("a clock stands still once at a time", () => {
+  const { ledger } = timed({});
+  const lead = AgentIdSchema.parse("lead");
+  expect(() => ledger.goOn(lead)).toThrow("a clock that stands still can go on");
+  ledger.stand(lead);
+  expect(() => ledger.stand(lead)).toThrow("a clock that goes can stand still");
+  ledger.goOn(lead);
+  expect(ledger.stoodMs(lead)).toBe(0);
 });

@@ -8,6 +8,7 @@ import type { LeaseAsk } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import * as core from "../../src/orchestrator/ledger-core.ts";
 import { SPEND_AXES, type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
+import { AccountSchema, type Account } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
@@ -17,7 +18,7 @@ const DOLLARS: ModelPrice = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
 /** Accounts from the leaf up: `lead/a/b`, `lead/a`, `lead`. */
 function pathOf(...limitsFromLeaf: readonly SpendLimits[]): core.AccountPath {
-  const accounts: core.Account[] = [];
+  const accounts: Account[] = [];
   for (const [index, limits] of limitsFromLeaf.toReversed().entries()) {
     const path = ["lead", "a", "b"].slice(0, index + 1).join("/");
     const fields = {
@@ -72,9 +73,9 @@ test("a lease holds every axis of the call, on the account and on all its ancest
   expect(path).toEqual(pathOf({}, { totalTokens: 1_000 }, {}));
 });
 
-test("an account is plain data: JSON gives it back as it was", () => {
+test("an account is plain data: JSON and its schema give it back as it was", () => {
   const { path } = reserved(pathOf({ totalTokens: 100 }, { costMicroUsd: 5 }), ask(1, 1, DOLLARS));
-  expect(JSON.parse(JSON.stringify(path))).toEqual(path);
+  expect(AccountSchema.array().parse(JSON.parse(JSON.stringify(path)))).toEqual(path);
 });
 
 const CLAMPED: readonly (readonly [string, SpendLimits, LeaseAsk, number])[] = [

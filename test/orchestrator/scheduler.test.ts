@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { Slots } from "../../src/agent/local-effects.ts";
+import type { Slots } from "../../src/agent/local/local-options.ts";
 import { DEFAULT_CONCURRENCY, scheduler } from "../../src/orchestrator/scheduler.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, settled } from "../harness/run-scripted.ts";

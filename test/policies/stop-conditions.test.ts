@@ -1,15 +1,29 @@
-// Goal: a stop condition judges by what it is shown and gives a whole reason, or nothing.
-// Method: hand-written step records.
+// Goal: a stop condition judges by what it is shown and gives whole reasons, or nothing; combined ones keep no state either.
+// Method: hand-written step records; every combination over parts that answer at once or later.
+
+import { runInNewContext } from "node:vm";
 
 import { expect, test } from "vitest";
 
-import { toolWasCalled, type StopCondition } from "../../src/policies/stop-conditions.ts";
+import { FinishReasonSchema } from "../../src/model/model.ts";
+import {
+  allOf,
+  anyOf,
+  finishReasonWas,
+  not,
+  toolWasCalled,
+  type StopCondition,
+  type StopFacts,
+} from "../../src/policies/stop-conditions.ts";
+import { winningSignal } from "../../src/policies/stop-signals.ts";
 import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
-import { StopReasonSchema } from "../../src/protocol/stop.ts";
+import { StopReasonSchema, type StopReason } from "../../src/protocol/stop.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
-import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { addUsage, NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import { executionOf, toolCall } from "../support/changes.ts";
+import { callUsage } from "../support/ledger-scene.ts";
+import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 function stepCalling(number: number, ...toolNames: readonly string[]): StepRecord {
@@ -19,14 +33,66 @@ function stepCalling(number: number, ...toolNames: readonly string[]): StepRecor
     number,
     io: { messageCount: 2, text: "", finishReason: "tool_calls" },
     tools: { calls, executions: calls.map(executionOf) },
-    telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 0 },
+    telemetry: {
+      usage: callUsage(10 * number, number),
+      startedAtMs: 100 * number,
+      endedAtMs: 100 * number + 50,
+    },
   };
+}
+
+function stepEnding(number: number, finishReason: string, ...toolNames: readonly string[]) {
+  const step = stepCalling(number, ...toolNames);
+  return { ...step, io: { ...step.io, finishReason } };
+}
+
+/** Facts as the loop gives them: it started the execution at 70, and asks as soon as a step has ended. */
+function factsOf(...steps: readonly StepRecord[]): StopFacts {
+  const usage = steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
+  const endedAtMs = steps.at(-1)?.telemetry.endedAtMs;
+  return { steps, usage, elapsedMs: endedAtMs === undefined ? 0 : endedAtMs - 70 };
 }
 
 const judge = (
   condition: StopCondition,
   ...steps: readonly StepRecord[]
-): ReturnType<StopCondition> => condition({ steps, usage: NO_USAGE, elapsedMs: 0 });
+): ReturnType<StopCondition> => condition(factsOf(...steps));
+
+/** The codes of an answer, whatever its form. */
+async function codesOf(answer: ReturnType<StopCondition>): Promise<readonly string[]> {
+  const given = await answer;
+  return [given ?? []].flat().map(({ code }) => code);
+}
+
+function reasonOf(code: string): StopReason {
+  return { code, message: `${code}.`, data: {} };
+}
+
+/** Fires after the steps of these numbers; 0 is before the first step. */
+function firingAfter(code: string, ...numbers: readonly number[]): StopCondition {
+  return ({ steps }) => (numbers.includes(steps.length) ? reasonOf(code) : undefined);
+}
+
+function late(condition: StopCondition): StopCondition {
+  return async (facts) => {
+    await Promise.resolve();
+    return condition(facts);
+  };
+}
+
+const ALWAYS = firingAfter("always", 0, 1, 2, 3);
+const NEVER = firingAfter("never");
+const costly: StopCondition = () => undefined;
+
+/** Calls a function from where no types are checked. */
+function untyped(definition: (...given: never) => unknown, ...given: readonly unknown[]): unknown {
+  return Reflect.apply(definition, undefined, given);
+}
+
+/** A condition from there. */
+function answering(answer: unknown): StopCondition {
+  return new Proxy(NEVER, { apply: () => answer });
+}
 
 proves(
   ["R54"],
@@ -43,9 +109,11 @@ proves(
 );
 
 proves(["R51"], "a reason is a value: code, message and the facts behind it", () => {
-  const reason = judge(toolWasCalled("submit"), stepCalling(1, "submit"));
-  expect(StopReasonSchema.parse(reason)).toEqual(reason);
-  expect(JSON.parse(JSON.stringify(reason))).toEqual(reason);
+  for (const condition of [toolWasCalled("submit"), finishReasonWas("tool_calls")]) {
+    const reason = judge(condition, stepCalling(1, "submit"));
+    expect(StopReasonSchema.parse(reason)).toEqual(reason);
+    expect(JSON.parse(JSON.stringify(reason))).toEqual(reason);
+  }
 });
 
 test("before the first step, and after a step without calls, nothing was called", () => {
@@ -59,7 +127,7 @@ test("a name counts as a whole and letter for letter", () => {
   }
 });
 
-test("a condition keeps nothing of what it saw", () => {
+test("a condition keeps nothing of what it saw", async () => {
   const submitted = toolWasCalled("submit");
   const called = stepCalling(1, "submit");
   const answers = [
@@ -67,7 +135,7 @@ test("a condition keeps nothing of what it saw", () => {
     judge(submitted, stepCalling(1, "search")),
     judge(submitted, called),
   ];
-  expect(answers.map((answer) => answer?.code)).toEqual(["tool_called", undefined, "tool_called"]);
+  expect(await Promise.all(answers.map(codesOf))).toEqual([["tool_called"], [], ["tool_called"]]);
 });
 
 test("a tool without a name is refused at once", () => {
@@ -77,4 +145,287 @@ test("a tool without a name is refused at once", () => {
     "toolWasCalled(toolName)",
     '""',
   ]);
+});
+
+test("a finish reason fires on the last step only, also when the reply asked for tools", () => {
+  const cutOff = finishReasonWas("length", "content_filter");
+  expect(judge(cutOff, stepCalling(1, "search"), stepEnding(2, "length", "search"))).toEqual({
+    code: "finish_reason",
+    message: "The model's reply ended with the finish reason length.",
+    data: { finishReason: "length", step: 2 },
+  });
+  expect(judge(cutOff, stepEnding(1, "content_filter"))).toMatchObject({
+    data: { finishReason: "content_filter", step: 1 },
+  });
+  expect(judge(cutOff, stepEnding(1, "length"), stepEnding(2, "stop"))).toBeUndefined();
+  expect(judge(cutOff)).toBeUndefined();
+});
+
+test("every finish reason that a model may give can be named, and no other", () => {
+  for (const finishReason of FinishReasonSchema.options) {
+    expect(judge(finishReasonWas(finishReason), stepEnding(1, finishReason))).toBeDefined();
+  }
+  const misspelt = ["stop", "lenght"];
+  const { code, data } = thrownBy(() => untyped(finishReasonWas, ...misspelt));
+  expect([code, data]).toEqual([
+    "invalid_definition",
+    {
+      field: "finishReasonWas(finishReasons[1])",
+      expected: `one of ${FinishReasonSchema.options.join(", ")}`,
+      got: '"lenght"',
+    },
+  ]);
+  expect(thrownBy(() => finishReasonWas()).data["field"]).toBe("finishReasonWas(finishReasons)");
+});
+
+// Over two parts: what they answer, and what the combinations make of it.
+const TABLE: readonly (readonly [StopCondition, StopCondition, object])[] = [
+  [NEVER, NEVER, { or: [], and: [], notOr: ["no"], notAnd: ["no"] }],
+  [ALWAYS, NEVER, { or: ["always"], and: [], notOr: [], notAnd: ["no"] }],
+  [NEVER, ALWAYS, { or: ["always"], and: [], notOr: [], notAnd: ["no"] }],
+  [
+    ALWAYS,
+    firingAfter("second", 1),
+    { or: ["always", "second"], and: ["always", "second"], notOr: [], notAnd: [] },
+  ],
+];
+const NO = reasonOf("no");
+const TIMES: readonly (readonly [string, (one: StopCondition) => StopCondition])[] = [
+  ["at once", (one) => one],
+  ["later", late],
+];
+
+for (const [when, first] of TIMES) {
+  for (const [whenOther, second] of TIMES) {
+    proves(
+      ["X32"],
+      `or, and and not of parts that answer ${when} and ${whenOther} tell which fired`,
+      async () => {
+        for (const [left, right, expected] of TABLE) {
+          const parts = [first(left), second(right)] as const;
+          const [or, and] = [anyOf(...parts), allOf(...parts)];
+          const answers = {
+            or: judge(or, stepCalling(1)),
+            and: judge(and, stepCalling(1)),
+            notOr: judge(not(or, NO), stepCalling(1)),
+            notAnd: judge(not(and, NO), stepCalling(1)),
+          };
+          if (first === second)
+            for (const answer of Object.values(answers))
+              expect(answer instanceof Promise).toBe(first === late);
+          const codes = Object.entries(answers).map(async ([key, answer]) => [
+            key,
+            await codesOf(answer),
+          ]);
+          expect(Object.fromEntries(await Promise.all(codes))).toEqual(expected);
+        }
+      },
+    );
+  }
+}
+
+test("what a combination gives is a list of reasons, what a negation gives as well, and nothing is nothing", () => {
+  expect(judge(anyOf(ALWAYS))).toEqual([reasonOf("always")]);
+  expect(judge(allOf(ALWAYS))).toEqual([reasonOf("always")]);
+  expect(judge(not(NEVER, NO), stepCalling(1))).toEqual([NO]);
+  for (const silent of [anyOf(NEVER), allOf(NEVER), not(ALWAYS, NO)])
+    expect(judge(silent)).toBeUndefined();
+});
+
+test("of two that fired at one time both are given, in order, and the higher wins", () => {
+  const answer = judge(
+    anyOf(finishReasonWas("tool_calls"), toolWasCalled("save")),
+    stepCalling(1, "save"),
+  );
+  const reasons = StopReasonSchema.array().parse(answer);
+  expect(reasons.map(({ code }) => code)).toEqual(["finish_reason", "tool_called"]);
+  const signals = reasons.map((reason) => ({ reason, source: "stop_condition" as const }));
+  expect(winningSignal(signals)?.reason.code).toBe("tool_called");
+});
+
+proves(["R60"], "a part that fired in step 1 and not since counts, with the reason of then", () => {
+  const both = allOf(toolWasCalled("save"), finishReasonWas("length"));
+  const steps = [stepCalling(1, "save"), stepCalling(2, "search"), stepEnding(3, "length")];
+  expect(judge(both)).toBeUndefined();
+  expect(judge(both, ...steps.slice(0, 1))).toBeUndefined();
+  expect(judge(both, ...steps.slice(0, 2))).toBeUndefined();
+  expect(judge(both, ...steps)).toMatchObject([
+    { code: "tool_called", data: { toolName: "save", step: 1 } },
+    { code: "finish_reason", data: { finishReason: "length", step: 3 } },
+  ]);
+  expect(judge(both, ...steps.slice(1))).toBeUndefined();
+});
+
+proves(
+  ["R60"],
+  "it goes on firing once every part has fired, and tells of each the last time",
+  () => {
+    const both = allOf(toolWasCalled("save"), toolWasCalled("load"));
+    const steps = [stepCalling(1, "save", "load"), stepCalling(2, "save"), stepCalling(3)];
+    expect(judge(both, ...steps)).toMatchObject([
+      { data: { toolName: "save", step: 2 } },
+      { data: { toolName: "load", step: 1 } },
+    ]);
+  },
+);
+
+proves(["R60"], "what fired before the first step stays fired", async () => {
+  const both = allOf(firingAfter("opening", 0), late(firingAfter("closing", 2)));
+  expect(await judge(both, stepCalling(1))).toBeUndefined();
+  expect(await codesOf(judge(both, stepCalling(1), stepCalling(2)))).toEqual([
+    "opening",
+    "closing",
+  ]);
+});
+
+test("combinations nest: stays fired inside stays fired, negated or not", async () => {
+  const saved = allOf(firingAfter("one", 1), late(firingAfter("two", 2)));
+  const deep = allOf(anyOf(saved, NEVER), firingAfter("three", 3));
+  const steps = [stepCalling(1), stepCalling(2), stepCalling(3)];
+  expect(await codesOf(judge(deep, ...steps))).toEqual(["one", "two", "three"]);
+  const negated = not(deep, NO);
+  const answers = [0, 1, 2, 3].map((count) => codesOf(judge(negated, ...steps.slice(0, count))));
+  expect(await Promise.all(answers)).toEqual([[], ["no"], ["no"], []]);
+  expect(await codesOf(judge(not(negated, reasonOf("yes")), ...steps))).toEqual(["yes"]);
+});
+
+test("a part is asked about earlier steps with the facts as they stood", () => {
+  const seen: StopFacts[] = [];
+  const spy: StopCondition = (facts) => {
+    seen.push(facts);
+    return undefined;
+  };
+  const steps = [stepCalling(1), stepCalling(2), stepCalling(3)];
+  expect(judge(allOf(spy, ALWAYS), ...steps)).toBeUndefined();
+  expect(seen).toEqual([3, 2, 1, 0].map((count) => factsOf(...steps.slice(0, count))));
+});
+
+test("a part that fires now is asked once, and none is asked behind one that has never fired", () => {
+  const asked: string[] = [];
+  const noting = (name: string, condition: StopCondition): StopCondition => {
+    return (facts) => {
+      asked.push(`${name} ${facts.steps.length}`);
+      return condition(facts);
+    };
+  };
+  const [now, never] = [noting("now", ALWAYS), noting("never", NEVER)];
+  const behind = noting("behind", ALWAYS);
+  expect(judge(allOf(now, never, behind), stepCalling(1))).toBeUndefined();
+  expect(asked.splice(0)).toEqual(["now 1", "never 1", "never 0"]);
+  expect(judge(anyOf(now, never, now), stepCalling(1))).toHaveLength(2);
+  expect(asked).toEqual(["now 1", "never 1", "now 1"]);
+});
+
+proves(
+  ["R63"],
+  "one object in two executions, after each other and at once, serves each alone",
+  async () => {
+    const shared = anyOf(
+      allOf(toolWasCalled("save"), late(finishReasonWas("length"))),
+      not(late(firingAfter("early", 0, 1)), NO),
+    );
+    const left = [stepCalling(1, "save"), stepEnding(2, "length")];
+    const right = [stepEnding(1, "length"), stepCalling(2, "search")];
+    const answersTo = async (steps: readonly StepRecord[]): Promise<readonly unknown[]> => {
+      const answers: unknown[] = [];
+      for (const count of [0, 1, 2])
+        answers.push(await codesOf(judge(shared, ...steps.slice(0, count))));
+      return answers;
+    };
+    const ofLeft = [[], [], ["tool_called", "finish_reason", "no"]];
+    const ofRight = [[], [], ["no"]];
+    expect(await answersTo(left)).toEqual(ofLeft);
+    expect(await answersTo(right)).toEqual(ofRight);
+    expect(await Promise.all([answersTo(right), answersTo(left), answersTo(right)])).toEqual([
+      ofRight,
+      ofLeft,
+      ofRight,
+    ]);
+  },
+);
+
+test("what a part throws, or rejects with, comes through, from earlier steps too", async () => {
+  const bug = new Error("bug");
+  const broken: StopCondition = ({ steps }) => {
+    if (steps.length > 0) return undefined;
+    throw bug;
+  };
+  for (const combine of [anyOf, allOf, (part: StopCondition) => not(part, NO)]) {
+    expect(() => combine(broken)(factsOf())).toThrow(bug);
+    await expect(combine(late(broken))(factsOf())).rejects.toBe(bug);
+  }
+  expect(() => judge(allOf(broken), stepCalling(1))).toThrow(bug);
+  await expect(judge(allOf(late(NEVER), late(broken)), stepCalling(1))).resolves.toBeUndefined();
+  await expect(judge(allOf(late(broken)), stepCalling(1))).rejects.toBe(bug);
+});
+
+test("a part that answers something else fails, instead of counting as one or the other", async () => {
+  for (const answer of [false, null, true, 0, "", "done", {}, [undefined], [{ code: "" }]]) {
+    const wrong = answering(answer);
+    expect(() => judge(not(wrong, NO)), JSON.stringify(answer)).toThrow(
+      /^condition returned something else than a reason/,
+    );
+    await expect(judge(anyOf(late(wrong))), JSON.stringify(answer)).rejects.toThrow(TypeError);
+  }
+});
+
+test("a part may give several reasons, or an empty list for none", () => {
+  const several = answering([reasonOf("one"), reasonOf("two")]);
+  const none = answering([]);
+  expect(judge(allOf(several))).toEqual([reasonOf("one"), reasonOf("two")]);
+  expect([judge(anyOf(none)), judge(allOf(none))]).toEqual([undefined, undefined]);
+  expect(judge(not(none, NO), stepCalling(1))).toEqual([NO]);
+});
+
+test("a promise from another realm is waited for", async () => {
+  const foreign: unknown = runInNewContext("Promise.resolve(reason)", { reason: NO });
+  expect(foreign).not.toBeInstanceOf(Promise);
+  expect(await codesOf(judge(anyOf(answering(foreign), ALWAYS)))).toEqual(["no", "always"]);
+});
+
+test("what is no condition, and no parts at all, are refused at definition by name", () => {
+  const attempts: readonly (readonly [() => unknown, string, string])[] = [
+    [() => anyOf(), "anyOf(conditions)", "undefined"],
+    [() => allOf(), "allOf(conditions)", "undefined"],
+    [() => untyped(anyOf, ALWAYS, "done"), "anyOf(conditions[1])", '"done"'],
+    [() => untyped(allOf, [ALWAYS]), "allOf(conditions[0])", "an array"],
+    [() => untyped(not, "done", NO), "not(condition)", '"done"'],
+    [() => untyped(not, ALWAYS), "not(reason)", "undefined"],
+    [() => not(ALWAYS, { code: "", message: "", data: {} }), "not(reason)", "an object"],
+  ];
+  for (const [attempt, field, got] of attempts) {
+    const { code, data } = thrownBy(attempt);
+    expect([code, data["field"], data["got"]]).toEqual(["invalid_definition", field, got]);
+  }
+});
+
+test("the reason of a negation is a copy that nobody can change", () => {
+  const data = { limits: [1] };
+  const condition = not(NEVER, { code: "no", message: "No.", data });
+  data.limits.push(2);
+  const [reason] = StopReasonSchema.array().parse(judge(condition, stepCalling(1)));
+  expect(reason).toEqual({ code: "no", message: "No.", data: { limits: [1] } });
+  expect(unfrozenParts([judge(condition, stepCalling(1))].flat()[0])).toEqual([]);
+});
+
+test("a combination says in its name what it is made of, in bounded length", () => {
+  const names = [
+    toolWasCalled("save"),
+    finishReasonWas("length", "error"),
+    allOf(toolWasCalled("save"), costly),
+    not(
+      anyOf(costly, () => undefined),
+      NO,
+    ),
+  ].map(({ name }) => name);
+  expect(names).toEqual([
+    "toolWasCalled(save)",
+    "finishReasonWas(length, error)",
+    "allOf(toolWasCalled(save), costly)",
+    "not(anyOf(costly, condition))",
+  ]);
+  let nested = costly;
+  for (let depth = 0; depth < 20; depth += 1) nested = anyOf(nested, nested);
+  expect(nested.name).toHaveLength(120);
+  expect(nested.name).toMatch(/^anyOf\(anyOf\(.*…$/);
 });

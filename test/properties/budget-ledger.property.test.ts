@@ -1,4 +1,5 @@
-// Goal: no interleaving of asks, settlements, give-backs, tool calls, cancellations and time breaks B1, B2, B3 or B5.
+// Goal: no interleaving of asks, settlements, give-backs, tool calls, cancellations, time and clocks that stand still breaks B1, B2,
+// B3 or B5, or moves a deadline wrongly.
 // Method: 10,000 random schedules over random trees, each compared after every operation with a naive ledger (fixed seed).
 
 import * as fc from "fast-check";

@@ -1,23 +1,38 @@
 // What must hold of the accounts of a ledger after every operation, whatever it was.
 
-import type { Account } from "../../src/orchestrator/ledger-core.ts";
+import type { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import type { Account } from "../../src/protocol/account.ts";
 import { SPEND_AXES } from "../../src/policies/budget.ts";
 import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
-import type { LedgerReference } from "./ledger-reference.ts";
+import {
+  deadlineOf,
+  stoodMs,
+  type LedgerReference,
+  type ReferenceAccount,
+} from "./ledger-reference.ts";
 
 const USAGE_FIELDS = UsageSchema.keyof().options;
 
 /** Throws at the first breach. `own` is what each account has spent itself, in the order in which they were opened. */
 export function checkAccounts(
-  accounts: readonly Account[],
+  ledger: BudgetLedger,
   reference: LedgerReference,
   own: readonly Usage[],
+  nowMs: number,
 ): void {
+  const accounts = ledger.snapshot();
   const childTotals = new Map<string, Record<string, number>>();
   // Children are opened after their parents, so from the last on every child comes before its parent.
   for (const [index, account] of [...accounts.entries()].toReversed()) {
     checkLimits(account);
-    checkAgainst(account, reference, index);
+    const expected = reference.accounts[index];
+    if (expected === undefined) throw new Error(`There is no account ${account.path}.`);
+    checkAgainst(account, expected);
+    const stood = stoodMs(expected.time, nowMs);
+    hold(account.stoodMs === stood, `stood still for ${stood} ms`, account);
+    const deadlineAtMs = deadlineOf(expected, nowMs);
+    const isSo = ledger.deadlineAtMs(account.agentId) === deadlineAtMs;
+    hold(isSo, `the deadline is ${String(deadlineAtMs)}`, account);
     const below = childTotals.get(account.agentId) ?? {};
     for (const field of USAGE_FIELDS) {
       hold(account.own[field] === own[index]?.[field], `B3: own ${field}`, account);
@@ -51,22 +66,16 @@ function checkLimits(account: Account): void {
   }
 }
 
-function checkAgainst(account: Account, reference: LedgerReference, index: number): void {
-  const expected = reference.accounts[index];
-  hold(expected !== undefined, "an account for each", account);
+function checkAgainst(account: Account, expected: ReferenceAccount): void {
   for (const axis of SPEND_AXES) {
     hold(
-      account.reserved[axis] === expected?.reserved[axis],
+      account.reserved[axis] === expected.reserved[axis],
       `reserved ${axis} is what open leases hold`,
       account,
     );
+    hold(account.total[axis] === expected.spent[axis], `spent ${axis} is what was booked`, account);
     hold(
-      account.total[axis] === expected?.spent[axis],
-      `spent ${axis} is what was booked`,
-      account,
-    );
-    hold(
-      account.excess[axis] === expected?.excess[axis],
+      account.excess[axis] === expected.excess[axis],
       `excess ${axis} is what went beyond leases`,
       account,
     );

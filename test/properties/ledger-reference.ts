@@ -12,12 +12,19 @@ import type { Usage } from "../../src/protocol/usage.ts";
 
 type Sums = Record<SpendAxis, number>;
 
+/** The account's own limits in time, and the periods in which its clock stood still; the last may be open. */
+export interface ReferenceTime {
+  readonly openedAtMs: number;
+  readonly deadlineAtMs: number | undefined;
+  readonly limitMs: number | undefined;
+  readonly still: { readonly fromMs: number; untilMs?: number }[];
+}
+
 export interface ReferenceAccount {
   readonly index: number;
   readonly parent: ReferenceAccount | undefined;
   readonly limits: SpendLimits;
-  /** The earliest on the path. */
-  readonly deadlineAtMs: number | undefined;
+  readonly time: ReferenceTime;
   readonly spent: Sums;
   readonly reserved: Sums;
   readonly excess: Sums;
@@ -48,14 +55,13 @@ export class LedgerReference {
   openAccount(
     parent: ReferenceAccount | undefined,
     limits: SpendLimits,
-    deadlineAtMs: number | undefined,
+    time: Omit<ReferenceTime, "still">,
   ): ReferenceAccount {
-    const deadlines = [deadlineAtMs, parent?.deadlineAtMs].filter((at) => at !== undefined);
     const account: ReferenceAccount = {
       index: this.accounts.length,
       parent,
       limits,
-      deadlineAtMs: deadlines.length === 0 ? undefined : Math.min(...deadlines),
+      time: { ...time, still: [] },
       spent: nothing(),
       reserved: nothing(),
       excess: nothing(),
@@ -149,8 +155,26 @@ function hasRoomNow({ limits, spent, reserved }: ReferenceAccount, hold: Amounts
   );
 }
 
-function isOver({ deadlineAtMs }: ReferenceAccount, nowMs: number): boolean {
-  return deadlineAtMs !== undefined && nowMs >= deadlineAtMs;
+function isOver(account: ReferenceAccount, nowMs: number): boolean {
+  return pathOf(account).some(({ time }) => {
+    const usedMs = nowMs - time.openedAtMs - stoodMs(time, nowMs);
+    return nowMs >= (time.deadlineAtMs ?? Infinity) || usedMs >= (time.limitMs ?? Infinity);
+  });
+}
+
+/** For how long a clock has stood still. */
+export function stoodMs({ still }: ReferenceTime, nowMs: number): number {
+  return still.reduce((sum, { fromMs, untilMs = nowMs }) => sum + untilMs - fromMs, 0);
+}
+
+/** When the agent would have to end if every clock on its path went on from now. */
+export function deadlineOf(account: ReferenceAccount, nowMs: number): number | null {
+  const deadlines = pathOf(account).flatMap(({ time }) => [
+    time.deadlineAtMs ?? Infinity,
+    time.openedAtMs + stoodMs(time, nowMs) + (time.limitMs ?? Infinity),
+  ]);
+  const earliest = Math.min(...deadlines);
+  return earliest === Infinity ? null : earliest;
 }
 
 function grow(sums: Sums, by: Amounts, sign: 1 | -1): void {

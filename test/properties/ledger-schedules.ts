@@ -27,7 +27,10 @@ import {
 export interface Seed {
   readonly parent: number;
   readonly limits: SpendLimits;
+  /** Until a fixed deadline. */
   readonly lifeMs: number | undefined;
+  /** That does not run while the clock stands still. */
+  readonly limitMs: number | undefined;
 }
 
 /** One operation. Numbers that choose among things are taken modulo their count. */
@@ -52,6 +55,8 @@ export type Operation =
   | { readonly type: "endAgain"; readonly lease: number }
   | { readonly type: "chargeToolCall"; readonly agent: number }
   | { readonly type: "cancel"; readonly waiter: number }
+  /** The agent's clock stands still, or goes on if it does. */
+  | { readonly type: "turn"; readonly agent: number }
   | { readonly type: "advance"; readonly byMs: number };
 
 export interface Schedule {
@@ -99,6 +104,7 @@ const limits: fc.Arbitrary<SpendLimits> = fc
 const seed: fc.Arbitrary<Seed> = fc.record({
   parent: nat,
   lifeMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 10 }),
+  limitMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 6 }),
   limits,
 });
 
@@ -127,6 +133,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant("endAgain" as const), lease: nat }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("chargeToolCall" as const), agent: nat }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("cancel" as const), waiter: nat }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("turn" as const), agent: nat }) },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -178,15 +185,16 @@ class Player {
   #asked = 0;
   #granted = 0;
 
-  openAccount({ parent, limits, lifeMs }: Seed): void {
+  openAccount({ parent, limits, lifeMs, limitMs }: Seed): void {
     const { accounts } = this.#reference;
     const above = accounts[parent % Math.max(1, accounts.length)];
     const path = `agent_${accounts.length}`;
-    const deadlineAtMs = lifeMs === undefined ? undefined : this.#clock.nowMs() + lifeMs;
+    const openedAtMs = this.#clock.nowMs();
+    const deadlineAtMs = lifeMs === undefined ? undefined : openedAtMs + lifeMs;
     const parentId = above === undefined ? null : (this.#ids[above.index] ?? null);
     const agentId = AgentIdSchema.parse(path);
-    this.#ledger.open({ agentId, path, limits, deadlineAtMs }, parentId);
-    this.#reference.openAccount(above, limits, deadlineAtMs);
+    this.#ledger.open({ agentId, path, limits, deadlineAtMs, wallTimeMs: limitMs }, parentId);
+    this.#reference.openAccount(above, limits, { openedAtMs, deadlineAtMs, limitMs });
     this.#ids.push(agentId);
     this.#own.push(NO_USAGE);
   }
@@ -207,6 +215,8 @@ class Player {
         return this.#chargeToolCall(operation.agent);
       case "cancel":
         return this.#cancel(operation.waiter);
+      case "turn":
+        return this.#turn(operation.agent);
       case "advance":
         return this.#clock.advance(operation.byMs);
     }
@@ -308,6 +318,21 @@ class Player {
     this.#expected = this.#reference.serve(this.#clock.nowMs());
   }
 
+  #turn(agent: number): void {
+    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
+    const agentId = account === undefined ? undefined : this.#ids[account.index];
+    if (account === undefined || agentId === undefined) return;
+    const { still } = account.time;
+    const last = still.at(-1);
+    if (last !== undefined && last.untilMs === undefined) {
+      last.untilMs = this.#clock.nowMs();
+      this.#ledger.goOn(agentId);
+    } else {
+      still.push({ fromMs: this.#clock.nowMs() });
+      this.#ledger.stand(agentId);
+    }
+  }
+
   /** Both ledgers gave the same answers, and the accounts obey the laws. */
   async compare(): Promise<void> {
     await Promise.resolve();
@@ -323,7 +348,7 @@ class Player {
     if (this.#answers.size > 0) throw wrong("no further answer", Object.fromEntries(this.#answers));
     this.#expected = [];
     this.#cancelled = [];
-    checkAccounts(this.#ledger.snapshot(), this.#reference, this.#own);
+    checkAccounts(this.#ledger, this.#reference, this.#own, nowMs);
   }
 
   /** B5: settling what is open answers everyone in the end, and nothing stays reserved. */

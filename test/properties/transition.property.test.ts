@@ -4,10 +4,11 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 
-import { openStepOf, type AgentState } from "../../src/agent/agent-state.ts";
+import { openStepOf, stepOf, type AgentState } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
+import type { ToolCall } from "../../src/protocol/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import { proves } from "../harness/proves.ts";
@@ -16,23 +17,65 @@ import {
   changes,
   EXECUTION_ID,
   executionOf,
+  questionAbout,
   replyOf,
   states,
+  subagentOn,
   toolCall,
+  twoCalls,
 } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { callUsage } from "../support/ledger-scene.ts";
 
 const FIXED = { seed: 20_261_121, numRuns: 1_000 };
 
-const anyChange = fc.constantFrom(...Object.values(changes()));
+const [FIRST, SECOND] = twoCalls();
+
+/** Each change, and those that need others before them in several forms. */
+const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  fc.constantFrom(...Object.values(changes())),
+  fc.constantFrom<Change>(
+    { ...changes().recordReply, reply: replyOf("This is it.") },
+    { type: "discardReply", reply: replyOf("", [FIRST]) },
+    { type: "brief", messages: [] },
+    { type: "recordSubtasks", subtasks: [] },
+  ),
+  fc
+    .record({
+      executed: fc.subarray([FIRST, SECOND, toolCall("call_3")], { minLength: 0 }),
+      isTurned: fc.boolean(),
+      isAsked: fc.boolean(),
+    })
+    .map(({ executed, isTurned, isAsked }): Change => ({
+      type: "recordExecutions",
+      executions: (isTurned ? executed.toReversed() : executed).map(executionOf),
+      deferrals: isAsked ? [questionAbout(FIRST), subagentOn(SECOND)] : [],
+    })),
+);
+
+/** Changes in an order that leads somewhere, with others in between: states deep in the life cycle are reached often. */
+const anyChanges = fc
+  .array(
+    fc.oneof(
+      fc.array(anyChange, { maxLength: 3 }),
+      fc.constantFrom<readonly Change[]>(
+        [changes().markStarted, changes().openStep],
+        [changes().openStep, changes().recordReply],
+        [changes().recordExecutions, changes().incorporate],
+        [changes().recordStep, changes().openStep],
+        [changes().pause, changes().resume],
+      ),
+    ),
+    { maxLength: 25, size: "max" },
+  )
+  .map((lists) => lists.flat());
 
 proves(
   ["R38", "R39", "R44"],
   "any change on any state gives a new frozen state, or a coded error and no change",
   () => {
     fc.assert(
-      fc.property(fc.array(anyChange, { maxLength: 40, size: "max" }), (list) => {
+      fc.property(anyChanges, (list) => {
         let state: AgentState = states().pending;
         for (const change of list) {
           const before = JSON.stringify(state);
@@ -49,15 +92,111 @@ proves(
   },
 );
 
+/** Runs the changes that are allowed and hands each one with the states around it to `look`. Gives the last state. */
+function driven(
+  list: readonly Change[],
+  look: (before: AgentState, change: Change, next: AgentState) => void,
+): AgentState {
+  return list.reduce<AgentState>((state, change) => {
+    const next = moved(state, change);
+    if (next !== undefined) look(state, change, next);
+    return next ?? state;
+  }, states().pending);
+}
+
+proves(
+  ["R39", "R42"],
+  "in any order of changes, results come into the history together, in call order, and not before all are known (L3)",
+  () => {
+    let incorporated = 0;
+    fc.assert(
+      fc.property(anyChanges, (list) => {
+        driven(list, (before, change, next) => {
+          const step = stepOf(next);
+          const calls = callsOf(next).map(({ callId }) => callId);
+          const known = (step?.executions ?? []).map(({ call }) => call.callId);
+          expect(known).toEqual(calls.filter((call) => known.includes(call)));
+          expect(new Set(known).size).toBe(known.length);
+          if (change.type === "incorporate") incorporated += calls.length;
+          const added = change.type === "incorporate" ? calls : [];
+          if (change.type !== "compact")
+            expect(answeredIn(next).slice(answeredIn(before).length)).toEqual(added);
+          if (change.type === "recordStep" && callsOf(before).length > 0)
+            expect(stepOf(before)?.isIncorporated).toBe(true);
+          for (const { tools } of next.log.steps)
+            expect(tools.executions.map(({ call }) => call)).toEqual(tools.calls);
+        });
+      }),
+      { ...FIXED, numRuns: 500 },
+    );
+    expect(incorporated).toBeGreaterThan(100);
+  },
+);
+
+proves(["R39", "R42"], "in any order of changes, a step is recorded once (L4)", () => {
+  let recorded = 0;
+  fc.assert(
+    fc.property(anyChanges, (list) => {
+      let opened = 0;
+      driven(list, (before, change, next) => {
+        if (change.type === "nextExecution") opened = 0;
+        if (change.type === "openStep") opened += 1;
+        if (change.type === "recordStep") recorded += 1;
+        const isOpen = stepOf(next) !== undefined;
+        expect(next.log.steps.length + Number(isOpen)).toBe(opened);
+        if (change.type === "nextExecution") return;
+        expect(next.log.steps.slice(0, before.log.steps.length)).toEqual(before.log.steps);
+      });
+    }),
+    { ...FIXED, numRuns: 500 },
+  );
+  expect(recorded).toBeGreaterThan(100);
+});
+
+proves(
+  ["R39", "R42"],
+  "in any order of changes, a pause keeps everything, nothing but resume moves it, and resume gives back what was paused",
+  () => {
+    let paused = 0;
+    fc.assert(
+      fc.property(anyChanges, anyChange, (list, other) => {
+        driven(list, (before, change, next) => {
+          if (change.type !== "pause") return;
+          paused += 1;
+          expect(next).toEqual({ ...before, status: "paused", reason: change.reason });
+          expect(stepOf(next)).toBe(stepOf(before));
+          if (other.type !== "resume") expect(moved(next, other)).toBeUndefined();
+          expect(transition(next, { type: "resume" })).toStrictEqual(before);
+        });
+      }),
+      { ...FIXED, numRuns: 500 },
+    );
+    expect(paused).toBeGreaterThan(100);
+  },
+);
+
+function callsOf(state: AgentState): readonly ToolCall[] {
+  return stepOf(state)?.reply?.message.toolCalls ?? [];
+}
+
+/** The calls that have a result in the history, in order. */
+function answeredIn({ conversation }: AgentState): readonly string[] {
+  return conversation.messages.flatMap((message) =>
+    message.role === "tool" ? [message.callId] : [],
+  );
+}
+
 /** One step of a run that keeps to the rules. */
 interface ScriptedStep {
   readonly reply: "recorded" | "discarded" | "none";
   readonly calls: number;
-  /** After how many calls the results come in two parts; more than there are: in one. */
+  /** How many of the first calls get their results later than the others; more than there are: all. */
   readonly cut: number;
   readonly usages: readonly number[];
   readonly hasFailed: boolean;
   readonly notice: boolean;
+  /** Pauses while it waits for the calls after the cut, and once more before the next step. */
+  readonly isPaused: boolean;
 }
 
 const scriptedStep: fc.Arbitrary<ScriptedStep> = fc.record({
@@ -72,6 +211,7 @@ const scriptedStep: fc.Arbitrary<ScriptedStep> = fc.record({
   usages: fc.array(fc.nat({ max: 500 }), { maxLength: 3 }),
   hasFailed: fc.boolean(),
   notice: fc.boolean(),
+  isPaused: fc.boolean(),
 });
 
 proves(
@@ -103,6 +243,8 @@ proves(
         ).toEqual([]);
         expect(ended.log.errors).toHaveLength(script.filter((step) => step.hasFailed).length);
         expect(ended).not.toHaveProperty("step");
+        const counts = ended.log.steps.map(({ io }) => io.messageCount);
+        expect(counts).toEqual(counts.toSorted((left, right) => left - right));
       }),
       FIXED,
     );
@@ -139,12 +281,14 @@ function played(script: readonly ScriptedStep[]): AgentState {
 
 function playStep(state: AgentState, step: ScriptedStep, index: number): AgentState {
   const number = index + 1;
-  const { failWith, addMessage } = changes();
+  const { failWith, addMessages, pause, resume } = changes();
   const calls = Array.from({ length: step.calls }, (_call, at) => toolCall(`call_${number}_${at}`));
   const open = after(state, {
     type: "openStep",
     stepId: stepIdOf(EXECUTION_ID, number),
     number,
+    input: state.conversation.messages,
+    lastStep: undefined,
     atMs: number,
   });
   const paid = step.usages.reduce(
@@ -155,7 +299,8 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
   const failed = step.hasFailed ? transition(replied, failWith) : replied;
   expect(openStepOf(failed).number).toBe(number);
   const recorded = transition(failed, { type: "recordStep", atMs: number });
-  return step.notice ? transition(recorded, addMessage) : recorded;
+  const rested = step.isPaused ? after(recorded, pause, resume) : recorded;
+  return step.notice ? transition(rested, addMessages) : rested;
 }
 
 function replyChanges(
@@ -164,10 +309,25 @@ function replyChanges(
 ): readonly Change[] {
   if (step.reply === "none") return [];
   if (step.reply === "discarded") return [{ type: "discardReply", reply: replyOf("") }];
+  const reply = replyOf("Said.", calls);
+  const recordReply = {
+    type: "recordReply",
+    reply,
+    prefix: { messageCount: 0, tokens: 0 },
+  } as const;
+  if (calls.length === 0) return [recordReply];
+  const { pause, resume, incorporate } = changes();
   const executions = calls.map(executionOf);
+  // Those after the cut are known first: the results are in call order all the same.
   return [
-    { type: "recordReply", reply: replyOf("Said.", calls), prefix: { messageCount: 0, tokens: 0 } },
-    { type: "recordExecutions", executions: executions.slice(0, step.cut) },
-    { type: "recordExecutions", executions: executions.slice(step.cut) },
+    recordReply,
+    {
+      type: "recordExecutions",
+      executions: executions.slice(step.cut).toReversed(),
+      deferrals: calls.slice(0, step.cut).map(subagentOn),
+    },
+    ...(step.isPaused ? [pause, resume] : []),
+    { type: "recordExecutions", executions: executions.slice(0, step.cut), deferrals: [] },
+    incorporate,
   ];
 }

@@ -1,7 +1,7 @@
 // Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours.
 // It is checked after every event.
 
-import type { Account } from "../../src/orchestrator/ledger-core.ts";
+import type { Account } from "../../src/protocol/account.ts";
 import { SPEND_AXES, type Amounts, type SpendAxis } from "../../src/policies/budget.ts";
 import type { EspalierEvent, EventBody } from "../../src/protocol/event.ts";
 import { PRICE } from "./tree-foreign.ts";

@@ -1,6 +1,8 @@
 // What must hold for every tree, whatever happened in it: read from its events, its result and the
 // requests that were sent.
 
+import { deadlineAtMs, type AccountPath } from "../../src/orchestrator/ledger-core.ts";
+import type { Account } from "../../src/protocol/account.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
@@ -202,7 +204,10 @@ const GOING_ON: ReadonlySet<string> = new Set(["model.requested", "model.replied
  */
 function checkOrders({ events, result, cancelledAfter, stoppedAfter }: Played): void {
   const deadlines = new Map<string, number | null>(
-    result.accounts.map((account) => [account.agentId, account.deadlineAtMs]),
+    result.accounts.map((account) => [
+      account.agentId,
+      deadlineAtMs(pathOf(account, result.accounts)),
+    ]),
   );
   for (const [index, event] of events.entries()) {
     const begins = event.type === "step.started" || event.type === "subagent.spawned";
@@ -214,8 +219,13 @@ function checkOrders({ events, result, cancelledAfter, stoppedAfter }: Played): 
       law(!begins, `L1: ${event.type} after the request to stop`);
     }
     if (event.type === "model.requested") {
-      const deadlineAtMs = deadlines.get(event.agentId) ?? Infinity;
-      law(event.atMs < deadlineAtMs, `R58: ${event.agentPath} asks after its deadline`);
+      const deadline = deadlines.get(event.agentId) ?? Infinity;
+      law(event.atMs < deadline, `R58: ${event.agentPath} asks after its deadline`);
     }
   }
+}
+
+function pathOf(account: Account, all: readonly Account[]): AccountPath {
+  const parent = all.find((one) => one.agentId === account.parentId);
+  return parent === undefined ? [account] : [account, ...pathOf(parent, all)];
 }

@@ -2,11 +2,12 @@
 // Method: its first program is the file in examples/, and runs as a process of its own against a server that speaks the wire format.
 
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 
 import { expect, test } from "vitest";
 
+import { HOOK_POINTS } from "../../src/hooks/patch-contract.ts";
 import { calls, OpenAiServer, says } from "../support/openai-server.ts";
 
 const readme = readFileSync("README.md", "utf8");
@@ -18,13 +19,27 @@ test("the first program of the README is the one in examples/", () => {
 });
 
 test("every file that the documents link to is there", () => {
-  for (const document of ["README.md", "CONTRIBUTING.md", "docs/DESIGN.md"]) {
+  for (const document of ["README.md", "CONTRIBUTING.md", ...globSync("docs/*.md")]) {
     const folder = document.includes("/") ? "docs/" : "";
     const links = [...readFileSync(document, "utf8").matchAll(/\]\((?!http)([^)#]+)/g)].map(
       ([, link]) => `${folder}${link}`,
     );
     expect(links.filter((link) => !existsSync(link))).toEqual([]);
   }
+});
+
+test("the condition in the document is the one of the example", () => {
+  const [, snippet = "missing"] =
+    /## Stop conditions[\s\S]*?```ts\n([\s\S]*?)```/.exec(
+      readFileSync("docs/stopping.md", "utf8"),
+    ) ?? [];
+  expect(readFileSync("examples/10-stopping.ts", "utf8")).toContain(snippet);
+});
+
+test("every point at which a hook may change something is in the document, and no other", () => {
+  const [, table = ""] = readFileSync("docs/hooks.md", "utf8").split("## Points");
+  const points = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, point]) => point);
+  expect(new Set(points)).toEqual(new Set(HOOK_POINTS));
 });
 
 test("the first program runs: two readers, one summary", async () => {

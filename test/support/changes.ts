@@ -1,13 +1,27 @@
 // Changes and states of one agent for tests: each change once, each state of the life cycle once.
 
-import { pendingState, type AgentState, type StepReply } from "../../src/agent/agent-state.ts";
+import {
+  pendingState,
+  type AgentState,
+  type Deferral,
+  type RestingState,
+  type StepReply,
+} from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
-import { CallIdSchema, ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  questionIdOf,
+  stepIdOf,
+} from "../../src/protocol/ids.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
+import { argumentsHashOf } from "../../src/protocol/question.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { callUsage } from "./ledger-scene.ts";
 
+export const AGENT_ID = AgentIdSchema.parse("agent_1");
 export const EXECUTION_ID = ExecutionIdSchema.parse("execution_1");
 export const STEP_ID = stepIdOf(EXECUTION_ID, 1);
 
@@ -38,15 +52,61 @@ export function executionOf(call: ToolCall): ToolExecution {
   };
 }
 
+/** The call waits until somebody approves it. */
+export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Deferral {
+  const { callId, toolName, argumentsText } = call;
+  return {
+    type: "question",
+    callId,
+    argumentsText,
+    question: {
+      questionId: questionIdOf(stepId, index),
+      kind: "approval",
+      agentId: AGENT_ID,
+      agentPath: "lead",
+      callId,
+      toolName,
+      arguments: {},
+      argumentsHash: argumentsHashOf(toolName, {}),
+      reason: "It writes.",
+      askedAtMs: 4,
+      deadlineAtMs: null,
+    },
+  };
+}
+
+/** The call waits until the subagent that works on it goes on. */
+export function subagentOn({ callId, argumentsText }: ToolCall): Deferral {
+  const childId = AgentIdSchema.parse(`agent_of_${callId}`);
+  return { type: "subagent", callId, argumentsText, childId };
+}
+
+/** The two calls that the model makes in `changes().recordReply`. */
+export function twoCalls(): readonly [ToolCall, ToolCall] {
+  return [toolCall("call_1"), toolCall("call_2", "read")];
+}
+
+function notice(text: string): Message {
+  return { role: "user", text, origin: "notice" };
+}
+
 /** One of each change. Made anew each time, so that nothing is shared. */
 export function changes(): {
   readonly [T in Change["type"]]: Extract<Change, { readonly type: T }>;
 } {
-  const calls = [toolCall("call_1"), toolCall("call_2", "read")];
+  const calls = twoCalls();
   const reason = { code: "tool_called", message: "Enough.", data: { step: 1 } };
   return {
     markStarted: { type: "markStarted", executionId: EXECUTION_ID, atMs: 1 },
-    openStep: { type: "openStep", stepId: STEP_ID, number: 1, atMs: 2 },
+    brief: { type: "brief", messages: [{ role: "user", text: "Be brief.", origin: "task" }] },
+    openStep: {
+      type: "openStep",
+      stepId: STEP_ID,
+      number: 1,
+      input: opening(),
+      lastStep: { accountPath: "lead", maximum: 3 },
+      atMs: 2,
+    },
     addUsage: { type: "addUsage", usage: callUsage(10, 5, { costMicroUsd: 7 }) },
     recordReply: {
       type: "recordReply",
@@ -54,16 +114,47 @@ export function changes(): {
       prefix: { messageCount: 3, tokens: 15 },
     },
     discardReply: { type: "discardReply", reply: replyOf("") },
-    recordExecutions: { type: "recordExecutions", executions: calls.map(executionOf) },
+    recordOverflow: {
+      type: "recordOverflow",
+      error: { code: "model_context_overflow", message: "Too long.", data: { tokens: 9 } },
+    },
+    recordExecutions: {
+      type: "recordExecutions",
+      executions: calls.map(executionOf),
+      deferrals: [],
+    },
+    incorporate: { type: "incorporate" },
     recordOutput: { type: "recordOutput", output: { answer: [42] } },
     recordStep: { type: "recordStep", atMs: 5 },
-    addMessage: { type: "addMessage", message: { role: "user", text: "Go on.", origin: "notice" } },
+    recordVeto: { type: "recordVeto", message: notice("Not yet.") },
+    recordSubtasks: {
+      type: "recordSubtasks",
+      subtasks: [
+        {
+          request: { role: "helper", task: "Look." },
+          childId: AgentIdSchema.parse("agent_2"),
+          text: undefined,
+        },
+        { request: { role: "helper", task: "Look there." }, childId: undefined, text: "Nothing." },
+      ],
+    },
+    addMessages: { type: "addMessages", messages: [notice("Go on."), notice("And on.")] },
+    compact: { type: "compact", messages: opening().slice(0, 1) },
     addSignal: { type: "addSignal", signal: { source: "stop_condition", reason } },
     addTime: { type: "addTime", waitedMs: 9 },
     failWith: {
       type: "failWith",
       error: { code: "model_timeout", message: "Too slow.", data: { attempts: 3 } },
     },
+    pause: {
+      type: "pause",
+      reason: {
+        code: "answers_needed",
+        message: "Somebody has to answer.",
+        data: { questions: 1 },
+      },
+    },
+    resume: { type: "resume" },
     end: { type: "end", status: "stopped", reason, atMs: 6 },
     nextExecution: {
       type: "nextExecution",
@@ -77,18 +168,19 @@ export function after(state: AgentState, ...list: readonly Change[]): AgentState
   return list.reduce((current, change) => transition(current, change), state);
 }
 
+/** The state, which the test knows to be at rest. */
+export function resting(state: AgentState): RestingState {
+  if (state.status === "pending" || state.status === "running")
+    throw new Error(`The state is ${state.status}.`);
+  return state;
+}
+
 /** A state in each part of the life cycle. */
 export function states() {
-  const {
-    markStarted,
-    openStep,
-    addUsage,
-    recordReply,
-    recordExecutions,
-    recordStep,
-    addSignal,
-    end,
-  } = changes();
+  const all = changes();
+  const { markStarted, brief, openStep, addUsage, recordReply, discardReply, pause } = all;
+  const { recordExecutions, incorporate, recordStep, addSignal, end } = all;
+  const [first, second] = twoCalls();
   const pending: AgentState = pendingState({
     messages: opening(),
     prefix: { messageCount: 0, tokens: 0 },
@@ -96,16 +188,29 @@ export function states() {
   const running = after(pending, markStarted);
   const open = after(running, openStep);
   const replied = after(open, addUsage, recordReply);
+  const deferred = after(replied, {
+    type: "recordExecutions",
+    executions: [executionOf(second)],
+    deferrals: [questionAbout(first)],
+  });
   const answered = after(replied, recordExecutions);
-  const stepped = after(answered, recordStep, addSignal);
+  const incorporated = after(answered, incorporate);
+  const stepped = after(incorporated, recordStep, addSignal);
   const ended = (status: TerminalStatus): AgentState => after(stepped, { ...end, status });
   return {
     pending,
     running,
+    briefed: after(running, brief),
     open,
+    spoken: after(open, addUsage, { ...recordReply, reply: replyOf("This is it.") }),
+    discarded: after(open, addUsage, discardReply),
     replied,
+    deferred,
     answered,
+    incorporated,
     stepped,
+    rested: after(running, pause),
+    waiting: after(deferred, pause),
     completed: ended("completed"),
     stopped: ended("stopped"),
     failed: ended("failed"),

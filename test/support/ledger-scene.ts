@@ -3,7 +3,7 @@
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
-import type { Account } from "../../src/orchestrator/ledger-core.ts";
+import type { Account } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
@@ -89,5 +89,9 @@ export function granted(
   waitedMs = 0,
 ): LeaseOutcome {
   const leaseId = LeaseIdSchema.parse(`lease_${number}`);
-  return { type: "granted", lease: { leaseId, inputTokens, maxOutputTokens }, waitedMs };
+  return {
+    type: "granted",
+    lease: { leaseId, inputTokens, maxOutputTokens, lastStep: undefined },
+    waitedMs,
+  };
 }

@@ -1,5 +1,5 @@
 // Goal: without OpenTelemetry an event log still reads as a trace, and nothing is kept of runs that
-// ended.
+// ended or are paused.
 // Method: ids from a counter, whole lists compared; then events in any order, by property.
 
 import * as fc from "fast-check";
@@ -10,6 +10,7 @@ import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { ScopeTree } from "../../src/protocol/span-scope.ts";
 import { pooledHex, type MintHex } from "../../src/kernel/trace-ids.ts";
 import { placeAll } from "./recorded-spans.ts";
+import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
 
 test("a run has one trace id, each scope one span id, and every event those of its scope", () => {
@@ -72,6 +73,17 @@ test("an agent that is continued has a span of its own, which late events of bef
   expect(ids.map((id) => Number(id.spanId))).toEqual([2, 3, 3, 3, 4, 4, 3, 3, 5, 2, 2, 2]);
 });
 
+test("a resumed run has one new trace id, and each of its scopes a new span id", () => {
+  const { drafts } = pausedRun();
+  const ids = placeAll(localTracing(countingHex()), drafts);
+  const resumed = drafts.findIndex(({ body }) => body.type === "run.resumed");
+  const before = new Set(ids.slice(0, resumed).map((id) => id.spanId));
+  const traceIds = ids.map((id) => Number(id.traceId));
+  expect(traceIds).toEqual(drafts.map((_, index) => (index < resumed ? 1 : traceIds.at(-1))));
+  expect(traceIds.at(-1)).toBeGreaterThan(1);
+  expect(ids.slice(resumed).filter((id) => before.has(id.spanId))).toEqual([]);
+});
+
 test("ids by chance differ and have the format of W3C Trace Context", () => {
   const ids = placeAll(localTracing(), delegatingRun().drafts);
   expect(new Set(ids.map((id) => id.spanId)).size).toBe(6);
@@ -97,12 +109,14 @@ test("pooled chance is handed out once, in pieces of the size asked for", () => 
   expect([mintHex(16), fetched]).toEqual(["02030405060708090a0b0c0d0e0f1011", 2]);
 });
 
-test("in any order of events each scope closes once, and nothing stays open after the run", () => {
-  const { drafts } = delegatingRun();
-  const last = drafts.slice(-1);
+test("in any order of events each scope closes once, and nothing stays open at rest", () => {
+  const drafts = [...delegatingRun().drafts, ...pausedRun().drafts];
+  const rests = drafts.filter(
+    ({ body }) => body.type === "run.ended" || body.type === "run.paused",
+  );
   const order = fc.array(fc.constantFrom(...drafts), { maxLength: 60 });
   fc.assert(
-    fc.property(order, fc.boolean(), (shuffled, startsFirst) => {
+    fc.property(order, fc.boolean(), fc.constantFrom(...rests), (shuffled, startsFirst, last) => {
       const open = new Set<object>();
       const end = (scope: object): void => {
         expect(open.delete(scope)).toBe(true);
@@ -117,7 +131,7 @@ test("in any order of events each scope closes once, and nothing stays open afte
         close: end,
         abandon: end,
       });
-      const events = [...(startsFirst ? drafts.slice(0, 2) : []), ...shuffled, ...last];
+      const events = [...(startsFirst ? drafts.slice(0, 2) : []), ...shuffled, last];
       for (const draft of events) {
         tree.place(draft);
         expect(tree.size).toBe(open.size);

@@ -12,6 +12,7 @@ import type { TraceIds } from "../../src/protocol/event.ts";
 import { INSTRUMENTATION } from "../../src/telemetry/gen-ai-attributes.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
+import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
 
 const recording = recorder();
@@ -43,6 +44,22 @@ request 0–500
       execute_tool search 70–80 outcome=succeeded tool.call.id=call_1
 `.trim(),
   );
+});
+
+test("a resumed run is below the span that is active when it is resumed", () => {
+  const app = recording.provider.getTracer("app");
+  const { drafts } = pausedRun();
+  const resumed = drafts.findIndex(({ body }) => body.type === "run.resumed");
+  const tracing = openTelemetry();
+  placeAll(tracing, drafts.slice(0, resumed));
+  const request = app.startSpan("answer", { startTime: [1, 0] });
+  const ids = context.with(trace.setSpan(ROOT_CONTEXT, request), () =>
+    placeAll(tracing, drafts.slice(resumed)),
+  );
+  const { traceId, spanId } = request.spanContext();
+  expect(ids.map((id) => id.traceId)).toEqual(ids.map(() => traceId));
+  const root = recording.spans().find((span) => span.spanId === ids[0]?.spanId);
+  expect([root?.name, root?.parentSpanId]).toEqual(["invoke_workflow lead", spanId]);
 });
 
 test("user code runs inside the span of its place, across await", async () => {

@@ -47,6 +47,7 @@ export function placeAll(tracing: Tracing, drafts: readonly EventDraft[]): reado
 const SHOWN = [
   "error.type",
   "espalier.outcome",
+  "espalier.run.state",
   "espalier.spawn.outcome",
   "espalier.refusal.code",
   "gen_ai.tool.call.id",

@@ -10,9 +10,11 @@ import {
   CallIdSchema,
   ExecutionIdSchema,
   LeaseIdSchema,
+  QuestionIdSchema,
   RunIdSchema,
   stepIdOf,
 } from "../../src/protocol/ids.ts";
+import type { Question } from "../../src/protocol/question.ts";
 import type { SpawnRefusalCode } from "../../src/protocol/subagent.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
@@ -34,6 +36,8 @@ export const ONE_CALL: Usage = {
 
 export const START_MS = 1_000;
 const TICK_MS = 10;
+
+export const PREVIOUS_TRACE_ID = "c".repeat(32);
 
 type Body<T extends EventType> = Omit<EventBody<T>, "type">;
 
@@ -72,6 +76,32 @@ export class RunScript {
       subagentsByDepth: subagents === 0 ? {} : { "1": subagents },
       refusalsByCode: {},
       durationMs: 1,
+    });
+  }
+
+  /** The end of a segment. What is open in it is asked by `askedBy`, if given, about call_1. */
+  paused(askedBy?: AgentScript): void {
+    this.add(this.#correlation(), {
+      type: "run.paused",
+      reason: PAUSED,
+      questions: askedBy === undefined ? [] : [askedBy.question("call_1", "write")],
+      usage: { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL },
+      durationMs: 1,
+    });
+  }
+
+  resumed(): void {
+    this.add(this.#correlation(), {
+      type: "run.resumed",
+      schemaVersion: 1,
+      role: this.root.role,
+      task: CANARY,
+      limits: { maxDepth: 3, maxBreadthPerParent: 5, maxTotalSubagents: 10 },
+      budget: { totalTokens: 10_000 },
+      pauses: 1,
+      pausedMs: 60_000,
+      previousTraceId: PREVIOUS_TRACE_ID,
+      answers: 1,
     });
   }
 
@@ -117,16 +147,16 @@ export class AgentScript {
   }
 
   started(spawnCallId?: string): void {
-    this.#add({
-      type: "agent.started",
-      role: this.role,
-      purpose: `To be the ${this.role}`,
-      provider: "scripted",
-      model: "model-1",
-      task: CANARY,
-      spawnCallId: spawnCallId === undefined ? null : CallIdSchema.parse(spawnCallId),
-      budget: { totalTokens: 10_000, costMicroUsd: 500_000 },
-    });
+    this.#add({ type: "agent.started", ...this.#introduction(spawnCallId) });
+  }
+
+  pauses(): void {
+    const usage = { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL };
+    this.#add({ type: "agent.paused", role: this.role, reason: PAUSED, steps: this.#step, usage });
+  }
+
+  resumes(spawnCallId?: string): void {
+    this.#add({ type: "agent.resumed", ...this.#introduction(spawnCallId) });
   }
 
   /** A step up to the question to the model. */
@@ -184,6 +214,48 @@ export class AgentScript {
     this.#settled(NO_USAGE);
   }
 
+  asksLeave(callId: string, toolName: string, kind: Question["kind"] = "approval"): void {
+    this.#add({ type: "question.asked", question: this.question(callId, toolName, kind) }, callId);
+  }
+
+  isAnswered(
+    callId: string,
+    toolName: string,
+    said: Partial<Body<"question.answered">> = {},
+  ): void {
+    const questionId = QuestionIdSchema.parse(`question_${callId}`);
+    const answer = { answer: "approved", by: "caller", reason: CANARY, waitedMs: 60_000 } as const;
+    this.#add({ type: "question.answered", questionId, toolName, ...answer, ...said }, callId);
+  }
+
+  /** Hooks change the arguments of a call, and mend what is asked of the model. */
+  hooks(callId: string): void {
+    const changedBy = [{ hook: "mask", fields: ["arguments"] }];
+    const [before, after] = [{ path: CANARY }, { path: `${CANARY} masked` }];
+    this.#add({ type: "hook.applied", point: "beforeTool", changedBy, before, after }, callId);
+    this.#add({ type: "request.repaired", repairs: 1 });
+  }
+
+  compacts(): void {
+    const messages = { messagesBefore: 40, messagesAfter: 12 };
+    const tokens = { tokensBefore: 90_000, tokensAfter: 20_000 };
+    this.#add({ type: "conversation.compacted", ...messages, ...tokens });
+  }
+
+  isTold(origin: Body<"message.delivered">["origin"]): void {
+    this.#add({ type: "message.delivered", origin, characters: 42 });
+  }
+
+  pausesCall(callId: string): void {
+    this.#add({ type: "tool.paused", toolName: "SpawnSubagent" }, callId);
+  }
+
+  resumesCall(callId: string): void {
+    const description = "Does delegation";
+    const face = { toolName: "SpawnSubagent", kind: "delegation", description } as const;
+    this.#add({ type: "tool.resumed", ...face }, callId);
+  }
+
   calls(callId: string, toolName: string, kind: Body<"tool.started">["kind"] = "function"): void {
     this.#add({ type: "tool.started", toolName, kind, description: `Does ${kind}` }, callId);
   }
@@ -197,7 +269,8 @@ export class AgentScript {
     );
   }
 
-  spawns(callId: string, child: AgentScript): void {
+  /** Without a call: a subtask. */
+  spawns(callId: string | undefined, child: AgentScript): void {
     this.#add(
       {
         type: "subagent.spawned",
@@ -215,12 +288,12 @@ export class AgentScript {
     );
   }
 
-  isRefused(callId: string, role: string, code: SpawnRefusalCode): void {
+  isRefused(callId: string | undefined, role: string, code: SpawnRefusalCode): void {
     const refusal = { code, message: CANARY, maximum: 3, current: 3 };
     this.#add({ type: "subagent.refused", role, refusal }, callId);
   }
 
-  hearsOfEnd(callId: string, child: AgentScript, status: TerminalStatus): void {
+  hearsOfEnd(callId: string | undefined, child: AgentScript, status: TerminalStatus): void {
     this.#add(
       {
         type: "subagent.ended",
@@ -246,6 +319,10 @@ export class AgentScript {
     });
   }
 
+  isReleased(): void {
+    this.#add({ type: "budget.released", leaseId: LeaseIdSchema.parse("lease_9") });
+  }
+
   isCancelled(): void {
     this.#add({
       type: "signal.raised",
@@ -255,7 +332,7 @@ export class AgentScript {
 
   decides(decision: "continue" | "stop", toolCalls = 0): void {
     this.#add({ type: "step.completed", number: this.#step, usage: ONE_CALL, toolCalls });
-    this.#add({ type: "continuation.evaluated", decision, signals: [] });
+    this.#add({ type: "continuation.evaluated", decision, work: [], signals: [] });
   }
 
   ended(status: TerminalStatus = "completed", errorCode?: string): void {
@@ -297,6 +374,34 @@ export class AgentScript {
     };
   }
 
+  question(callId: string, toolName: string, kind: Question["kind"] = "approval"): Question {
+    return {
+      questionId: QuestionIdSchema.parse(`question_${callId}`),
+      kind,
+      agentId: this.agentId,
+      agentPath: this.#seat.path,
+      callId: CallIdSchema.parse(callId),
+      toolName,
+      arguments: { path: CANARY },
+      argumentsHash: `hash of ${CANARY}`,
+      reason: CANARY,
+      askedAtMs: START_MS,
+      deadlineAtMs: null,
+    };
+  }
+
+  #introduction(spawnCallId: string | undefined): Body<"agent.started"> {
+    return {
+      role: this.role,
+      purpose: `To be the ${this.role}`,
+      provider: "scripted",
+      model: "model-1",
+      task: CANARY,
+      spawnCallId: spawnCallId === undefined ? null : CallIdSchema.parse(spawnCallId),
+      budget: { totalTokens: 10_000, costMicroUsd: 500_000 },
+    };
+  }
+
   #settled(usage: Usage): void {
     this.#add({
       type: "budget.settled",
@@ -311,6 +416,8 @@ export class AgentScript {
     this.#run.add(this.correlation(callId), body);
   }
 }
+
+const PAUSED = { code: "answers_needed", message: CANARY, data: { detail: CANARY } };
 
 function reasonOf(status: TerminalStatus): EventBody<"run.ended">["reason"] {
   const codes = {

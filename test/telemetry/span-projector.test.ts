@@ -297,6 +297,30 @@ invoke_workflow lead 0–130 ERROR type=agent_error outcome=failed
   );
 });
 
+test("a subtask is below its agent, whose own span says nothing of it but a refusal", () => {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.spawns(undefined, reader);
+  reader.lives();
+  lead.hearsOfEnd(undefined, reader, "completed");
+  lead.isRefused(undefined, "reader", "breadth_limit");
+  lead.isTold("subtask");
+  lead.ended();
+  run.ended("completed", 1);
+
+  expect(treeOf(spansOf(run))).toBe(
+    `
+invoke_workflow lead 0–160 outcome=completed
+  invoke_agent lead 10–150 outcome=completed subtree.total_tokens=120 [espalier.spawn.refused, espalier.message.received]
+    invoke_agent reader 30–110 outcome=completed subtree.total_tokens=120
+      chat model-1 60–70 usage.input_tokens=100
+`.trim(),
+  );
+});
+
 test("two runs at once are two traces", () => {
   const runs = [new RunScript("1", "lead"), new RunScript("2", "scout")];
   for (const run of runs) {

@@ -58,6 +58,7 @@ const CONTEXT: ToolContext = {
   callId: CallIdSchema.parse("call_1"),
   signal: new AbortController().signal,
   metadata: {},
+  queueSubtask: () => undefined,
 };
 
 const bind = (toolName: string, argumentsText: string): ReturnType<typeof bindCall> =>
@@ -214,5 +215,5 @@ test("arguments that a schema's own code throws at are rejected like other misfi
 async function ran(bound: ReturnType<typeof bindCall>): Promise<unknown> {
   if (bound.type !== "function")
     throw new Error(`Expected a function call, got ${JSON.stringify(bound)}.`);
-  return await bound.use(CONTEXT);
+  return await bound.use.run(CONTEXT);
 }

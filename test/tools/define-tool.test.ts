@@ -150,7 +150,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { exectue: () => "" },
     "invalid_option",
     "tool.exectue",
-    "one of name, description, input, execute",
+    "one of name, description, input, execute, needsApproval",
     '"exectue"',
   ],
 ];

@@ -113,7 +113,9 @@ describe("time limits", () => {
         (event) => event.type === "model.requested" && event.atMs >= 5_400,
       );
       expect(late).toEqual([]);
-      expect(result.accounts.map((account) => account.deadlineAtMs)).toEqual([5_400, 5_400, 5_400]);
+      expect(result.accounts.map((account) => account.fixedDeadlineAtMs)).toEqual([
+        5_400, 5_400, 5_400,
+      ]);
     },
   );
 

@@ -6,7 +6,9 @@ import { expect, test } from "vitest";
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { RunTree } from "../../src/orchestrator/run-tree.ts";
+import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentNode } from "../../src/orchestrator/agent-node.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
@@ -139,13 +141,19 @@ test("T3: a slot can be given back once only", () => {
     executionId: ExecutionIdSchema.parse("execution_1"),
   };
   const { role } = soloist([]);
+  const ledger = new BudgetLedger(new ManualClock());
+  ledger.open({ agentId: identity.agentId, path: "lead", limits: {} }, null);
   const node = new AgentNode({
     identity,
     role,
     task: "Lead.",
     metadata: {},
     parent: undefined,
+    spawnCallId: undefined,
+    state: pendingState({ messages: [], prefix: NO_PREFIX }),
+    pauseSignal: new AbortController().signal,
     clock: new ManualClock(),
+    ledger,
   });
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
   const slot = tree.admit(node, "child");

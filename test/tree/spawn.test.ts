@@ -207,6 +207,7 @@ describe("what a parent gets back", () => {
         metadata: { repository: "r" },
         durationMs: 0,
         waitedMs: 0,
+        pausedMs: 0,
       });
       expect(told(lead.model.requests[1])).toEqual([
         '{"status":"completed","steps":2,"subagent":"lead/helper#1","text":"Seen.","totalTokens":30}',

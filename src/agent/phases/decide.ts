@@ -1,38 +1,68 @@
-// decide: go on if there is work, else end. Stop conditions are asked here, and only here.
+// decide: go on if there is work, else end. Processors see the completed step, stop conditions are asked, stop hooks have a last word.
 
-import { z } from "zod";
-
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import type { StepRecord } from "../../protocol/step-record.ts";
-import { StopReasonSchema, type StopReason, type StopSignal } from "../../protocol/stop.ts";
+import { runProcessors } from "../../hooks/run-chain.ts";
+import { EspalierError } from "../../kernel/error.ts";
 import { winningSignal } from "../../policies/stop-signals.ts";
+import type { Message } from "../../protocol/message.ts";
 import type { AgentContext } from "../agent-context.ts";
-import type { AgentState } from "../agent-state.ts";
-import { completeStep, eventPlace, fail, raise } from "../life-cycle.ts";
-import { transition } from "../transition.ts";
+import { lastTextOf, stepOf, type AgentState } from "../agent-state.ts";
+import { askConditions } from "../ask-conditions.ts";
+import { consultHooks } from "../consult-hooks.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
+import { completeStep, dismissChildren, eventPlace, fail, failWith, raise } from "../life-cycle.ts";
+import { stepOutcome, type StepOutcome } from "../step-outcome.ts";
+import { transition } from "../transition.ts";
+import { compact } from "./compact.ts";
+import { lastStepSignal } from "./evaluate.ts";
 
-/** Empty replies in a row that are forgiven. */
-const MAX_EMPTY_REPLIES = 1;
-/** Times that an agent with a typed result may miss it: by a text instead, or by arguments that do not fit. */
-const MAX_MISSED_OUTPUTS = 2;
+/** Times that stop hooks may make an execution go on (C35). */
+const MAX_VETOES = 3;
 
-/** Completes the step and collects its signals. Without any, the presence of work decides (C7): calls mean another step, none means the end. */
-export function decide(agent: AgentContext, state: AgentState): AgentState {
-  const completed = completeStep(agent, state);
-  const last = completed === state ? undefined : completed.log.steps.at(-1);
-  const asked = last === undefined ? stalled(agent, completed) : askConditions(agent, completed);
-  const decided =
-    last === undefined || asked.log.signals.length > 0 ? asked : goOnOrEnd(agent, asked, last);
-  const { signals } = decided.log;
-  const winner = winningSignal(signals)?.reason;
-  const outcome =
-    winner === undefined
-      ? ({ decision: "continue" } as const)
-      : ({ decision: "stop", winner } as const);
-  agent.record({ type: "continuation.evaluated", signals, ...outcome }, eventPlace(decided));
-  return decided;
+/** Completes the step and judges it; what must stop is stopped, what is missing is asked for. */
+export async function decide(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const closing = stepOf(state)?.lastStep;
+  const alone = await dismissChildren(agent, state);
+  const completed = completeStep(agent, alone);
+  if (completed === alone) return concluded(agent, stalled(agent, alone), NOTHING_FURTHER);
+  const isTold = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
+  const closed =
+    closing === undefined || isTold ? completed : raise(agent, completed, lastStepSignal(closing));
+  const judged = await askConditions(agent, await process(agent, closed));
+  const outcome = stepOutcome(judged.log, {
+    roleName: agent.role.name,
+    modelId: agent.role.model.id,
+    hasOutput: agent.role.hasOutput,
+    hasMessages: agent.inbox.hasMessages,
+  });
+  switch (outcome.type) {
+    case "stop":
+      return await stop(agent, judged, outcome);
+    case "fail":
+      return concluded(agent, fail(agent, judged, outcome.error), NOTHING_FURTHER);
+    case "compact":
+      return await shorten(agent, judged, outcome);
+    case "retry":
+      return concluded(agent, remind(agent, judged), outcome);
+    case "continue":
+      return concluded(agent, withoutOutput(judged), outcome);
+  }
 }
+
+/** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
+async function shorten(
+  agent: AgentContext,
+  state: AgentState,
+  outcome: StepOutcome,
+): Promise<AgentState> {
+  const shorter = await compact(agent, concluded(agent, state, outcome));
+  const error = state.log.steps.at(-1)?.error;
+  const isSame = shorter.conversation.messages === state.conversation.messages;
+  return isSame && error !== undefined && !agent.isEnding
+    ? failWith(agent, shorter, error)
+    : shorter;
+}
+
+const NOTHING_FURTHER: StepOutcome = { type: "stop", signal: undefined };
 
 /** A pass without a step has a signal to say why. If not, something is broken, and going on would never end. */
 function stalled(agent: AgentContext, state: AgentState): AgentState {
@@ -41,109 +71,87 @@ function stalled(agent: AgentContext, state: AgentState): AgentState {
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));
 }
 
-function askConditions(agent: AgentContext, state: AgentState): AgentState {
-  const { steps } = state.log;
-  const { usage, startedAtMs } = state.telemetry;
-  const nowMs = agent.effects.nowMs();
-  const facts = { steps, usage, elapsedMs: nowMs - (startedAtMs ?? nowMs) };
-  return agent.role.stopWhen.reduce<AgentState>((current, condition, index) => {
-    try {
-      const reason = reasonOf(condition(facts));
-      return reason === undefined
-        ? current
-        : raise(agent, current, { source: "stop_condition", reason });
-    } catch (cause) {
-      return fail(agent, current, conditionFailed(`${agent.role.name}.stopWhen[${index}]`, cause));
-    }
-  }, state);
+/** Lets the processors see the step, one after the other; the first that breaks fails the execution, and the step stays (R88, C39). */
+async function process(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const { processors } = agent.hooks;
+  const step = state.log.steps.at(-1);
+  if (processors.length === 0 || step === undefined || agent.isEnding) return state;
+  const { effects } = agent;
+  const [said] = await effects.join([
+    effects.consult(`processors.${step.number}`, () =>
+      runProcessors(processors, step, agent.hookBounds(step.number)),
+    ),
+  ]);
+  return said?.type === "failed" ? failWith(agent, state, said.error) : state;
 }
 
-function reasonOf(given: unknown): StopReason | undefined {
-  if (given instanceof Promise) {
-    given.catch(() => undefined); // It is refused as it is; what becomes of it is nobody's business.
-    throw new TypeError("it returned a promise");
-  }
-  const parsed = StopReasonSchema.optional().safeParse(given);
-  if (parsed.success) return parsed.data;
-  throw new TypeError(`it returned something else (${z.prettifyError(parsed.error)})`);
+/** An answer may be vetoed, a bounded number of times; a limit, an error, a condition or a cancel never (R24, R91). */
+async function stop(
+  agent: AgentContext,
+  state: AgentState,
+  outcome: Extract<StepOutcome, { readonly type: "stop" }>,
+): Promise<AgentState> {
+  const { signal } = outcome;
+  if (signal === undefined) return concluded(agent, state, outcome);
+  const { vetoes, steps, output } = state.log;
+  const mayVeto = signal.reason.code === "completed" && vetoes < MAX_VETOES;
+  const hooked = mayVeto
+    ? await consultHooks(agent, {
+        point: agent.identity.depth === 0 ? "stop" : "subagentStop",
+        stepNumber: steps.length,
+        place: eventPlace(state),
+        input: { text: lastTextOf(state), output, steps, isActive: vetoes > 0, vetoes },
+      })
+    : undefined;
+  if (hooked?.type === "failed")
+    return concluded(agent, failWith(agent, state, hooked.error), outcome);
+  const goOn = hooked?.type === "patched" ? hooked.patch.goOn : undefined;
+  if (goOn === undefined || hooked?.type !== "patched")
+    return concluded(agent, raise(agent, state, signal), outcome);
+  const message = notice(goOn);
+  const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
+  const by = hooked.changedBy.at(-1)?.hook;
+  return concluded(agent, vetoed, { type: "continue", work: ["veto"] }, by);
 }
 
-function conditionFailed(field: string, cause: unknown): EspalierError {
-  return new EspalierError({
-    code: "condition_failed",
-    message: `Expected ${field} to return at once a reason with code, message and data, or nothing, but: ${messageOf(cause)}.`,
-    data: { field },
-    cause,
-  });
+/** A result that was given is not the last word of an agent that goes on. */
+function withoutOutput(state: AgentState): AgentState {
+  if (state.log.output === undefined) return state;
+  return transition(state, { type: "recordOutput", output: undefined });
 }
 
-function goOnOrEnd(agent: AgentContext, state: AgentState, last: StepRecord): AgentState {
-  if (state.log.output !== undefined) return raise(agent, state, COMPLETED);
-  if (missedOutputs(agent, state) > MAX_MISSED_OUTPUTS) return fail(agent, state, noOutput(agent));
-  if (last.tools.calls.length > 0) return state;
-  const cutOff = cutOffReason(last);
-  if (cutOff !== undefined) return raise(agent, state, { source: "model", reason: cutOff });
-  if (last.io.text === "") {
-    return state.log.emptyReplies > MAX_EMPTY_REPLIES
-      ? fail(agent, state, nothingSaid(agent, state))
-      : state;
-  }
-  if (!agent.role.hasOutput) return raise(agent, state, COMPLETED);
+/** Tells the model what is missing, where it would not know. */
+function remind(agent: AgentContext, state: AgentState): AgentState {
+  const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
+  if (!isTextOnly) return state;
   const text = `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
-  return transition(state, {
-    type: "addMessage",
-    message: { role: "user", text, origin: "notice" },
-  });
+  return transition(state, { type: "addMessages", messages: [notice(text)] });
 }
 
-const COMPLETED: StopSignal = {
-  source: "loop",
-  reason: { code: "completed", message: "The agent gave its answer.", data: {} },
-};
-
-/** Why a reply without calls is not an answer: it was cut off, filtered, or declined (R10). */
-function cutOffReason(last: StepRecord): StopReason | undefined {
-  const { finishReason, refusal } = last.io;
-  if (refusal !== undefined) {
-    return {
-      code: "finish_reason",
-      message: "The model declined to answer.",
-      data: { finishReason: "refusal", refusal },
-    };
-  }
-  if (finishReason !== "length" && finishReason !== "content_filter") return undefined;
-  return {
-    code: "finish_reason",
-    message: `The model's reply ended early: ${finishReason}.`,
-    data: { finishReason },
-  };
+function notice(text: string): Message {
+  return { role: "user", text, origin: "notice" };
 }
 
-function missedOutputs(agent: AgentContext, state: AgentState): number {
-  if (!agent.role.hasOutput) return 0;
-  const { steps } = state.log;
-  const texts = steps.filter((step) => step.tools.calls.length === 0 && step.io.text !== "");
-  const misfits = steps
-    .flatMap((step) => step.tools.executions)
-    .filter(
-      (execution) => execution.call.toolName === FINISH_TOOL_NAME && execution.type === "failed",
-    );
-  return texts.length + misfits.length;
-}
-
-function noOutput(agent: AgentContext): EspalierError {
-  return new EspalierError({
-    code: "model_misbehaved",
-    message: `Expected ${agent.role.model.id} to call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${MAX_MISSED_OUTPUTS + 1} times. Simplify the output schema, or use a stronger model.`,
-    data: { role: agent.role.name, missed: MAX_MISSED_OUTPUTS + 1 },
-  });
-}
-
-function nothingSaid(agent: AgentContext, state: AgentState): EspalierError {
-  const { emptyReplies } = state.log;
-  return new EspalierError({
-    code: "model_misbehaved",
-    message: `Expected ${agent.role.model.id} to reply with text or tool calls, but ${emptyReplies} replies in a row were empty.`,
-    data: { role: agent.role.name, emptyReplies },
-  });
+/** Says how the step was judged: every signal, the winner, and what asks for another step (R180). */
+function concluded(
+  agent: AgentContext,
+  state: AgentState,
+  outcome: StepOutcome,
+  vetoedBy?: string,
+): AgentState {
+  const { signals } = state.log;
+  const winner = winningSignal(signals)?.reason;
+  const decision = outcome.type === "fail" ? "stop" : outcome.type;
+  agent.record(
+    {
+      type: "continuation.evaluated",
+      decision,
+      work: "work" in outcome ? outcome.work : decision === "compact" ? ["overflow"] : [],
+      ...(vetoedBy === undefined ? {} : { vetoedBy }),
+      signals,
+      ...(winner === undefined ? {} : { winner }),
+    },
+    eventPlace(state),
+  );
+  return state;
 }

@@ -1,16 +1,36 @@
 // evaluate: is what the model asks for still within the limits? Asked before any tool runs (R19).
 
+import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
-import { pendingCallsOf, type AgentState } from "../agent-state.ts";
+import { pendingCallsOf, stepOf, type AgentState } from "../agent-state.ts";
+import type { LastStep } from "../budget-gate.ts";
 import { raise } from "../life-cycle.ts";
 import { budgetSignal } from "./prepare.ts";
 
-/** A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). */
+/**
+ * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). Calls that
+ * were put off were let through before the pause: they are not judged again (R28).
+ */
 export function evaluate(agent: AgentContext, state: AgentState): AgentState {
+  const putOff = new Set(stepOf(state)?.deferrals.map(({ callId }) => callId));
   const wanted = pendingCallsOf(state).filter(
-    (call) => agent.tools.find(call.toolName)?.kind !== "finish",
+    ({ callId, toolName }) => !putOff.has(callId) && agent.tools.find(toolName)?.kind !== "finish",
   );
   if (wanted.length === 0) return state;
+  const closing = stepOf(state)?.lastStep;
+  if (closing !== undefined) return raise(agent, state, lastStepSignal(closing));
   const refusal = agent.budget.exhausted();
   return refusal === undefined ? state : raise(agent, state, budgetSignal(refusal));
+}
+
+/** The steps are used up, and the model was told so in time (C6). */
+export function lastStepSignal({ accountPath, maximum }: LastStep): StopSignal {
+  return {
+    source: "budget",
+    reason: {
+      code: "steps_limit",
+      message: `The steps budget of ${accountPath} allows ${maximum}; this was the last, and the agent was told to finish in it.`,
+      data: { axis: "steps", accountPath, maximum, current: maximum },
+    },
+  };
 }

@@ -1,51 +1,120 @@
-// execute: check, charge and run the calls of the reply, in parallel; one result for each, in call order (L3).
+// execute: rewrite, check, charge and run the calls of the reply, in parallel. A call that waits for somebody outside is put off.
 
 import type { JsonValue } from "../../kernel/json.ts";
-import type { StopSignal } from "../../protocol/stop.ts";
-import type { ToolExecution } from "../../protocol/tool-outcome.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import { bindCall, type BoundCall } from "../../tools/bind-call.ts";
 import { stopCodeOf } from "../../policies/budget.ts";
+import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentContext } from "../agent-context.ts";
-import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
+import { openStepOf, pendingCallsOf, type AgentState, type OpenStep } from "../agent-state.ts";
 import type { BudgetRefusal } from "../budget-gate.ts";
+import type { PlannedCall } from "../effects.ts";
+import { failWith } from "../life-cycle.ts";
+import { transition } from "../transition.ts";
 import { budgetSignal } from "./prepare.ts";
+import { rewriteCalls, type Rewritten } from "./rewrite-calls.ts";
 
-/** What the calls of one reply came to. */
-export interface Executed {
-  readonly executions: readonly ToolExecution[];
-  /** How many calls were charged. Giving a result is none. */
+/** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
+export async function executeTools(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const { effects } = agent;
+  const step = openStepOf(state);
+  const rewritten = await rewriteCalls(agent, step, pendingCallsOf(state));
+  const plan = planCalls(agent, state, rewritten);
+  const ends = await effects.join(
+    plan.calls.map((call) =>
+      effects.callTool({ stepId: step.stepId, stepNumber: step.number }, call),
+    ),
+  );
+  const executions = ends.flatMap((end) => (end.type === "executed" ? [end.execution] : []));
+  const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
+  const usage = { ...NO_USAGE, toolCalls: plan.charged };
+  let next = transition(state, { type: "addUsage", usage });
+  const limit = plan.refusal === undefined ? undefined : budgetSignal(plan.refusal);
+  next = transition(next, { type: "recordExecutions", executions, deferrals, limit });
+  if (plan.output !== undefined)
+    next = transition(next, { type: "recordOutput", output: plan.output });
+  const broken = ends.flatMap((end) => (end.type === "executed" ? (end.failure ?? []) : []));
+  return [...failuresOf(rewritten), ...broken].reduce<AgentState>(
+    (failed, error) => failWith(agent, failed, error),
+    next,
+  );
+}
+
+interface Plan {
+  readonly calls: readonly PlannedCall[];
+  /** How many calls were charged. Giving a result is none; what was put off has been charged before. */
   readonly charged: number;
   /** The typed result, if the model gave it. */
   readonly output: JsonValue | undefined;
   /** Set when a limit refused a call. */
-  readonly signal: StopSignal | undefined;
+  readonly refusal: BudgetRefusal | undefined;
 }
 
-/** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
-export async function executeTools(agent: AgentContext, state: AgentState): Promise<Executed> {
-  const { stepId, number: stepNumber } = openStepOf(state);
+function planCalls(agent: AgentContext, state: AgentState, calls: readonly Rewritten[]): Plan {
+  const step = openStepOf(state);
   const { messages } = state.conversation;
+  const skip = agent.inbox.takeSkip();
   let charged = 0;
-  let signal: StopSignal | undefined;
+  let refusal: BudgetRefusal | undefined;
   let output: JsonValue | undefined;
-  const planned = pendingCallsOf(state).map((call, index) => {
-    const bound = bindCall(agent.tools, call);
+  const planned = calls.map((rewritten): PlannedCall => {
+    const { call } = rewritten;
+    const deferral = step.deferrals.find(({ callId }) => callId === call.callId);
+    const answer =
+      deferral?.type === "question" ? agent.answerTo(deferral.question.questionId) : undefined;
+    const index = indexOf(step, call);
+    const plan = { call, index, messages, deferral, answer };
+    if (skip !== undefined && deferral?.type !== "subagent")
+      return { ...plan, bound: skipped(skip) };
+    const bound = boundCall(agent, rewritten);
     if (bound.type === "finish") output = bound.use;
-    if (bound.type === "finish" || bound.type === "rejected")
-      return { call, index, bound, messages };
-    const refusal = agent.budget.chargeToolCall();
-    if (refusal !== undefined) {
-      signal ??= budgetSignal(refusal);
-      return { call, index, bound: overLimit(refusal), messages };
+    const isFree = bound.type === "finish" || bound.type === "rejected" || deferral !== undefined;
+    const refused = isFree ? undefined : agent.budget.chargeToolCall();
+    if (refused !== undefined) {
+      refusal ??= refused;
+      return { ...plan, bound: overLimit(refused) };
     }
-    charged += 1;
-    return { call, index, bound, messages };
+    if (!isFree) charged += 1;
+    return { ...plan, bound };
   });
-  const { effects } = agent;
-  const executions = await effects.join(
-    planned.map((call) => effects.callTool({ stepId, stepNumber }, call)),
-  );
-  return { executions, charged, output, signal };
+  return { calls: planned, charged, output, refusal };
+}
+
+/** A call is known by its place in the reply, also after a pause. */
+function indexOf({ reply }: OpenStep, call: ToolCall): number {
+  return reply?.message.toolCalls.findIndex(({ callId }) => callId === call.callId) ?? 0;
+}
+
+function boundCall(agent: AgentContext, { call, argumentsText, change }: Rewritten): BoundCall {
+  if (change?.type === "denied") return denied(call, change.reason);
+  if (change?.type === "failed") return denied(call, "A hook before it failed.");
+  if (change?.type === "cancelled") return unbegun();
+  return bindCall(agent.tools, { ...call, argumentsText });
+}
+
+function failuresOf(calls: readonly Rewritten[]): readonly ErrorRecord[] {
+  return calls.flatMap(({ change }) => (change?.type === "failed" ? [change.error] : []));
+}
+
+function denied({ toolName }: ToolCall, reason: string): BoundCall {
+  const text = `Not executed: ${toolName} was denied. ${reason} Do without it, or answer with what you have.`;
+  return { type: "rejected", outcome: "refused", code: "blocked", text };
+}
+
+/** The agent was told to end while hooks looked at the call. */
+function unbegun(): BoundCall {
+  const text = "Not executed: the agent was told to end before this call could begin.";
+  return { type: "rejected", outcome: "not_executed", code: "not_executed", text };
+}
+
+function skipped(reason: string): BoundCall {
+  return {
+    type: "rejected",
+    outcome: "refused",
+    code: "skipped",
+    text: `Not executed: ${reason}`,
+  };
 }
 
 function overLimit({ axis, accountPath, maximum }: BudgetRefusal): BoundCall {

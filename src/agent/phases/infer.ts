@@ -1,21 +1,26 @@
 // infer: one model call through its effect, and the settlement of its lease.
 
 import { countedPrefix } from "../../model/count-tokens.ts";
-import type { AgentContext } from "../agent-context.ts";
-import { openStepOf, type AgentState } from "../agent-state.ts";
-import { failWith } from "../life-cycle.ts";
+import type { ModelReply } from "../../model/model.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
+import type { AgentContext } from "../agent-context.ts";
+import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
+import { failWith, openStep, type PreparedCall } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
-import type { PreparedCall } from "./prepare.ts";
+
+/** Times that a history may be too long for the model, one right after the other, before it is an error. */
+const MAX_OVERFLOWS = 1;
 
 /** Whatever came of the call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). */
 export async function infer(
   agent: AgentContext,
-  state: AgentState,
+  before: AgentState,
   call: PreparedCall,
 ): Promise<AgentState> {
   const { effects, budget } = agent;
+  const state = openStep(agent, before, call);
   const { stepId, number: stepNumber } = openStepOf(state);
   const [outcome] = await effects.join([
     effects.infer({ stepId, stepNumber }, call.lease, call.request),
@@ -37,18 +42,36 @@ export async function infer(
     case "cancelled":
       return charged;
     case "failed":
-      return failWith(agent, charged, outcome.error);
-    case "replied": {
-      const { finishReason, usage } = outcome.reply;
-      const message = withOwnCallIds(outcome.reply.message, stepId);
-      const reply = { message, finishReason };
-      const isEmpty =
-        message.text === "" && message.toolCalls.length === 0 && message.refusal === undefined;
-      if (isEmpty) return transition(charged, { type: "discardReply", reply });
-      const prefix = countedPrefix(state.conversation.prefix, call.request.messages.length, usage);
-      return transition(charged, { type: "recordReply", reply, prefix });
-    }
+      return mayCompact(agent, charged, outcome.error)
+        ? transition(charged, { type: "recordOverflow", error: outcome.error })
+        : failWith(agent, charged, outcome.error);
+    case "replied":
+      return replied(charged, call, outcome.reply);
   }
+}
+
+function replied(state: AgentState, call: PreparedCall, reply: ModelReply): AgentState {
+  const { stepId } = openStepOf(state);
+  const { finishReason, usage } = reply;
+  const taken = { message: withOwnCallIds(reply.message, stepId), finishReason };
+  if (isUseless(state, taken)) return transition(state, { type: "discardReply", reply: taken });
+  const prefix = call.isFaithful
+    ? countedPrefix(state.conversation.prefix, call.request.messages.length, usage)
+    : state.conversation.prefix;
+  return transition(state, { type: "recordReply", reply: taken, prefix });
+}
+
+/** A reply that says nothing, or whose ending nobody understands; a text that ends so once more is taken for what it is (R11, C32). */
+function isUseless(state: AgentState, { message, finishReason }: StepReply): boolean {
+  const { text, toolCalls, refusal } = message;
+  if (toolCalls.length > 0 || refusal !== undefined) return false;
+  return text.trim() === "" || (finishReason === "unknown" && state.log.uselessReplies === 0);
+}
+
+/** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */
+function mayCompact({ role }: AgentContext, { log }: AgentState, error: ErrorRecord): boolean {
+  const isOverflow = error.code === "model_context_overflow";
+  return isOverflow && role.compaction !== undefined && log.overflows < MAX_OVERFLOWS;
 }
 
 /** Some servers give several calls of a reply one id: each later one gets an id by its place, so that results find their call (L3). */

@@ -1,37 +1,60 @@
-// prepare: assemble the request, count it, hold the budget for it.
+// prepare: what the model is to be shown, counted and paid for. Work that goes before a model call is done here: the task is taken
+// in, subtasks are worked off, messages from outside are delivered, a history that outgrew its window is compacted.
 
 import { countInputTokens } from "../../model/count-tokens.ts";
-import type { ModelRequest } from "../../model/model.ts";
 import { stopCodeOf } from "../../policies/budget.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
-import type { AgentState } from "../agent-state.ts";
-import type { BudgetRefusal, Lease } from "../budget-gate.ts";
-import { raise, stepPlace } from "../life-cycle.ts";
+import { NO_PREFIX, type AgentState } from "../agent-state.ts";
+import type { BudgetRefusal } from "../budget-gate.ts";
+import { raise, stepPlace, type PreparedCall } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
+import {
+  assembleRequest,
+  closingRequest,
+  noticeTokens,
+  type Assembled,
+} from "./assemble-request.ts";
+import { compactIfOverflowing } from "./compact.ts";
+import { deliverMessages } from "./deliver-messages.ts";
+import { takeTask } from "./take-task.ts";
+import { workOffSubtasks } from "./work-off-subtasks.ts";
 
-/** A model call that is paid for; undefined call: the budget refused it, or the agent was told to end. */
+/** A model call that is paid for; undefined call: the budget refused it, or the agent was told to end or to wait. */
 export interface Prepared {
   readonly state: AgentState;
   readonly call: PreparedCall | undefined;
 }
 
-export interface PreparedCall {
-  readonly request: ModelRequest;
-  readonly lease: Lease;
+/** Whether a step may start, and with which request. Each part leaves the state alone where it has nothing to do. */
+export async function prepare(agent: AgentContext, state: AgentState): Promise<Prepared> {
+  let next = await takeTask(agent, state);
+  if (isHeld(agent, next)) return { state: next, call: undefined };
+  next = await workOffSubtasks(agent, next);
+  if (isHeld(agent, next) || next.log.subtasks.length > 0) return { state: next, call: undefined };
+  next = await compactIfOverflowing(agent, deliverMessages(agent, next));
+  if (isHeld(agent, next)) return { state: next, call: undefined };
+  const assembled = await assembleRequest(agent, next);
+  if (assembled.type === "held") return { state: assembled.state, call: undefined };
+  return await hold(agent, next, assembled);
+}
+
+function isHeld(agent: AgentContext, { log }: AgentState): boolean {
+  return agent.isEnding || log.signals.length > 0;
 }
 
 /** A request that would start over a limit is never sent (R20); the refusal says which limit, whose, and where it stands. */
-export async function prepare(agent: AgentContext, state: AgentState): Promise<Prepared> {
+async function hold(
+  agent: AgentContext,
+  state: AgentState,
+  { request: draft, isFaithful }: Assembled,
+): Promise<Prepared> {
   const { role, effects } = agent;
   const place = stepPlace(agent, state);
-  const draft: ModelRequest = {
-    messages: state.conversation.messages,
-    tools: agent.tools.specs,
-    maxOutputTokens: role.maxOutputTokens,
-    ...(role.temperature === undefined ? {} : { temperature: role.temperature }),
-  };
-  const inputTokens = countInputTokens(role.model, draft, state.conversation.prefix);
+  const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
+  const isLast = role.wrapUp !== undefined && (agent.budget.remaining()["steps"] ?? Infinity) <= 1;
+  const noticed = isLast ? noticeTokens(role) : 0;
+  const inputTokens = countInputTokens(role.model, draft, prefix) + noticed;
   const ask = { inputTokens, maxOutputTokens: role.maxOutputTokens, price: role.model.price };
   const [outcome] = await effects.join([effects.reserve(place, ask)]);
   if (outcome === undefined) return { state, call: undefined };
@@ -44,12 +67,18 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
     agent.record({ type: "budget.denied", ...outcome.refusal }, place);
     return { state: raise(agent, waited, budgetSignal(outcome.refusal)), call: undefined };
   }
-  const { leaseId, maxOutputTokens } = outcome.lease;
+  const { lease } = outcome;
+  const { leaseId, maxOutputTokens } = lease;
   agent.record(
     { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs },
     place,
   );
-  return { state: waited, call: { request: { ...draft, maxOutputTokens }, lease: outcome.lease } };
+  const request = { ...draft, maxOutputTokens };
+  const { lastStep } = lease;
+  if (lastStep === undefined || !isLast)
+    return { state: waited, call: { request, lease, isFaithful, lastStep: undefined } };
+  const closing = closingRequest(role, request);
+  return { state: waited, call: { request: closing, lease, isFaithful: false, lastStep } };
 }
 
 /** The signal that a limit raises. */

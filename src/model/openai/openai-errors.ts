@@ -18,6 +18,7 @@ const ADVICE: Readonly<Record<ModelErrorCode, string>> = {
   model_not_authorized:
     "Check the API key (OPENAI_API_KEY or the option apiKey) and what it may use.",
   model_protocol_error: "Check that the base URL is that of a server that speaks Chat Completions.",
+  model_context_overflow: "Shorten the history, or let the role compact it.",
   model_misbehaved: "Check the option fetch, if you gave one.",
 };
 
@@ -158,12 +159,17 @@ function connectionError(error: APIError): ModelError {
 function statusError({ status, code, type, message, headers, requestID }: APIError): ModelError {
   const base = codeOfStatus(status ?? 0);
   return failure({
-    // Out of quota comes as 429 too, but no waiting helps against an empty account.
-    code: code === "insufficient_quota" ? "model_refused_request" : base,
+    code: statusCode(code, base),
     got: `status ${message}`,
     data: plainData({ status, providerCode: code, providerType: type, requestId: requestID }),
     retryAfterMs: headers === undefined ? undefined : retryAfterMs(headers),
   });
+}
+
+function statusCode(code: unknown, base: ModelErrorCode): ModelErrorCode {
+  // Out of quota comes as 429 too, but no waiting helps against an empty account.
+  if (code === "insufficient_quota") return "model_refused_request";
+  return code === "context_length_exceeded" ? "model_context_overflow" : base;
 }
 
 function codeOfStatus(status: number): ModelErrorCode {
@@ -187,6 +193,8 @@ function codeOfName(name: unknown): ModelErrorCode | undefined {
     case "permission_error":
     case "invalid_api_key":
       return "model_not_authorized";
+    case "context_length_exceeded":
+      return "model_context_overflow";
     case "invalid_request_error":
     case "insufficient_quota":
       return "model_refused_request";

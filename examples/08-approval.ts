@@ -1,0 +1,82 @@
+// A call that needs an approval, and one that somebody else executes: the run pauses, is stored as JSON, and goes on in a fresh process.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import { approve, defineAgent, defineTool, giveResult, Orchestrator } from "espalier";
+import { asks, says, ScriptedModel } from "espalier/testing";
+
+const sent: string[] = [];
+const sendMail = defineTool({
+  name: "sendMail",
+  description: "Sends a mail.",
+  input: z.object({ to: z.string(), text: z.string() }),
+  needsApproval: ({ to }) => (to.endsWith("@example.org") ? false : `${to} is outside.`),
+  execute: ({ to }) => {
+    sent.push(to);
+    return "sent";
+  },
+});
+const askUser = defineTool({
+  name: "askUser",
+  description: "Asks the user a question.",
+  input: z.object({ question: z.string() }),
+});
+
+const clerk = defineAgent({
+  name: "clerk",
+  instructions: "Answer the mail.",
+  model: new ScriptedModel([
+    {
+      calls: [
+        { name: "sendMail", arguments: { to: "ann@example.org", text: "Yes." } },
+        { name: "sendMail", arguments: { to: "bob@example.com", text: "Yes." } },
+        { name: "askUser", arguments: { question: "Shall I archive both?" } },
+      ],
+    },
+    says("Both are answered."),
+  ]),
+  tools: [sendMail, askUser],
+});
+
+// The first process: what needs no answer is done at once, and the rest is stored.
+const paused = await new Orchestrator().start(clerk, "Answer Ann and Bob.").result;
+const stored = JSON.stringify(paused.pausedRun);
+assert.equal(paused.status, "paused");
+assert.deepEqual(sent, ["ann@example.org"]);
+
+// Somebody looks at the questions and answers them.
+const answers = paused.questions.map((question) =>
+  question.kind === "approval" ? approve(question) : giveResult(question, "No, keep them."),
+);
+for (const { agentPath, toolName, reason } of paused.questions)
+  console.log(`${agentPath} asks for ${toolName}: ${reason}`);
+
+// Another process, later: the same run goes on. What ran before does not run again.
+const orchestrator = new Orchestrator({ roles: [clerk] });
+const result = await orchestrator.resume(stored, answers).result;
+console.log(result.text);
+assert.equal(result.status, "completed");
+assert.deepEqual(sent, ["ann@example.org", "bob@example.com"]);
+assert.equal(result.agents[0]?.executionId, paused.agents[0]?.executionId);
+
+// With an approver in the process nothing pauses.
+const asked: string[] = [];
+const attended = new Orchestrator({
+  approver: (question) => {
+    asked.push(question.toolName);
+    return approve(question);
+  },
+});
+const mailer = defineAgent({
+  name: "mailer",
+  instructions: "Send a mail.",
+  model: new ScriptedModel([
+    asks("sendMail", { to: "eve@example.com", text: "Hello." }),
+    says("Sent."),
+  ]),
+  tools: [sendMail],
+});
+assert.equal((await attended.start(mailer, "Write to Eve.").result).status, "completed");
+assert.deepEqual(asked, ["sendMail"]);

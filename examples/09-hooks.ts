@@ -1,0 +1,76 @@
+// Hooks: observers watch, transformers change what their point allows, wraps go around calls, processors see every step.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import {
+  defineAgent,
+  defineTool,
+  observe,
+  Orchestrator,
+  processStep,
+  transform,
+  wrapToolCall,
+} from "espalier";
+import { asks, says, ScriptedModel } from "espalier/testing";
+
+const log: string[] = [];
+const read = defineTool({
+  name: "read",
+  description: "Reads a file.",
+  input: z.object({ path: z.string() }),
+  execute: ({ path }) => `the text of ${path}, token sk-123`,
+});
+
+const model = new ScriptedModel([
+  asks("read", { path: "notes.txt" }),
+  asks("read", { path: "/etc/passwd" }),
+  says("Done."),
+  says("Done, and checked."),
+]);
+const reader = defineAgent({
+  name: "reader",
+  instructions: "Read the notes.",
+  model,
+  tools: [read],
+  hooks: [
+    // Arguments are changed before anything checks them; a denial is a result that the model can read.
+    transform("beforeTool", function onlyInside({ arguments: input }) {
+      const { path } = z.object({ path: z.string() }).parse(input);
+      if (path.startsWith("/")) return { deny: "Stay inside the folder." };
+      return { arguments: { path: `folder/${path}` } };
+    }),
+    transform("afterTool", ({ text }) => ({ text: text.replaceAll(/sk-\w+/g, "[secret]") }), {
+      name: "redact",
+      tools: ["read"],
+    }),
+    wrapToolCall(async function timed({ toolName }, next) {
+      const result = await next();
+      log.push(`${toolName} ran`);
+      return result;
+    }),
+    processStep(({ number }) => void log.push(`step ${number}`)),
+    // A bounded veto: the agent is told to go on instead of ending.
+    transform("stop", ({ isActive }) => (isActive ? undefined : { goOn: "Check it once more." })),
+  ],
+});
+
+const orchestrator = new Orchestrator({
+  hooks: [
+    observe("agent.ended", ({ status, steps }) => void log.push(`${status}, ${steps} steps`)),
+  ],
+});
+const { text } = await orchestrator.start(reader, "What is in the notes?").result;
+
+console.log(log.join("\n"));
+assert.equal(text, "Done, and checked.");
+assert.deepEqual(log, ["read ran", "step 1", "step 2", "step 3", "step 4", "completed, 4 steps"]);
+const results = model.requests[2]?.messages.filter(({ role }) => role === "tool");
+assert.deepEqual(
+  results?.map((message) => message.text),
+  [
+    "the text of folder/notes.txt, token [secret]",
+    "Not executed: read was denied. Stay inside the folder. Do without it, or answer with what you have.",
+  ],
+);

@@ -1,0 +1,161 @@
+// The state of an agent at rest, as plain JSON and back. Stable: its keys are part of the version of a paused run (R47). What is
+// transient, such as the messages that a hook changed for one request, is not in it.
+
+import { z } from "zod";
+
+import { deepFreeze } from "../kernel/json.ts";
+import { FinishReasonSchema } from "../model/model.ts";
+import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "../protocol/ids.ts";
+import { JsonValueSchema } from "../protocol/json-value.ts";
+import { AssistantMessageSchema, MessageSchema } from "../protocol/message.ts";
+import { QuestionSchema } from "../protocol/question.ts";
+import { StepRecordSchema } from "../protocol/step-record.ts";
+import {
+  ErrorRecordSchema,
+  StopReasonSchema,
+  StopSignalSchema,
+  TerminalStatusSchema,
+} from "../protocol/stop.ts";
+import { SpawnRequestSchema } from "../protocol/subagent.ts";
+import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
+import { UsageSchema } from "../protocol/usage.ts";
+import type { OpenStep, RestingState } from "./agent-state.ts";
+
+const count = z.int().nonnegative();
+
+const ConversationSchema = z.strictObject({
+  messages: z.array(MessageSchema).readonly(),
+  prefix: z.strictObject({ messageCount: count, tokens: count }),
+});
+
+const RunLogSchema = z.strictObject({
+  steps: z.array(StepRecordSchema).readonly(),
+  signals: z.array(StopSignalSchema).readonly(),
+  errors: z.array(ErrorRecordSchema).readonly(),
+  output: JsonValueSchema.optional(),
+  isBriefed: z.boolean(),
+  uselessReplies: count,
+  overflows: count,
+  vetoes: count,
+  subtasks: z
+    .array(
+      z.strictObject({
+        request: SpawnRequestSchema,
+        childId: AgentIdSchema.optional(),
+        text: z.string().optional(),
+      }),
+    )
+    .readonly(),
+});
+
+const RunTelemetrySchema = z.strictObject({
+  usage: UsageSchema,
+  startedAtMs: z.number().optional(),
+  endedAtMs: z.number().optional(),
+  waitedMs: z.number(),
+});
+
+const DeferralSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("question"),
+    callId: CallIdSchema,
+    question: QuestionSchema,
+    argumentsText: z.string(),
+  }),
+  z.strictObject({
+    type: z.literal("subagent"),
+    callId: CallIdSchema,
+    childId: AgentIdSchema,
+    argumentsText: z.string(),
+  }),
+]);
+
+const StepSnapshotSchema = z.strictObject({
+  stepId: StepIdSchema,
+  number: z.int().positive(),
+  startedAtMs: z.number(),
+  messageCount: count,
+  reply: z
+    .strictObject({ message: AssistantMessageSchema, finishReason: FinishReasonSchema })
+    .optional(),
+  executions: z.array(ToolExecutionSchema).readonly(),
+  deferrals: z.array(DeferralSchema).readonly(),
+  limit: StopSignalSchema.optional(),
+  isIncorporated: z.boolean(),
+  lastStep: z.strictObject({ accountPath: z.string(), maximum: count }).optional(),
+  usage: UsageSchema,
+});
+
+const parts = {
+  executionId: ExecutionIdSchema,
+  reason: StopReasonSchema,
+  conversation: ConversationSchema,
+  log: RunLogSchema,
+  telemetry: RunTelemetrySchema,
+};
+
+export const AgentSnapshotSchema = z.discriminatedUnion("status", [
+  z.strictObject({ status: z.literal("paused"), ...parts, step: StepSnapshotSchema.optional() }),
+  z.strictObject({ status: TerminalStatusSchema, ...parts }),
+]);
+/** An agent's state at rest, as JSON. */
+export type AgentSnapshot = z.infer<typeof AgentSnapshotSchema>;
+
+/** The state as plain JSON, frozen: no key that is undefined, nothing transient. */
+export function snapshotOf(state: RestingState): AgentSnapshot {
+  const { conversation, executionId, reason, log, telemetry } = state;
+  const shared = {
+    executionId,
+    reason,
+    conversation,
+    log: defined({ ...log, subtasks: log.subtasks.map(defined) }),
+    telemetry: defined(telemetry),
+  };
+  if (state.status !== "paused")
+    return frozenCopy(AgentSnapshotSchema.parse({ status: state.status, ...shared }));
+  const step = state.step === undefined ? {} : { step: stepSnapshot(state.step) };
+  return frozenCopy(AgentSnapshotSchema.parse({ status: "paused", ...shared, ...step }));
+}
+
+/** Schemas freeze lists, and not what is in them: what they give is not frozen whole, though it may look so. */
+function frozenCopy(snapshot: AgentSnapshot): AgentSnapshot {
+  return deepFreeze(structuredClone(snapshot));
+}
+
+function stepSnapshot({ input: _transient, error: _none, ...step }: OpenStep): object {
+  return defined(step);
+}
+
+/** The state behind a snapshot, frozen. */
+export function stateOf(stored: AgentSnapshot): RestingState {
+  const snapshot = frozenCopy(stored);
+  const { executionId, reason, conversation, log, telemetry } = snapshot;
+  const shared = {
+    executionId,
+    reason,
+    conversation,
+    log: {
+      ...log,
+      output: log.output,
+      subtasks: log.subtasks.map(({ request, childId, text }) => ({ request, childId, text })),
+    },
+    telemetry: {
+      ...telemetry,
+      startedAtMs: telemetry.startedAtMs,
+      endedAtMs: telemetry.endedAtMs,
+    },
+  };
+  if (snapshot.status !== "paused") return deepFreeze({ status: snapshot.status, ...shared });
+  return deepFreeze({ status: "paused", ...shared, step: openStepOf(snapshot.step) });
+}
+
+function openStepOf(step: z.infer<typeof StepSnapshotSchema> | undefined): OpenStep | undefined {
+  if (step === undefined) return undefined;
+  const { reply, lastStep, limit } = step;
+  return { ...step, reply, lastStep, limit, input: [], error: undefined };
+}
+
+/** The value without the keys that hold undefined, which JSON does not know. */
+function defined(value: object): object {
+  return Object.fromEntries(Object.entries(value).filter(([, part]) => part !== undefined));
+}

@@ -1,0 +1,43 @@
+// Who answers questions about calls, and by when. Without an answer a question waits: the run pauses.
+
+import { checkAmount, mismatch } from "../kernel/check.ts";
+import type { Answer, Question } from "../protocol/question.ts";
+
+/**
+ * Answers the questions whether a call may run, in this process, while the run waits (R33). Called once per question; may ask a person
+ * and take its time, which the agent's time limit does not count. Give `approve(question)` or `deny(question, reason)`, or nothing,
+ * and the run pauses. An approver that throws, or whose answer does not fit the question, has given none.
+ * `signal` is aborted when the answer is no longer wanted.
+ */
+export type Approver = (
+  question: Question,
+  context: { readonly signal: AbortSignal },
+) => Answer | undefined | Promise<Answer | undefined>;
+
+/** What becomes of a question that no approver answers: the run pauses, or nobody can be asked and the call is denied. */
+export type Unanswered = "pause" | "deny";
+
+/** How the questions of a run are dealt with. */
+export interface QuestionDesk {
+  readonly approver: Approver | undefined;
+  /** From asking on; then an approval counts as denied, an external call as failed. */
+  readonly answerTimeoutMs: number | undefined;
+  readonly unanswered: Unanswered;
+}
+
+/** Throws `invalid_option` unless the three can be used. */
+export function questionDesk(given: {
+  readonly approver: Approver | undefined;
+  readonly answerTimeoutMs: number | undefined;
+  readonly unanswered: Unanswered | undefined;
+}): QuestionDesk {
+  const { approver, answerTimeoutMs, unanswered = "pause" } = given;
+  if (approver !== undefined && typeof approver !== "function") {
+    throw mismatch("approver", "a function", approver, "It takes a question and gives an answer.");
+  }
+  if (answerTimeoutMs !== undefined) checkAmount("answerTimeoutMs", answerTimeoutMs);
+  if (unanswered !== "pause" && unanswered !== "deny") {
+    throw mismatch("unanswered", `"pause" or "deny"`, unanswered, "Choose one.");
+  }
+  return Object.freeze({ approver, answerTimeoutMs, unanswered });
+}

@@ -1,0 +1,67 @@
+// Hooks at the points of an execution: a chain of them is one effect, whose result is a patch or an error.
+
+import type { PointInput, PointPatch, TransformPoint } from "../hooks/hook-points.ts";
+import { runChain, type ChainResult } from "../hooks/run-chain.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import type { ErrorRecord } from "../protocol/stop.ts";
+import type { AgentContext, EventPlace } from "./agent-context.ts";
+import type { Consulted, Effect } from "./effects.ts";
+
+/** Where hooks are asked, and about what. */
+export interface HookQuestion<P extends TransformPoint> {
+  readonly point: P;
+  readonly stepNumber: number;
+  readonly place: EventPlace;
+  readonly input: PointInput[P];
+  /** The tool that it is about; hooks that are for other tools are left out. */
+  readonly toolName?: string;
+}
+
+/** What hooks want changed, or what went wrong with them. */
+export type Hooked<P extends TransformPoint> =
+  | {
+      readonly type: "patched";
+      readonly patch: PointPatch[P];
+      readonly changedBy: ChainResult<P>["changedBy"];
+    }
+  /** The agent was told to end: what the hooks wanted does not matter any more. */
+  | { readonly type: "cancelled" }
+  | { readonly type: "failed"; readonly error: ErrorRecord };
+
+/** Asks the hooks of a point, in their order; undefined if there are none. What they changed is recorded. */
+export async function consultHooks<P extends TransformPoint>(
+  agent: AgentContext,
+  question: HookQuestion<P>,
+): Promise<Hooked<P> | undefined> {
+  const effect = hookEffect(agent, question);
+  if (effect === undefined) return undefined;
+  const [said] = await agent.effects.join([effect]);
+  return said === undefined ? undefined : heard(agent, question, said);
+}
+
+/** The effect alone, for several chains that are to run at once; undefined if there are no hooks. */
+export function hookEffect<P extends TransformPoint>(
+  agent: AgentContext,
+  { point, stepNumber, input, toolName, place }: HookQuestion<P>,
+): Effect<Consulted<ChainResult<P>>> | undefined {
+  const chain = agent.hooks.chain(point, toolName);
+  if (chain.length === 0 || agent.isEnding) return undefined;
+  const call = place.callId === undefined ? "" : `:${place.callId}`;
+  return agent.effects.consult(`hook.${stepNumber}:${point}${call}`, () =>
+    runChain(point, chain, input, agent.hookBounds(stepNumber)),
+  );
+}
+
+/** Records what hooks changed. */
+export function heard<P extends TransformPoint>(
+  agent: AgentContext,
+  { point, place }: HookQuestion<P>,
+  said: Consulted<ChainResult<P>>,
+  change: { readonly before?: JsonValue; readonly after?: JsonValue } = {},
+): Hooked<P> {
+  if (said.type !== "returned") return said;
+  const { patch, changedBy } = said.value;
+  if (changedBy.length > 0)
+    agent.record({ type: "hook.applied", point, changedBy, ...change }, place);
+  return { type: "patched", patch, changedBy };
+}

@@ -1,0 +1,89 @@
+// Effects in this process, without a journal.
+// Owns: the effects under way of one execution. Talks to: model, tools, hooks, queue slots, ledger, approver, spawner, event recorder.
+//
+// S1. A queue slot is held by a model call or a tool body only; a delegation waits for its child without one, as does a question.
+// S2. The lease comes before the slot: whoever holds a slot needs nothing further to end, so the queue cannot deadlock.
+// S3. Foreign code that ignores its signal is left behind after the grace period; what it gives later goes nowhere.
+
+import type { SpawnOutcome } from "../../protocol/subagent.ts";
+import type { Subtask } from "../agent-state.ts";
+import {
+  settledBy,
+  type Consulted,
+  type Effect,
+  type EffectPlace,
+  type Effects,
+} from "../effects.ts";
+import { errorRecord } from "../life-cycle.ts";
+import type { LocalEffectsOptions } from "./local-options.ts";
+import { inferLocally } from "./model-call.ts";
+import { spawnWithHooks } from "./spawn.ts";
+import { callToolLocally } from "./tool-call.ts";
+
+export function localEffects(options: LocalEffectsOptions): Effects {
+  const { clock } = options;
+  return {
+    reserve: (place, ask) =>
+      effect(
+        `lease.${place.stepNumber}`,
+        atWork(options, () => options.reserve(ask)),
+      ),
+    infer: (place, lease, request) =>
+      effect(
+        `model.${place.stepNumber}`,
+        atWork(options, () => inferLocally(options, { place, lease, request })),
+      ),
+    callTool: (place, call) =>
+      effect(
+        `tool.${place.stepNumber}.${call.index}:${call.call.toolName}`,
+        callToolLocally(options, place, call),
+      ),
+    delegate: (place, index, subtask) =>
+      effect(
+        `subtask.${place.stepNumber}.${index}`,
+        consult(options, () => delegate(options, place, subtask)),
+      ),
+    dismiss: (childId) => effect(`dismissal:${childId}`, options.dismissChild(childId)),
+    consult: (name, work) =>
+      effect(
+        name,
+        atWork(options, () => consult(options, work)),
+      ),
+    join: (effects) => Promise.all(effects.map((one) => one[settledBy]())),
+    nowMs: () => clock.nowMs(),
+  };
+}
+
+/** What is put in must not reject: failures of foreign code are data by then. */
+function effect<T>(name: string, settled: Promise<T>): Effect<T> {
+  return { name, [settledBy]: () => settled };
+}
+
+async function atWork<T>(options: LocalEffectsOptions, work: () => Promise<T>): Promise<T> {
+  const rest = options.working();
+  try {
+    return await work();
+  } finally {
+    rest();
+  }
+}
+
+async function consult<T>(
+  { signal }: LocalEffectsOptions,
+  work: () => T | Promise<T>,
+): Promise<Consulted<T>> {
+  try {
+    return { type: "returned", value: await work() };
+  } catch (cause) {
+    return signal.aborted ? { type: "cancelled" } : { type: "failed", error: errorRecord(cause) };
+  }
+}
+
+async function delegate(
+  options: LocalEffectsOptions,
+  place: EffectPlace,
+  { request, childId }: Subtask,
+): Promise<SpawnOutcome> {
+  if (childId !== undefined) return await options.resumeChild(childId, { stepId: place.stepId });
+  return await spawnWithHooks(options, place, request, { stepId: place.stepId, messages: [] });
+}

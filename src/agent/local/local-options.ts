@@ -1,0 +1,66 @@
+// What the effects in this process work with: everything of one execution that is not its state.
+
+import type { Clock } from "../../kernel/clock.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import type { HookSet } from "../../hooks/hook-set.ts";
+import type { Model } from "../../model/model.ts";
+import type { RetryPolicy } from "../../model/retry.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { AgentId, CallId } from "../../protocol/ids.ts";
+import type { Message } from "../../protocol/message.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
+import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { AgentIdentity, EventPlace } from "../agent-context.ts";
+import type { QuestionDesk } from "../approver.ts";
+import type { Lease, LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
+
+/** A place in a queue: `work` runs when there is one, or not at all if `signal` is aborted before. */
+export interface Slots {
+  model<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined>;
+  tool<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined>;
+}
+
+export interface LocalEffectsOptions {
+  readonly identity: AgentIdentity;
+  readonly roleName: string;
+  readonly model: Model;
+  readonly metadata: JsonObject;
+  readonly hooks: HookSet;
+  /** How long a hook, a stop condition or a processor may take. */
+  readonly hookTimeoutMs: number;
+  readonly desk: QuestionDesk;
+  readonly clock: Clock;
+  readonly slots: Slots;
+  /** Aborted when everything of the agent must end. */
+  readonly signal: AbortSignal;
+  /** Aborted when nothing further of it may start. */
+  readonly startSignal: AbortSignal;
+  /** Aborted when the run is to pause: questions are waited for no longer. */
+  readonly pauseSignal: AbortSignal;
+  readonly graceMs: number;
+  readonly retry: RetryPolicy;
+  readonly onText: ((piece: string) => void) | undefined;
+  reserve(ask: LeaseAsk): Promise<LeaseOutcome>;
+  /** Pays for one more attempt of a call; gives its output cap, 0 if there is none. */
+  payAgain(lease: Lease): number;
+  /** Must not reject. */
+  spawn(request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
+  /** Goes on with a paused child. Must not reject. */
+  resumeChild(childId: AgentId, place: EventPlace): Promise<SpawnOutcome>;
+  /** Ends a paused child. Must not reject. */
+  dismissChild(childId: AgentId): Promise<SpawnOutcome>;
+  /** The agent works until the returned function is called: its time passes. */
+  working(): () => void;
+  /** The agent waits for an answer until the returned function is called: its time stands still. */
+  asking(): () => void;
+  raise(signal: StopSignal): void;
+  record(body: EventBody, place: EventPlace): void;
+  /** Runs foreign code inside the span of its place. */
+  within<T>(place: EventPlace, work: () => Promise<T>): Promise<T>;
+}
+
+/** The call behind a delegation, with the history that it was made in; a subtask has no call. */
+export interface DelegatedCall extends EventPlace {
+  readonly callId?: CallId;
+  readonly messages: readonly Message[];
+}

@@ -1,0 +1,271 @@
+// One logical model call in this process: hooks around it, a queue slot, retries, events, and what it all consumed.
+
+import { linkedController, runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import type { ModelCall } from "../../hooks/hook.ts";
+import { hookContract } from "../../hooks/hook-error.ts";
+import { wrapped } from "../../hooks/run-chain.ts";
+import { checkReply } from "../../model/check-reply.ts";
+import type { GenerateOptions, ModelReply, ModelRequest } from "../../model/model.ts";
+import { generateWithRetries, type GenerateOutcome } from "../../model/retry.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
+import type { Lease } from "../budget-gate.ts";
+import { callUsage } from "../call-usage.ts";
+import type { EffectPlace, InferOutcome } from "../effects.ts";
+import { hookContext } from "./hook-bounds.ts";
+import { errorRecord } from "../life-cycle.ts";
+import type { LocalEffectsOptions } from "./local-options.ts";
+
+/** A model call that is paid for. */
+export interface InferCall {
+  readonly place: EffectPlace;
+  readonly lease: Lease;
+  readonly request: ModelRequest;
+}
+
+/** Calls the model through the hooks around it. Never rejects. */
+export async function inferLocally(
+  options: LocalEffectsOptions,
+  call: InferCall,
+): Promise<InferOutcome> {
+  if (options.hooks.modelWraps.length === 0) return await inferOnce(options, call);
+  return await inferWrapped(options, call);
+}
+
+/** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */
+async function inferWrapped(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
+  const { modelWraps } = options.hooks;
+  const inner = new InnerCalls(options, call);
+  const callFor = (hookName: string): ModelCall => ({
+    request: call.request,
+    context: hookContext(options, call.place, hookName),
+  });
+  const bounded = await runBounded(() => wrapped(modelWraps, callFor, () => inner.next()), options);
+  const usage = await inner.close();
+  if (options.signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
+  if (bounded.type === "threw") {
+    if (inner.wasToldToEnd(bounded.error)) return { type: "cancelled", usage };
+    return { ...inner.failureBehind(bounded.error), usage };
+  }
+  try {
+    const reply = checkReply(options.model, bounded.value);
+    if (inner.gave(bounded.value)) return { type: "replied", reply, usage };
+    const { usage: _notMeasured, ...unmeasured } = reply;
+    return { type: "replied", reply: unmeasured, usage };
+  } catch (cause) {
+    const place = { point: "wrapModelCall", hook: modelWraps[0]?.name ?? "" };
+    const got = "something else";
+    const advice = `Give what next() gave, or a ModelReply. ${messageOf(cause)}`;
+    const breach = hookContract(place, { expected: "give a ModelReply", got, advice, cause });
+    return { type: "failed", error: errorRecord(breach), isRetryable: false, usage };
+  }
+}
+
+/** The calls that hooks make of one call. */
+class InnerCalls {
+  readonly #options: LocalEffectsOptions;
+  readonly #call: InferCall;
+  readonly #end: ReturnType<typeof linkedController>;
+  readonly #start: ReturnType<typeof linkedController>;
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #replies = new Set<unknown>();
+  readonly #failures = new Map<unknown, Extract<InferOutcome, { readonly type: "failed" }>>();
+  readonly #cancelled = new Set<unknown>();
+  #usage: Usage = { ...NO_USAGE, steps: 1 };
+  #begun = 0;
+  #isClosed = false;
+
+  constructor(options: LocalEffectsOptions, call: InferCall) {
+    this.#end = linkedController(options.signal);
+    this.#start = linkedController(options.startSignal);
+    const signal = this.#end.controller.signal;
+    this.#options = { ...options, signal, startSignal: this.#start.controller.signal };
+    this.#call = call;
+  }
+
+  /** Makes the call; every further one is paid for by extending the lease. */
+  next(): Promise<ModelReply> {
+    const reply = this.#next();
+    const settled: Promise<unknown> = reply
+      .catch(() => undefined)
+      .finally(() => this.#underWay.delete(settled));
+    this.#underWay.add(settled);
+    return reply;
+  }
+
+  async #next(): Promise<ModelReply> {
+    if (this.#isClosed) throw refusedCall("the hooks had returned already");
+    const { lease, request } = this.#call;
+    const isFirst = this.#begun === 0;
+    const maxOutputTokens = isFirst ? request.maxOutputTokens : this.#options.payAgain(lease);
+    if (maxOutputTokens < 1) throw refusedCall("the budget does not allow another call");
+    this.#begun += 1;
+    const paid = isFirst ? request : { ...request, maxOutputTokens };
+    const outcome = await inferOnce(this.#options, { ...this.#call, request: paid });
+    this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
+    if (outcome.type === "replied") {
+      this.#replies.add(outcome.reply);
+      return outcome.reply;
+    }
+    if (outcome.type === "cancelled") {
+      const error = refusedCall("the agent was told to end");
+      this.#cancelled.add(error);
+      throw error;
+    }
+    const { message, code } = outcome.error;
+    const error = new EspalierError({ code: "model_call_failed", message, data: { error: code } });
+    this.#failures.set(error, outcome);
+    throw error;
+  }
+
+  /** Ends what is still under way, and gives what was used by all of it: nothing of it is heard of later. */
+  async close(): Promise<Usage> {
+    this.#isClosed = true;
+    if (this.#underWay.size > 0) {
+      this.#end.controller.abort(this.#options.signal.reason);
+      this.#start.controller.abort(this.#options.signal.reason);
+      await Promise.all(this.#underWay);
+    }
+    this.#end.unlink();
+    this.#start.unlink();
+    return this.#usage;
+  }
+
+  /** True if the model gave this reply; false if a hook made it up. */
+  gave(reply: unknown): boolean {
+    return this.#replies.has(reply);
+  }
+
+  /** True if it says that the agent was told to end, or to start nothing further. */
+  wasToldToEnd(thrown: unknown): boolean {
+    return this.#cancelled.has(thrown);
+  }
+
+  /** What a thrown error says: the model's own failure, passed on, or a hook's. */
+  failureBehind(thrown: unknown): Extract<InferOutcome, { readonly type: "failed" }> {
+    const failure = this.#failures.get(thrown);
+    if (failure !== undefined) return failure;
+    return { type: "failed", error: errorRecord(thrown), isRetryable: false, usage: NO_USAGE };
+  }
+}
+
+function refusedCall(why: string): EspalierError {
+  return new EspalierError({
+    code: "model_call_failed",
+    message: `The model was not called: ${why}.`,
+  });
+}
+
+async function inferOnce(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
+  const askedAtMs = options.clock.nowMs();
+  const outcome = await options.slots.model(options.startSignal, () => {
+    const queuedMs = options.clock.nowMs() - askedAtMs;
+    options.record(requested(options, call), call.place);
+    return askModel(options, call, queuedMs);
+  });
+  if (outcome !== undefined) return outcome;
+  return { type: "cancelled", usage: callUsage(options.model, call.lease, { type: "unsent" }) };
+}
+async function askModel(
+  options: LocalEffectsOptions,
+  call: InferCall,
+  queuedMs: number,
+): Promise<InferOutcome> {
+  const { model, signal, clock, graceMs, retry, onText } = options;
+  const { place, request } = call;
+  let attempts = 1;
+  let isOver = false;
+  const hear = (piece: string): void => {
+    if (!isOver) onText?.(piece);
+  };
+  const streaming: Pick<GenerateOptions, "onText"> = onText === undefined ? {} : { onText: hear };
+  const ask = (): Promise<GenerateOutcome> =>
+    generateWithRetries(model, request, {
+      signal,
+      clock,
+      policy: retry,
+      ...streaming,
+      payAgain: () => options.payAgain(call.lease),
+      onRetry: ({ attempt, error, delayMs }) => {
+        attempts = attempt + 1;
+        options.record(
+          { type: "model.retried", attempt, error: errorRecord(error), delayMs },
+          place,
+        );
+      },
+    });
+  const bounded = await runBounded(() => options.within(place, ask), { signal, clock, graceMs });
+  isOver = true;
+  const outcome = settledOutcome(options, call, bounded);
+  if (outcome.type === "replied") {
+    const { reply, usage } = outcome;
+    options.record(
+      {
+        type: "model.replied",
+        finishReason: reply.finishReason,
+        toolCalls: reply.message.toolCalls.length,
+        usage,
+        attempts,
+        queuedMs,
+        ...(reply.responseId === undefined ? {} : { responseId: reply.responseId }),
+        ...(reply.responseModel === undefined ? {} : { responseModel: reply.responseModel }),
+      },
+      place,
+    );
+    return outcome;
+  }
+  const error = outcome.type === "failed" ? outcome.error : CANCELLED_CALL;
+  const isRetryable = outcome.type === "failed" && outcome.isRetryable;
+  options.record(
+    { type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs },
+    place,
+  );
+  return outcome;
+}
+
+const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
+
+function requested(
+  options: LocalEffectsOptions,
+  { lease, request }: InferCall,
+): EventBody<"model.requested"> {
+  return {
+    type: "model.requested",
+    provider: options.model.provider,
+    model: options.model.id,
+    messageCount: request.messages.length,
+    toolNames: request.tools.map((tool) => tool.name),
+    estimatedInputTokens: lease.inputTokens,
+    maxOutputTokens: request.maxOutputTokens,
+    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
+    streaming: options.onText !== undefined,
+  };
+}
+
+/** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
+function settledOutcome(
+  { model, signal }: LocalEffectsOptions,
+  { lease }: InferCall,
+  bounded: BoundedOutcome<GenerateOutcome>,
+): InferOutcome {
+  const settled = bounded.type === "returned" ? bounded.value : undefined;
+  if (settled?.type === "replied" && !signal.aborted) {
+    return { type: "replied", reply: settled.reply, usage: callUsage(model, lease, settled) };
+  }
+  if (settled?.type === "failed" && !signal.aborted) {
+    const { isRetryable } = settled.error;
+    const usage = callUsage(model, lease, settled);
+    return { type: "failed", error: errorRecord(settled.error), isRetryable, usage };
+  }
+  if (!signal.aborted) {
+    const error = errorRecord(bounded.type === "threw" ? bounded.error : undefined);
+    return {
+      type: "failed",
+      error,
+      isRetryable: false,
+      usage: callUsage(model, lease, { type: "abandoned" }),
+    };
+  }
+  return { type: "cancelled", usage: callUsage(model, lease, settled ?? { type: "abandoned" }) };
+}

@@ -1,0 +1,59 @@
+// Compaction: a history that outgrew its window is made shorter, in whole groups of calls and results. Neither an error nor a step (R14).
+
+import { countInputTokens } from "../../model/count-tokens.ts";
+import { truncateHistory } from "../../policies/truncate-history.ts";
+import type { AgentContext } from "../agent-context.ts";
+import type { AgentState } from "../agent-state.ts";
+import { consultHooks } from "../consult-hooks.ts";
+import { eventPlace, failWith } from "../life-cycle.ts";
+import { transition } from "../transition.ts";
+
+/** Messages that a compaction keeps if nobody says otherwise. */
+const DEFAULT_KEPT_MESSAGES = 20;
+
+/** Compacts if the role has a window and the history is longer. */
+export async function compactIfOverflowing(
+  agent: AgentContext,
+  state: AgentState,
+): Promise<AgentState> {
+  const { compaction } = agent.role;
+  if (compaction?.maxInputTokens === undefined) return state;
+  const inputTokens = countHistory(agent, state);
+  return inputTokens > compaction.maxInputTokens ? await compact(agent, state) : state;
+}
+
+/** Leaves out the oldest messages, keeping the instructions, the task and the most recent ones. */
+export async function compact(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const { keepMessages = DEFAULT_KEPT_MESSAGES, maxInputTokens = 0 } = agent.role.compaction ?? {};
+  const { messages } = state.conversation;
+  const tokensBefore = countHistory(agent, state);
+  const hooked = await consultHooks(agent, {
+    point: "beforeCompaction",
+    stepNumber: state.log.steps.length + 1,
+    place: eventPlace(state),
+    input: { messages, inputTokens: tokensBefore, maxInputTokens },
+  });
+  if (hooked?.type === "cancelled") return state;
+  if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
+  const kept = hooked?.patch.keepMessages ?? keepMessages;
+  const shorter = truncateHistory(messages, { keepMessages: kept });
+  if (shorter === messages) return state;
+  const compacted = transition(state, { type: "compact", messages: shorter });
+  agent.record(
+    {
+      type: "conversation.compacted",
+      messagesBefore: messages.length,
+      messagesAfter: shorter.length,
+      tokensBefore,
+      tokensAfter: countHistory(agent, compacted),
+    },
+    eventPlace(state),
+  );
+  return compacted;
+}
+
+function countHistory({ role, tools }: AgentContext, { conversation }: AgentState): number {
+  const { messages, prefix } = conversation;
+  const request = { messages, tools: tools.specs, maxOutputTokens: role.maxOutputTokens };
+  return countInputTokens(role.model, request, prefix);
+}

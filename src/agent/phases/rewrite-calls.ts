@@ -1,0 +1,92 @@
+// The hooks before tool calls: they may change the arguments of a call, or deny it, before anything looks at it (C44).
+
+import type { JsonValue } from "../../kernel/json.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
+import { argumentsOf } from "../../tools/bind-call.ts";
+import type { AgentContext } from "../agent-context.ts";
+import type { OpenStep } from "../agent-state.ts";
+import { heard, hookEffect, type HookQuestion } from "../consult-hooks.ts";
+
+/** A call with the arguments that it is to have. */
+export interface Rewritten {
+  readonly call: ToolCall;
+  readonly argumentsText: string;
+  /** What the hooks before it came to, besides other arguments. */
+  readonly change:
+    | { readonly type: "denied"; readonly reason: string }
+    | { readonly type: "failed"; readonly error: ErrorRecord }
+    | { readonly type: "cancelled" }
+    | undefined;
+}
+
+/** Asks the hooks of all calls at once. Calls that were put off have been through it: their arguments stand (R28). */
+export async function rewriteCalls(
+  agent: AgentContext,
+  step: OpenStep,
+  calls: readonly ToolCall[],
+): Promise<readonly Rewritten[]> {
+  const asked = calls.map((call) => ask(agent, step, call));
+  const effects = asked.flatMap(({ effect }) => effect ?? []);
+  const said = effects.length === 0 ? [] : await agent.effects.join(effects);
+  let heardSoFar = 0;
+  return asked.map(({ rewritten, effect, question }) => {
+    const answer = effect === undefined ? undefined : said[heardSoFar++];
+    if (answer === undefined || question === undefined) return rewritten;
+    return applied(agent, rewritten, question, answer);
+  });
+}
+
+type BeforeTool = HookQuestion<"beforeTool">;
+type Said = Parameters<typeof heard<"beforeTool">>[2];
+
+interface Asked {
+  readonly rewritten: Rewritten;
+  readonly question?: BeforeTool;
+  readonly effect?: ReturnType<typeof hookEffect<"beforeTool">>;
+}
+
+function ask(agent: AgentContext, step: OpenStep, call: ToolCall): Asked {
+  const { callId, toolName } = call;
+  const deferral = step.deferrals.find((one) => one.callId === callId);
+  const { argumentsText } = deferral ?? call;
+  const rewritten: Rewritten = { call, argumentsText, change: undefined };
+  const isKnown = agent.tools.find(toolName) !== undefined;
+  const input = isKnown ? parsed(argumentsText) : undefined;
+  if (deferral !== undefined || input === undefined) return { rewritten };
+  const question: BeforeTool = {
+    point: "beforeTool",
+    stepNumber: step.number,
+    place: { stepId: step.stepId, callId },
+    input: { toolName, callId, arguments: input },
+    toolName,
+  };
+  return { rewritten, question, effect: hookEffect(agent, question) };
+}
+
+function applied(
+  agent: AgentContext,
+  rewritten: Rewritten,
+  question: BeforeTool,
+  said: Said,
+): Rewritten {
+  const after = said.type === "returned" ? said.value.patch.arguments : undefined;
+  const change = after === undefined ? {} : { before: question.input.arguments, after };
+  const hooked = heard(agent, question, said, change);
+  if (hooked.type !== "patched") return { ...rewritten, change: hooked };
+  const { deny } = hooked.patch;
+  return {
+    ...rewritten,
+    ...(after === undefined ? {} : { argumentsText: JSON.stringify(after) }),
+    change: deny === undefined ? undefined : { type: "denied", reason: deny },
+  };
+}
+
+/** Hooks see arguments that are JSON. What is none is told to the model as it is. */
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return argumentsOf(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,42 @@
+// The beginning of an execution: hooks see the task before anything is spent, and stop conditions are asked for the first time (R5).
+
+import type { AgentContext } from "../agent-context.ts";
+import type { AgentState } from "../agent-state.ts";
+import { askConditions } from "../ask-conditions.ts";
+import { consultHooks } from "../consult-hooks.ts";
+import { failWith, raise } from "../life-cycle.ts";
+import { transition } from "../transition.ts";
+
+/** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
+export async function takeTask(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  if (state.log.isBriefed) return state;
+  const { identity, role, task, metadata } = agent;
+  const hooked =
+    identity.depth > 0
+      ? undefined
+      : await consultHooks(agent, {
+          point: "userInput",
+          stepNumber: 0,
+          place: {},
+          input: { role: role.name, task, metadata },
+        });
+  if (hooked?.type === "failed") return failWith(agent, unbriefed(state), hooked.error);
+  if (hooked?.type === "cancelled") return unbriefed(state);
+  const refusal = hooked?.patch.refuse;
+  if (refusal !== undefined) {
+    const reason = { code: "input_refused", message: refusal, data: {} };
+    const name = hooked?.changedBy.at(-1)?.hook;
+    const signal = { source: "hook" as const, reason, ...(name === undefined ? {} : { name }) };
+    return raise(agent, unbriefed(state), signal);
+  }
+  const text = hooked?.patch.task ?? task;
+  const briefed = transition(state, {
+    type: "brief",
+    messages: [{ role: "user", text, origin: "task" }],
+  });
+  return await askConditions(agent, briefed);
+}
+
+function unbriefed(state: AgentState): AgentState {
+  return transition(state, { type: "brief", messages: [] });
+}

@@ -1,0 +1,46 @@
+// Queued subtasks: delegations that a tool asked for. They are worked off, in parallel, before the next model call (R13).
+
+import { delegationText } from "../../tools/delegation-text.ts";
+import type { SpawnOutcome } from "../../protocol/subagent.ts";
+import type { UserMessage } from "../../protocol/message.ts";
+import type { AgentContext } from "../agent-context.ts";
+import type { AgentState, Subtask } from "../agent-state.ts";
+import { failWith, stepPlace } from "../life-cycle.ts";
+import { transition } from "../transition.ts";
+
+/** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
+export async function workOffSubtasks(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const { subtasks } = state.log;
+  if (subtasks.length === 0) return state;
+  const { effects } = agent;
+  const place = stepPlace(agent, state);
+  const open = subtasks.filter(({ text }) => text === undefined);
+  const outcomes = await effects.join(
+    open.map((subtask) => effects.delegate(place, subtasks.indexOf(subtask), subtask)),
+  );
+  const broken = outcomes.find((outcome) => outcome.type === "failed");
+  if (broken !== undefined) return failWith(agent, state, broken.error);
+  if (outcomes.some((outcome) => outcome.type === "cancelled")) return state;
+  const settled = subtasks.map((subtask) => {
+    const outcome = outcomes[open.indexOf(subtask)];
+    return outcome?.type === "returned" ? withOutcome(subtask, outcome.value) : subtask;
+  });
+  if (settled.some(({ text }) => text === undefined))
+    return transition(state, { type: "recordSubtasks", subtasks: settled });
+  const messages = settled.map(messageOf);
+  for (const { text } of messages)
+    agent.record({ type: "message.delivered", origin: "subtask", characters: text.length }, place);
+  const done = transition(state, { type: "recordSubtasks", subtasks: [] });
+  return transition(done, { type: "addMessages", messages });
+}
+
+function withOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {
+  return outcome.type === "paused"
+    ? { request, childId: outcome.childId, text: undefined }
+    : { request, childId: undefined, text: delegationText(outcome) };
+}
+
+function messageOf({ request, text = "" }: Subtask): UserMessage {
+  const heading = `A subtask that was queued for ${request.role} has ended. Its task: ${request.task}`;
+  return { role: "user", origin: "subtask", text: `${heading}\nIts result: ${text}` };
+}

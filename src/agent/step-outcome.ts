@@ -1,0 +1,129 @@
+// What a completed step calls for. Pure: signals first, then what is missing, then whether there is work, else it was the answer (C7).
+
+import { EspalierError } from "../kernel/error.ts";
+import { deepFreeze } from "../kernel/json.ts";
+import type { WorkType } from "../protocol/event.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import type { StopReason, StopSignal } from "../protocol/stop.ts";
+import type { RunLog } from "./agent-state.ts";
+import { FINISH_TOOL_NAME } from "./finish-tool.ts";
+
+/** How a step ends (R15). */
+export type StepOutcome =
+  /** There is work that needs another step. */
+  | { readonly type: "continue"; readonly work: readonly WorkType[] }
+  /** The reply was of no use, or no answer yet: the model is asked again, a bounded number of times. */
+  | { readonly type: "retry"; readonly work: readonly [WorkType] }
+  /** The history is too long for the model: it is made shorter first. */
+  | { readonly type: "compact" }
+  /** Nothing further starts. `signal`: the reason, if none was raised before. */
+  | { readonly type: "stop"; readonly signal: StopSignal | undefined }
+  /** Nothing further starts, because the model cannot be worked with. */
+  | { readonly type: "fail"; readonly error: EspalierError };
+
+/** What is judged besides the log. */
+export interface StepFacts {
+  readonly roleName: string;
+  readonly modelId: string;
+  readonly hasOutput: boolean;
+  /** Somebody wrote to the agent, which has not read it yet. */
+  readonly hasMessages: boolean;
+}
+
+/** Replies in a row of no use that are forgiven. */
+const MAX_USELESS_REPLIES = 1;
+/** Times that an agent with a typed result may miss it: by a text instead, or by arguments that do not fit. */
+const MAX_MISSED_OUTPUTS = 2;
+
+/** Judges the step that has just completed. */
+export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
+  const last = log.steps.at(-1);
+  if (log.signals.length > 0 || last === undefined) return { type: "stop", signal: undefined };
+  if (log.overflows > 0) return { type: "compact" };
+  const work = workOf(log, last, facts);
+  if (log.output !== undefined) {
+    const news = work.filter((one) => one !== "tool_calls");
+    return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
+  }
+  if (missedOutputs(log, facts) > MAX_MISSED_OUTPUTS)
+    return { type: "fail", error: noOutput(facts) };
+  if (last.tools.calls.length > 0) return { type: "continue", work };
+  const cutOff = cutOffReason(last);
+  if (cutOff !== undefined) return { type: "stop", signal: { source: "model", reason: cutOff } };
+  if (log.uselessReplies > 0) {
+    return log.uselessReplies > MAX_USELESS_REPLIES
+      ? { type: "fail", error: nothingSaid(log, facts) }
+      : { type: "retry", work: ["missing_reply"] };
+  }
+  if (last.io.finishReason === "error") return { type: "fail", error: brokenOff(facts) };
+  if (facts.hasOutput) return { type: "retry", work: ["missing_output"] };
+  return work.length > 0 ? { type: "continue", work } : { type: "stop", signal: COMPLETED };
+}
+
+/** What asks for another step; with nothing in it, the step was the last (R61). */
+function workOf(log: RunLog, last: StepRecord, facts: StepFacts): readonly WorkType[] {
+  return [
+    ...(last.tools.calls.length > 0 ? ["tool_calls" as const] : []),
+    ...(log.subtasks.length > 0 ? ["subtasks" as const] : []),
+    ...(facts.hasMessages ? ["messages" as const] : []),
+  ];
+}
+
+const COMPLETED: StopSignal = deepFreeze({
+  source: "loop",
+  reason: { code: "completed", message: "The agent gave its answer.", data: {} },
+});
+
+/** Why a reply without calls is not an answer: it was cut off, filtered, or declined (R10). */
+function cutOffReason(last: StepRecord): StopReason | undefined {
+  const { finishReason, refusal } = last.io;
+  if (refusal !== undefined) {
+    return {
+      code: "finish_reason",
+      message: "The model declined to answer.",
+      data: { finishReason: "refusal", refusal },
+    };
+  }
+  if (finishReason !== "length" && finishReason !== "content_filter") return undefined;
+  return {
+    code: "finish_reason",
+    message: `The model's reply ended early: ${finishReason}.`,
+    data: { finishReason },
+  };
+}
+
+function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
+  if (!hasOutput) return 0;
+  const texts = steps.filter((step) => step.tools.calls.length === 0 && step.io.text !== "");
+  const misfits = steps
+    .flatMap((step) => step.tools.executions)
+    .filter(
+      (execution) => execution.call.toolName === FINISH_TOOL_NAME && execution.type === "failed",
+    );
+  return texts.length + misfits.length;
+}
+
+function noOutput({ modelId, roleName }: StepFacts): EspalierError {
+  return misbehaved(
+    `Expected ${modelId} to call ${FINISH_TOOL_NAME} with a result that fits, but it missed ${MAX_MISSED_OUTPUTS + 1} times. Simplify the output schema, or use a stronger model.`,
+    { role: roleName, missed: MAX_MISSED_OUTPUTS + 1 },
+  );
+}
+
+function nothingSaid({ uselessReplies }: RunLog, { modelId, roleName }: StepFacts): EspalierError {
+  return misbehaved(
+    `Expected ${modelId} to reply with text or tool calls, but ${uselessReplies} replies in a row were of no use.`,
+    { role: roleName, uselessReplies },
+  );
+}
+
+function brokenOff({ modelId, roleName }: StepFacts): EspalierError {
+  return misbehaved(`Expected ${modelId} to finish its reply, but it broke off with an error.`, {
+    role: roleName,
+    finishReason: "error",
+  });
+}
+
+function misbehaved(message: string, data: EspalierError["data"]): EspalierError {
+  return new EspalierError({ code: "model_misbehaved", message, data });
+}

@@ -1,0 +1,103 @@
+// One agent as it looks from outside, with all below it; and how such a tree is changed: what did not
+// change stays the same value. Pure.
+
+import type { AgentId, CallId, RunResult, StopReason, TerminalStatus, Usage } from "../index.ts";
+
+/** How a run came to rest. */
+export type RestStatus = RunResult["status"];
+
+/** One agent, with those that it started in the order of their start. */
+export interface AgentView {
+  readonly agentId: AgentId;
+  readonly agentPath: string;
+  readonly role: string;
+  readonly task: string;
+  readonly startedAtMs: number;
+  readonly activity: Activity;
+  /** The step it is at; 0 before the first. */
+  readonly step: number;
+  readonly own: Spent;
+  /** Its own and that of all below it. */
+  readonly subtree: Spent;
+  /** Spawns of its own that were refused. */
+  readonly refusals: number;
+  readonly children: readonly AgentView[];
+}
+
+export type Spent = Pick<Usage, "totalTokens" | "costMicroUsd" | "unpricedCalls">;
+
+/** What an agent is doing. */
+export type Activity =
+  /** Between two effects, or waiting in line for its budget. */
+  | { readonly kind: "preparing" }
+  /** It has its budget, and waits for a free slot. */
+  | { readonly kind: "queued" }
+  | { readonly kind: "thinking" }
+  | { readonly kind: "retrying"; readonly attempt: number; readonly errorCode: string }
+  | { readonly kind: "calling"; readonly calls: readonly OpenCall[] }
+  /** At rest, until somebody resumes the run. */
+  | { readonly kind: "paused"; readonly reason: StopReason; readonly durationMs: number }
+  | {
+      readonly kind: "ended";
+      readonly status: TerminalStatus;
+      readonly reason: StopReason;
+      readonly durationMs: number;
+    };
+
+/** A tool call under way. */
+export interface OpenCall {
+  readonly callId: CallId | null;
+  readonly toolName: string;
+  /** `question`: it has not begun; somebody has to answer first. */
+  readonly kind: "tool" | "delegation" | "question";
+}
+
+export const NOTHING_SPENT: Spent = { totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 };
+
+/**
+ * Changes the agent at `path`, and with `onPath` each of its ancestors; the rest of the tree stays
+ * the same value.
+ */
+export function changeAt(
+  agent: AgentView,
+  path: string,
+  target: (agent: AgentView) => AgentView,
+  onPath: (agent: AgentView) => AgentView = (unchanged) => unchanged,
+): AgentView {
+  if (agent.agentPath === path) return target(agent);
+  const index = agent.children.findIndex(
+    ({ agentPath }) => agentPath === path || path.startsWith(`${agentPath}/`),
+  );
+  const child = agent.children[index];
+  if (child === undefined) return agent;
+  const children = agent.children.with(index, changeAt(child, path, target, onPath));
+  return onPath({ ...agent, children });
+}
+
+export function findAt(agent: AgentView | undefined, path: string): AgentView | undefined {
+  if (agent === undefined || agent.agentPath === path) return agent;
+  const below = agent.children.find(
+    ({ agentPath }) => agentPath === path || path.startsWith(`${agentPath}/`),
+  );
+  return findAt(below, path);
+}
+
+export function spentOf(usage: Usage): Spent {
+  return plus(NOTHING_SPENT, usage);
+}
+
+export function minus(left: Spent, right: Spent): Spent {
+  return {
+    totalTokens: left.totalTokens - right.totalTokens,
+    costMicroUsd: left.costMicroUsd - right.costMicroUsd,
+    unpricedCalls: left.unpricedCalls - right.unpricedCalls,
+  };
+}
+
+export function plus(left: Spent, right: Spent): Spent {
+  return {
+    totalTokens: left.totalTokens + right.totalTokens,
+    costMicroUsd: left.costMicroUsd + right.costMicroUsd,
+    unpricedCalls: left.unpricedCalls + right.unpricedCalls,
+  };
+}

@@ -1,0 +1,41 @@
+// A question that somebody has to answer before a run can go on, as it is shown. Pure.
+
+import type { AgentId, RunResult } from "../index.ts";
+import { fit, oneLine } from "./terminal-text.ts";
+
+type Question = RunResult["questions"][number];
+
+/** A question as it is shown: its texts are short and harmless. */
+export interface OpenQuestion {
+  readonly questionId: Question["questionId"];
+  readonly agentId: AgentId;
+  readonly agentPath: string;
+  readonly toolName: string;
+  readonly arguments: string;
+  readonly reason: string;
+  readonly askedAtMs: number;
+  readonly deadlineAtMs: number | null;
+}
+
+const LONGEST_ARGUMENTS = 40;
+const LONGEST_REASON = 160;
+
+export function openQuestion(question: Question): OpenQuestion {
+  const { questionId, agentId, askedAtMs, deadlineAtMs } = question;
+  return {
+    questionId,
+    agentId,
+    agentPath: oneLine(question.agentPath),
+    toolName: oneLine(question.toolName),
+    arguments: shortText(JSON.stringify(question.arguments), LONGEST_ARGUMENTS),
+    reason: shortText(question.reason, LONGEST_REASON),
+    askedAtMs,
+    deadlineAtMs,
+  };
+}
+
+/** Arguments may be long: what would not be shown anyway is not looked at. */
+function shortText(text: string, width: number): string {
+  const start = text.slice(0, width * 4);
+  return fit(oneLine(start) + (start === text ? "" : "…"), width);
+}

@@ -1,0 +1,64 @@
+// What somebody has to answer before a run can go on: the block that says so. Pure.
+
+import { QUESTION } from "./activity-text.ts";
+import { durationText } from "./amounts.ts";
+import type { OpenQuestion } from "./open-questions.ts";
+import { table, type Column } from "./table.ts";
+import { fit, type Paint } from "./terminal-text.ts";
+
+const LATEST_DATE_MS = 8_640_000_000_000_000;
+
+/** A line of titles, then a line for each question; what is too much for `height` is counted. */
+export function questionLines(
+  questions: readonly OpenQuestion[],
+  options: { readonly width: number; readonly height?: number; readonly time: TimeColumn },
+  paint: Paint,
+): readonly string[] {
+  const { width, height = Infinity, time } = options;
+  if (questions.length === 0 || height < 1) return [];
+  const room = Math.max(0, height - 1);
+  const shown = questions.length <= room ? questions : questions.slice(0, Math.max(0, room - 1));
+  const cells = (text: (question: OpenQuestion) => string): Column["cells"] =>
+    shown.map((question) => ({ text: text(question) }));
+  const title = `needs you (${questions.length})`;
+  const asking = shown.map(({ agentPath }) => ({
+    text: `${QUESTION.icon} ${agentPath}`,
+    style: QUESTION.style,
+  }));
+  const columns: readonly Column[] = [
+    { title, cells: asking, minWidth: 14 },
+    { title: "tool", cells: cells(({ toolName }) => toolName), minWidth: 10 },
+    { title: time.title, cells: cells(time.text), align: "right", rank: 3 },
+    { title: "arguments", cells: cells((one) => one.arguments), minWidth: 16, rank: 1 },
+    { title: "reason", cells: cells(({ reason }) => reason), minWidth: 16, rank: 2 },
+  ];
+  const [titles = "", ...lines] = table(columns, width, paint);
+  const hidden = questions.length - shown.length;
+  const more = hidden === 0 || room === 0 ? [] : [paint("dim", fit(`… ${hidden} more`, width))];
+  return [titles, ...lines, ...more];
+}
+
+export interface TimeColumn {
+  readonly title: string;
+  readonly text: (question: OpenQuestion) => string;
+}
+
+/** For how long it has waited, or how much time is left to answer it. */
+export function waiting(nowMs: number): TimeColumn {
+  return {
+    title: "waits",
+    text: ({ askedAtMs, deadlineAtMs }) =>
+      deadlineAtMs === null
+        ? durationText(Math.max(0, nowMs - askedAtMs))
+        : `${durationText(Math.max(0, deadlineAtMs - nowMs))} left`,
+  };
+}
+
+/** Until when it has to be answered. */
+export const DEADLINES: TimeColumn = {
+  title: "answer by",
+  text: ({ deadlineAtMs }) => {
+    const isSet = deadlineAtMs !== null && deadlineAtMs <= LATEST_DATE_MS;
+    return isSet ? new Date(deadlineAtMs).toISOString() : "any time";
+  },
+};

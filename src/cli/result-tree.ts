@@ -1,0 +1,61 @@
+// The tree of agents that a result tells of, as the views draw it. Pure.
+
+import type { AgentId, RunResult, SpawnRefusalCode } from "../index.ts";
+import type { Activity, AgentView } from "./agent-view.ts";
+
+/** The tree of a run that is over, as its events would have left it. */
+export function treeOf(result: RunResult): AgentView | undefined {
+  const byParent = Map.groupBy(result.agents, (agent) => agent.parentAgentId);
+  const openSteps = openStepsOf(result);
+  const below = (parentId: AgentId | null): readonly AgentView[] =>
+    (byParent.get(parentId) ?? []).map((agent) => {
+      const { usage } = agent;
+      return {
+        agentId: agent.agentId,
+        agentPath: agent.agentPath,
+        role: agent.role,
+        task: agent.task,
+        startedAtMs: 0,
+        activity: restOf(agent),
+        step: openSteps.get(agent.agentId) ?? agent.steps.length,
+        own: usage.own,
+        subtree: usage.total,
+        refusals: refusedSpawns(agent),
+        children: below(agent.agentId),
+      };
+    });
+  return below(null)[0];
+}
+
+type AgentReport = RunResult["agents"][number];
+
+function restOf({ status, reason, durationMs }: AgentReport): Activity {
+  return status === "paused"
+    ? { kind: "paused", reason, durationMs }
+    : { kind: "ended", status, reason, durationMs };
+}
+
+/** The steps in whose middle agents are paused; a result holds only those that are over. */
+function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
+  const steps = new Map<AgentId, number>();
+  for (const { agentId, state } of pausedRun?.agents ?? []) {
+    if (state.status === "paused" && state.step !== undefined)
+      steps.set(agentId, state.step.number);
+  }
+  return steps;
+}
+
+const SPAWN_REFUSALS: Readonly<Record<SpawnRefusalCode, true>> = {
+  unknown_role: true,
+  depth_limit: true,
+  breadth_limit: true,
+  total_limit: true,
+  budget_exhausted: true,
+  setup_failed: true,
+};
+
+function refusedSpawns({ steps }: AgentReport): number {
+  return steps
+    .flatMap((step) => step.tools.executions)
+    .filter(({ errorCode }) => Object.hasOwn(SPAWN_REFUSALS, errorCode ?? "")).length;
+}

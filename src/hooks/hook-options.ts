@@ -1,0 +1,154 @@
+// What goes with a hook besides its function, checked when the hook is made.
+
+import { z } from "zod";
+
+import { checkKeys, checkList, checkText, misdefinition, mismatch } from "../kernel/check.ts";
+import { checkEvent, type EventType } from "../protocol/event.ts";
+import type { TransformPoint, ToolPoint } from "./hook-points.ts";
+
+/** What goes with any hook. */
+export interface HookOptions {
+  /** Appears in events, signals and errors. Default: the name of the function, or one by place, such as `beforeTool#2`. */
+  readonly name?: string;
+  /** Higher runs first; equals run in the order in which they were registered. Default 0. */
+  readonly priority?: number;
+}
+
+/** What goes with a wrap of tool calls. */
+export interface WrapToolOptions extends HookOptions {
+  /** Only calls of these tools. Default: all. */
+  readonly tools?: readonly string[];
+}
+
+/** What goes with a transformer. */
+export interface PlainTransformOptions extends HookOptions {
+  /** What a field that the point does not allow is: an error (default), or dropped with one warning. */
+  readonly isStrict?: boolean;
+}
+
+/** What goes with a transformer at `P`: at points that concern a tool, also which tools. */
+export type TransformOptions<P extends TransformPoint> = P extends ToolPoint
+  ? PlainTransformOptions & WrapToolOptions
+  : PlainTransformOptions;
+
+/** What all hooks have in common. */
+export interface HookBasics {
+  /** Undefined: by place. */
+  readonly name: string | undefined;
+  readonly priority: number;
+}
+
+interface AllBasics extends HookBasics {
+  readonly isStrict: boolean;
+  readonly tools: readonly string[] | undefined;
+}
+
+interface Given extends HookOptions {
+  readonly isStrict?: boolean;
+  readonly tools?: readonly string[];
+}
+
+const TOOL_OWNERS = ["beforeTool", "afterTool", "wrapToolCall"];
+
+/**
+ * The checked options of a hook at `owner`: a point or a kind. Its name is read here once.
+ * Throws `invalid_definition` or `invalid_option`.
+ */
+export function hookBasics(
+  owner: string,
+  work: { readonly name: unknown },
+  options: Given,
+): HookBasics {
+  const field = `${owner}.options`;
+  checkKeys(field, options, ["name", "priority"]);
+  return { name: nameOf(field, work, options), priority: priorityOf(field, options) };
+}
+
+/** The same for hooks that may be limited to tools. */
+export function toolHookBasics(
+  owner: string,
+  work: { readonly name: unknown },
+  options: Given,
+): HookBasics & { readonly tools: readonly string[] | undefined } {
+  checkKeys(`${owner}.options`, options, ["name", "priority", "tools"]);
+  const { tools, ...rest } = options;
+  return { ...hookBasics(owner, work, rest), tools: toolsOf(owner, tools) };
+}
+
+/** The same for transformers. */
+export function transformBasics(
+  owner: string,
+  work: { readonly name: unknown },
+  options: Given,
+): AllBasics {
+  checkKeys(`${owner}.options`, options, ["name", "priority", "isStrict", "tools"]);
+  const { isStrict = true, ...rest } = options;
+  if (typeof isStrict !== "boolean")
+    throw mismatch(`${owner}.options.isStrict`, "true or false", isStrict, "Say which.");
+  return { ...toolHookBasics(owner, work, rest), isStrict };
+}
+
+/** One event type or several, checked. */
+export function checkEventTypes(field: string, types: unknown): readonly EventType[] {
+  const list: readonly unknown[] = Array.isArray(types) ? types : [types];
+  if (list.length === 0)
+    throw misdefinition(field, "at least one event type", types, "Say what to watch.");
+  return Object.freeze(
+    list.map((type) => {
+      if (isEventType(type)) return type;
+      throw misdefinition(field, "a type of event", type, 'Such as "step.completed".');
+    }),
+  );
+}
+
+/** Throws `invalid_definition` unless `value` is a function. */
+export function checkFunction(field: string, value: unknown): void {
+  if (typeof value !== "function")
+    throw misdefinition(field, "a function", value, "It does the work.");
+}
+
+// The list of types is no export of the protocol; its check of an event without anything else complains about the type if that is none.
+function isEventType(type: unknown): type is EventType {
+  try {
+    checkEvent({ type });
+    return true;
+  } catch (cause) {
+    return cause instanceof z.ZodError && cause.issues.every(({ path }) => path[0] !== "type");
+  }
+}
+
+function nameOf(
+  field: string,
+  work: { readonly name: unknown },
+  options: Given,
+): string | undefined {
+  if (options.name !== undefined) {
+    checkText(`${field}.name`, options.name);
+    return options.name;
+  }
+  return typeof work.name === "string" && work.name.trim() !== "" ? work.name : undefined;
+}
+
+function priorityOf(field: string, { priority = 0 }: Given): number {
+  if (typeof priority === "number" && Number.isFinite(priority)) return priority;
+  throw mismatch(`${field}.priority`, "a finite number", priority, "Leave it out for 0.");
+}
+
+function toolsOf(owner: string, tools: unknown): readonly string[] | undefined {
+  if (tools === undefined) return undefined;
+  const field = `${owner}.options.tools`;
+  if (!TOOL_OWNERS.includes(owner)) {
+    const expected = `left out: ${owner} concerns no tool`;
+    throw misdefinition(field, expected, tools, `Use it with ${TOOL_OWNERS.join(", ")}.`);
+  }
+  checkList(field, tools);
+  const names: readonly unknown[] = Array.isArray(tools) ? tools : [];
+  if (names.length === 0)
+    throw misdefinition(field, "at least one tool name", tools, "Leave it out for all tools.");
+  return Object.freeze(
+    names.map((name, index) => {
+      checkText(`${field}[${index}]`, name);
+      return String(name);
+    }),
+  );
+}

@@ -1,0 +1,197 @@
+// The points of a run at which a hook may change something: what it is shown there, and what it may change.
+
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
+import type { Message } from "../protocol/message.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
+
+/** A run is about to begin; nothing has been spent, nothing is in a history. */
+export interface UserInput {
+  /** The role at the root. */
+  readonly role: string;
+  readonly task: string;
+  readonly metadata: JsonObject;
+}
+
+/** What a hook may do about a task. */
+export interface UserInputPatch {
+  readonly task?: string | undefined;
+  /** Why the run does not begin. No later hook is asked. */
+  readonly refuse?: string | undefined;
+}
+
+/** A request is about to go to the model. */
+export interface BeforeModelInput {
+  readonly instructions: string;
+  /** The history without the instructions. */
+  readonly messages: readonly Message[];
+  /** The completed steps of this execution, oldest first. */
+  readonly steps: readonly StepRecord[];
+}
+
+/** What a hook may change of one request. The stored history stays as it is (R78). */
+export interface BeforeModelPatch {
+  readonly instructions?: string | undefined;
+  /** The whole list anew, without a system message: `instructions` is the way to change that one. */
+  readonly messages?: readonly Message[] | undefined;
+  /** From 0 up. */
+  readonly temperature?: number | undefined;
+}
+
+/** A tool is about to be called; its arguments are not validated yet, and are again after a change (C44). */
+export interface BeforeToolInput {
+  readonly toolName: string;
+  readonly callId: CallId;
+  readonly arguments: JsonValue;
+}
+
+/** What a hook may do about a tool call. */
+export interface BeforeToolPatch {
+  readonly arguments?: JsonValue | undefined;
+  /** Why the call is not made; the model is told. Counts as one more deny among the guards (C43). No later hook is asked. */
+  readonly deny?: string | undefined;
+}
+
+/** A tool call has ended. */
+export interface AfterToolInput extends BeforeToolInput {
+  readonly outcome: ToolOutcomeType;
+  /** What the model is told. */
+  readonly text: string;
+}
+
+/** What a hook may change of a tool call that has ended. */
+export interface AfterToolPatch {
+  readonly text?: string | undefined;
+  /** Kept with the call (R82). Several hooks may add keys; for one key the last wins. */
+  readonly metadata?: JsonObject | undefined;
+}
+
+/** The history is about to be made shorter. */
+export interface BeforeCompactionInput {
+  readonly messages: readonly Message[];
+  readonly inputTokens: number;
+  readonly maxInputTokens: number;
+}
+
+/** What a hook may change of a compaction. */
+export interface BeforeCompactionPatch {
+  /** How many of the last messages stay as they are; at least 1. */
+  readonly keepMessages?: number | undefined;
+}
+
+/** A subagent is about to start. The context is that of the agent which delegates. */
+export interface SubagentStartInput {
+  /** The role of the subagent. */
+  readonly role: string;
+  readonly task: string;
+  readonly childDepth: number;
+}
+
+/** What a hook may change of a delegation. */
+export interface SubagentStartPatch {
+  readonly task?: string | undefined;
+}
+
+/** An agent is done and about to stop. */
+export interface StopInput {
+  /** Its last text. */
+  readonly text: string;
+  /** Its typed result, if its role declares one and it was given. */
+  readonly output: JsonValue | undefined;
+  readonly steps: readonly StepRecord[];
+  /** True if it goes on only because of an earlier veto in this execution: the moment to beware of going on for ever. */
+  readonly isActive: boolean;
+  /** How many vetoes there were in this execution. */
+  readonly vetoes: number;
+}
+
+/** What a hook may do about a stop. The veto is bounded, and never holds against a limit, an error or a cancel (C35). */
+export interface StopPatch {
+  /** What the agent is told to do instead of stopping. No later hook is asked. */
+  readonly goOn?: string | undefined;
+}
+
+/** What a hook is shown, by point. */
+export interface PointInput {
+  /** Before a run begins. */
+  readonly userInput: UserInput;
+  /** Before each model call. */
+  readonly beforeModel: BeforeModelInput;
+  /** Before each tool call. */
+  readonly beforeTool: BeforeToolInput;
+  /** After each tool call, however it ended. */
+  readonly afterTool: AfterToolInput;
+  /** Before a history is made shorter. */
+  readonly beforeCompaction: BeforeCompactionInput;
+  /** Before a subagent starts. */
+  readonly subagentStart: SubagentStartInput;
+  /** When the root is done. */
+  readonly stop: StopInput;
+  /** When a subagent is done, at any depth. */
+  readonly subagentStop: StopInput;
+}
+
+/** What a hook may change, by point. A field that is left out, or undefined, stays as it is. */
+export interface PointPatch {
+  readonly userInput: UserInputPatch;
+  readonly beforeModel: BeforeModelPatch;
+  readonly beforeTool: BeforeToolPatch;
+  readonly afterTool: AfterToolPatch;
+  readonly beforeCompaction: BeforeCompactionPatch;
+  readonly subagentStart: SubagentStartPatch;
+  readonly stop: StopPatch;
+  readonly subagentStop: StopPatch;
+}
+
+/** A point at which a hook may change something. */
+export type TransformPoint = keyof PointInput;
+/** Points that concern one tool: hooks there can be limited to tools by name. */
+export type ToolPoint = "beforeTool" | "afterTool";
+
+/** What every hook that is waited for knows of itself. All that there is at `userInput`: no agent lives yet. */
+export interface HookSelf {
+  /** The name under which the hook appears in events, signals and errors. */
+  readonly hookName: string;
+  /** Aborted when the hook must end: its agent was told to, or its time is up. What it gives after that is discarded. */
+  readonly signal: AbortSignal;
+}
+
+/** What a hook may know of the agent that it serves. Read-only; each call has its own. */
+export interface HookContext extends HookSelf {
+  readonly runId: RunId;
+  readonly agentId: AgentId;
+  /** Place of the agent in the tree: `lead/researcher#2`. */
+  readonly agentPath: string;
+  /** 0 for the root. */
+  readonly depth: number;
+  readonly role: string;
+  readonly executionId: ExecutionId;
+  /** From 1; 0 before the first step. */
+  readonly stepNumber: number;
+  /** The agent's metadata. Frozen. */
+  readonly metadata: JsonObject;
+  /** Raises a stop signal for this agent: it stops before its next phase, with this message as its reason. */
+  requestStop(message: string): void;
+}
+
+/** What a hook may know, by point. */
+export interface PointContext {
+  readonly userInput: HookSelf;
+  readonly beforeModel: HookContext;
+  readonly beforeTool: HookContext;
+  readonly afterTool: HookContext;
+  readonly beforeCompaction: HookContext;
+  readonly subagentStart: HookContext;
+  readonly stop: HookContext;
+  readonly subagentStop: HookContext;
+}
+
+type FieldOf<Patch> = Patch extends unknown ? keyof Patch : never;
+/** Every field that a patch has at any point. */
+type AnyField = FieldOf<PointPatch[TransformPoint]>;
+
+/** A patch of one point, in which the fields of the others are a compile error (R80). */
+export type AllowedPatch<P extends TransformPoint> = PointPatch[P] & {
+  readonly [F in Exclude<AnyField, keyof PointPatch[P]>]?: never;
+};

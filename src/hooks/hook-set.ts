@@ -1,0 +1,123 @@
+// The hooks of one agent, in the order in which they run, found by where they run. Compiled once; asking costs nothing where there
+// are none: every empty list is the same one.
+
+import type { EventType } from "../protocol/event.ts";
+import type {
+  Hook,
+  ModelWrapHook,
+  ObserverHook,
+  ProcessorHook,
+  ToolWrapHook,
+  TransformHook,
+} from "./hook.ts";
+import type { TransformPoint } from "./hook-points.ts";
+
+/** A hook under the name by which it is known: the one it was given, its function's, or one by place, such as `beforeTool#2`. */
+export interface Named<H> {
+  readonly name: string;
+  readonly hook: H;
+}
+
+/** The transformers of one point. */
+export type Chain<P extends TransformPoint> = readonly Named<TransformHook<P>>[];
+
+/** Compiled hooks. Every list is frozen and in order: higher priority first, then as registered (R83). */
+export interface HookSet {
+  /** The hooks of a point. `toolName`: the tool that it is about; hooks that are limited to other tools, or to any if there is none, are left out (R85). */
+  chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P>;
+  readonly modelWraps: readonly Named<ModelWrapHook>[];
+  toolWraps(toolName: string): readonly Named<ToolWrapHook>[];
+  readonly processors: readonly Named<ProcessorHook>[];
+  observers(type: EventType): readonly Named<ObserverHook>[];
+}
+
+const NONE: readonly never[] = Object.freeze([]);
+
+/** Compiles hooks; the list is their order of registration. */
+export function hookSet(hooks: readonly Hook[]): HookSet {
+  const ordered = named(hooks).toSorted((left, right) => right.hook.priority - left.hook.priority);
+  const observers = pick(ordered, isObserver);
+  const toolWraps = pick(ordered, isToolWrap);
+  const chains = new Map<TransformPoint, readonly Named<Hook>[]>();
+  for (const one of ordered) {
+    if (one.hook.kind !== "transform") continue;
+    chains.set(one.hook.point, [...(chains.get(one.hook.point) ?? []), one]);
+  }
+  return Object.freeze({
+    chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P> {
+      const isAtPoint = (hook: Hook): hook is TransformHook<P> =>
+        hook.kind === "transform" && hook.point === point;
+      return ofTool(pick(chains.get(point) ?? NONE, isAtPoint), toolName);
+    },
+    modelWraps: pick(ordered, isModelWrap),
+    toolWraps: (toolName: string) => ofTool(toolWraps, toolName),
+    processors: pick(ordered, isProcessor),
+    observers: (type: EventType) => only(observers, ({ hook }) => hook.types.includes(type)),
+  });
+}
+
+/** The hooks that an agent lives under, in order of registration: those of the whole orchestrator, then those of its role. */
+export function joinHooks(
+  ofOrchestrator: readonly Hook[],
+  ofRole: readonly Hook[],
+): readonly Hook[] {
+  return Object.freeze([...ofOrchestrator, ...ofRole]);
+}
+
+/** Names by place count the hooks of one trigger in order of registration, so that a name says which one it is. */
+function named(hooks: readonly Hook[]): readonly Named<Hook>[] {
+  const counts = new Map<string, number>();
+  return hooks.map((hook) => {
+    const trigger = hook.kind === "transform" ? hook.point : hook.kind;
+    const count = (counts.get(trigger) ?? 0) + 1;
+    counts.set(trigger, count);
+    return Object.freeze({ name: hook.name ?? `${trigger}#${count}`, hook });
+  });
+}
+
+function ofTool<H extends { readonly tools: readonly string[] | undefined }>(
+  list: readonly Named<H>[],
+  toolName: string | undefined,
+): readonly Named<H>[] {
+  return only(
+    list,
+    ({ hook: { tools } }) =>
+      tools === undefined || (toolName !== undefined && tools.includes(toolName)),
+  );
+}
+
+/** The hooks of one kind. */
+function pick<H extends Hook>(
+  list: readonly Named<Hook>[],
+  isOne: (hook: Hook) => hook is H,
+): readonly Named<H>[] {
+  return only(list, (one): one is Named<H> => isOne(one.hook));
+}
+
+/** The part of a list that fits: the list itself if all of it does, and the shared empty list if nothing does. */
+function only<One, Fitting extends One>(
+  list: readonly One[],
+  fits: (one: One) => one is Fitting,
+): readonly Fitting[];
+function only<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[];
+function only<One>(list: readonly One[], fits: (one: One) => boolean): readonly One[] {
+  if (list.length === 0) return NONE;
+  const found = list.filter(fits);
+  return found.length === 0 ? NONE : Object.freeze(found);
+}
+
+function isObserver(hook: Hook): hook is ObserverHook {
+  return hook.kind === "observe";
+}
+
+function isModelWrap(hook: Hook): hook is ModelWrapHook {
+  return hook.kind === "wrapModelCall";
+}
+
+function isToolWrap(hook: Hook): hook is ToolWrapHook {
+  return hook.kind === "wrapToolCall";
+}
+
+function isProcessor(hook: Hook): hook is ProcessorHook {
+  return hook.kind === "processStep";
+}

@@ -1,0 +1,221 @@
+// Hooks: code of the user's own that watches a run, changes it at given points, or goes around its calls. Made here, checked here.
+// A hook is one of five kinds (C15, C16): observers see events; transformers give a patch at one point; wraps go around a model call
+// or a tool call; processors look at each completed step.
+
+import { checkList, misdefinition } from "../kernel/check.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import type { ModelReply, ModelRequest } from "../model/model.ts";
+import type { EspalierEvent, EventType } from "../protocol/event.ts";
+import type { CallId } from "../protocol/ids.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import {
+  checkEventTypes,
+  checkFunction,
+  hookBasics,
+  toolHookBasics,
+  transformBasics,
+  type HookBasics,
+  type HookOptions,
+  type TransformOptions,
+  type WrapToolOptions,
+} from "./hook-options.ts";
+import type {
+  AllowedPatch,
+  HookContext,
+  TransformPoint,
+  PointContext,
+  PointInput,
+} from "./hook-points.ts";
+import { HOOK_POINTS } from "./patch-contract.ts";
+
+/** What an observer knows besides the event, which says where it belongs. */
+export interface ObserverContext {
+  readonly hookName: string;
+}
+
+/** One model call, as a wrap sees it. */
+export interface ModelCall {
+  /** Read-only. */
+  readonly request: ModelRequest;
+  readonly context: HookContext;
+}
+
+/** One tool call, as a wrap sees it. */
+export interface WrappedToolCall {
+  readonly toolName: string;
+  readonly callId: CallId;
+  /** Read-only. */
+  readonly arguments: JsonValue;
+  readonly context: HookContext;
+}
+
+/**
+ * Called at its point, once each time, after the hooks before it and with their changes in `input`, which is frozen. Gives the fields
+ * that it changes, or nothing. May be asynchronous; should heed `context.signal`. If it throws, does not settle in time, or gives what
+ * the point does not allow, the run fails (at `userInput`: the run does not begin).
+ */
+export type TransformHandler<P extends TransformPoint> = (
+  input: PointInput[P],
+  context: PointContext[P],
+) => TransformReturn<AllowedPatch<P>>;
+
+// oxlint-disable-next-line typescript/no-invalid-void-type -- a handler without a return statement is fine
+type TransformReturn<Patch> = Patch | undefined | void | Promise<Patch | undefined | void>;
+
+interface Kind<Name extends string> extends HookBasics {
+  readonly kind: Name;
+}
+
+/** Made by {@link observe}. */
+export interface ObserverHook extends Kind<"observe"> {
+  readonly types: readonly EventType[];
+  listen(event: EspalierEvent, context: ObserverContext): unknown;
+}
+
+/** Made by {@link transform}. */
+export interface TransformHook<P extends TransformPoint> extends Kind<"transform"> {
+  readonly point: P;
+  handle(input: PointInput[P], context: PointContext[P]): unknown;
+  readonly isStrict: boolean;
+  readonly tools: readonly string[] | undefined;
+}
+
+/** Made by {@link wrapModelCall}. */
+export interface ModelWrapHook extends Kind<"wrapModelCall"> {
+  readonly wrap: (call: ModelCall, next: () => Promise<ModelReply>) => Promise<ModelReply>;
+}
+
+/** Made by {@link wrapToolCall}. */
+export interface ToolWrapHook extends Kind<"wrapToolCall"> {
+  readonly wrap: (call: WrappedToolCall, next: () => Promise<unknown>) => unknown;
+  readonly tools: readonly string[] | undefined;
+}
+
+/** Made by {@link processStep}. */
+export interface ProcessorHook extends Kind<"processStep"> {
+  readonly process: (step: StepRecord, context: HookContext) => unknown;
+}
+
+/** Anything that can be registered as a hook. Made by its constructors only; what is in it is not for use. */
+export type Hook =
+  | ObserverHook
+  | TransformHook<TransformPoint>
+  | ModelWrapHook
+  | ToolWrapHook
+  | ProcessorHook;
+
+const made = new WeakSet<object>();
+
+/**
+ * A hook that is shown events of the given types: of the run as a whole and of every agent. It cannot change anything; nobody waits for
+ * it, and what it throws is told once as a warning (R76).
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function observe<T extends EventType>(
+  types: T | readonly T[],
+  listener: (event: EspalierEvent<T>, context: ObserverContext) => void | Promise<void>,
+  options?: HookOptions,
+): Hook;
+export function observe(
+  types: EventType | readonly EventType[],
+  listener: (event: EspalierEvent, context: ObserverContext) => void | Promise<void>,
+  options: HookOptions = {},
+): Hook {
+  const wanted = checkEventTypes("observe.types", types);
+  checkFunction("observe.listener", listener);
+  return register({
+    kind: "observe",
+    ...hookBasics("observe", listener, options),
+    types: wanted,
+    listen: (event, context) => listener(event, context),
+  });
+}
+
+/**
+ * A hook that may change something at one point: what, is in the point's patch. See {@link TransformHandler} for when it is called.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function transform<P extends TransformPoint>(
+  point: P,
+  handler: TransformHandler<P>,
+  options: TransformOptions<P> = {},
+): Hook {
+  if (!HOOK_POINTS.includes(point)) {
+    const expected = `one of ${HOOK_POINTS.join(", ")}`;
+    throw misdefinition("transform.point", expected, point, "For events, use observe().");
+  }
+  checkFunction(`${point}.handler`, handler);
+  const hook: TransformHook<P> = {
+    kind: "transform",
+    ...transformBasics(point, handler, options),
+    point,
+    handle: (input, context) => handler(input, context),
+  };
+  return register(hook);
+}
+
+/**
+ * A hook around every model call, retries of the provider's included: `next` makes the call, and may be called again, or not at all, in
+ * which case the model is not asked and the reply that the hook gives is used (R86). If it throws, the call has failed.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function wrapModelCall(wrap: ModelWrapHook["wrap"], options: HookOptions = {}): Hook {
+  checkFunction("wrapModelCall.wrap", wrap);
+  return register({
+    kind: "wrapModelCall",
+    ...hookBasics("wrapModelCall", wrap, options),
+    wrap,
+  });
+}
+
+/**
+ * A hook around tool calls that were admitted: `next` runs the tool and gives its result; not called, the tool does not run and what the
+ * hook gives is the result (R86). If it throws, the call has failed.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function wrapToolCall(wrap: ToolWrapHook["wrap"], options: WrapToolOptions = {}): Hook {
+  checkFunction("wrapToolCall.wrap", wrap);
+  return register({
+    kind: "wrapToolCall",
+    ...toolHookBasics("wrapToolCall", wrap, options),
+    wrap,
+  });
+}
+
+/**
+ * A hook that is called after every step with its record, which is frozen; processors run in order, one at a time. If it throws, the
+ * run fails, later processors are not called, and the step is kept (R88).
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function processStep(
+  process: (step: StepRecord, context: HookContext) => void | Promise<void>,
+  options: HookOptions = {},
+): Hook {
+  checkFunction("processStep.process", process);
+  return register({
+    kind: "processStep",
+    ...hookBasics("processStep", process, options),
+    process,
+  });
+}
+
+/** Throws `invalid_definition` unless `hooks` is a list of what the constructors made. */
+export function checkHooks(field: string, hooks: unknown): void {
+  checkList(field, hooks);
+  const list: readonly unknown[] = Array.isArray(hooks) ? hooks : [];
+  for (const [index, hook] of list.entries()) {
+    if (typeof hook === "object" && hook !== null && made.has(hook)) continue;
+    const advice = "Make it with observe(), transform(), wrapModelCall() and the like.";
+    throw misdefinition(`${field}[${index}]`, "a hook", hook, advice);
+  }
+}
+
+function register(hook: Hook): Hook {
+  made.add(hook);
+  return Object.freeze(hook);
+}

@@ -1,0 +1,75 @@
+// What a patch may hold at each point, as it is checked when it comes back from a hook (R80).
+
+import { z } from "zod";
+
+import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { MessageSchema } from "../protocol/message.ts";
+import type { TransformPoint, PointPatch } from "./hook-points.ts";
+
+/** The contract of one point. */
+export interface PatchContract<P extends TransformPoint> {
+  /** The fields that a patch may have there. */
+  readonly fields: readonly string[];
+  /** Takes values of our own only: what came from a hook was copied before. */
+  readonly schema: z.ZodType<PointPatch[P]>;
+}
+
+const words = z.string().refine((text) => text.trim() !== "", "Expected text that is not empty");
+const json = z.custom<JsonValue>((value) => value !== undefined);
+const jsonObject = z.custom<JsonObject>(isRecord, "Expected an object");
+const conversation = z
+  .array(MessageSchema)
+  .refine(
+    (messages) => messages.every((message) => message.role !== "system"),
+    "Expected no system message: change the instructions instead",
+  );
+
+const stop = { goOn: words.optional() };
+
+const CONTRACTS: { readonly [P in TransformPoint]: PatchContract<P> } = {
+  userInput: contract({ task: words.optional(), refuse: words.optional() }),
+  beforeModel: contract({
+    instructions: words.optional(),
+    messages: conversation.optional(),
+    temperature: z.number().nonnegative().optional(),
+  }),
+  beforeTool: contract({ arguments: json.optional(), deny: words.optional() }),
+  afterTool: contract({ text: z.string().optional(), metadata: jsonObject.optional() }),
+  beforeCompaction: contract({ keepMessages: z.int().positive().optional() }),
+  subagentStart: contract({ task: words.optional() }),
+  stop: contract(stop),
+  subagentStop: contract(stop),
+};
+
+/** The points at which a hook may change something. */
+export const HOOK_POINTS: readonly string[] = Object.keys(CONTRACTS);
+
+/** What hooks may change at `point`. */
+export function contractOf<P extends TransformPoint>(point: P): PatchContract<P> {
+  return CONTRACTS[point];
+}
+
+/** True if a patch settles the matter, so that no later hook of the chain is asked. */
+export function isFinal(patch: PointPatch[TransformPoint]): boolean {
+  return "refuse" in patch || "deny" in patch || "goOn" in patch;
+}
+
+/** The patch of a chain up to a hook, with what the hook changed on top of it. */
+export function mergePatches<P extends TransformPoint>(
+  earlier: PointPatch[P],
+  later: PointPatch[P],
+): PointPatch[P] {
+  const merged: PointPatch[P] = { ...earlier, ...later };
+  const metadata = { ...metadataOf(earlier), ...metadataOf(later) };
+  return "metadata" in merged ? { ...merged, metadata } : merged;
+}
+
+function metadataOf(patch: PointPatch[TransformPoint]): JsonObject {
+  return "metadata" in patch ? (patch.metadata ?? {}) : {};
+}
+
+function contract<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): { readonly fields: readonly string[]; readonly schema: z.ZodObject<Shape, z.core.$strict> } {
+  return { fields: Object.freeze(Object.keys(shape)), schema: z.strictObject(shape) };
+}

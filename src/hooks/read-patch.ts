@@ -1,0 +1,83 @@
+// From what a hook gave, which may be anything, to a patch of our own, or to an error that names point, hook and field.
+
+import { messageOf } from "../kernel/error.ts";
+import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { TransformHook } from "./hook.ts";
+import { hookContract, type HookPlace } from "./hook-error.ts";
+import type { TransformPoint, PointPatch } from "./hook-points.ts";
+import type { Named } from "./hook-set.ts";
+import { isPlainObject, jsonCopy } from "./json-copy.ts";
+import { contractOf } from "./patch-contract.ts";
+
+/** The patch that a hook gave, copied and frozen; nothing for nothing. Throws `hook_contract` for what its point does not allow. */
+export function readPatch<P extends TransformPoint>(
+  point: P,
+  named: Named<TransformHook<P>>,
+  given: unknown,
+): PointPatch[P] {
+  const place = { point, hook: named.name };
+  const { fields, schema } = contractOf(point);
+  const parts: [string, JsonValue][] = [];
+  for (const field of fieldsOf(place, fields, given)) {
+    if (!fields.includes(field)) refuseField(place, named.hook, { field, fields });
+    else parts.push(...readField(place, given, field));
+  }
+  const parsed = schema.safeParse(Object.fromEntries(parts));
+  // Cloned, because zod freezes lists without what is in them.
+  if (parsed.success) return deepFreeze(structuredClone(parsed.data));
+  const [issue] = parsed.error.issues;
+  const [field = "", ...path] = issue?.path.map(String) ?? [];
+  throw hookContract(place, {
+    field,
+    expected: `return a patch whose ${field} fits`,
+    got: `one that does not${path.length === 0 ? "" : ` at ${path.join(".")}`}: ${issue?.message}`,
+    advice: "Correct it, or leave it out.",
+  });
+}
+
+/** What a hook gave has these fields. Nothing at all has none. */
+function fieldsOf(place: HookPlace, fields: readonly string[], given: unknown): readonly string[] {
+  if (given === undefined) return [];
+  const expected = `return nothing or an object of ${fields.join(", ")}`;
+  const advice = "Return nothing to change nothing.";
+  try {
+    if (isPlainObject(given)) return Object.keys(given);
+  } catch (cause) {
+    const got = `an object that cannot be read: ${messageOf(cause)}`;
+    throw hookContract(place, { expected, got, advice, cause });
+  }
+  throw hookContract(place, { expected, got: given === null ? "null" : typeof given, advice });
+}
+
+/** A field with its value, copied; nothing if it is undefined. */
+function readField(
+  place: HookPlace,
+  given: unknown,
+  field: string,
+): readonly [string, JsonValue][] {
+  try {
+    const value: unknown = isPlainObject(given) ? Reflect.get(given, field) : undefined;
+    return value === undefined ? [] : [[field, jsonCopy(value)]];
+  } catch (cause) {
+    throw hookContract(place, {
+      field,
+      expected: `return a patch whose ${field} is JSON`,
+      got: `one that is not: ${messageOf(cause)}`,
+      advice: "Return plain data.",
+      cause,
+    });
+  }
+}
+
+function refuseField(
+  place: HookPlace,
+  hook: { readonly isStrict: boolean },
+  { field, fields }: { readonly field: string; readonly fields: readonly string[] },
+): void {
+  const expected = `change ${fields.join(", ")} only`;
+  const breach = { field, expected, got: `a change of ${field}`, advice: "Leave it out." };
+  if (hook.isStrict) throw hookContract(place, breach);
+  const what = `The hook "${place.hook}" may not change ${field} at ${place.point}`;
+  warnOnce(hook, `${what}; the change was dropped.`);
+}

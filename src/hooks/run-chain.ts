@@ -1,0 +1,176 @@
+// How hooks are run: chains one on top of the other, processors one after the other, wraps one inside the other, observers on the side.
+
+import { messageOf } from "../kernel/error.ts";
+import { deepFreeze } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { EspalierEvent } from "../protocol/event.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import { callHook, type HookBounds } from "./call-hook.ts";
+import type { ObserverHook, ProcessorHook } from "./hook.ts";
+import { hookContract, hookFailed, type HookPlace } from "./hook-error.ts";
+import type {
+  HookContext,
+  TransformPoint,
+  PointContext,
+  PointInput,
+  PointPatch,
+} from "./hook-points.ts";
+import type { Chain, Named } from "./hook-set.ts";
+import { contractOf, isFinal, mergePatches } from "./patch-contract.ts";
+import { readPatch } from "./read-patch.ts";
+
+/** What came of a chain. */
+export interface ChainResult<P extends TransformPoint> {
+  /** All changes in one; without fields if there were none. Frozen, and shares nothing with what hooks gave. */
+  readonly patch: PointPatch[P];
+  /** The hooks that changed something, in order, with the fields that they gave. */
+  readonly changedBy: readonly HookChange[];
+}
+
+/** One hook's part in a chain, by names. */
+export interface HookChange {
+  readonly hook: string;
+  readonly fields: readonly string[];
+}
+
+/**
+ * Runs the hooks of a chain in order. Each gets a frozen copy of the input with the changes of the earlier ones (R81); what is frozen
+ * already is not copied, so hand in frozen lists. `refuse`, `deny` and `goOn` end the chain.
+ *
+ * Rejects with the first error, and calls no later hook: `hook_failed` if a hook threw, `hook_timeout` if it did not settle in time,
+ * `hook_contract` if it gave what its point does not allow (R80).
+ */
+export async function runChain<P extends TransformPoint>(
+  point: P,
+  chain: Chain<P>,
+  input: PointInput[P],
+  bounds: HookBounds<PointContext[P]>,
+): Promise<ChainResult<P>> {
+  let patch = contractOf(point).schema.parse({});
+  const changedBy: HookChange[] = [];
+  for (const { name, hook } of chain) {
+    const shown = changed(input, patch);
+    const given = await callHook({ point, hook: name }, bounds, (context) =>
+      hook.handle(shown, context),
+    );
+    const own = readPatch(point, { name, hook }, given);
+    const fields = Object.keys(own);
+    if (fields.length === 0) continue;
+    patch = mergePatches(patch, own);
+    changedBy.push({ hook: name, fields });
+    if (isFinal(own)) break;
+  }
+  return deepFreeze({ patch, changedBy });
+}
+
+/** The input as the next hook is shown it. Changes of what is no part of the input are not shown. */
+function changed<P extends TransformPoint>(
+  input: PointInput[P],
+  patch: PointPatch[P],
+): PointInput[P] {
+  const visible: Record<string, unknown> = {};
+  for (const field of Object.keys(patch)) {
+    if (field in input) visible[field] = Reflect.get(patch, field);
+  }
+  const shown: PointInput[P] = { ...input, ...visible };
+  const parts = Object.keys(shown).map((field): unknown => Reflect.get(shown, field));
+  return deepFreeze(parts.every(Object.isFrozen) ? shown : structuredClone(shown));
+}
+
+/**
+ * Runs the processors over one step, which must be frozen, one after the other. Rejects with `hook_failed` or `hook_timeout` of the
+ * first that goes wrong; later ones are not called (R88).
+ */
+export async function runProcessors(
+  processors: readonly Named<ProcessorHook>[],
+  step: StepRecord,
+  bounds: HookBounds<HookContext>,
+): Promise<void> {
+  for (const { name, hook } of processors) {
+    await callHook({ point: "processStep", hook: name }, bounds, (context) =>
+      hook.process(step, context),
+    );
+  }
+}
+
+/** A hook that goes around a model call or a tool call. */
+export interface Wrap<Call, Result> {
+  readonly kind: string;
+  readonly wrap: (call: Call, next: () => Promise<Result>) => Result | PromiseLike<Result>;
+}
+
+/**
+ * Runs `inner` inside the wraps; the first is the outermost. `callFor` makes what each is shown, under its own name.
+ *
+ * `inner` runs once for each time that the innermost wrap asks for it: never, if it does not. What `inner` throws comes out as it is
+ * unless a wrap makes something of it; what a wrap throws itself is `hook_failed`. A wrap that has settled cannot ask any more.
+ */
+export function wrapped<Call extends object, Result>(
+  wraps: readonly Named<Wrap<Call, Result>>[],
+  callFor: (hookName: string) => Call,
+  inner: () => Promise<Result>,
+): Promise<Result> {
+  const whole = wraps.reduceRight<() => Promise<Result>>(
+    (next, { name, hook }) =>
+      () =>
+        around(
+          { point: hook.kind, hook: name },
+          (ask) => hook.wrap(Object.freeze(callFor(name)), ask),
+          next,
+        ),
+    inner,
+  );
+  return whole();
+}
+
+async function around<Result>(
+  place: HookPlace,
+  wrap: (next: () => Promise<Result>) => Result | PromiseLike<Result>,
+  next: () => Promise<Result>,
+): Promise<Result> {
+  let hasSettled = false;
+  const innerErrors = new Set<unknown>();
+  const follow = async (): Promise<Result> => {
+    if (hasSettled) throw calledLate(place);
+    try {
+      return await next();
+    } catch (cause) {
+      innerErrors.add(cause);
+      throw cause;
+    }
+  };
+  const ask = (): Promise<Result> => {
+    const result = follow();
+    result.catch(() => undefined); // A wrap may start it and look away.
+    return result;
+  };
+  try {
+    return await wrap(ask);
+  } catch (cause) {
+    throw innerErrors.has(cause) ? cause : hookFailed(place, cause);
+  } finally {
+    hasSettled = true;
+  }
+}
+
+function calledLate(place: HookPlace): Error {
+  return hookContract(place, {
+    expected: "call next before it settles",
+    got: "a call of next after that",
+    advice: "Await what next gives.",
+  });
+}
+
+/** Shows an event to those who watch, in order, and waits for nobody. What they throw is told once for each of them (R76). */
+export function notify(observers: readonly Named<ObserverHook>[], event: EspalierEvent): void {
+  for (const observer of observers) {
+    show(observer, event).catch((cause: unknown) => {
+      const what = `The hook "${observer.name}" threw at ${event.type} (${messageOf(cause)})`;
+      warnOnce(observer.hook, `${what}; the run goes on.`);
+    });
+  }
+}
+
+async function show({ name, hook }: Named<ObserverHook>, event: EspalierEvent): Promise<void> {
+  await hook.listen(event, Object.freeze({ hookName: name }));
+}

@@ -1,0 +1,102 @@
+// What one agent works with, put together from what its run shares.
+
+import { messageOf } from "../kernel/error.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { AgentContext, EventPlace } from "../agent/agent-context.ts";
+import { hookBounds } from "../agent/local/hook-bounds.ts";
+import { localEffects } from "../agent/local/local-effects.ts";
+import type { LocalEffectsOptions } from "../agent/local/local-options.ts";
+import type { Correlation } from "../protocol/event.ts";
+import { toolSet, type ToolSet } from "../tools/tool-set.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import type { AgentNode } from "./agent-node.ts";
+import type { RunShared, TextPiece } from "./run-shared.ts";
+import type { RoleRegistry } from "./role-registry.ts";
+import { spawnSubagentTool } from "./spawn-subagent-tool.ts";
+
+/** What an agent may do to subagents. None of it rejects. */
+export type Delegations = Pick<LocalEffectsOptions, "spawn" | "resumeChild" | "dismissChild">;
+
+export function agentContext(
+  scope: RunShared,
+  node: AgentNode,
+  delegations: Delegations,
+): AgentContext {
+  const { identity, role, metadata, signal } = node;
+  const { ledger, recorder, clock, slots, graceMs, retry, hookTimeoutMs, onText } = scope;
+  const { agentId, agentPath } = identity;
+  const hooks = scope.hooksOf(role);
+  const placed = (at?: EventPlace): Correlation => ({
+    ...identity,
+    stepId: at?.stepId ?? null,
+    callId: at?.callId ?? null,
+  });
+  const record: AgentContext["record"] = (body, at) => void recorder.record(placed(at), body);
+  const forHooks = {
+    identity,
+    roleName: role.name,
+    metadata,
+    signal,
+    raise: node.raise.bind(node),
+    clock,
+    hookTimeoutMs,
+    graceMs,
+  };
+  return {
+    identity,
+    role,
+    tools: toolsOf(role, scope.registry),
+    hooks,
+    effects: localEffects({
+      ...forHooks,
+      ...delegations,
+      model: role.model,
+      hooks,
+      desk: scope.desk,
+      slots,
+      startSignal: node.startSignal,
+      pauseSignal: scope.tree.pauseSignal,
+      retry,
+      onText:
+        onText === undefined ? undefined : (text) => handText(onText, { agentId, agentPath, text }),
+      reserve: (ask) => ledger.reserve(agentId, ask, node.startSignal),
+      payAgain: (lease) => ledger.extend(lease, role.model.price),
+      working: () => node.working(),
+      asking: () => node.asking(),
+      record,
+      within: (at, work) => recorder.within(placed(at), work),
+    }),
+    budget: ledger.gate(agentId),
+    task: node.task,
+    metadata,
+    spawnCallId: node.spawnCallId,
+    inbox: node.inbox,
+    get isEnding() {
+      return signal.aborted;
+    },
+    hookBounds: (stepNumber) => hookBounds(forHooks, { stepNumber }),
+    conditionBounds: { signal, clock, graceMs, timeoutMs: hookTimeoutMs },
+    answerTo: (questionId) => scope.answers.get(questionId),
+    pausedMs: () => node.pausedMs,
+    usage: () => ledger.usage(agentId),
+    record,
+  };
+}
+
+/** The tools of a role, with the one by which it delegates if it may. */
+export function toolsOf(role: AgentRole, registry: RoleRegistry): ToolSet {
+  const subagents = registry.subagentsOf(role);
+  return toolSet(role.name, [
+    ...role.tools,
+    ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)]),
+  ]);
+}
+
+/** A listener that throws harms nobody (E2). */
+function handText(onText: NonNullable<RunShared["onText"]>, piece: TextPiece): void {
+  try {
+    onText(piece);
+  } catch (cause) {
+    warnOnce(onText, `onText threw (${messageOf(cause)}); the run goes on.`);
+  }
+}

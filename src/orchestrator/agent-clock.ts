@@ -1,0 +1,113 @@
+// AgentClock: how an agent's time runs, and its end when the time is over. Owns the deadline's timer; the ledger keeps the account.
+//
+// R34. The clock stands still exactly while a question of the agent, or of one below it, waits for an answer and no effect of any
+//      of them is under way. Who works meanwhile uses up its own time and its ancestors', never that of the one who asked.
+// R58. Only a limit in time waits with it; a fixed deadline is watched all along.
+
+import type { Clock } from "../kernel/clock.ts";
+import type { AgentId } from "../protocol/ids.ts";
+
+/** What a clock asks of the ledger. */
+export interface TimeAccounts {
+  /** The deadline that the agent itself has to watch as things stand. */
+  ownDeadlineAtMs(agentId: AgentId): number | null;
+  stand(agentId: AgentId): void;
+  goOn(agentId: AgentId): void;
+  stoodMs(agentId: AgentId): number;
+}
+
+export interface AgentClockOptions {
+  readonly agentId: AgentId;
+  readonly clock: Clock;
+  /** Holds the agent's account already. */
+  readonly ledger: TimeAccounts;
+  readonly parent: AgentClock | undefined;
+  /** Called once, when a limit of the agent's own is reached. Ancestors watch theirs. */
+  onDeadline(deadlineAtMs: number): void;
+}
+
+export class AgentClock {
+  readonly #options: AgentClockOptions;
+  /** Effects under way and questions that wait, in the whole subtree. */
+  #work = 0;
+  #questions = 0;
+  #stands = false;
+  #isOver = false;
+  #isClosed = false;
+  #armedForMs: number | null = null;
+  #stopTimer: (() => void) | undefined;
+
+  constructor(options: AgentClockOptions) {
+    this.#options = options;
+    this.#arm();
+  }
+
+  /** An effect is under way: a model call, a tool body, a hook; not a delegation, whose child counts for itself. Call the result at its end. */
+  working(): () => void {
+    return this.#begin(1, 0);
+  }
+
+  /** A question waits for an answer. Call the result when it is decided, one way or another. */
+  asking(): () => void {
+    return this.#begin(0, 1);
+  }
+
+  /** For how long it has stood still so far. */
+  get stoodMs(): number {
+    return this.#options.ledger.stoodMs(this.#options.agentId);
+  }
+
+  /** The agent has ended: what it left open counts no longer, here or above; what comes late from below goes nowhere. */
+  close(): void {
+    if (this.#isClosed) return;
+    const { parent, ledger, agentId } = this.#options;
+    if (parent !== undefined) parent.#add(-this.#work, -this.#questions);
+    this.#isClosed = true;
+    this.#stopTimer?.();
+    if (this.#stands) ledger.goOn(agentId);
+  }
+
+  #begin(work: number, questions: number): () => void {
+    this.#add(work, questions);
+    let isOpen = true;
+    return () => {
+      if (!isOpen) return;
+      isOpen = false;
+      this.#add(-work, -questions);
+    };
+  }
+
+  /** Counts on the path, as far as agents live; from above, so that of two deadlines at once the higher agent's comes first. */
+  #add(work: number, questions: number): void {
+    if (this.#isClosed) return;
+    const { parent } = this.#options;
+    if (parent !== undefined) parent.#add(work, questions);
+    this.#work += work;
+    this.#questions += questions;
+    const stands = this.#questions > 0 && this.#work === 0;
+    if (stands !== this.#stands) this.#turn(stands);
+  }
+
+  #turn(stands: boolean): void {
+    const { ledger, agentId } = this.#options;
+    this.#stands = stands;
+    if (stands) ledger.stand(agentId);
+    else ledger.goOn(agentId);
+    this.#arm();
+  }
+
+  #arm(): void {
+    if (this.#isOver) return;
+    const { ledger, agentId, clock } = this.#options;
+    const deadlineAtMs = ledger.ownDeadlineAtMs(agentId);
+    if (deadlineAtMs === this.#armedForMs) return;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    this.#armedForMs = deadlineAtMs;
+    if (deadlineAtMs === null) return;
+    this.#stopTimer = clock.setTimer(Math.max(0, deadlineAtMs - clock.nowMs()), () => {
+      this.#isOver = true;
+      this.#options.onDeadline(deadlineAtMs);
+    });
+  }
+}

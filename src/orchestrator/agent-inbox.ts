@@ -1,0 +1,113 @@
+// AgentInbox: what comes to one agent from outside while it runs. Owns what is not read yet, and the answers to those who wrote.
+
+import { cancelReasonOf, type CancelReason } from "../kernel/cancel.ts";
+import type { Inbox } from "../agent/agent-context.ts";
+import type { RestStatus, StopSignal } from "../protocol/stop.ts";
+
+/** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
+export type Delivery =
+  | { readonly isDelivered: true; readonly stepNumber: number }
+  | { readonly isDelivered: false; readonly reason: RestStatus };
+
+interface Letter {
+  readonly text: string;
+  readonly answer: (delivery: Delivery) => void;
+}
+
+export class AgentInbox implements Inbox {
+  readonly #signal: AbortSignal;
+  readonly #pauseSignal: AbortSignal;
+  #signals: readonly StopSignal[] = [];
+  #abortHeeded = false;
+  #skip: string | undefined;
+  #unread: readonly Letter[] = [];
+  #read: readonly Letter[] = [];
+  #rested: RestStatus | undefined;
+
+  /** `signal`: the agent's own, whose abort is a stop signal, too. `pauseSignal`: the wish of the caller that the run pause. */
+  constructor(signal: AbortSignal, pauseSignal: AbortSignal) {
+    this.#signal = signal;
+    this.#pauseSignal = pauseSignal;
+  }
+
+  get isPauseRequested(): boolean {
+    return this.#pauseSignal.aborted;
+  }
+
+  /** Puts in a wish to stop. */
+  raise(signal: StopSignal): void {
+    this.#signals = [...this.#signals, signal];
+  }
+
+  takeSignals(): readonly StopSignal[] {
+    const taken = this.#signals;
+    if (taken.length > 0) this.#signals = [];
+    if (this.#abortHeeded || !this.#signal.aborted) return taken;
+    this.#abortHeeded = true;
+    return [...taken, abortSignal(cancelReasonOf(this.#signal))];
+  }
+
+  /** Writes to the agent. Resolves when it reads the message, or when it comes to rest without having read it. */
+  write(text: string): Promise<Delivery> {
+    if (this.#rested !== undefined)
+      return Promise.resolve({ isDelivered: false, reason: this.#rested });
+    return new Promise((answer) => {
+      this.#unread = [...this.#unread, { text, answer }];
+    });
+  }
+
+  get hasMessages(): boolean {
+    return this.#unread.length > 0;
+  }
+
+  takeMessages(): readonly string[] {
+    const taken = this.#unread;
+    if (taken.length === 0) return [];
+    this.#unread = [];
+    this.#read = [...this.#read, ...taken];
+    return taken.map(({ text }) => text);
+  }
+
+  confirmDelivery(stepNumber: number): void {
+    for (const { answer } of this.#read) answer({ isDelivered: true, stepNumber });
+    this.#read = [];
+  }
+
+  /** The calls of the open step are left out. */
+  skip(reason: string): void {
+    this.#skip = reason;
+  }
+
+  takeSkip(): string | undefined {
+    const taken = this.#skip;
+    this.#skip = undefined;
+    return taken;
+  }
+
+  /** The agent has come to rest: whoever waits learns that it read nothing more. */
+  close(status: RestStatus): void {
+    this.#rested = status;
+    for (const { answer } of [...this.#read, ...this.#unread])
+      answer({ isDelivered: false, reason: status });
+    this.#read = [];
+    this.#unread = [];
+  }
+
+  /** The agent goes on. */
+  reopen(): void {
+    this.#rested = undefined;
+  }
+}
+
+function abortSignal(reason: CancelReason | undefined): StopSignal {
+  if (reason?.type === "deadline") {
+    const { message, deadlineAtMs, agentId } = reason;
+    return {
+      source: "budget",
+      reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } },
+    };
+  }
+  const message = reason?.message ?? "The run was cancelled.";
+  const data = reason === undefined ? {} : { agentId: reason.agentId };
+  return { source: "caller", reason: { code: "cancelled", message, data } };
+}

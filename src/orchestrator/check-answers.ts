@@ -1,0 +1,142 @@
+// The answers to a paused run's questions, checked whole before anything runs: the run stays as it is, and resumable, if one is wrong
+// (R30, X17).
+
+import { EspalierError } from "../kernel/error.ts";
+import { problemWith } from "../agent/local/questions.ts";
+import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
+import { rebindCall } from "../tools/bind-call.ts";
+import type { ToolSet } from "../tools/tool-set.ts";
+import type { PausedAgent, PausedRun } from "./paused-run.ts";
+
+/** What answers are checked against. */
+export interface AnswerChecks {
+  /** Questions whose deadline has passed have their outcome already and take no answer. */
+  isOverdue(question: Question): boolean;
+  toolsOf(agent: PausedAgent): ToolSet;
+}
+
+/** The answers by question. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run` if a tool is gone. */
+export function checkAnswers(
+  run: PausedRun,
+  given: unknown,
+  checks: AnswerChecks,
+): ReadonlyMap<Question["questionId"], Answer> {
+  if (!Array.isArray(given)) throw wrong("malformed", 0, "no list of answers");
+  const open = new Map(run.questions.map((question) => [question.questionId, question]));
+  const answers = new Map<Question["questionId"], Answer>();
+  for (const [index, one] of listOf(given).entries()) {
+    const answer = answerAt(index, one);
+    const { questionId } = answer;
+    const question = open.get(questionId);
+    if (question === undefined) throw unknown(index, answer, run);
+    if (answers.has(questionId))
+      throw wrong("duplicate", index, `a second answer to ${questionId}. Give one`, questionId);
+    const problem = problemWith(answer, question);
+    if (problem !== undefined)
+      throw wrong(
+        problemCode(answer, question),
+        index,
+        `one that does not fit: ${problem}. Answer the question as it is`,
+        questionId,
+      );
+    if (checks.isOverdue(question))
+      throw wrong(
+        "late",
+        index,
+        `one after the deadline of ${questionId}. Leave it out: the question counts as ${question.kind === "approval" ? "denied" : "failed"}`,
+        questionId,
+      );
+    answers.set(questionId, answer);
+  }
+  for (const question of run.questions) {
+    const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
+    if (agent !== undefined)
+      checkTool(checks.toolsOf(agent), question, answers.get(question.questionId));
+  }
+  const missing = run.questions.find(
+    (question) => !answers.has(question.questionId) && !checks.isOverdue(question),
+  );
+  if (missing !== undefined) {
+    const { questionId, toolName, agentPath } = missing;
+    throw new EspalierError({
+      code: "invalid_answer",
+      message: `Expected an answer to every open question, got none to ${questionId} (${toolName} of ${agentPath}). Answer it, too.`,
+      data: { problem: "missing", questionId },
+    });
+  }
+  return answers;
+}
+
+function listOf(given: unknown): readonly unknown[] {
+  return Array.isArray(given) ? given : [];
+}
+
+/** The tool must be there still, and accept what an approval changed. */
+function checkTool(tools: ToolSet, question: Question, answer: Answer | undefined): void {
+  const { toolName, questionId, callId, kind } = question;
+  const tool = tools.find(toolName);
+  if (tool?.kind !== (kind === "approval" ? "function" : "external")) {
+    throw new EspalierError({
+      code: "invalid_paused_run",
+      message: `Expected the tool ${toolName}, which question ${questionId} is about, got none of its kind. Resume with the roles that the run was started with.`,
+      data: { toolName, questionId },
+    });
+  }
+  if (answer?.type !== "approved" || answer.arguments === undefined || tool.kind !== "function")
+    return;
+  const bound = rebindCall(tool, { callId, toolName, argumentsText: "" }, answer.arguments);
+  if (bound.type !== "rejected") return;
+  throw new EspalierError({
+    code: "invalid_answer",
+    message: `Expected the arguments of the answer to ${questionId} to fit ${toolName}, got others. ${bound.text}`,
+    data: { problem: "invalid_arguments", questionId },
+  });
+}
+
+function answerAt(index: number, given: unknown): Answer {
+  const parsed = AnswerSchema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw wrong(
+    "malformed",
+    index,
+    "something else. Make it with approve, deny, giveResult or reportFailure",
+  );
+}
+
+function problemCode(answer: Answer, question: Question): Problem {
+  return answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
+}
+
+function unknown(index: number, { questionId }: Answer, run: PausedRun): EspalierError {
+  return run.answered.includes(questionId)
+    ? wrong(
+        "already_answered",
+        index,
+        `one to ${questionId}, which has been answered. Leave it out`,
+        questionId,
+      )
+    : wrong(
+        "unknown",
+        index,
+        `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`,
+        questionId,
+      );
+}
+
+type Problem =
+  | "missing"
+  | "unknown"
+  | "duplicate"
+  | "wrong_kind"
+  | "altered"
+  | "already_answered"
+  | "late"
+  | "malformed";
+
+function wrong(problem: Problem, index: number, got: string, questionId?: string): EspalierError {
+  return new EspalierError({
+    code: "invalid_answer",
+    message: `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`,
+    data: { problem, index, ...(questionId === undefined ? {} : { questionId }) },
+  });
+}

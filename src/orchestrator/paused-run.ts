@@ -1,0 +1,199 @@
+// A paused run: everything that another process needs to go on with it, as one plain JSON value. Versioned; what cannot be read is
+// refused whole, before anything happens (R30, R31, R47).
+
+import { z } from "zod";
+
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { canonicalJson } from "../kernel/json.ts";
+import { AgentSnapshotSchema } from "../agent/agent-snapshot.ts";
+import { AccountSchema } from "../protocol/account.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  QuestionIdSchema,
+  RunIdSchema,
+  type AgentId,
+} from "../protocol/ids.ts";
+import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { argumentsHashOf, QuestionSchema } from "../protocol/question.ts";
+
+/** Version of the paused run's form. */
+export const PAUSED_RUN_VERSION = 1;
+
+const count = z.int().nonnegative();
+
+const PausedAgentSchema = z.strictObject({
+  agentId: AgentIdSchema,
+  executionId: ExecutionIdSchema,
+  parentAgentId: AgentIdSchema.nullable(),
+  agentPath: z.string(),
+  depth: count,
+  role: z.string(),
+  task: z.string(),
+  metadata: JsonObjectSchema,
+  spawnCallId: CallIdSchema.nullable(),
+  startedAtMs: z.number(),
+  /** Subagents that it has started, and how many of each role were numbered. */
+  children: count,
+  ordinals: z.record(z.string(), count).readonly(),
+  state: AgentSnapshotSchema,
+});
+/** One agent of a paused run: paused itself, or ended before. */
+export type PausedAgent = z.infer<typeof PausedAgentSchema>;
+
+const PausedRunSchema = z.strictObject({
+  version: z.literal(PAUSED_RUN_VERSION),
+  runId: RunIdSchema,
+  /** How often the run has been paused, this time included. */
+  pauses: z.int().positive(),
+  pausedAtMs: z.number(),
+  /** The trace of the run up to the pause. */
+  traceId: z.string(),
+  /** Events so far; numbering goes on from here. */
+  eventCount: count,
+  leaseCount: count,
+  limits: z.strictObject({
+    maxDepth: count,
+    maxBreadthPerParent: count,
+    maxTotalSubagents: count,
+  }),
+  refusalsByCode: z.record(z.string(), count).readonly(),
+  subagentsByDepth: z.record(z.string(), count).readonly(),
+  /** What somebody must answer before the run can go on. */
+  questions: z.array(QuestionSchema).readonly(),
+  /** Questions that were answered before: their answers are not taken again. */
+  answered: z.array(QuestionIdSchema).readonly(),
+  /** The root first, parents before their children. */
+  agents: z.array(PausedAgentSchema).min(1).readonly(),
+  accounts: z.array(AccountSchema).min(1).readonly(),
+});
+/** A run at rest: plain JSON, to be stored anywhere and handed to `orchestrator.resume`. Take `questions` from it; the rest is ours. */
+export type PausedRun = Readonly<z.infer<typeof PausedRunSchema>>;
+
+/**
+ * Reads what was stored: a value or its JSON text.
+ *
+ * @throws EspalierError `unsupported_version` or `invalid_paused_run`.
+ */
+export function readPausedRun(stored: unknown): PausedRun {
+  const value = typeof stored === "string" ? parsed(stored) : stored;
+  const version: unknown =
+    typeof value === "object" && value !== null ? Reflect.get(value, "version") : undefined;
+  if (typeof version === "number" && version !== PAUSED_RUN_VERSION) {
+    throw new EspalierError({
+      code: "unsupported_version",
+      message: `Expected a paused run of version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the release that paused it, or a later one.`,
+      data: { expected: PAUSED_RUN_VERSION, got: version },
+    });
+  }
+  const run = checked(value);
+  const problem = inconsistency(run);
+  if (problem !== undefined) throw unreadable(problem);
+  return run;
+}
+
+function checked(value: unknown): PausedRun {
+  try {
+    return PausedRunSchema.parse(value);
+  } catch (cause) {
+    const isMisfit = cause instanceof z.ZodError;
+    throw unreadable(isMisfit ? z.prettifyError(cause) : messageOf(cause), cause);
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw unreadable("it is no JSON; perhaps it was cut off", cause);
+  }
+}
+
+/** What does not fit together in it; undefined: nothing. */
+function inconsistency(run: PausedRun): string | undefined {
+  const [root] = run.agents;
+  if (root?.parentAgentId !== null || root.state.status !== "paused")
+    return "its first agent is not a paused root";
+  return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run);
+}
+
+function strangeAgent({ agents }: PausedRun): string | undefined {
+  const seen = new Set<string>();
+  const executions = new Set<string>();
+  const known = new Set(agents.map(({ agentId }) => agentId));
+  for (const agent of agents) {
+    const { agentId, agentPath, parentAgentId, executionId, state } = agent;
+    if (seen.has(agentId)) return `${agentPath} is in it twice`;
+    if (seen.size > 0 && (parentAgentId === null || !seen.has(parentAgentId)))
+      return `${agentPath} comes before its parent, or has none`;
+    if (state.executionId !== executionId || executions.has(executionId))
+      return `the execution of ${agentPath} is not its own`;
+    const calls = new Set(callIdsOf(agent));
+    if (deferralsOf(agent).some(({ callId }) => !calls.has(callId)))
+      return `${agentPath} waits for a call that its model did not make`;
+    if (childrenOf(agent).some((childId) => !known.has(childId)))
+      return `a paused subagent of ${agentPath} is missing`;
+    seen.add(agentId);
+    executions.add(executionId);
+  }
+  return undefined;
+}
+
+/** Every agent has one account, below its parent's, and nobody else has one. */
+function strangeAccount({ agents, accounts }: PausedRun): string | undefined {
+  if (accounts.length !== agents.length) return "its accounts are not those of its agents";
+  const parents = new Map(accounts.map(({ agentId, parentId }) => [agentId, parentId]));
+  const stray = agents.find(({ agentId, parentAgentId }) => parents.get(agentId) !== parentAgentId);
+  if (stray !== undefined) return `the account of ${stray.agentPath} is not its own`;
+  const held = accounts.find(({ reserved }) => Object.values(reserved).some((one) => one !== 0));
+  return held === undefined ? undefined : `${held.path} still holds something of its budget`;
+}
+
+/** What people answer is what the agents wait for, to the letter (X17). */
+function strangeQuestion({ agents, questions }: PausedRun): string | undefined {
+  const waiting = agents.flatMap((agent) =>
+    deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),
+  );
+  const asked = waiting.map(({ question }) => question);
+  if (canonicalJson(asked) !== canonicalJson(questions))
+    return "its questions are not those of its agents";
+  const forged = waiting.find(
+    ({ question, argumentsText }) =>
+      question.argumentsHash !== argumentsHashOf(question.toolName, question.arguments) ||
+      canonicalText(argumentsText) !== canonicalJson(question.arguments),
+  );
+  return forged === undefined ? undefined : `${forged.question.questionId} was changed`;
+}
+
+function canonicalText(text: string): string | undefined {
+  try {
+    return canonicalJson(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+function deferralsOf({ state }: PausedAgent) {
+  return state.status === "paused" ? (state.step?.deferrals ?? []) : [];
+}
+
+function callIdsOf({ state }: PausedAgent): readonly string[] {
+  const reply = state.status === "paused" ? state.step?.reply : undefined;
+  return reply?.message.toolCalls.map(({ callId }) => callId) ?? [];
+}
+
+function childrenOf(agent: PausedAgent): readonly AgentId[] {
+  const delegated = deferralsOf(agent).flatMap((one) =>
+    one.type === "subagent" ? [one.childId] : [],
+  );
+  return [...delegated, ...agent.state.log.subtasks.flatMap(({ childId }) => childId ?? [])];
+}
+
+function unreadable(problem: string, cause?: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_paused_run",
+    message: `Expected a paused run as a result gave it (result.pausedRun), got something else: ${problem}. Store and hand it in whole and unchanged.`,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

@@ -1,0 +1,42 @@
+import type { Clock } from "../kernel/clock.ts";
+import type { IdSource } from "../kernel/id-source.ts";
+import type { AgentIdentity } from "../agent/agent-context.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import type { QuestionDesk } from "../agent/approver.ts";
+import type { Slots } from "../agent/local/local-options.ts";
+import type { HookSet } from "../hooks/hook-set.ts";
+import type { RetryPolicy } from "../model/retry.ts";
+import type { QuestionId, RunId } from "../protocol/ids.ts";
+import type { Answer } from "../protocol/question.ts";
+import type { BudgetLedger } from "./budget-ledger.ts";
+import type { EventRecorder } from "./event-recorder.ts";
+import type { RoleRegistry } from "./role-registry.ts";
+import type { RunTree } from "./run-tree.ts";
+
+/** What the agents of one run share. */
+export interface RunShared {
+  readonly runId: RunId;
+  readonly tree: RunTree;
+  readonly ledger: BudgetLedger;
+  readonly slots: Slots;
+  readonly recorder: EventRecorder;
+  readonly registry: RoleRegistry;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly graceMs: number;
+  readonly retry: RetryPolicy;
+  readonly hookTimeoutMs: number;
+  readonly desk: QuestionDesk;
+  /** The answers with which the run was resumed. */
+  readonly answers: ReadonlyMap<QuestionId, Answer>;
+  readonly onText: ((piece: TextPiece) => void) | undefined;
+  /** The orchestrator's hooks and those of the role, compiled. */
+  hooksOf(role: AgentRole): HookSet;
+}
+
+/** A piece of a model's text, as it arrives. Live only: no event, not kept. */
+export interface TextPiece {
+  readonly agentId: AgentIdentity["agentId"];
+  readonly agentPath: string;
+  readonly text: string;
+}

@@ -1,0 +1,114 @@
+// Shortens a history that outgrows the model's window: the oldest goes, and the model is told that it did (R14, C27). Pure.
+
+import { checkKeys, mismatch } from "../kernel/check.ts";
+import type { Message, UserMessage } from "../protocol/message.ts";
+
+/** How much of a history stays. */
+export interface TruncateHistoryOptions {
+  /** Messages that stay at most, besides the instructions, the task and the notice; the last group stays whatever its length. */
+  readonly keepMessages: number;
+}
+
+/**
+ * The leading instructions, the first task, and of the others the most recent, up to `keepMessages`. They go in whole groups: a reply
+ * and the results of its calls are never torn apart (C27). Where messages are missing one notice says how many; a later truncation
+ * replaces it and adds its number. If nothing has to go, the same list comes back, by which a caller that tries smaller and smaller
+ * numbers knows the end. A valid list stays valid; the given messages are never changed.
+ */
+export function truncateHistory(
+  messages: readonly Message[],
+  options: TruncateHistoryOptions,
+): readonly Message[] {
+  const { keepMessages } = checkedOptions(options);
+  const { fixed, others, leftOut } = partsOf(messages);
+  const dropped = others.length - keptLength(others, keepMessages);
+  if (dropped === 0) return messages;
+  const kept = new Set(others.slice(dropped).map(({ index }) => index));
+  const firstKept = others[dropped]?.index ?? messages.length;
+  const stays = (index: number): boolean => fixed.has(index) || kept.has(index);
+  return [
+    ...messages.slice(0, firstKept).filter((_message, index) => stays(index)),
+    noticeOf(leftOut + dropped),
+    ...messages.slice(firstKept).filter((_message, index) => stays(firstKept + index)),
+  ];
+}
+
+function checkedOptions(options: TruncateHistoryOptions): TruncateHistoryOptions {
+  checkKeys("truncateHistory(options)", options, ["keepMessages"]);
+  const { keepMessages } = options;
+  if (Number.isSafeInteger(keepMessages) && keepMessages >= 0) return options;
+  const field = "truncateHistory(options.keepMessages)";
+  throw mismatch(field, "a whole number from 0 up", keepMessages, "Say how many may stay.");
+}
+
+interface Entry {
+  readonly index: number;
+  readonly message: Message;
+}
+
+/** A history taken apart. */
+interface Parts {
+  /** Places of the messages that always stay. */
+  readonly fixed: ReadonlySet<number>;
+  readonly others: readonly Entry[];
+  /** What the notices of earlier truncations say. */
+  readonly leftOut: number;
+}
+
+function partsOf(messages: readonly Message[]): Parts {
+  const fixed = fixedPlaces(messages);
+  const others: Entry[] = [];
+  let leftOut = 0;
+  for (const [index, message] of messages.entries()) {
+    if (fixed.has(index)) continue;
+    // At the end it may be all that there is to answer.
+    const count = index === messages.length - 1 ? undefined : leftOutBy(message);
+    if (count === undefined) others.push({ index, message });
+    else leftOut += count;
+  }
+  return { fixed, others, leftOut };
+}
+
+function fixedPlaces(messages: readonly Message[]): ReadonlySet<number> {
+  const firstOther = messages.findIndex((message) => message.role !== "system");
+  const instructions = firstOther === -1 ? messages.length : firstOther;
+  const task = messages.findIndex(
+    (message) => message.role === "user" && message.origin === "task",
+  );
+  const places = Array.from({ length: instructions }, (_, index) => index);
+  return new Set(task === -1 ? places : [...places, task]);
+}
+
+/** The length of the last whole groups that fit, the last one even if it does not. */
+function keptLength(others: readonly Entry[], keepMessages: number): number {
+  let length = 0;
+  for (const group of groupsOf(others).toReversed()) {
+    if (length > 0 && length + group.length > keepMessages) break;
+    length += group.length;
+  }
+  return length;
+}
+
+function groupsOf(entries: readonly Entry[]): readonly (readonly Entry[])[] {
+  const groups: Entry[][] = [];
+  for (const entry of entries) {
+    const group = groups.at(-1);
+    if (entry.message.role === "tool" && group !== undefined) group.push(entry);
+    else groups.push([entry]);
+  }
+  return groups;
+}
+
+const NOTICE = /^Earlier messages were left out here to save room: (\d{1,15})\./;
+
+function noticeOf(leftOut: number): UserMessage {
+  const text = `Earlier messages were left out here to save room: ${leftOut}. Ask again for what you need of them.`;
+  return Object.freeze({ role: "user", text, origin: "notice" });
+}
+
+/** How many messages this notice speaks for; undefined if it is none. */
+function leftOutBy(message: Message): number | undefined {
+  if (message.role !== "user" || message.origin !== "notice") return undefined;
+  const [, count] = NOTICE.exec(message.text) ?? [];
+  return count === undefined ? undefined : Number(count);
+}

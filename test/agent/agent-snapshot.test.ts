@@ -1,0 +1,400 @@
+// Goal: a state at rest survives as JSON: the same state comes back, frozen, and nothing transient is in between.
+// Method: random states, reached by changes alone, there and back; the keys as one exact list.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { AgentSnapshotSchema, snapshotOf, stateOf } from "../../src/agent/agent-snapshot.ts";
+import {
+  pausedChildrenOf,
+  pendingCallsOf,
+  questionsOf,
+  stepOf,
+  type AgentState,
+  type Deferral,
+  type RestingState,
+} from "../../src/agent/agent-state.ts";
+import { transition, type Change } from "../../src/agent/transition.ts";
+import { isRecord, type JsonObject, parseJson } from "../../src/kernel/json.ts";
+import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
+import type { StopSignal } from "../../src/protocol/stop.ts";
+import { proves } from "../harness/proves.ts";
+import {
+  after,
+  changes,
+  EXECUTION_ID,
+  executionOf,
+  questionAbout,
+  replyOf,
+  resting,
+  states,
+  subagentOn,
+  toolCall,
+  twoCalls,
+} from "../support/changes.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { callUsage } from "../support/ledger-scene.ts";
+
+const FIXED = { seed: 20_261_121, numRuns: 300 };
+
+const [FIRST, SECOND] = twoCalls();
+
+/** What comes back: what was open, without what is transient. */
+function lasting(state: RestingState): RestingState {
+  if (state.status !== "paused" || state.step === undefined) return state;
+  return { ...state, step: { ...state.step, input: [], error: undefined } };
+}
+
+function thereAndBack(state: RestingState): RestingState {
+  return stateOf(AgentSnapshotSchema.parse(JSON.parse(JSON.stringify(snapshotOf(state)))));
+}
+
+/** Numbers and objects that JSON has. */
+const FINITE = { noNaN: true, noDefaultInfinity: true, min: 0 };
+const PLAIN = { noNullPrototype: true };
+const text = fc.string({ unit: "grapheme", maxLength: 8 });
+const facts: fc.Arbitrary<JsonObject> = fc.record({ note: text, share: fc.double(FINITE) }, PLAIN);
+const error = fc.record({ code: text, message: text, data: facts }, PLAIN);
+const reason = fc.record({ code: fc.string({ minLength: 1 }), message: text, data: facts }, PLAIN);
+const signal: fc.Arbitrary<StopSignal> = fc
+  .record({ reason, source: fc.constantFrom("caller", "hook"), name: fc.option(text) }, PLAIN)
+  .map(({ name, ...rest }) => (name === null ? rest : { ...rest, name }));
+
+/** What a model and tools say varies; which calls there are, and when, is up to the order of changes. */
+const replies = fc.record({ said: text, refusal: fc.option(text), hasCalls: fc.boolean() });
+
+const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  fc.constantFrom(...Object.values(changes())),
+  fc.constantFrom(...Object.values(changes())),
+  replies.map(({ said, refusal, hasCalls }): Change => {
+    const { message, finishReason } = replyOf(said, hasCalls ? [FIRST, SECOND] : []);
+    const spoken = refusal === null ? message : { ...message, refusal };
+    const prefix = { messageCount: 3, tokens: 15 };
+    return { type: "recordReply", reply: { message: spoken, finishReason }, prefix };
+  }),
+  fc
+    .record({ said: text, metadata: fc.option(facts), hasSubtask: fc.boolean() })
+    .map(({ said, metadata, hasSubtask }): Change => ({
+      type: "recordExecutions",
+      executions: [
+        {
+          ...executionOf(SECOND),
+          type: "failed",
+          text: said,
+          errorCode: "tool_error",
+          ...(metadata === null ? {} : { metadata }),
+          ...(hasSubtask ? { subtasks: [{ role: "helper", task: said }] } : {}),
+        },
+      ],
+      deferrals: [questionAbout(FIRST)],
+    })),
+  fc
+    .jsonValue({ maxDepth: 3 })
+    .filter((value) => !JSON.stringify(value).includes("__proto__"))
+    .map((value): Change => ({ type: "recordOutput", output: parseJson(JSON.stringify(value)) })),
+  error.map((error): Change => ({ type: "failWith", error })),
+  signal.map((signal): Change => ({ type: "addSignal", signal })),
+  fc.double(FINITE).map((waitedMs): Change => ({ type: "addTime", waitedMs })),
+  fc.nat({ max: 9_999 }).map((tokens): Change => ({
+    type: "addUsage",
+    usage: callUsage(tokens, 1, { costMicroUsd: tokens }),
+  })),
+);
+
+/** Changes in an order that leads deep into steps, with any others in between. */
+const anyChanges = fc
+  .array(
+    fc.oneof(
+      fc.array(anyChange, { maxLength: 4 }),
+      fc.constantFrom<readonly Change[]>(
+        [changes().openStep, changes().recordReply],
+        [changes().recordExecutions, changes().incorporate],
+        [changes().incorporate, changes().recordStep],
+        [changes().recordStep, changes().openStep],
+        [changes().resume],
+        [changes().nextExecution, changes().markStarted],
+      ),
+    ),
+    { maxLength: 15, size: "max" },
+  )
+  .map((lists) => lists.flat());
+
+const anyRestingState: fc.Arbitrary<RestingState> = fc
+  .record({ list: anyChanges, isPaused: fc.boolean(), reason })
+  .map(({ list, isPaused, reason }) => {
+    const state = list.reduce(movedIfAllowed, after(states().pending, changes().markStarted));
+    if (state.status === "pending")
+      return resting(after(state, changes().markStarted, { type: "pause", reason }));
+    if (state.status !== "running") return resting(state);
+    const open = stepOf(state) !== undefined;
+    if (isPaused || open) return resting(transition(state, { type: "pause", reason }));
+    return resting(transition(state, { ...changes().end, reason }));
+  });
+
+function movedIfAllowed(state: AgentState, change: Change): AgentState {
+  try {
+    return transition(state, change);
+  } catch {
+    return state;
+  }
+}
+
+proves(["R47"], "any state at rest comes back from its JSON text, frozen", () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(anyRestingState, (state) => {
+      seen.add(`${state.status}${stepOf(state) === undefined ? "" : " in a step"}`);
+      const before = structuredClone(state);
+      const back = thereAndBack(state);
+      expect(back).toStrictEqual(lasting(state));
+      expect(unfrozenParts(back)).toEqual([]);
+      expect(state).toStrictEqual(before);
+      expect(snapshotOf(back)).toStrictEqual(snapshotOf(state));
+    }),
+    FIXED,
+  );
+  expect([...seen].toSorted()).toEqual(["paused", "paused in a step", "stopped"]);
+});
+
+test("a snapshot is plain JSON: its text says all of it", () => {
+  fc.assert(
+    fc.property(anyRestingState, (state) => {
+      const snapshot = snapshotOf(state);
+      expect(JSON.parse(JSON.stringify(snapshot))).toStrictEqual(snapshot);
+    }),
+    { ...FIXED, numRuns: 100 },
+  );
+});
+
+test("a snapshot is frozen, and shares nothing with the state that a change could reach", () => {
+  const { waiting, completed } = states();
+  for (const state of [waiting, completed])
+    expect(unfrozenParts(snapshotOf(resting(state)))).toEqual([]);
+});
+
+// What a caller hands in is its own: it may go on changing it.
+test("the state behind a snapshot is a copy of it", () => {
+  const snapshot: unknown = JSON.parse(JSON.stringify(snapshotOf(resting(states().waiting))));
+  const parsed = AgentSnapshotSchema.parse(snapshot);
+  const before = structuredClone(parsed);
+  const state = stateOf(parsed);
+  expect(Object.isFrozen(parsed.conversation)).toBe(false);
+  Object.assign(parsed.conversation.prefix, { tokens: 99 });
+  expect(state.conversation.prefix).toEqual(before.conversation.prefix);
+});
+
+/** A paused state in which every key has a value: optional ones, too. */
+function fullState(): RestingState {
+  const all = changes();
+  const { openStep, addUsage, recordOutput, recordSubtasks, pause } = all;
+  const stepId = stepIdOf(EXECUTION_ID, 2);
+  const [third, fourth, fifth] = ["call_3", "call_4", "call_5"].map((id) => toolCall(id));
+  if (third === undefined || fourth === undefined || fifth === undefined) throw new Error("three");
+  const full = {
+    ...executionOf(fifth),
+    type: "failed",
+    errorCode: "tool_error",
+    metadata: { note: "Odd." },
+    subtasks: [{ role: "helper", task: "Look." }],
+  } as const;
+  const request = { role: "helper", task: "Look." };
+  const childId = AgentIdSchema.parse("agent_3");
+  const { message, finishReason } = replyOf("Once more.", [third, fourth, fifth]);
+  const prefix = { messageCount: 7, tokens: 70 };
+  const reply = { message: { ...message, refusal: "Never." }, finishReason };
+  const [first, second] = twoCalls();
+  return resting(
+    after(
+      states().running,
+      all.brief,
+      openStep,
+      addUsage,
+      {
+        ...all.recordReply,
+        reply: { ...reply, message: { ...reply.message, toolCalls: [first] } },
+      },
+      { type: "recordExecutions", executions: [{ ...full, call: first }], deferrals: [] },
+      all.incorporate,
+      all.failWith,
+      all.recordStep,
+      recordOutput,
+      { ...recordSubtasks, subtasks: [{ request, childId, text: second.toolName }] },
+      { type: "addSignal", signal: { ...all.addSignal.signal, name: "enough" } },
+      all.addTime,
+      { ...openStep, stepId, number: 2 },
+      addUsage,
+      { type: "recordReply", reply, prefix },
+      {
+        type: "recordExecutions",
+        executions: [full],
+        deferrals: [questionAbout(third, stepId), subagentOn(fourth)],
+        limit: { ...all.addSignal.signal, name: "enough" },
+      },
+      pause,
+    ),
+  );
+}
+
+/** The keys of a value, as paths; what is JSON of others is left out. */
+function keysIn(value: unknown, path = ""): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap((one) => keysIn(one, `${path}[]`));
+  if (!isRecord(value) || FOREIGN.some((end) => path.endsWith(end))) return [path];
+  return Object.entries(value).flatMap(([key, part]): readonly string[] =>
+    keysIn(part, `${path}.${key}`),
+  );
+}
+
+/** The keys that a JSON schema knows, as paths. */
+function keysOfSchema(schema: unknown, path = ""): readonly string[] {
+  if (!isRecord(schema) || FOREIGN.some((end) => path.endsWith(end))) return [path];
+  const choices = [schema["anyOf"], schema["oneOf"]].flatMap((list): readonly unknown[] =>
+    Array.isArray(list) ? list : [],
+  );
+  if (choices.length > 0) return choices.flatMap((choice) => keysOfSchema(choice, path));
+  if (isRecord(schema["properties"])) {
+    return Object.entries(schema["properties"]).flatMap(([key, part]) =>
+      keysOfSchema(part, `${path}.${key}`),
+    );
+  }
+  return schema["type"] === "array" ? keysOfSchema(schema["items"], `${path}[]`) : [path];
+}
+
+const FOREIGN = ["data", "metadata", "arguments", "output", "usage"];
+
+function listed(keys: readonly string[]): readonly string[] {
+  return [...new Set(keys)].toSorted();
+}
+
+const words = (list: string): readonly string[] => list.split(" ");
+const below = (path: string, list: string): readonly string[] =>
+  words(list).map((key) => `${path}.${key}`);
+
+const REASON = "code data message";
+const CALL = "argumentsText callId toolName";
+const EXECUTION =
+  "call.argumentsText call.callId call.toolName type text errorCode metadata subtasks[].role subtasks[].task startedAtMs endedAtMs";
+
+/** A new key here is a new version of the paused run's form: add a reader for the old one. */
+const SHARED_KEYS = [
+  ...words(".status .executionId"),
+  ...below(".reason", REASON),
+  ...below(".conversation.messages[]", "role text origin callId toolName refusal"),
+  ...below(".conversation.messages[].toolCalls[]", CALL),
+  ...below(".conversation.prefix", "messageCount tokens"),
+  ...below(".log.steps[]", "stepId number"),
+  ...below(".log.steps[].error", REASON),
+  ...below(".log.steps[].io", "finishReason messageCount refusal text"),
+  ...below(".log.steps[].tools.calls[]", CALL),
+  ...below(".log.steps[].tools.executions[]", EXECUTION),
+  ...below(".log.steps[].telemetry", "endedAtMs startedAtMs usage"),
+  ...below(".log.signals[]", "name source"),
+  ...below(".log.signals[].reason", REASON),
+  ...below(".log.errors[]", REASON),
+  ...below(".log", "output isBriefed uselessReplies overflows vetoes"),
+  ...below(".log.subtasks[]", "childId request.role request.task text"),
+  ...below(".telemetry", "usage startedAtMs waitedMs"),
+];
+const ENDED_KEYS = [".telemetry.endedAtMs"];
+const STEP_KEYS = [
+  ...below(".step", "stepId number startedAtMs messageCount isIncorporated usage"),
+  ...below(".step.reply", "finishReason message.refusal message.role message.text"),
+  ...below(".step.reply.message.toolCalls[]", CALL),
+  ...below(".step.executions[]", EXECUTION),
+  ...below(".step.deferrals[]", "argumentsText callId childId type"),
+  ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
+  ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),
+  ...below(".step.lastStep", "accountPath maximum"),
+  ...below(".step.limit", "name source"),
+  ...below(".step.limit.reason", REASON),
+];
+
+proves(["R47"], "the keys of a snapshot are those of its version, no more and no fewer", () => {
+  const schema: unknown = z.toJSONSchema(AgentSnapshotSchema);
+  expect(listed(keysOfSchema(schema))).toEqual(
+    listed([...SHARED_KEYS, ...ENDED_KEYS, ...STEP_KEYS]),
+  );
+  expect(listed(keysIn(snapshotOf(fullState())))).toEqual(listed([...SHARED_KEYS, ...STEP_KEYS]));
+});
+
+proves(
+  ["R47"],
+  "a snapshot that was taken in a step has nothing of what the model was shown",
+  () => {
+    const { addMessages, openStep, recordOverflow, failWith, pause } = changes();
+    const secret = { role: "user", text: "Only for this request.", origin: "injected" } as const;
+    const open = after(states().running, { ...openStep, input: [secret] });
+    const { error } = recordOverflow;
+    for (const state of [
+      after(open, pause),
+      after(open, { ...recordOverflow, error: { ...error, message: secret.text } }, pause),
+    ]) {
+      const snapshot = snapshotOf(resting(state));
+      expect(JSON.stringify(snapshot)).not.toContain(secret.text);
+      expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
+        words(
+          "deferrals executions isIncorporated lastStep messageCount number startedAtMs stepId usage",
+        ),
+      );
+      const back = stepOf(stateOf(snapshot));
+      expect([back?.input, back?.error, back?.messageCount]).toEqual([[], undefined, 1]);
+    }
+    // An error that ends the run is no part of the holder alone: the log has it.
+    const failed = snapshotOf(resting(after(open, addMessages, failWith, pause)));
+    expect(failed.log.errors).toEqual([failWith.error]);
+  },
+);
+
+test("a state that waits for an answer and for a subagent waits for the same when it is back", () => {
+  const { running, replied } = states();
+  const { recordSubtasks, recordExecutions, incorporate, pause, resume } = changes();
+  const deferrals: readonly Deferral[] = [questionAbout(FIRST), subagentOn(SECOND)];
+  const both = resting(
+    after(replied, recordSubtasks, { type: "recordExecutions", executions: [], deferrals }, pause),
+  );
+  const back = thereAndBack(both);
+  expect(back).toStrictEqual(lasting(both));
+  expect(questionsOf(back)).toEqual(questionsOf(both));
+  expect(questionsOf(back).map(({ callId }) => callId)).toEqual([FIRST.callId]);
+  expect(pausedChildrenOf(back)).toEqual(["agent_of_call_2", "agent_2"]);
+  expect(pendingCallsOf(back)).toEqual([FIRST, SECOND]);
+  const [gone, stayed] = [back, both].map((state) =>
+    after(state, resume, recordExecutions, incorporate),
+  );
+  expect(gone?.conversation).toEqual(stayed?.conversation);
+  const between = resting(after(running, recordSubtasks, pause));
+  expect(pausedChildrenOf(thereAndBack(between))).toEqual(["agent_2"]);
+});
+
+proves(["R45"], "once its step is recorded, no later snapshot has anything of what it held", () => {
+  const { incorporated, open } = states();
+  const { recordStep, failWith, openStep, pause } = changes();
+  for (const state of [after(incorporated, recordStep), after(open, failWith, recordStep)]) {
+    const between = snapshotOf(resting(transition(state, pause)));
+    expect(between).not.toHaveProperty("step");
+    const next = { ...openStep, stepId: stepIdOf(EXECUTION_ID, 2), number: 2, lastStep: undefined };
+    const snapshot = snapshotOf(resting(after(state, next, pause)));
+    expect(snapshot).toHaveProperty("step", {
+      stepId: "execution_1.2",
+      number: 2,
+      startedAtMs: 2,
+      messageCount: 2,
+      executions: [],
+      deferrals: [],
+      isIncorporated: false,
+      usage: callUsage(0, 0, { modelCalls: 0, steps: 0 }),
+    });
+  }
+});
+
+for (const [what, patch] of [
+  ["a status that is not at rest", { status: "running" }],
+  ["an ended state with a step", { status: "completed" }],
+  ["a key that nobody knows", { mood: "good" }],
+  ["no log", { log: undefined }],
+] as const) {
+  test(`${what} is no snapshot`, () => {
+    const snapshot = { ...snapshotOf(resting(states().waiting)), ...patch };
+    expect(AgentSnapshotSchema.safeParse(snapshot).success).toBe(false);
+  });
+}

@@ -1,0 +1,310 @@
+// Goal: a completed step gives one explicit outcome, which says what comes next and why.
+// Method: every outcome from the facts that call for it; then the table of endings × calls × text × typed result × work.
+
+import { expect, test } from "vitest";
+
+import { openStepOf, pendingState, type RunLog } from "../../src/agent/agent-state.ts";
+import { FINISH_TOOL_NAME } from "../../src/agent/finish-tool.ts";
+import { stepOutcome, type StepFacts, type StepOutcome } from "../../src/agent/step-outcome.ts";
+import { assertNever } from "../../src/kernel/assert.ts";
+import { FinishReasonSchema, type FinishReason } from "../../src/model/model.ts";
+import { stepIdOf } from "../../src/protocol/ids.ts";
+import type { ToolCall } from "../../src/protocol/message.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { proves } from "../harness/proves.ts";
+import { changes, EXECUTION_ID, executionOf, states, toolCall } from "../support/changes.ts";
+
+const FACTS: StepFacts = {
+  roleName: "lead",
+  modelId: "scripted",
+  hasOutput: false,
+  hasMessages: false,
+};
+const NOTHING_DONE = pendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } }).log;
+const SUBTASKS: RunLog["subtasks"] = [
+  { request: { role: "helper", task: "Look." }, childId: undefined, text: undefined },
+];
+
+interface Said {
+  readonly finishReason?: FinishReason;
+  readonly text?: string;
+  readonly calls?: readonly ToolCall[];
+  readonly refusal?: string;
+  /** How the calls ended. */
+  readonly type?: "succeeded" | "failed";
+}
+
+function step({
+  finishReason = "stop",
+  text = "",
+  calls = [],
+  refusal,
+  type = "succeeded",
+}: Said = {}): StepRecord {
+  return {
+    stepId: stepIdOf(EXECUTION_ID, 1),
+    number: 1,
+    io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },
+    tools: { calls, executions: calls.map((call) => ({ ...executionOf(call), type })) },
+    telemetry: { usage: NO_USAGE, startedAtMs: 2, endedAtMs: 5 },
+  };
+}
+
+/** What comes of a log whose last step was this one. */
+function judged(
+  said: Said,
+  log: Partial<RunLog> = {},
+  facts: Partial<StepFacts> = {},
+): StepOutcome {
+  return stepOutcome({ ...NOTHING_DONE, steps: [step(said)], ...log }, { ...FACTS, ...facts });
+}
+
+/** An outcome as a value that a table can hold. The switch does not compile if a case is missing. */
+function summary(outcome: StepOutcome): string {
+  switch (outcome.type) {
+    case "continue":
+    case "retry":
+      return `${outcome.type} ${outcome.work.join("+")}`;
+    case "compact":
+      return "compact";
+    case "stop":
+      return `stop ${outcome.signal?.reason.code ?? "as signalled"}`;
+    case "fail":
+      return `fail ${outcome.error.code}`;
+    default:
+      return assertNever(outcome, "step outcome");
+  }
+}
+
+proves(["R15"], "continue: a step whose calls were answered asks for another", () => {
+  expect(judged({ calls: [toolCall("call_1")], text: "Let me see." })).toEqual({
+    type: "continue",
+    work: ["tool_calls"],
+  });
+});
+
+proves(["R15"], "continue: everything that asks for another step is named, in one order", () => {
+  const calls = [toolCall("call_1")];
+  expect(judged({ calls }, { subtasks: SUBTASKS }, { hasMessages: true })).toEqual({
+    type: "continue",
+    work: ["tool_calls", "subtasks", "messages"],
+  });
+});
+
+const COMPLETED: StepOutcome = {
+  type: "stop",
+  signal: {
+    source: "loop",
+    reason: { code: "completed", message: "The agent gave its answer.", data: {} },
+  },
+};
+
+proves(["R15"], "stop: a text with nothing else to do is the answer", () => {
+  expect(judged({ text: "This is it." })).toEqual(COMPLETED);
+});
+
+proves(["R15"], "stop: a typed result is the answer, whatever its value", () => {
+  const calls = [toolCall("call_1", FINISH_TOOL_NAME), toolCall("call_2")];
+  for (const output of [{ answer: 42 }, null, false, 0, ""])
+    expect(judged({ calls }, { output }, { hasOutput: true })).toEqual(COMPLETED);
+});
+
+proves(
+  ["R15"],
+  "continue: a typed result waits for subtasks and messages, and for no calls",
+  () => {
+    const calls = [toolCall("call_1", FINISH_TOOL_NAME)];
+    const log = { output: { answer: 42 }, subtasks: SUBTASKS };
+    expect(judged({ calls }, log, { hasOutput: true, hasMessages: true })).toEqual({
+      type: "continue",
+      work: ["subtasks", "messages"],
+    });
+  },
+);
+
+test("once the result is given, neither misses nor an ending take it back", () => {
+  const output = { answer: 42 };
+  const facts = { hasOutput: true };
+  const log = { output, steps: [1, 2, 3, 4].map(() => step({ text: "42" })) };
+  expect(judged({}, log, facts)).toEqual(COMPLETED);
+  for (const finishReason of FinishReasonSchema.options)
+    expect(judged({ finishReason, text: "Done." }, { output }, facts)).toEqual(COMPLETED);
+  expect(judged({}, { output, uselessReplies: 2 }, facts)).toEqual(COMPLETED);
+});
+
+proves(["R15"], "stop: a signal that was raised goes before everything", () => {
+  const { signal } = changes().addSignal;
+  const said: readonly Said[] = [{ text: "This is it." }, { calls: [toolCall("call_1")] }, {}];
+  const logs = [{}, { output: 1 }, { overflows: 1 }, { uselessReplies: 2 }];
+  for (const one of said) {
+    for (const log of logs) {
+      expect(judged(one, { ...log, signals: [signal] }, { hasMessages: true })).toEqual({
+        type: "stop",
+        signal: undefined,
+      });
+    }
+  }
+});
+
+proves(["R15"], "retry: a reply of no use is forgiven once, and then fails", () => {
+  expect(judged({}, { uselessReplies: 1 })).toEqual({ type: "retry", work: ["missing_reply"] });
+  const outcome = judged({}, { uselessReplies: 2 });
+  expect(
+    outcome.type === "fail" && [outcome.error.code, outcome.error.message, outcome.error.data],
+  ).toEqual([
+    "model_misbehaved",
+    "Expected scripted to reply with text or tool calls, but 2 replies in a row were of no use.",
+    { role: "lead", uselessReplies: 2 },
+  ]);
+});
+
+proves(["R15"], "retry: a text where a typed result is due is asked for the result", () => {
+  expect(judged({ text: "42" }, {}, { hasOutput: true })).toEqual({
+    type: "retry",
+    work: ["missing_output"],
+  });
+});
+
+proves(
+  ["R15"],
+  "compact: a history that the model refused as too long is made shorter first",
+  () => {
+    expect(judged({ finishReason: "error" }, { overflows: 1 })).toEqual({ type: "compact" });
+  },
+);
+
+proves(["R15"], "fail: a typed result that was missed three times is not asked for again", () => {
+  const misfit = step({ calls: [toolCall("call_1", FINISH_TOOL_NAME)], type: "failed" });
+  const miss = step({ text: "42" });
+  const facts = { ...FACTS, hasOutput: true };
+  const after = (...steps: readonly StepRecord[]): string =>
+    summary(stepOutcome({ ...NOTHING_DONE, steps }, facts));
+  expect([after(miss), after(misfit, miss), after(miss, misfit)]).toEqual([
+    "retry missing_output",
+    "retry missing_output",
+    "continue tool_calls",
+  ]);
+  const over = [after(miss, misfit, miss), after(misfit, misfit, misfit), after(miss, miss, miss)];
+  expect(over).toEqual(Array.from({ length: 3 }, () => "fail model_misbehaved"));
+  const outcome = stepOutcome({ ...NOTHING_DONE, steps: [miss, miss, misfit] }, facts);
+  expect(outcome.type === "fail" && [outcome.error.message, outcome.error.data]).toEqual([
+    "Expected scripted to call Finish with a result that fits, but it missed 3 times. Simplify the output schema, or use a stronger model.",
+    { role: "lead", missed: 3 },
+  ]);
+});
+
+test("neither other tools that failed nor texts beside calls are misses, nor is anything where no result is due", () => {
+  const calls = [toolCall("call_1")];
+  const failed = step({ calls, text: "Hm.", type: "failed" });
+  const steps = [failed, failed, failed, step({ text: "42" })];
+  const log = { ...NOTHING_DONE, steps };
+  expect(summary(stepOutcome(log, { ...FACTS, hasOutput: true }))).toBe("retry missing_output");
+  const texts = { ...NOTHING_DONE, steps: [1, 2, 3, 4].map(() => step({ text: "42" })) };
+  expect(summary(stepOutcome(texts, FACTS))).toBe("stop completed");
+});
+
+proves(["R15"], "fail: a reply that broke off is no answer", () => {
+  const outcome = judged({ finishReason: "error", text: "This is" });
+  expect(
+    outcome.type === "fail" && [outcome.error.code, outcome.error.message, outcome.error.data],
+  ).toEqual([
+    "model_misbehaved",
+    "Expected scripted to finish its reply, but it broke off with an error.",
+    { role: "lead", finishReason: "error" },
+  ]);
+});
+
+test("before any step there is nothing to go on with", () => {
+  expect(stepOutcome(NOTHING_DONE, FACTS)).toEqual({ type: "stop", signal: undefined });
+});
+
+// The log as a run really leaves it, not as this file makes it up.
+test("steps that transition() recorded are judged alike", () => {
+  const { stepped, spoken } = states();
+  expect(summary(stepOutcome({ ...stepped.log, signals: [] }, FACTS))).toBe("continue tool_calls");
+  const { text } = openStepOf(spoken).reply?.message ?? { text: "" };
+  expect(summary(judged({ text }))).toBe("stop completed");
+});
+
+/** What is due after a reply without calls, by its ending: alone, where a typed result is due, and with messages waiting. */
+const WITHOUT_CALLS: Readonly<Record<FinishReason, readonly [string, string, string]>> = {
+  stop: ["stop completed", "retry missing_output", "continue messages"],
+  tool_calls: ["stop completed", "retry missing_output", "continue messages"],
+  length: ["stop finish_reason", "stop finish_reason", "stop finish_reason"],
+  content_filter: ["stop finish_reason", "stop finish_reason", "stop finish_reason"],
+  other: ["stop completed", "retry missing_output", "continue messages"],
+  unknown: ["stop completed", "retry missing_output", "continue messages"],
+  error: ["fail model_misbehaved", "fail model_misbehaved", "fail model_misbehaved"],
+};
+
+for (const finishReason of FinishReasonSchema.options) {
+  const [alone, due, waiting] = WITHOUT_CALLS[finishReason];
+
+  test(`a text that ends with ${finishReason}: ${alone}`, () => {
+    const said = { finishReason, text: "This is it." };
+    expect(summary(judged(said))).toBe(alone);
+    expect(summary(judged(said, {}, { hasOutput: true }))).toBe(due);
+    expect(summary(judged(said, {}, { hasMessages: true }))).toBe(waiting);
+    const subtasks = waiting.replace("messages", "subtasks");
+    expect(summary(judged(said, { subtasks: SUBTASKS }))).toBe(subtasks);
+    const both = waiting.replace("messages", "subtasks+messages");
+    expect(summary(judged(said, { subtasks: SUBTASKS }, { hasMessages: true }))).toBe(both);
+  });
+
+  test(`calls decide, also in a reply that ends with ${finishReason}`, () => {
+    const calls = [toolCall("call_1")];
+    for (const text of ["", "Let me see."]) {
+      for (const hasOutput of [false, true]) {
+        const outcome = judged({ finishReason, calls, text }, {}, { hasOutput });
+        expect(summary(outcome)).toBe("continue tool_calls");
+      }
+    }
+    const outcome = judged({ finishReason, calls }, { subtasks: SUBTASKS }, { hasMessages: true });
+    expect(summary(outcome)).toBe("continue tool_calls+subtasks+messages");
+  });
+
+  test(`nothing said, ending with ${finishReason}: cut off if the ending says so, else asked again`, () => {
+    const isCutOff = finishReason === "length" || finishReason === "content_filter";
+    for (const hasOutput of [false, true]) {
+      const [first, second] = [1, 2].map((uselessReplies) =>
+        summary(judged({ finishReason }, { uselessReplies }, { hasOutput, hasMessages: true })),
+      );
+      expect([first, second]).toEqual(
+        isCutOff
+          ? ["stop finish_reason", "stop finish_reason"]
+          : ["retry missing_reply", "fail model_misbehaved"],
+      );
+    }
+  });
+}
+
+test("the signal of a reply that was cut off says how", () => {
+  expect(judged({ finishReason: "length", text: "This is" })).toEqual({
+    type: "stop",
+    signal: {
+      source: "model",
+      reason: {
+        code: "finish_reason",
+        message: "The model's reply ended early: length.",
+        data: { finishReason: "length" },
+      },
+    },
+  });
+});
+
+test("a refusal stops, in the model's own words, whatever its ending and the work", () => {
+  for (const finishReason of FinishReasonSchema.options) {
+    expect(judged({ finishReason, refusal: "Never." }, {}, { hasMessages: true })).toEqual({
+      type: "stop",
+      signal: {
+        source: "model",
+        reason: {
+          code: "finish_reason",
+          message: "The model declined to answer.",
+          data: { finishReason: "refusal", refusal: "Never." },
+        },
+      },
+    });
+  }
+});

@@ -1,0 +1,373 @@
+// Goal: each change alters exactly what it promises, and nothing else.
+// Method: whole values before and after.
+
+import { expect, test } from "vitest";
+
+import { openStepOf } from "../../src/agent/agent-state.ts";
+import { transition } from "../../src/agent/transition.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { proves } from "../harness/proves.ts";
+import {
+  after,
+  changes,
+  EXECUTION_ID,
+  executionOf,
+  opening,
+  questionAbout,
+  replyOf,
+  states,
+  STEP_ID,
+  subagentOn,
+  twoCalls,
+} from "../support/changes.ts";
+import { callUsage } from "../support/ledger-scene.ts";
+
+proves(["R42"], "markStarted names the execution and the time, and changes nothing else", () => {
+  const { pending } = states();
+  expect(transition(pending, changes().markStarted)).toEqual({
+    ...pending,
+    status: "running",
+    executionId: EXECUTION_ID,
+    telemetry: { ...pending.telemetry, startedAtMs: 1 },
+    step: undefined,
+  });
+});
+
+proves(["R42"], "openStep opens an empty step that knows what the model is shown", () => {
+  const { running } = states();
+  expect(transition(running, changes().openStep)).toEqual({
+    ...running,
+    step: {
+      stepId: STEP_ID,
+      number: 1,
+      input: opening(),
+      messageCount: 2,
+      startedAtMs: 2,
+      reply: undefined,
+      executions: [],
+      deferrals: [],
+      isIncorporated: false,
+      lastStep: { accountPath: "lead", maximum: 3 },
+      usage: NO_USAGE,
+      error: undefined,
+    },
+  });
+});
+
+proves(
+  ["R42"],
+  "addUsage adds to the open step; the execution's total waits for its record",
+  () => {
+    const { open } = states();
+    const twice = after(open, changes().addUsage, {
+      type: "addUsage",
+      usage: { ...NO_USAGE, toolCalls: 2 },
+    });
+    const usage = { ...callUsage(10, 5, { costMicroUsd: 7 }), toolCalls: 2 };
+    expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage } });
+  },
+);
+
+proves(
+  ["R42"],
+  "recordReply puts the reply into history and step, and forgives useless replies and overflows before it",
+  () => {
+    const { running } = states();
+    const { openStep, discardReply, recordOverflow, recordStep, recordReply } = changes();
+    const open = after(
+      running,
+      openStep,
+      discardReply,
+      recordStep,
+      { ...openStep, number: 2 },
+      recordOverflow,
+      recordStep,
+      { ...openStep, number: 3 },
+    );
+    expect([open.log.uselessReplies, open.log.overflows]).toEqual([1, 1]);
+    const { reply, prefix } = recordReply;
+    expect(transition(open, recordReply)).toEqual({
+      ...open,
+      conversation: { messages: [...opening(), reply.message], prefix },
+      log: { ...open.log, uselessReplies: 0, overflows: 0 },
+      step: { ...openStepOf(open), reply },
+    });
+  },
+);
+
+proves(
+  ["R42"],
+  "discardReply keeps the reply out of the history and counts it; overflows are over",
+  () => {
+    const { running } = states();
+    const { openStep, recordOverflow, recordStep, discardReply } = changes();
+    const open = after(running, openStep, recordOverflow, recordStep, { ...openStep, number: 2 });
+    expect(open.log.overflows).toBe(1);
+    expect(transition(open, discardReply)).toEqual({
+      ...open,
+      log: { ...open.log, uselessReplies: 1, overflows: 0 },
+      step: { ...openStepOf(open), reply: discardReply.reply },
+    });
+  },
+);
+
+proves(["R42"], "recordOverflow counts, and marks the open step; it is no error of the run", () => {
+  const { open } = states();
+  const { recordOverflow } = changes();
+  expect(transition(open, recordOverflow)).toEqual({
+    ...open,
+    log: { ...open.log, overflows: 1 },
+    step: { ...openStepOf(open), error: recordOverflow.error },
+  });
+});
+
+proves(
+  ["R42"],
+  "recordExecutions keeps one result per call in call order, whatever the order in which they come, and says what is waited for",
+  () => {
+    const { replied } = states();
+    const [first, second] = twoCalls();
+    const deferrals = [questionAbout(first)];
+    const half = transition(replied, {
+      type: "recordExecutions",
+      executions: [executionOf(second)],
+      deferrals,
+    });
+    const step = openStepOf(replied);
+    expect(half).toEqual({
+      ...replied,
+      step: { ...step, executions: [executionOf(second)], deferrals },
+    });
+    const whole = transition(half, {
+      type: "recordExecutions",
+      executions: [executionOf(first)],
+      deferrals: [],
+    });
+    const executions = [executionOf(first), executionOf(second)];
+    expect(whole).toEqual({ ...replied, step: { ...step, executions } });
+  },
+);
+
+proves(
+  ["R42"],
+  "incorporate puts one result per call into the history, in call order, and queues what they asked for",
+  () => {
+    const { replied } = states();
+    const { recordSubtasks } = changes();
+    const [first, second] = twoCalls().map(executionOf);
+    if (first === undefined || second === undefined) throw new Error("two executions");
+    const request = { role: "helper", task: "Tidy." };
+    const answered = after(replied, recordSubtasks, {
+      type: "recordExecutions",
+      executions: [second, { ...first, subtasks: [request] }],
+      deferrals: [],
+    });
+    const { messages, prefix } = answered.conversation;
+    expect(transition(answered, changes().incorporate)).toEqual({
+      ...answered,
+      conversation: {
+        messages: [
+          ...messages,
+          { role: "tool", callId: "call_1", toolName: "search", text: "result of call_1" },
+          { role: "tool", callId: "call_2", toolName: "read", text: "result of call_2" },
+        ],
+        prefix,
+      },
+      log: {
+        ...answered.log,
+        subtasks: [...recordSubtasks.subtasks, { request, childId: undefined, text: undefined }],
+      },
+      step: { ...openStepOf(answered), isIncorporated: true },
+    });
+  },
+);
+
+test("with the results in the history nothing is waited for any more", () => {
+  const { replied } = states();
+  const [first] = twoCalls();
+  const { recordExecutions, incorporate } = changes();
+  const late = { ...recordExecutions, deferrals: [subagentOn(first)] };
+  expect(openStepOf(after(replied, late, incorporate)).deferrals).toEqual([]);
+});
+
+proves(
+  ["R42"],
+  "brief puts the task into the history and remembers it, also if it was refused",
+  () => {
+    const { running } = states();
+    const { brief } = changes();
+    const { conversation, log } = running;
+    expect(transition(running, brief)).toEqual({
+      ...running,
+      conversation: { ...conversation, messages: [...conversation.messages, ...brief.messages] },
+      log: { ...log, isBriefed: true },
+    });
+    expect(transition(running, { type: "brief", messages: [] })).toEqual({
+      ...running,
+      log: { ...log, isBriefed: true },
+    });
+  },
+);
+
+proves(["R42"], "recordVeto adds what the model is told and counts", () => {
+  const { stepped } = states();
+  const { recordVeto } = changes();
+  const { conversation, log } = stepped;
+  expect(after(stepped, recordVeto, recordVeto)).toEqual({
+    ...stepped,
+    conversation: {
+      ...conversation,
+      messages: [...conversation.messages, recordVeto.message, recordVeto.message],
+    },
+    log: { ...log, vetoes: 2 },
+  });
+});
+
+proves(["R42"], "compact takes another history, of which nothing is measured yet", () => {
+  const { stepped } = states();
+  const { compact } = changes();
+  expect(stepped.conversation.prefix.tokens).toBeGreaterThan(0);
+  expect(transition(stepped, compact)).toEqual({
+    ...stepped,
+    conversation: { messages: compact.messages, prefix: { messageCount: 0, tokens: 0 } },
+  });
+});
+
+proves(
+  ["R42"],
+  "recordOutput, recordSubtasks, addMessages, addSignal and addTime each change one field",
+  () => {
+    const { stepped } = states();
+    const { recordOutput, recordSubtasks, addMessages, addSignal, addTime } = changes();
+    const { conversation, log, telemetry } = stepped;
+    expect(transition(stepped, recordOutput)).toEqual({
+      ...stepped,
+      log: { ...log, output: { answer: [42] } },
+    });
+    const { subtasks } = recordSubtasks;
+    expect(transition(stepped, recordSubtasks)).toEqual({ ...stepped, log: { ...log, subtasks } });
+    expect(after(stepped, recordSubtasks, { ...recordSubtasks, subtasks: [] })).toEqual(stepped);
+    const messages = [...conversation.messages, ...addMessages.messages];
+    expect(transition(stepped, addMessages)).toEqual({
+      ...stepped,
+      conversation: { ...conversation, messages },
+    });
+    const signals = [addSignal.signal, addSignal.signal];
+    expect(transition(stepped, addSignal)).toEqual({ ...stepped, log: { ...log, signals } });
+    const waited = after(stepped, addTime, { type: "addTime", waitedMs: 2 });
+    expect(waited).toEqual({ ...stepped, telemetry: { ...telemetry, waitedMs: 11 } });
+  },
+);
+
+proves(
+  ["R42"],
+  "pause adds a reason and keeps all else, and resume gives back what was paused",
+  () => {
+    const { pause, resume } = changes();
+    const { running, open, spoken, replied, deferred, answered, incorporated, stepped } = states();
+    for (const state of [
+      running,
+      open,
+      spoken,
+      replied,
+      deferred,
+      answered,
+      incorporated,
+      stepped,
+    ]) {
+      const paused = transition(state, pause);
+      expect(paused).toEqual({ ...state, status: "paused", reason: pause.reason });
+      expect(transition(paused, resume)).toEqual(state);
+      expect(Object.keys(transition(paused, resume)).toSorted()).toEqual(
+        Object.keys(state).toSorted(),
+      );
+    }
+  },
+);
+
+proves(
+  ["R42"],
+  "failWith records the error once, raises its signal, and marks the open step if there is one",
+  () => {
+    const { failWith } = changes();
+    const { error } = failWith;
+    const signal = {
+      source: "loop",
+      reason: { code: "error", message: "Too slow.", data: { error: "model_timeout" } },
+    };
+    for (const state of [states().running, states().open]) {
+      const log = { ...state.log, errors: [error], signals: [signal] };
+      const step =
+        state.status === "running" && state.step !== undefined
+          ? { ...state.step, error }
+          : undefined;
+      expect(transition(state, failWith)).toEqual({ ...state, log, step });
+    }
+  },
+);
+
+proves(["R42", "R43"], "recordStep turns the open step into one record and adds its usage", () => {
+  const { incorporated } = states();
+  const { reply } = changes().recordReply;
+  const usage = callUsage(10, 5, { costMicroUsd: 7 });
+  const record = {
+    stepId: STEP_ID,
+    number: 1,
+    io: { messageCount: 2, text: "Let me see.", finishReason: "tool_calls" },
+    tools: { calls: reply.message.toolCalls, executions: reply.message.toolCalls.map(executionOf) },
+    telemetry: { usage, startedAtMs: 2, endedAtMs: 5 },
+  };
+  expect(transition(incorporated, changes().recordStep)).toEqual({
+    ...incorporated,
+    log: { ...incorporated.log, steps: [record] },
+    telemetry: { ...incorporated.telemetry, usage },
+    step: undefined,
+  });
+});
+
+proves(
+  ["R43"],
+  "the record of a step that was cut off holds its error, and no words nobody said",
+  () => {
+    const { open } = states();
+    const { failWith, addUsage, recordStep } = changes();
+    const failed = after(open, addUsage, failWith, recordStep);
+    expect(failed.log.steps).toEqual([
+      {
+        stepId: STEP_ID,
+        number: 1,
+        io: { messageCount: 2, text: "", finishReason: "error" },
+        tools: { calls: [], executions: [] },
+        telemetry: { usage: callUsage(10, 5, { costMicroUsd: 7 }), startedAtMs: 2, endedAtMs: 5 },
+        error: failWith.error,
+      },
+    ]);
+  },
+);
+
+proves(["R43"], "the record of a refusal holds the model's own words", () => {
+  const { open } = states();
+  const { message } = replyOf("");
+  const reply = {
+    message: { ...message, refusal: "I would rather not." },
+    finishReason: "stop",
+  } as const;
+  const { prefix } = changes().recordReply;
+  const declined = after(open, { type: "recordReply", reply, prefix }, changes().recordStep);
+  const io = { messageCount: 2, text: "", refusal: "I would rather not.", finishReason: "stop" };
+  expect(declined.log.steps.map((step) => step.io)).toEqual([io]);
+});
+
+proves(["R42"], "end keeps all parts and adds status, reason and time", () => {
+  const { stepped } = states();
+  const { end } = changes();
+  const { conversation, log, telemetry } = stepped;
+  expect(transition(stepped, end)).toEqual({
+    status: "stopped",
+    reason: end.reason,
+    executionId: EXECUTION_ID,
+    conversation,
+    log,
+    telemetry: { ...telemetry, endedAtMs: 6 },
+  });
+});

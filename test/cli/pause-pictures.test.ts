@@ -1,0 +1,118 @@
+// Goal: what waits for a person is seen first, however little room there is. Method: whole pictures
+// of views made by hand.
+
+import { expect, test } from "vitest";
+
+import type { Activity, AgentView } from "../../src/cli/agent-view.ts";
+import type { RunView } from "../../src/cli/run-view.ts";
+import { agent, ENDED, PAUSED, picture, question, run, THINKING } from "./hand-made-views.ts";
+
+test("what somebody has to answer stands on top, in as many lines as there is room for", () => {
+  const asks: Activity = {
+    kind: "calling",
+    calls: [{ callId: null, toolName: "mail", kind: "question" }],
+  };
+  const root = agent("lead", THINKING, [agent("a#1", asks), agent("a#2", PAUSED)]);
+  const long = { text: "\u001b[2J\u202eevil ".repeat(100) };
+  const asked = [
+    question("lead/a#1", { deadlineAtMs: 300_000 }),
+    question("lead/a#2", { toolName: "delete_everything", arguments: long }),
+    question("lead/a#3", { reason: "One\ntwo." }),
+  ];
+  const view = { ...run(root), questions: asked };
+
+  expect(picture(view, { width: 130, nowMs: 61_000 })).toMatchInlineSnapshot(`
+    "
+    needs you (3)  tool                     waits  arguments                                 reason
+    ? lead/a#1     mail               3m 59s left  {"to":"ann","text":"Hello."}              Mails leave the house.
+    ? lead/a#2     delete_everything       1m 01s  {"text":"\\u001b[2Jevil \\u001b[2Jevil \\u…  Mails leave the house.
+    ? lead/a#3     mail                    1m 01s  {"to":"ann","text":"Hello."}              One two.
+    agent             state                     step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ thinking                   2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of lead
+    ├─ a#1            ? asks: mail                 2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#1
+    └─ a#2            ‖ paused: answers_needed     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to answer.
+    ⠋ 1m 01s  3 agents, 2 running, 1 paused
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+  expect(picture(view, { width: 60, height: 11 })).toMatchInlineSnapshot(`
+    "
+    needs you (3)  tool               arguments
+    ? lead/a#1     mail               {"to":"ann","text":"Hello…
+    ? lead/a#2     delete_everything  {"text":"\\u001b[2Jevil \\u…
+    ? lead/a#3     mail               {"to":"ann","text":"Hello…
+    agent             state            step  tree tok  tree cost
+    lead              ⠋ thinking          2      1.2k    $0.0123
+    ├─ a#1            ? asks: mail        2      1.2k    $0.0123
+    └─ a#2            ‖ paused: answ…     2      1.2k    $0.0123
+    ⠋ 0ms  3 agents, 2 running, 1 paused
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+  expect(picture(view, { width: 30, height: 6 })).toMatchInlineSnapshot(`
+    "
+    needs you (3)  tool  arguments
+    agent           state
+    lead            ⠋ thinking
+    ⠋ 0ms
+    3 agents, 2 running, 1 paused
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+});
+
+test("paused agents are folded after those that ended, and before those that run", () => {
+  const children = [paused("a#1"), paused("a#2"), agent("a#3", ENDED), agent("b#1", PAUSED)];
+  const resting = run(agent("lead", PAUSED, children));
+  expect(picture(resting, { height: 9 })).toMatchInlineSnapshot(`
+    "
+    agent       state             step  own tok  tree tok  own cost  tree cost    time  task
+    lead        ‖ paused: answe…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
+    ├─ a ×2 +4  ‖ paused                             2.4k              $0.0246
+    ├─ a#3      ✔ completed          2     1.2k      1.2k   $0.0123    $0.0123  1m 01s  Task of a#3
+    └─ b#1      ‖ paused: answe…     2     1.2k      1.2k   $0.0123    $0.0123    2.0s  Somebody has to…
+    ⠋ 0ms  9 agents, 0 running, 6 paused
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+  expect(picture(resting, { height: 6 })).toMatchInlineSnapshot(`
+    "
+    agent        state              step  own tok  tree tok  own cost  tree cost  time  task
+    lead         ‖ paused: answer…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
+    ├─ a#1       ‖ paused: answer…     2     1.2k      1.2k   $0.0123    $0.0123  2.0s  Somebody has to…
+    └─ … 7 more  4 paused
+    ⠋ 0ms  9 agents, 0 running, 6 paused
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+
+  const running = run(agent("lead", THINKING, [...children, agent("a#4", THINKING)]));
+  expect(picture(running, { height: 6 })).toMatchInlineSnapshot(`
+    "
+    agent            state            step  own tok  tree tok  own cost  tree cost    time  task
+    lead             ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of lead
+    └─ a#4           ⠋ thinking          2     1.2k      1.2k   $0.0123    $0.0123     0ms  Task of a#4
+    └─ … 8 more      5 paused
+    ⠋ 0ms  10 agents, 2 running, 5 paused
+    left  steps █░░░░░ 3 of 20
+    "
+  `);
+});
+
+test("while a run waits for an answer and does nothing else, its time does not pass", () => {
+  const view: RunView = {
+    ...run(agent("lead", THINKING)),
+    budget: { wallTimeMs: 60_000 },
+    stoodMs: 10_000,
+  };
+  const left = (more: Partial<RunView>): string =>
+    picture({ ...view, ...more }, { nowMs: 50_000 }).match(/[0-9.s]+ of 1m/)?.[0] ?? "";
+
+  expect(left({})).toBe("20.0s of 1m");
+  expect(left({ standsSinceMs: 30_000 })).toBe("40.0s of 1m");
+  expect(left({ end: { status: "paused", atMs: 20_000, durationMs: 20_000 } })).toBe("50.0s of 1m");
+});
+
+function paused(name: string): AgentView {
+  return agent(name, PAUSED, [agent("reader#1", ENDED), agent("reader#2", PAUSED)]);
+}

@@ -1,0 +1,329 @@
+// Goal: whoever watches a run sees at once what it waits for, how it goes on, and after a pause the
+// tree again. Method: a lead whose two researchers have to ask; looked at in the middle, at the
+// pause, and resumed, on a fake terminal.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { AgentView } from "../../src/cli/agent-view.ts";
+import { runReport } from "../../src/cli/report.ts";
+import { treeOf } from "../../src/cli/result-tree.ts";
+import { nextRunView, type RunView } from "../../src/cli/run-view.ts";
+import { terminalView } from "../../src/cli/terminal.ts";
+import {
+  approve,
+  defineAgent,
+  defineTool,
+  deny,
+  Orchestrator,
+  type Answer,
+  type AgentRole,
+  type EspalierEvent,
+  type OrchestratorOptions,
+  type Question,
+  type RunResult,
+} from "../../src/index.ts";
+import {
+  asks,
+  ManualClock,
+  RecordingSink,
+  says,
+  ScriptedModel,
+  sequentialIds,
+  type ScriptedCall,
+} from "../../src/testing/index.ts";
+import { settled } from "../harness/run-scripted.ts";
+import { FakeTerminal } from "./fake-terminal.ts";
+
+test("a question stands on top of the tree until it is answered, and its wait costs no time", async () => {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const stage = theatre({
+    approver: async (question) => {
+      await promise;
+      return approve(question);
+    },
+    answerTimeoutMs: 600_000,
+  });
+  const run = stage.orchestrator.start(newLead(), "Tell all.", { budget: { wallTimeMs: 60_000 } });
+  while (stage.sink.of("question.asked").length < 2) await settled();
+  stage.clock.advance(90_000);
+  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+    "
+    needs you (2)        tool        waits  arguments                                 reason
+    ? lead/researcher#1  mail  8m 30s left  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the…
+    ? lead/researcher#2  mail  8m 30s left  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the…
+    agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
+    lead              ⠋ waiting for 2          1       15        45   unknown    unknown  1m 30s  Tell all.
+    ├─ researcher#1   ? asks: mail             1       15        15   unknown    unknown  1m 30s  Read the docs.
+    └─ researcher#2   ? asks: mail             1       15        15   unknown    unknown  1m 30s  Read the code.
+    ⠋ 1m 30s  3 agents, 3 running
+    left  time ██████ 1m 00s of 1m 00s
+    "
+  `);
+  resolve(undefined);
+  await run.result;
+  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+    "
+    agent            state        step  own tok  tree tok  own cost  tree cost    time  task
+    lead             ✔ completed     2       30        90   unknown    unknown  1m 30s  Tell all.
+    ├─ researcher#1  ✔ completed     2       30        30   unknown    unknown  1m 30s  Read the docs.
+    └─ researcher#2  ✔ completed     2       30        30   unknown    unknown  1m 30s  Read the code.
+    ✔ completed in 1m 30s  3 agents
+    left  time ██████ 1m 00s of 1m 00s
+    "
+  `);
+});
+
+test("a run that pauses leaves its tree and its questions, and its report says how to go on", async () => {
+  const stage = theatre();
+  const result = await stage.orchestrator.start(newLead(), "Tell all.").result;
+  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+    "
+    needs you (2)        tool  waits  arguments                                 reason
+    ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
+    ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
+    agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
+    lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
+    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
+    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
+    ‖ paused in 0ms  3 agents, 3 paused
+    "
+  `);
+  expect([stage.clock.pendingTimers, stage.terminal.listeners]).toEqual([0, 0]);
+  expect(summary(treeOf(result))).toEqual(summary(fold(stage.sink.events)?.root));
+  expect(shown(runReport({ ...result, traceId: "0af7651916cd43dd8448eb211c80319c" })))
+    .toMatchInlineSnapshot(`
+      "
+      Open questions
+      needs you (2)        tool  answer by  arguments                                 reason
+      ? lead/researcher#1  mail   any time  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@examp…
+      ? lead/researcher#2  mail   any time  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@examp…
+
+      Tree
+      agent            state                step  own tok  tree tok  own cost  tree cost  task
+      lead             ‖ paused: answers_…     1       15        45   unknown    unknown  Subagents are p…
+      ├─ researcher#1  ‖ paused: answers_…     1       15        15   unknown    unknown  Somebody has to…
+      └─ researcher#2  ‖ paused: answers_…     1       15        15   unknown    unknown  Somebody has to…
+
+      Budget of the run
+      none: nothing was limited
+
+      Usage by role
+      role        model calls  tool calls  input  cached  output     cost
+      lead                  1           2     10       0       5  unknown
+      researcher            2           2     20       0      10  unknown
+
+      Usage by model
+      model     model calls  tool calls  input  cached  output     cost
+      scripted            3           4     30       0      15  unknown
+
+      ‖ paused in 0ms: Subagents are paused.
+      Go on with orchestrator.resume(result.pausedRun, answers); it needs 2 answers
+      3 agents, deepest at depth 1, no spawn refused
+      Trace id 0af7651916cd43dd8448eb211c80319c
+      "
+    `);
+});
+
+test("a pause that was asked for needs no answers", async () => {
+  const stage = theatre();
+  const model = new ScriptedModel([says("Done.")]);
+  const role = defineAgent({ name: "lead", instructions: "Lead.", model });
+  const run = stage.orchestrator.start(role, "Do it.");
+  run.requestPause();
+  const report = runReport(await run.result);
+  expect(report).toContain("Go on with orchestrator.resume(result.pausedRun)\n");
+  expect(report).not.toContain("Open questions");
+});
+
+test("a view that starts at a resumption builds the tree anew; at the end its numbers are those of the result", async () => {
+  const stage = theatre();
+  const lead = newLead();
+  const paused = await stage.orchestrator.start(lead, "Tell all.", { budget: { steps: 20 } })
+    .result;
+  stage.clock.advance(3_600_000);
+  const before = stage.sink.events.length;
+  const result = await resume(stage, lead, paused);
+
+  const resumed = stage.sink.events.slice(before);
+  expect(resumed[0]?.type).toBe("run.resumed");
+  const reached = resumed.findIndex((event) => event.type === "tool.started");
+  const middle = fold(resumed.slice(0, reached + 1));
+  expect(summary(middle?.root)).toMatchInlineSnapshot(`
+    [
+      "lead calling step 0 own 0 tree 0",
+      "lead/researcher#1 calling step 0 own 0 tree 0",
+      "lead/researcher#2 preparing step 0 own 0 tree 0",
+    ]
+  `);
+  expect([middle?.budget, middle?.left]).toEqual([{ steps: 17 }, { steps: 17 }]);
+  expect(summary(fold(resumed)?.root)).toEqual(summary(treeOf(result)));
+  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+    "
+    needs you (2)        tool  waits  arguments                                 reason
+    ? lead/researcher#1  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
+    ? lead/researcher#2  mail    0ms  {"to":"ann@example.org","text":"\\u001b[…  A mail to ann@example.org leaves the house.
+    agent            state                     step  own tok  tree tok  own cost  tree cost  time  task
+    lead             ‖ paused: answers_needed     1       15        45   unknown    unknown   0ms  Subagents are paused.
+    ├─ researcher#1  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
+    └─ researcher#2  ‖ paused: answers_needed     1       15        15   unknown    unknown   0ms  Somebody has to answer…
+    ‖ paused in 0ms  3 agents, 3 paused
+    left  steps █████░ 17 of 20
+    agent            state        step  own tok  tree tok  own cost  tree cost    time  task
+    lead             ✔ completed     2       30        90   unknown    unknown  1h 00m  Tell all.
+    ├─ researcher#1  ✔ completed     2       30        30   unknown    unknown  1h 00m  Read the docs.
+    └─ researcher#2  ✔ completed     2       30        30   unknown    unknown  1h 00m  Read the code.
+    ✔ completed in 1h 00m  3 agents
+    left  steps █████░ 14 of 17
+    "
+  `);
+});
+
+test("a view that saw the run before goes on with it, as if there had been no pause", async () => {
+  const stage = theatre();
+  const lead = newLead();
+  const paused = await stage.orchestrator.start(lead, "Tell all.", {
+    budget: { steps: 20, wallTimeMs: 60_000 },
+  }).result;
+  const before = fold(stage.sink.events);
+  expect([before?.end?.status, before?.questions.length]).toEqual(["paused", 2]);
+  stage.clock.advance(3_600_000);
+  const result = await resume(stage, lead, paused);
+
+  const view = fold(stage.sink.events);
+  expect(summary(view?.root)).toEqual(summary(treeOf(result)));
+  expect(view).toMatchObject({ budget: { steps: 20 }, left: { steps: 14 }, questions: [] });
+  expect(view?.startedAtMs).toBe(3_600_000);
+});
+
+test("plain lines tell of questions, answers, the pause and the resumption", async () => {
+  const stage = theatre({}, false);
+  const lead = newLead();
+  const paused = await stage.orchestrator.start(lead, "Tell all.").result;
+  stage.clock.advance(60_000);
+  const result = await resume(stage, lead, paused);
+
+  expect(stage.terminal.writes.join("")).not.toContain("\u001b");
+  expect(frame(stage.terminal)).toMatchInlineSnapshot(`
+    "
+        0ms  lead started: Tell all.
+        0ms  lead/researcher#1 started: Read the docs.
+        0ms  lead/researcher#2 started: Read the code.
+        0ms  lead/researcher#1 needs you: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
+        0ms  lead/researcher#2 needs you: mail {"to":"ann@example.org","text":"\\u001b[…: A mail to ann@example.org leaves the house.
+        0ms  lead/researcher#1 paused (answers_needed: Somebody has to answer for: mail.)
+        0ms  lead/researcher#2 paused (answers_needed: Somebody has to answer for: mail.)
+        0ms  lead paused (answers_needed: Subagents are paused.)
+        0ms  lead run paused: 2 answers needed, 45 tokens, unknown, 0ms
+        0ms  lead run resumed after 1m 00s, with 2 answers
+        0ms  lead resumed: Tell all.
+        0ms  lead/researcher#1 resumed: Read the docs.
+        0ms  lead/researcher#2 resumed: Read the code.
+        0ms  lead/researcher#1 mail was approved by the caller after 1m 00s
+        0ms  lead/researcher#2 mail was denied by the caller after 1m 00s: Not now.
+        0ms  lead/researcher#2 step 1: 15 tokens, unknown, 1 tool call
+        0ms  lead/researcher#1 step 1: 15 tokens, unknown, 1 tool call
+        0ms  lead/researcher#2 step 2: 15 tokens, unknown
+        0ms  lead/researcher#1 step 2: 15 tokens, unknown
+        0ms  lead/researcher#2 completed: 2 steps, 30 tokens, unknown, 1m 00s
+        0ms  lead/researcher#1 completed: 2 steps, 30 tokens, unknown, 1m 00s
+        0ms  lead step 1: 15 tokens, unknown, 2 tool calls
+        0ms  lead step 2: 15 tokens, unknown
+        0ms  lead completed: 2 steps, 30 tokens, unknown, subtree 90 tokens, unknown, 1m 00s
+    "
+  `);
+  expect(runReport(result)).toContain("completed in 1m 00s, of which it stood still for 1m 00s");
+});
+
+interface Theatre {
+  readonly terminal: FakeTerminal;
+  readonly clock: ManualClock;
+  readonly sink: RecordingSink;
+  readonly orchestrator: Orchestrator;
+}
+
+function theatre(options: OrchestratorOptions = {}, isTTY = true): Theatre {
+  const terminal = new FakeTerminal({ columns: 120, isTTY });
+  const clock = new ManualClock();
+  const sink = new RecordingSink();
+  const view = terminalView({ stream: terminal, env: {}, clock });
+  const sinks = [sink, view];
+  const ids = sequentialIds();
+  return {
+    terminal,
+    clock,
+    sink,
+    orchestrator: new Orchestrator({ clock, ids, ...options, sinks }),
+  };
+}
+
+/** Two researchers, of whom each wants to tell somebody what it found. */
+function newLead(): AgentRole {
+  const mail = defineTool({
+    name: "mail",
+    description: "Sends a mail.",
+    input: z.object({ to: z.string(), text: z.string() }),
+    needsApproval: ({ to }) => `A mail to ${to} leaves the house.`,
+    execute: () => "Sent.",
+  });
+  const researcher = defineAgent({
+    name: "researcher",
+    purpose: "Researches.",
+    instructions: "Research.",
+    model: new ScriptedModel(({ messages }) =>
+      messages.some(({ role }) => role === "tool")
+        ? says("Told.")
+        : asks("mail", { to: "ann@example.org", text: "\u001b[31mred\u001b[0m" }),
+    ),
+    tools: [mail],
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([
+      { calls: [spawn("Read the docs."), spawn("Read the code.")] },
+      says("All is told."),
+    ]),
+    subagents: [researcher],
+  });
+}
+
+function spawn(task: string): ScriptedCall {
+  return { name: "SpawnSubagent", arguments: { role: "researcher", task } };
+}
+
+/** The first question is approved, the others are denied. */
+function answersTo(questions: readonly Question[]): readonly Answer[] {
+  return questions.map((one, index) =>
+    index === 0 ? approve(one) : deny(one, "Not \u001b[2Jnow."),
+  );
+}
+
+async function resume(
+  { orchestrator }: Theatre,
+  role: AgentRole,
+  { pausedRun, questions }: RunResult,
+): Promise<RunResult> {
+  if (pausedRun === undefined) throw new Error("Expected a paused run.");
+  return await orchestrator.resume(pausedRun, answersTo(questions), { role }).result;
+}
+
+function fold(events: readonly EspalierEvent[]): RunView | undefined {
+  return events.reduce<RunView | undefined>(nextRunView, undefined);
+}
+
+function summary(agent: AgentView | undefined): readonly string[] {
+  if (agent === undefined) return [];
+  const { activity, agentPath, step, own, subtree } = agent;
+  const state = activity.kind === "ended" ? activity.status : activity.kind;
+  const spent = `own ${own.totalTokens} tree ${subtree.totalTokens}`;
+  return [`${agentPath} ${state} step ${step} ${spent}`, ...agent.children.flatMap(summary)];
+}
+
+function frame(terminal: FakeTerminal): string {
+  return shown(terminal.screen);
+}
+
+function shown(text: string): string {
+  return `\n${text}\n`;
+}

@@ -1,0 +1,75 @@
+// Goal: a log has a line for what somebody must know, and is quiet otherwise. Method: the lines of
+// single events.
+
+import { expect, test } from "vitest";
+
+import { plainLine } from "../../src/cli/plain-lines.ts";
+import type { EspalierEvent, EventBody } from "../../src/index.ts";
+import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+
+const HOOK = { point: "beforeTool", changedBy: [{ hook: "redact", fields: ["arguments"] }] };
+const ANSWERED = {
+  type: "question.answered",
+  questionId: QuestionIdSchema.parse("exec_1.1.0"),
+  toolName: "mail",
+  waitedMs: 5_000,
+} as const;
+
+test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
+  {
+    body: {
+      type: "conversation.compacted",
+      messagesBefore: 120,
+      messagesAfter: 14,
+      tokensBefore: 90_000,
+      tokensAfter: 12_000,
+    },
+    line: "lead conversation compacted: 120 to 14 messages, 90,000 to 12,000 tokens",
+  },
+  {
+    body: { type: "message.delivered", origin: "steering", characters: 120 },
+    line: "lead was steered: 120 characters",
+  },
+  { body: { type: "message.delivered", origin: "subtask", characters: 120 }, line: undefined },
+  { body: { type: "request.repaired", repairs: 1 }, line: undefined },
+  { body: { type: "hook.applied", ...HOOK }, line: undefined },
+  {
+    body: { type: "hook.applied", ...HOOK, before: { to: "ann" }, after: { to: "bob" } },
+    line: "lead arguments of a call changed by redact",
+  },
+  {
+    body: { ...ANSWERED, answer: "denied", by: "deadline", reason: "Nobody answered in time." },
+    line: "lead mail was denied by its deadline after 5.0s: Nobody answered in time.",
+  },
+  {
+    body: { ...ANSWERED, answer: "result", by: "caller" },
+    line: "lead mail was given its result by the caller after 5.0s",
+  },
+  { body: toolEnded("refused", "blocked"), line: "lead mail refused (blocked)" },
+  { body: toolEnded("refused", "denied"), line: undefined },
+])("$body.type: $line", ({ body, line }) => {
+  expect(plainLine(stamped(body))).toBe(line);
+});
+
+function toolEnded(outcome: "refused", errorCode: string): EventBody {
+  const amounts = { resultCharacters: 0, durationMs: 0, queuedMs: 0 };
+  return { type: "tool.ended", toolName: "mail", outcome, success: false, errorCode, ...amounts };
+}
+
+function stamped(body: EventBody): EspalierEvent {
+  return {
+    seq: 1,
+    atMs: 0,
+    runId: RunIdSchema.parse("run_1"),
+    agentId: AgentIdSchema.parse("agent_1"),
+    parentAgentId: null,
+    agentPath: "lead",
+    depth: 0,
+    executionId: null,
+    stepId: null,
+    callId: null,
+    traceId: "0af7651916cd43dd8448eb211c80319c",
+    spanId: "b7ad6b7169203331",
+    ...body,
+  };
+}

@@ -1,0 +1,120 @@
+// Goal: the order of events is fixed, also where things go wrong; and what is told of stops and usage adds up.
+// Method: whole traces, one line per event, compared with golden files; sums over the events of every golden run and every ending.
+
+import { expect, test } from "vitest";
+
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { winningSignal } from "../../src/policies/stop-signals.ts";
+import type { StopSignal } from "../../src/protocol/stop.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { ENDINGS } from "../support/golden-endings.ts";
+import { checkGolden } from "../support/golden-files.ts";
+import { goldenLines } from "../support/golden-lines.ts";
+import { GOLDEN_SCRIPTS, type Played } from "../support/golden-scripts.ts";
+
+for (const [name, play] of Object.entries(GOLDEN_SCRIPTS)) {
+  proves(["R179"], `the trace of ${name} is the golden one`, async () => {
+    const { stage } = await play();
+    checkGolden(name, goldenLines(stage.sink.events));
+  });
+}
+
+test("a trace is the same every time", async () => {
+  for (const play of Object.values(GOLDEN_SCRIPTS)) {
+    const [first, second] = [await play(), await play()];
+    expect(goldenLines(second.stage.sink.events)).toBe(goldenLines(first.stage.sink.events));
+  }
+});
+
+const ALL: readonly (readonly [name: string, play: () => Promise<Played>])[] = [
+  ...Object.entries(GOLDEN_SCRIPTS),
+  ...ENDINGS.map(({ code, play }): (typeof ALL)[number] => [code, play]),
+];
+
+for (const [name, play] of ALL) {
+  proves(["R180"], `${name}: every evaluation says all signals, who wins and what there is to do`, async () => {
+    const { stage } = await play();
+    const raised = new Map<string, readonly StopSignal[]>();
+    for (const event of stage.sink.events) {
+      const before = raised.get(event.agentId) ?? [];
+      if (event.type === "signal.raised") raised.set(event.agentId, [...before, event.signal]);
+      if (event.type !== "continuation.evaluated") continue;
+      const { decision, work, signals, winner } = event;
+      expect(signals).toEqual(before);
+      expect(winner).toEqual(winningSignal(before)?.reason);
+      expect([decision === "stop", work.length > 0]).toEqual([
+        before.length > 0,
+        before.length === 0,
+      ]);
+    }
+    for (const ended of stage.sink.of("agent.ended"))
+      expect(evaluationsOf(stage.sink.events, ended.agentId).at(-1)?.winner).toEqual(ended.reason);
+  });
+
+  proves(["R181"], `${name}: what the steps used is what each agent used, and the run`, async () => {
+    const { stage, result } = await play();
+    if (result.status === "paused") return;
+    const used = new Map<string, Usage>();
+    for (const { agentId, usage } of stage.sink.of("step.completed"))
+      used.set(agentId, addUsage(used.get(agentId) ?? NO_USAGE, usage));
+    expect(result.agents.map(({ agentId }) => used.get(agentId) ?? NO_USAGE)).toEqual(
+      result.agents.map(({ usage }) => usage.own),
+    );
+    expect([...used.values()].reduce(addUsage, NO_USAGE)).toEqual(result.usage.total);
+    const [root] = stage.sink.of("agent.ended").slice(-1);
+    expect(root?.usage.total).toEqual(result.usage.total);
+  });
+}
+
+function evaluationsOf(events: readonly EspalierEvent[], agentId: string) {
+  return events.flatMap((event) =>
+    event.type === "continuation.evaluated" && event.agentId === agentId ? [event] : [],
+  );
+}
+
+proves(["R180"], "there is one evaluation event for each time that the loop decides", async () => {
+  const stage = scene();
+  const work = spyTool("work");
+  const { role } = soloist([asks("work", {}), {}, says("almost"), says("done")], {
+    tools: [work],
+    budget: { steps: 9 },
+  });
+  const run = stage.start(role);
+  let decisions = 0;
+  for await (const { phase, state } of run.iterate()) {
+    if (phase === "infer" && state.log.steps.length === 2) void run.steer("And?");
+    if (phase === "decide") decisions += 1;
+    expect(stage.sink.of("continuation.evaluated")).toHaveLength(decisions);
+  }
+  await stage.outcome(run);
+  expect(
+    stage.sink.of("continuation.evaluated").map(({ decision, work, signals, winner }) => [
+      decision,
+      work,
+      signals.map(({ reason }) => reason.code),
+      winner?.code,
+    ]),
+  ).toEqual([
+    ["continue", ["tool_calls"], [], undefined],
+    ["retry", ["missing_reply"], [], undefined],
+    ["continue", ["messages"], [], undefined],
+    ["stop", [], ["completed"], "completed"],
+  ]);
+});
+
+proves(["R181"], "a child's tokens are in the total once, and in its own step only", async () => {
+  const { stage, result } = await GOLDEN_SCRIPTS["child-runs"]?.() ?? expect.fail("no script");
+  const steps = stage.sink.of("step.completed");
+  expect(steps.reduce((sum, { usage }) => sum + usage.totalTokens, 0)).toBe(
+    result.usage.total.totalTokens,
+  );
+  expect(result.usage.own.totalTokens + result.usage.descendants.totalTokens).toBe(
+    result.usage.total.totalTokens,
+  );
+  expect(result.usage.total.totalTokens).toBe(6 * 15);
+});

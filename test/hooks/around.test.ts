@@ -1,0 +1,231 @@
+// Goal: wraps lie around a call like the skins of an onion, processors follow one another, observers harm nobody.
+// Method: hooks that write down when they are called, and some that misbehave.
+
+import { expect, test } from "vitest";
+
+import { observe, processStep, wrapToolCall, type Hook } from "../../src/hooks/hook.ts";
+import { hookSet } from "../../src/hooks/hook-set.ts";
+import { notify, runProcessors, wrapped } from "../../src/hooks/run-chain.ts";
+import { deepFreeze } from "../../src/kernel/json.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import { settled } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { sampleEvents } from "../support/sample-events.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { stage, STEP } from "./stage.ts";
+
+const callId = CallIdSchema.parse("call_1");
+
+const oak = (): Promise<unknown> => Promise.resolve("oak");
+
+/** Runs `inner` inside the wraps of a list, as a tool call. */
+function call(hooks: readonly Hook[], inner: () => Promise<unknown>): Promise<unknown> {
+  const { bounds } = stage();
+  return wrapped(
+    hookSet(hooks).toolWraps("search"),
+    (hookName) => ({
+      toolName: "search",
+      callId,
+      arguments: { query: "trees" },
+      context: bounds.contextFor(hookName),
+    }),
+    inner,
+  );
+}
+
+test("the first wrap is the outermost, and each has its own name", async () => {
+  const log: string[] = [];
+  const skin = (name: string, priority = 0): Hook =>
+    wrapToolCall(
+      async ({ context, toolName }, next) => {
+        log.push(`${context.hookName} before ${toolName}`);
+        const result = await next();
+        log.push(`${context.hookName} after`);
+        return `${name}(${String(result)})`;
+      },
+      { name, priority },
+    );
+  const result = await call([skin("inner"), skin("outer", 1)], async () => {
+    log.push("tool");
+    return "oak";
+  });
+  expect(result).toBe("outer(inner(oak))");
+  expect(log).toEqual([
+    "outer before search",
+    "inner before search",
+    "tool",
+    "inner after",
+    "outer after",
+  ]);
+});
+
+test("without wraps, the call is made as it is", async () => {
+  expect(await call([], oak)).toBe("oak");
+});
+
+test("a wrap that does not call next gives the value itself, also at once", async () => {
+  let runs = 0;
+  const inner = async (): Promise<unknown> => {
+    runs += 1;
+    return "oak";
+  };
+  expect(await call([wrapToolCall(() => "cached")], inner)).toBe("cached");
+  expect(runs).toBe(0);
+});
+
+test("a wrap may try again", async () => {
+  let runs = 0;
+  const retry = wrapToolCall((_call, next) => next().catch(() => next()));
+  const inner = async (): Promise<unknown> => {
+    runs += 1;
+    if (runs === 1) throw new Error("flaky");
+    return "oak";
+  };
+  expect([await call([retry], inner), runs]).toEqual(["oak", 2]);
+});
+
+test("what the call throws comes out as it is, through any number of wraps", async () => {
+  const error = new Error("no network");
+  const through = wrapToolCall(async (_call, next) => await next());
+  const outcome = call([through, through], () => Promise.reject(error));
+  expect(await outcome.catch((cause: unknown) => cause)).toBe(error);
+});
+
+test("what a wrap throws names the innermost that threw it", async () => {
+  const bad = wrapToolCall(
+    () => {
+      throw new Error("boom");
+    },
+    { name: "bad" },
+  );
+  const worse = wrapToolCall(
+    async (_call, next) => {
+      await next();
+      throw new Error("boom later");
+    },
+    { name: "worse" },
+  );
+  const through = wrapToolCall((_call, next) => next());
+  expect([
+    await rejectionOf(call([through, bad], oak)),
+    await rejectionOf(call([worse, through], oak)),
+  ]).toEqual([
+    {
+      code: "hook_failed",
+      message: 'The hook "bad" failed at wrapToolCall: boom',
+      data: { point: "wrapToolCall", hook: "bad" },
+    },
+    {
+      code: "hook_failed",
+      message: 'The hook "worse" failed at wrapToolCall: boom later',
+      data: { point: "wrapToolCall", hook: "worse" },
+    },
+  ]);
+});
+
+test("a wrap that has settled cannot make the call any more", async () => {
+  let runs = 0;
+  const kept: (() => Promise<unknown>)[] = [];
+  const keeper = wrapToolCall(
+    (_call, next) => {
+      kept.push(next);
+      return "early";
+    },
+    { name: "keeper" },
+  );
+  await call([keeper], async () => {
+    runs += 1;
+  });
+  const { code, data } = await rejectionOf(Promise.resolve(kept[0]?.()));
+  expect([code, data["hook"], runs]).toEqual(["hook_contract", "keeper", 0]);
+});
+
+test("a wrap may start the call and look away; its failure has an owner", async () => {
+  const away = wrapToolCall((_call, next) => {
+    void next();
+    return "away";
+  });
+  expect(await call([away], () => Promise.reject(new Error("unseen")))).toBe("away");
+});
+
+test("what a wrap is shown is frozen", async () => {
+  const damage: unknown[] = [];
+  const vandal = wrapToolCall((shown, next) => {
+    damage.push(Reflect.set(shown, "arguments", {}), Reflect.set(shown, "toolName", "rm"));
+    return next();
+  });
+  await call([vandal], oak);
+  expect(damage).toEqual([false, false]);
+});
+
+test("processors run in order, one at a time, and see the step", async () => {
+  const log: string[] = [];
+  const slow = async (): Promise<void> => {
+    await settled();
+    log.push("two");
+  };
+  const hooks = hookSet([
+    processStep(() => void log.push("three"), { priority: -1 }),
+    processStep((step) => void log.push(`one ${step.number}`)),
+    processStep(slow),
+  ]);
+  await runProcessors(hooks.processors, STEP, stage().bounds);
+  expect(log).toEqual(["one 1", "two", "three"]);
+});
+
+test("the first processor that fails ends the row", async () => {
+  const log: string[] = [];
+  const hooks = hookSet([
+    processStep(() => void log.push("one")),
+    processStep(() => Promise.reject(new Error("boom")), { name: "second" }),
+    processStep(() => void log.push("three")),
+  ]);
+  const thrown = await rejectionOf(runProcessors(hooks.processors, STEP, stage().bounds));
+  expect([thrown, log]).toEqual([
+    {
+      code: "hook_failed",
+      message: 'The hook "second" failed at processStep: boom',
+      data: { point: "processStep", hook: "second" },
+    },
+    ["one"],
+  ]);
+});
+
+test("a processor that hangs has its time and no more", async () => {
+  const scene = stage();
+  const hang = processStep(() => new Promise<void>(() => undefined), { name: "hang" });
+  const outcome = rejectionOf(runProcessors(hookSet([hang]).processors, STEP, scene.bounds));
+  scene.clock.advance(1_000);
+  const { code, data } = await outcome;
+  expect([code, data["point"], data["hook"]]).toEqual(["hook_timeout", "processStep", "hang"]);
+});
+
+test("observers are called in order; what they throw is told once for each, and harms nobody", async () => {
+  const [event] = sampleEvents((run) => run.started());
+  if (event === undefined) throw new Error("Expected an event.");
+  deepFreeze(event);
+  const log: string[] = [];
+  const { observers } = hookSet([
+    observe("run.started", () => Promise.reject(new Error("later")), { name: "rejects" }),
+    observe(
+      "run.started",
+      () => {
+        throw new Error("at once");
+      },
+      { name: "throws" },
+    ),
+    observe("run.started", () => new Promise<void>(() => undefined), { name: "hangs" }),
+    observe("run.started", (shown, { hookName }) => void log.push(`${shown.task} ${hookName}`), {
+      name: "fine",
+    }),
+    observe("run.started", (shown) => void log.push(String(Reflect.set(shown, "task", "mine")))),
+  ]);
+  for (let time = 0; time < 3; time += 1) notify(observers("run.started"), event);
+  const once = [`${event.type === "run.started" ? event.task : ""} fine`, "false"];
+  expect(log).toEqual([...once, ...once, ...once]);
+  await settled();
+  expect(takeWarnings().toSorted()).toEqual([
+    'EspalierWarning: The hook "rejects" threw at run.started (later); the run goes on.',
+    'EspalierWarning: The hook "throws" threw at run.started (at once); the run goes on.',
+  ]);
+});

@@ -1,0 +1,161 @@
+// Goal: hooks are found by where they run, in one order, under stable names, and at no cost where there are none.
+// Method: sets compiled from lists in many orders.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import {
+  observe,
+  processStep,
+  transform,
+  wrapModelCall,
+  wrapToolCall,
+  type Hook,
+} from "../../src/hooks/hook.ts";
+import { hookSet, joinHooks, type HookSet } from "../../src/hooks/hook-set.ts";
+import { proves } from "../harness/proves.ts";
+import { POINTS, run } from "./stage.ts";
+
+const nothing = (): void => undefined;
+const redact = (): void => undefined;
+const hookOf = (name: string, priority = 0): Hook => transform("stop", nothing, { name, priority });
+const namesOf = (list: readonly { readonly name: string }[]): readonly string[] =>
+  list.map(({ name }) => name);
+
+proves(["R83"], "order is by priority, then registration: the same in 100 compilations", () => {
+  const hooks = [0, 5, 0, -1, 5, 2.5, 0].map((priority, index) =>
+    transform("beforeModel", nothing, { priority, name: `h${index}` }),
+  );
+  const orders = Array.from({ length: 100 }, () =>
+    namesOf(hookSet(hooks).chain("beforeModel")).join(" "),
+  );
+  expect([...new Set(orders)]).toEqual(["h1 h4 h5 h0 h2 h6 h3"]);
+});
+
+proves(["R83"], "for any priorities, hooks run in the order that a stable sort gives", async () => {
+  const priorities = fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 1, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(priorities, async (given) => {
+      const called: number[] = [];
+      const hooks = given.map((priority, index) =>
+        transform("stop", () => void called.push(index), { priority }),
+      );
+      await run("stop", hooks);
+      const expected = given
+        .map((priority, index) => ({ priority, index }))
+        .toSorted((left, right) => right.priority - left.priority || left.index - right.index);
+      expect(called).toEqual(expected.map(({ index }) => index));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+proves(["R84"], "a hook is called for its own trigger only, with one argument or two", async () => {
+  const called: string[] = [];
+  const hooks = POINTS.flatMap((point) => [
+    transform(point, (input) => void called.push(`${point} ${typeof input}`)),
+    transform(point, (_input, context) => void called.push(`${point} ${context.hookName}`)),
+    transform(point, () => void called.push(`${point} none`)),
+  ]);
+  hooks.push(
+    observe("run.ended", () => void called.push("observe")),
+    processStep(() => void called.push("processStep")),
+  );
+  for (const point of POINTS) {
+    called.length = 0;
+    await run(point, hooks);
+    expect(called).toEqual([`${point} object`, `${point} ${point}#2`, `${point} none`]);
+  }
+});
+
+proves(["R85"], "a hook that is limited to a tool is not called for another", async () => {
+  const called: string[] = [];
+  const hooks = [
+    transform("beforeTool", () => void called.push("search"), { tools: ["search"] }),
+    transform("beforeTool", () => void called.push("write"), { tools: ["write", "delete"] }),
+    transform("beforeTool", () => void called.push("all")),
+  ];
+  await run("beforeTool", hooks);
+  expect(called).toEqual(["search", "all"]);
+  const set = hookSet([
+    ...hooks,
+    wrapToolCall((_call, next) => next(), { tools: ["delete"], name: "safe" }),
+    wrapToolCall((_call, next) => next(), { name: "timed" }),
+  ]);
+  expect(
+    ["search", "delete", "Delete", "constructor"].map((tool) => namesOf(set.toolWraps(tool))),
+  ).toEqual([["timed"], ["safe", "timed"], ["timed"], ["timed"]]);
+  expect(namesOf(set.chain("beforeTool"))).toEqual(["beforeTool#3"]);
+});
+
+test("observers are found by the types that they watch", () => {
+  const set = hookSet([
+    observe("run.ended", nothing, { name: "end" }),
+    observe(["run.started", "run.ended"], nothing, { name: "both", priority: 1 }),
+  ]);
+  expect([set.observers("run.ended"), set.observers("run.started")].map(namesOf)).toEqual([
+    ["both", "end"],
+    ["both"],
+  ]);
+  expect(set.observers("step.started")).toHaveLength(0);
+});
+
+const compile = (): HookSet =>
+  hookSet([
+    transform("beforeTool", redact),
+    transform("beforeTool", () => undefined, { priority: 9 }),
+    transform("beforeTool", redact, { name: "given" }),
+    transform("beforeTool", redact.bind(undefined)),
+    transform(
+      "beforeTool",
+      Object.defineProperty(() => undefined, "name", { value: 5 }),
+    ),
+    transform("afterTool", () => undefined),
+    wrapModelCall((_call, next) => next()),
+    wrapToolCall((_call, next) => next()),
+    processStep(() => undefined),
+    observe("run.ended", () => undefined),
+  ]);
+
+test("a name is the one given, the function's, or one by place that stays the same", () => {
+  const names = ["beforeTool#2", "redact", "given", "bound redact", "beforeTool#5"];
+  const [once, twice] = [compile(), compile()];
+  for (const set of [once, twice, once]) {
+    expect(namesOf(set.chain("beforeTool", "search"))).toEqual(names);
+    expect(namesOf(set.chain("afterTool", "search"))).toEqual(["afterTool#1"]);
+    expect(namesOf(set.modelWraps)).toEqual(["wrapModelCall#1"]);
+    expect(namesOf(set.toolWraps("search"))).toEqual(["wrapToolCall#1"]);
+    expect(namesOf(set.processors)).toEqual(["processStep#1"]);
+    expect(namesOf(set.observers("run.ended"))).toEqual(["observe#1"]);
+  }
+});
+
+test("two hooks may have one name", () => {
+  const twins = [1, 2].map(() => transform("stop", nothing, { name: "twin" }));
+  expect(namesOf(hookSet(twins).chain("stop"))).toEqual(["twin", "twin"]);
+});
+
+test("a set is frozen, and every empty list is the same one", () => {
+  const one = hookSet([]);
+  const other = hookSet([transform("beforeTool", nothing, { tools: ["write"] })]);
+  const empty = [one, other].flatMap((set) => [
+    set.chain("stop"),
+    set.chain("beforeTool", "search"),
+    set.modelWraps,
+    set.toolWraps("search"),
+    set.processors,
+    set.observers("run.ended"),
+  ]);
+  expect(new Set<unknown>(empty).size).toBe(1);
+  expect([one, other, empty[0], other.chain("beforeTool", "write")].every(Object.isFrozen)).toBe(
+    true,
+  );
+});
+
+test("an agent lives under the orchestrator's hooks and then those of its role", () => {
+  const joined = joinHooks(
+    [hookOf("one"), hookOf("two", -1)],
+    [hookOf("three"), hookOf("four", 1)],
+  );
+  expect(namesOf(hookSet(joined).chain("stop"))).toEqual(["four", "one", "three", "two"]);
+});

@@ -1,0 +1,177 @@
+// Goal: a hook is checked when it is made, is frozen, and nothing else passes for one.
+// Method: constructors called with what is right, and with one thing wrong at a time.
+
+import { expect, test } from "vitest";
+
+import {
+  checkHooks,
+  observe,
+  processStep,
+  transform,
+  wrapModelCall,
+  wrapToolCall,
+  type Hook,
+} from "../../src/hooks/hook.ts";
+import { hookSet } from "../../src/hooks/hook-set.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const nothing = (): void => undefined;
+/** A call as JavaScript would let one make it. */
+function make(
+  constructor: (...given: never[]) => Hook,
+  ...given: readonly unknown[]
+): () => unknown {
+  return () => {
+    const made: unknown = Reflect.apply(constructor, undefined, given);
+    return made;
+  };
+}
+
+test("every constructor makes a frozen hook that passes for one", () => {
+  const hooks = [
+    observe("run.ended", nothing),
+    observe(["step.started", "step.completed"], nothing),
+    transform("stop", nothing),
+    wrapModelCall((_call, next) => next()),
+    wrapToolCall((_call, next) => next()),
+    processStep(nothing),
+  ];
+  expect(hooks.every(Object.isFrozen)).toBe(true);
+  expect(() => checkHooks("agent.hooks", hooks)).not.toThrow();
+  expect(() => checkHooks("agent.hooks", [hooks[0], hooks[0]])).not.toThrow();
+});
+
+test("what no constructor made is no hook, not even a copy of one", () => {
+  const copy = { ...transform("stop", nothing) };
+  for (const [index, other] of [copy, {}, nothing, null, undefined, "stop"].entries()) {
+    const list = [transform("stop", nothing), other];
+    expect([index, thrownBy(() => checkHooks("agent.hooks", list)).data["field"]]).toEqual([
+      index,
+      "agent.hooks[1]",
+    ]);
+  }
+  for (const list of [null, undefined, {}, transform("stop", nothing)]) {
+    const { code, data } = thrownBy(() => checkHooks("agent.hooks", list));
+    expect([code, data["field"]]).toEqual(["invalid_definition", "agent.hooks"]);
+  }
+});
+
+const BAD: readonly (readonly [string, () => unknown, string, string])[] = [
+  ["no event type", make(observe, [], nothing), "invalid_definition", "observe.types"],
+  ["a wrong type", make(observe, "run.begun", nothing), "invalid_definition", "observe.types"],
+  [
+    "one wrong type",
+    make(observe, ["run.ended", "x"], nothing),
+    "invalid_definition",
+    "observe.types",
+  ],
+  ["a type of Object", make(observe, "toString", nothing), "invalid_definition", "observe.types"],
+  ["no type at all", make(observe, undefined, nothing), "invalid_definition", "observe.types"],
+  ["no listener", make(observe, "run.ended"), "invalid_definition", "observe.listener"],
+  ["a wrong point", make(transform, "onStop", nothing), "invalid_definition", "transform.point"],
+  [
+    "a point of Object",
+    make(transform, "__proto__", nothing),
+    "invalid_definition",
+    "transform.point",
+  ],
+  ["no handler", make(transform, "stop", null), "invalid_definition", "stop.handler"],
+  ["no model wrap", make(wrapModelCall, {}), "invalid_definition", "wrapModelCall.wrap"],
+  ["no tool wrap", make(wrapToolCall, "wrap"), "invalid_definition", "wrapToolCall.wrap"],
+  ["no processor", make(processStep, [nothing]), "invalid_definition", "processStep.process"],
+  [
+    "an empty name",
+    make(processStep, nothing, { name: " " }),
+    "invalid_definition",
+    "processStep.options.name",
+  ],
+  [
+    "a name that is no text",
+    make(transform, "stop", nothing, { name: 5 }),
+    "invalid_definition",
+    "stop.options.name",
+  ],
+  [
+    "a priority without end",
+    make(transform, "stop", nothing, { priority: Infinity }),
+    "invalid_option",
+    "stop.options.priority",
+  ],
+  [
+    "a priority in words",
+    make(observe, "run.ended", nothing, { priority: "high" }),
+    "invalid_option",
+    "observe.options.priority",
+  ],
+  [
+    "a strictness in words",
+    make(transform, "stop", nothing, { isStrict: "no" }),
+    "invalid_option",
+    "stop.options.isStrict",
+  ],
+  [
+    "tools at a point without",
+    make(transform, "stop", nothing, { tools: ["a"] }),
+    "invalid_definition",
+    "stop.options.tools",
+  ],
+  [
+    "tools of a model call",
+    make(wrapModelCall, nothing, { tools: ["a"] }),
+    "invalid_option",
+    "wrapModelCall.options.tools",
+  ],
+  [
+    "one tool without a list",
+    make(transform, "beforeTool", nothing, { tools: "a" }),
+    "invalid_definition",
+    "beforeTool.options.tools",
+  ],
+  [
+    "no tools",
+    make(wrapToolCall, nothing, { tools: [] }),
+    "invalid_definition",
+    "wrapToolCall.options.tools",
+  ],
+  [
+    "a tool without a name",
+    make(transform, "afterTool", nothing, { tools: ["a", ""] }),
+    "invalid_definition",
+    "afterTool.options.tools[1]",
+  ],
+  [
+    "a misspelt option",
+    make(transform, "stop", nothing, { prioritiy: 1 }),
+    "invalid_option",
+    "stop.options.prioritiy",
+  ],
+  [
+    "a strict wrap",
+    make(wrapToolCall, nothing, { isStrict: true }),
+    "invalid_option",
+    "wrapToolCall.options.isStrict",
+  ],
+  [
+    "options that are none",
+    make(processStep, nothing, null),
+    "invalid_option",
+    "processStep.options",
+  ],
+];
+
+for (const [what, attempt, code, field] of BAD) {
+  test(`${what} is refused at once, with the field`, () => {
+    const thrown = thrownBy(attempt);
+    expect([thrown.code, thrown.data["field"]]).toEqual([code, field]);
+    expect(thrown.message.startsWith(`Expected ${field} to be `)).toBe(true);
+  });
+}
+
+test("what a caller changes later in lists that it gave changes no hook", () => {
+  const tools = ["a"];
+  const hooks = hookSet([transform("beforeTool", nothing, { tools })]);
+  tools.push("b");
+  expect([hooks.chain("beforeTool", "a").length, hooks.chain("beforeTool", "b").length]).toEqual([
+    1, 0,
+  ]);
+});

@@ -1,0 +1,229 @@
+// Goal: the hooks of a chain build on one another, cannot harm what they are shown, and cannot hold up a run.
+// Method: chains at every point; handlers that vandalise, throw and hang; time by hand.
+
+import { getEventListeners } from "node:events";
+
+import { expect, test } from "vitest";
+
+import { transform } from "../../src/hooks/hook.ts";
+import type { PointPatch, TransformPoint } from "../../src/hooks/hook-points.ts";
+import { hookSet } from "../../src/hooks/hook-set.ts";
+import { runChain } from "../../src/hooks/run-chain.ts";
+import { proves } from "../harness/proves.ts";
+import { settled } from "../harness/run-scripted.ts";
+import { vandalised } from "../support/frozen.ts";
+import { rejectionOf, type Thrown } from "../support/thrown.ts";
+import { gives, INPUTS, MESSAGES, PATCHES, POINTS, run, stage } from "./stage.ts";
+
+proves(["R81"], "a hook sees the arguments that an earlier one wrote", async () => {
+  const seen: unknown[] = [];
+  const { patch, changedBy } = await run("beforeTool", [
+    transform("beforeTool", () => ({ arguments: { query: "oaks" } }), { name: "one" }),
+    transform("beforeTool", (input) => void seen.push(input.arguments), { name: "silent" }),
+    transform(
+      "beforeTool",
+      async (input) => {
+        seen.push(input.arguments);
+        return { arguments: [input.arguments, "and more"] };
+      },
+      { name: "two" },
+    ),
+  ]);
+  expect(seen).toEqual([{ query: "oaks" }, { query: "oaks" }]);
+  expect(patch).toEqual({ arguments: [{ query: "oaks" }, "and more"] });
+  expect(changedBy).toEqual([
+    { hook: "one", fields: ["arguments"] },
+    { hook: "two", fields: ["arguments"] },
+  ]);
+});
+
+proves(
+  ["R81"],
+  "at every point, a hook is shown what an earlier one changed of the input",
+  async () => {
+    for (const point of POINTS) {
+      const patch: PointPatch[TransformPoint] = PATCHES[point][0] ?? {};
+      if ("goOn" in patch) continue;
+      const shown: unknown[] = [];
+      const watch = [point, (input: unknown) => void shown.push(input)];
+      await run(point, [gives(point, patch), Reflect.apply(transform, undefined, watch)]);
+      const visible = Object.entries(patch).filter(([field]) => field in INPUTS[point]);
+      expect(shown).toEqual([{ ...INPUTS[point], ...Object.fromEntries(visible) }]);
+    }
+  },
+);
+
+test("later fields win, metadata is merged key by key", async () => {
+  const { patch } = await run("afterTool", [
+    transform("afterTool", () => ({ text: "1", metadata: { a: 1, b: { x: 1 } } })),
+    transform("afterTool", () => ({ metadata: { b: { y: 2 } } })),
+    transform("afterTool", () => ({ text: "3" })),
+  ]);
+  expect(patch).toEqual({ text: "3", metadata: { a: 1, b: { y: 2 } } });
+});
+
+test("a refusal, a deny and a veto end the chain", async () => {
+  for (const [point, final] of [
+    ["userInput", { task: "Other.", refuse: "No." }],
+    ["beforeTool", { deny: "No." }],
+    ["stop", { goOn: "More." }],
+    ["subagentStop", { goOn: "More." }],
+  ] as const) {
+    const later = gives(point, { typo: 1 });
+    const outcome = await run(point, [gives(point, {}), gives(point, final), later]);
+    expect(outcome).toEqual({
+      patch: final,
+      changedBy: [{ hook: "odd", fields: Object.keys(final) }],
+    });
+  }
+});
+
+test("a handler cannot change what it is shown, nor what it was shown from", async () => {
+  for (const point of POINTS) {
+    const before = JSON.stringify(INPUTS[point]);
+    const damage: unknown[] = [];
+    const vandal = (input: unknown, context: object): void => {
+      damage.push(vandalised(input), Reflect.set(context, "hookName", "me"));
+    };
+    const hooks = [
+      gives(point, PATCHES[point][0]),
+      Reflect.apply(transform, undefined, [point, vandal]),
+    ];
+    await run(point, hooks.toReversed());
+    expect([damage, JSON.stringify(INPUTS[point])]).toEqual([[[], false], before]);
+    expect(Object.isFrozen(INPUTS[point])).toBe(false);
+  }
+});
+
+test("what is frozen already is shown as it is, without a copy", async () => {
+  const { bounds } = stage();
+  const messages = Object.freeze([...MESSAGES]);
+  const seen: unknown[] = [];
+  const chain = hookSet([
+    transform("beforeCompaction", (input) => void seen.push(input.messages)),
+  ]).chain("beforeCompaction");
+  await runChain(
+    "beforeCompaction",
+    chain,
+    { messages, inputTokens: 1, maxInputTokens: 2 },
+    bounds,
+  );
+  expect(seen[0]).toBe(messages);
+});
+
+test("a hook that throws or rejects fails the chain, with its name, its point and the cause", async () => {
+  const later: string[] = [];
+  for (const attempt of [
+    () => {
+      throw new Error("boom");
+    },
+    () => Promise.reject(new Error("boom")),
+  ]) {
+    const hooks = [
+      transform("beforeTool", attempt, { name: "audit" }),
+      transform("beforeTool", () => void later.push("called")),
+    ];
+    const outcome: unknown = await run("beforeTool", hooks).catch((cause: unknown) => cause);
+    expect(outcome).toMatchObject({
+      code: "hook_failed",
+      message: 'The hook "audit" failed at beforeTool: boom',
+      data: { point: "beforeTool", hook: "audit" },
+      cause: new Error("boom"),
+    });
+  }
+  expect(later).toEqual([]);
+});
+
+test("a hook knows where it is and may ask for a stop", async () => {
+  const scene = stage();
+  const hook = transform(
+    "beforeModel",
+    (_input, { agentPath, hookName, metadata, requestStop }) =>
+      requestStop(`${agentPath} ${hookName} ${JSON.stringify(metadata)}`),
+    { name: "brake" },
+  );
+  await run("beforeModel", [hook], scene);
+  expect(scene.stops).toEqual(['brake: lead brake {"tenant":"acme"}']);
+});
+
+test("a hook that does not settle in time fails the chain then, and not before", async () => {
+  for (const late of ["value", "rejection"]) {
+    const scene = stage();
+    const work = Promise.withResolvers<undefined>();
+    const signals: AbortSignal[] = [];
+    const hook = transform(
+      "stop",
+      (_input, { signal }) => {
+        signals.push(signal);
+        return work.promise;
+      },
+      { name: "slow" },
+    );
+    const outcomes: Thrown[] = [];
+    void rejectionOf(run("stop", [hook], scene)).then((thrown) => outcomes.push(thrown));
+    scene.clock.advance(999);
+    await settled();
+    expect([outcomes, signals[0]?.aborted]).toEqual([[], false]);
+    scene.clock.advance(1);
+    await settled();
+    const data = { point: "stop", hook: "slow", timeoutMs: 1_000, wasCancelled: false };
+    expect(outcomes.map((thrown) => [thrown.code, thrown.data])).toEqual([["hook_timeout", data]]);
+    expect(signals[0]?.aborted).toBe(true);
+    if (late === "value") work.resolve(undefined);
+    else work.reject(new Error("late"));
+    await settled();
+    scene.controller.abort();
+    expect([outcomes.length, scene.clock.pendingTimers]).toEqual([1, 0]);
+    expect(getEventListeners(scene.controller.signal, "abort")).toHaveLength(0);
+  }
+});
+
+test("each hook of a chain has the whole time", async () => {
+  const scene = stage();
+  const works = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
+  const outcome = run(
+    "stop",
+    works.map(({ promise }) => transform("stop", () => promise)),
+    scene,
+  );
+  for (const { resolve } of works) {
+    scene.clock.advance(900);
+    resolve(undefined);
+    await settled();
+  }
+  expect([(await outcome).changedBy, scene.clock.pendingTimers]).toEqual([[], 0]);
+});
+
+test("when the agent is told to end, a hook has the grace period and no more", async () => {
+  const scene = stage();
+  const signals: AbortSignal[] = [];
+  const hook = transform(
+    "stop",
+    (_input, { signal }) => {
+      signals.push(signal);
+      return new Promise<undefined>(() => undefined);
+    },
+    { name: "deaf" },
+  );
+  const outcome = rejectionOf(run("stop", [hook], scene));
+  scene.controller.abort("enough");
+  expect(signals[0]?.reason).toBe("enough");
+  scene.clock.advance(10);
+  const { code, data } = await outcome;
+  expect([code, data]).toEqual([
+    "hook_timeout",
+    { point: "stop", hook: "deaf", graceMs: 10, wasCancelled: true },
+  ]);
+  expect(scene.clock.pendingTimers).toBe(0);
+});
+
+test("a hook that settles leaves neither timer nor listener", async () => {
+  const scene = stage();
+  await run(
+    "stop",
+    [transform("stop", () => undefined), transform("stop", async () => undefined)],
+    scene,
+  );
+  expect(scene.clock.pendingTimers).toBe(0);
+  expect(getEventListeners(scene.controller.signal, "abort")).toHaveLength(0);
+});

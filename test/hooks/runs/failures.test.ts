@@ -1,0 +1,277 @@
+// Goal: a hook that breaks takes the one failure path: a coded error that names it, recorded once, and no rubbish in the history.
+// Method: the same misbehaviour at every site of a small tree, one run each.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { processStep, transform, wrapModelCall } from "../../../src/hooks/hook.ts";
+import type { ModelReply } from "../../../src/model/model.ts";
+import { ModelError } from "../../../src/model/model-error.ts";
+import type { RunResult } from "../../../src/orchestrator/run-result.ts";
+import type { RecordingSink } from "../../../src/testing/recording-sink.ts";
+import { says } from "../../../src/testing/scripted-model.ts";
+import { proves } from "../../harness/proves.ts";
+import { scene } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { takeWarnings } from "../../harness/set-up.ts";
+import {
+  hang,
+  hookTree,
+  ownerOf,
+  POINTS,
+  reportOf,
+  SITES,
+  treeWith,
+  type HookSite,
+} from "../../support/hook-sites.ts";
+import { quiet, until } from "../../tree/cast.ts";
+import { gives } from "../stage.ts";
+
+function broken(): never {
+  throw new Error("boom");
+}
+
+/** How the agent with the hook ended, as its report, its last event and its signals tell it. */
+function failure(
+  result: RunResult,
+  sink: RecordingSink,
+  owner: HookSite["owner"],
+): Readonly<Record<string, unknown>> {
+  const { status, reason, errors, agentId } = reportOf(result, owner);
+  const ended = sink.of("agent.ended").filter((event) => event.agentId === agentId);
+  const raised = sink.of("signal.raised").filter((event) => event.agentId === agentId);
+  return {
+    status,
+    code: reason.code,
+    errors,
+    told: ended.map(({ error }) => error),
+    signals: raised.map(({ signal }) => signal.reason.code),
+  };
+}
+
+function failedBy(
+  error: unknown,
+  signals: readonly string[] = ["error"],
+): Readonly<Record<string, unknown>> {
+  return { status: "failed", code: "error", errors: [error], told: [error], signals };
+}
+
+for (const { point, owner, hook } of SITES.filter((site) => site.point !== "wrapToolCall")) {
+  proves(["R16"], `a hook that throws at ${point} fails its agent once, by name`, async () => {
+    const stage = scene();
+    const { lead } = treeWith(point, hook(broken));
+    const result = await stage.run(lead.role);
+    const name = `my ${point}`;
+    const error = {
+      code: "hook_failed",
+      message: `The hook "${name}" failed at ${point}: boom`,
+      data: { point, hook: name },
+    };
+    expect(failure(result, stage.sink, owner)).toEqual(failedBy(error));
+  });
+}
+
+/** A failure as it comes out: status, errors, the last events of agent and run, signals. */
+function shape(code: string): readonly unknown[] {
+  return ["failed", 1, [["failed", code]], [["failed", code]], 1];
+}
+
+proves(
+  ["R16"],
+  "a driver, a processor and a hook that throw come out the same way: one failed event, one error",
+  async () => {
+    const refused = new ModelError({ code: "model_refused_request", message: "boom" });
+    const parts = [
+      soloist([{ error: refused }]),
+      soloist([says("done")], { hooks: [processStep(broken)] }),
+      soloist([says("done")], { hooks: [transform("beforeModel", broken)] }),
+    ];
+    const shapes: unknown[] = [];
+    for (const { role } of parts) {
+      const stage = scene();
+      const result = await stage.run(role);
+      const [agent] = result.agents;
+      shapes.push([
+        result.status,
+        agent?.errors.length,
+        stage.sink.of("agent.ended").map(({ status, error }) => [status, error?.code]),
+        stage.sink.of("run.ended").map(({ status, error }) => [status, error?.code]),
+        stage.sink.of("signal.raised").length,
+      ]);
+    }
+    expect(shapes).toEqual([
+      shape("model_refused_request"),
+      shape("hook_failed"),
+      shape("hook_failed"),
+    ]);
+  },
+);
+
+for (const { point, owner, hook, isTimed } of SITES.filter((site) => site.isTimed)) {
+  test(`a hook that never settles at ${point} has hookTimeoutMs and no more`, async () => {
+    const stage = scene({ hookTimeoutMs: 100 });
+    let isCalled = false;
+    const { lead } = treeWith(
+      point,
+      hook(() => ((isCalled = true), hang())),
+    );
+    const run = stage.start(lead.role);
+    await until(() => isCalled);
+    stage.clock.advance(99);
+    await quiet();
+    expect(stage.sink.of("run.ended")).toEqual([]);
+    stage.clock.advance(1);
+    const result = await stage.outcome(run);
+    const name = `my ${point}`;
+    const error = {
+      code: "hook_timeout",
+      message: `Expected the hook "${name}" at ${point} to settle within 100 ms, got nothing. Heed its signal, or give it more time.`,
+      data: { point, hook: name, timeoutMs: 100, wasCancelled: false },
+    };
+    expect([isTimed, failure(result, stage.sink, owner)]).toEqual([true, failedBy(error)]);
+  });
+}
+
+const FIELDS: Readonly<Record<(typeof POINTS)[number], readonly string[]>> = {
+  userInput: ["task", "refuse"],
+  beforeModel: ["instructions", "messages", "temperature"],
+  beforeTool: ["arguments", "deny"],
+  afterTool: ["text", "metadata"],
+  beforeCompaction: ["keepMessages"],
+  subagentStart: ["task"],
+  stop: ["goOn"],
+  subagentStop: ["goOn"],
+};
+const ALL_FIELDS = [...new Set(Object.values(FIELDS).flat()), "signals", "status", "output"];
+
+for (const point of POINTS) {
+  proves(
+    ["R80"],
+    `at ${point}, a field that the point does not allow fails the run by name; it is dropped if the hook is lenient`,
+    async () => {
+      const owner = ownerOf(point);
+      const allowed = FIELDS[point];
+      for (const field of ALL_FIELDS.filter((one) => !allowed.includes(one))) {
+        const stage = scene();
+        const strict = treeWith(point, gives(point, { [field]: "more" }));
+        const result = await stage.run(strict.lead.role);
+        const { status, errors } = reportOf(result, owner);
+        const expected = `change ${allowed.join(", ")} only`;
+        const got = `a change of ${field}`;
+        expect([status, errors.map(({ code, data }) => [code, data])]).toEqual([
+          "failed",
+          [["hook_contract", { point, hook: "odd", field, expected, got }]],
+        ]);
+        const lenient = treeWith(point, gives(point, { [field]: "more" }, { isStrict: false }));
+        const fine = await scene().run(lenient.lead.role);
+        expect([fine.status, fine.agents.flatMap((agent) => agent.errors)]).toEqual([
+          "completed",
+          [],
+        ]);
+        expect(takeWarnings()).toEqual([
+          `EspalierWarning: The hook "odd" may not change ${field} at ${point}; the change was dropped.`,
+        ]);
+      }
+    },
+  );
+}
+
+test("what is no patch at all is a broken contract at every point", async () => {
+  for (const point of POINTS) {
+    for (const given of [null, 7, "go on", [], new Date(0)]) {
+      const owner = ownerOf(point);
+      const result = await scene().run(treeWith(point, gives(point, given)).lead.role);
+      const { status, errors } = reportOf(result, owner);
+      expect([point, status, errors.map(({ code }) => code)]).toEqual([
+        point,
+        "failed",
+        ["hook_contract"],
+      ]);
+    }
+  }
+});
+
+test("a hook that breaks before anything was spent leaves nothing behind: no call, no step, no task", async () => {
+  for (const { point, hook } of SITES.filter(
+    ({ point }) => point === "userInput" || point === "beforeModel",
+  )) {
+    const stage = scene();
+    const { lead } = treeWith(point, hook(broken));
+    const result = await stage.run(lead.role);
+    expect([point, lead.model.requests.length, result.steps, result.usage.total.steps]).toEqual([
+      point,
+      0,
+      [],
+      0,
+    ]);
+    expect(stage.sink.of("budget.reserved")).toEqual([]);
+  }
+});
+
+test("hooks that break for two calls at once are two errors, each call has its result, and nobody is asked again", async () => {
+  const stage = scene();
+  const tree = hookTree({
+    lead: [
+      transform("beforeTool", ({ toolName }) => {
+        throw new Error(toolName);
+      }),
+    ],
+  });
+  const result = await stage.run(tree.lead.role);
+  expect([
+    result.status,
+    result.agents[0]?.errors.map(({ message }) => message),
+    result.steps[0]?.tools.executions.map(({ type, errorCode }) => [type, errorCode]),
+    tree.work.calls.length,
+    tree.child.model.requests.length,
+    tree.lead.model.requests.length,
+  ]).toEqual([
+    "failed",
+    [
+      'The hook "beforeTool#1" failed at beforeTool: work',
+      'The hook "beforeTool#1" failed at beforeTool: SpawnSubagent',
+    ],
+    [
+      ["refused", "blocked"],
+      ["refused", "blocked"],
+    ],
+    0,
+    0,
+    1,
+  ]);
+});
+
+test("a tool that ran keeps its result when the hook after it breaks", async () => {
+  const stage = scene();
+  const { lead, work } = hookTree({ lead: [transform("afterTool", broken, { tools: ["work"] })] });
+  const result = await stage.run(lead.role);
+  expect([
+    result.status,
+    work.calls.length,
+    result.steps[0]?.tools.executions.map(({ type, text }) => [type, text.slice(0, 9)]),
+  ]).toEqual([
+    "failed",
+    1,
+    [
+      ["succeeded", "work done"],
+      ["succeeded", '{"status"'],
+    ],
+  ]);
+});
+
+test("a wrap that gives no reply fails the run as one that names it", async () => {
+  const noReply = z.custom<ModelReply>();
+  const odd = wrapModelCall(() => Promise.resolve(noReply.parse(null)), { name: "odd" });
+  const { role, model } = soloist([], { hooks: [odd] });
+  const result = await scene().run(role);
+  const [error] = result.agents[0]?.errors ?? [];
+  expect([result.status, model.requests.length, result.agents[0]?.errors.length]).toEqual([
+    "failed",
+    0,
+    1,
+  ]);
+  expect([error?.code, error?.data]).toEqual([
+    "hook_contract",
+    expect.objectContaining({ point: "wrapModelCall", hook: "odd" }),
+  ]);
+});

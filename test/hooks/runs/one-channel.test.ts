@@ -1,0 +1,127 @@
+// Goal: there is one channel by which anything stops, and hooks can only put something into it.
+// Method: read the sources as text; and look at what hooks are handed while they run.
+
+import { globSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+
+import { expect, test } from "vitest";
+
+import { processStep, transform, wrapModelCall, wrapToolCall } from "../../../src/hooks/hook.ts";
+import { asks, says } from "../../../src/testing/scripted-model.ts";
+import { proves } from "../../harness/proves.ts";
+import { scene } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { spyTool } from "../../harness/tools.ts";
+import { hookTree, ownerOf, POINTS } from "../../support/hook-sites.ts";
+
+const sources = globSync("src/**/*.ts").map((path) => ({ path, text: readFileSync(path, "utf8") }));
+
+/** Names of the files in which a pattern occurs, comments and imports left out. */
+function filesWith(pattern: RegExp, under = "src/"): readonly string[] {
+  return sources
+    .filter(({ path }) => path.startsWith(under))
+    .filter(({ text }) => pattern.test(text.replaceAll(/^\s*(\/\/|\/?\*|import ).*$/gm, "")))
+    .map(({ path }) => basename(path))
+    .toSorted();
+}
+
+proves(["R92"], "only the loop's own modules read stop signals", () => {
+  expect(filesWith(/\.takeSignals\(/)).toEqual(["life-cycle.ts"]);
+  expect(filesWith(/\bheed(Signals)?\(agent, /)).toEqual(["life-cycle.ts", "run-agent.ts"]);
+  expect(filesWith(/\bwinningSignal\(/)).toEqual(["decide.ts", "life-cycle.ts", "stop-signals.ts"]);
+  const readers = ["decide.ts", "life-cycle.ts", "prepare.ts", "run-agent.ts", "step-outcome.ts"];
+  expect(filesWith(/log\.signals\b/)).toEqual([...readers, "transition.ts"].toSorted());
+});
+
+proves(
+  ["R92"],
+  "nothing of hooks, tools, policies and models can see or take back a signal",
+  () => {
+    for (const folder of ["hooks", "tools", "model"])
+      expect([
+        folder,
+        filesWith(/[sS]topSignal|takeSignals|log\.signals/, `src/${folder}/`),
+      ]).toEqual([folder, []]);
+    expect(filesWith(/takeSignals|log\.signals/, "src/policies/")).toEqual([]);
+    expect(filesWith(/"(continue|compact|retry)"/, "src/hooks/")).toEqual([]);
+  },
+);
+
+const SIGHT = [
+  "agentId",
+  "agentPath",
+  "depth",
+  "executionId",
+  "hookName",
+  "metadata",
+  "requestStop",
+  "role",
+  "runId",
+  "signal",
+  "stepNumber",
+];
+
+proves(
+  ["R92"],
+  "all that a hook is handed besides its input is who it serves, and a way to ask for a stop",
+  async () => {
+    const seen: Record<string, readonly string[]> = {};
+    const note = (where: string, context: object): void => {
+      seen[where] = Object.keys(context).toSorted();
+    };
+    const hooks = [
+      ...POINTS.map((point) => transform(point, (_input, context) => note(point, context))),
+      processStep((_step, context) => note("processStep", context)),
+      wrapModelCall(({ context }, next) => (note("wrapModelCall", context), next())),
+      wrapToolCall(({ context }, next) => (note("wrapToolCall", context), next())),
+    ];
+    const { lead } = hookTree({});
+    await scene({ hooks }).run(lead.role);
+    const places = [...POINTS, "processStep", "wrapModelCall", "wrapToolCall"];
+    expect({ ...seen, userInput: SIGHT }).toEqual(
+      Object.fromEntries(places.map((place) => [place, SIGHT])),
+    );
+  },
+);
+
+for (const point of POINTS.filter((one) => one !== "userInput")) {
+  proves(
+    ["R21", "R87"],
+    `a hook at ${point} can ask for a stop: nothing further starts, under its name`,
+    async () => {
+      const owner = ownerOf(point);
+      const stops = transform(point, (_input, context) => {
+        if ("requestStop" in context) context.requestStop(`Enough at ${point}.`);
+      });
+      const tree = hookTree({ [owner]: [stops] });
+      const stage = scene();
+      const result = await stage.run(tree.lead.role);
+      const ended = result.agents.find(({ role }) => role === owner);
+      expect([ended?.status, ended?.reason]).toEqual([
+        "stopped",
+        { code: "stop_requested", message: `Enough at ${point}.`, data: {} },
+      ]);
+      const raised = stage.sink
+        .of("signal.raised")
+        .map(({ signal }) => [signal.source, signal.name]);
+      expect(raised).toContainEqual(["hook", `${point}#1`]);
+      const count = { beforeModel: 0, beforeCompaction: 0, stop: 2, subagentStop: 2 };
+      const expected = Object.entries(count).find(([name]) => name === point)?.[1] ?? 1;
+      expect(tree.lead.model.requests.length).toBe(expected);
+    },
+  );
+}
+
+test("a hook that asks for a stop many times, late and from everywhere changes nothing but the reason", async () => {
+  const kept: ((message: string) => void)[] = [];
+  const keep = transform("beforeTool", (_input, { requestStop }) => void kept.push(requestStop));
+  const { role } = soloist([asks("work", {}), says("done")], {
+    tools: [spyTool("work")],
+    hooks: [keep],
+  });
+  const stage = scene();
+  const result = await stage.run(role);
+  const { length } = stage.sink.events;
+  for (const requestStop of kept) requestStop("Too late.");
+  expect([result.status, kept.length, stage.sink.events.length]).toEqual(["completed", 1, length]);
+});

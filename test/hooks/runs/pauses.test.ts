@@ -1,0 +1,261 @@
+// Goal: hooks and pauses keep out of each other's way: a call goes through the hooks before it once, and through those after it once.
+// Method: runs that pause for an answer, resumed by a fresh orchestrator from JSON text.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform, type Hook } from "../../../src/hooks/hook.ts";
+import type { RunResult } from "../../../src/orchestrator/run-result.ts";
+import { approve, deny, giveResult, type Question } from "../../../src/protocol/question.ts";
+import { asks, says } from "../../../src/testing/scripted-model.ts";
+import { defineTool } from "../../../src/tools/tool.ts";
+import { proves } from "../../harness/proves.ts";
+import { scene } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { spyTool } from "../../harness/tools.ts";
+import { calls, part, told, use } from "../../tree/cast.ts";
+
+/** A tool that needs an approval and says what it was given. */
+function payTool(): { readonly tool: ReturnType<typeof defineTool>; readonly paid: number[] } {
+  const paid: number[] = [];
+  const tool = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({ amount: z.number() }),
+    needsApproval: true,
+    execute: ({ amount }) => `paid ${paid.push(amount) > 0 ? amount : 0}`,
+  });
+  return { tool, paid };
+}
+
+function questionOf({ status, questions }: RunResult): Question {
+  expect([status, questions.length]).toEqual(["paused", 1]);
+  const [question] = questions;
+  if (question === undefined) throw new Error("There is no question.");
+  return question;
+}
+
+/** Writes down what the hooks before and after calls are shown; the first ones double the amount. */
+function doubling(log: unknown[]): readonly Hook[] {
+  return [
+    transform(
+      "beforeTool",
+      ({ arguments: input }) => {
+        log.push(["before", input]);
+        const { amount } = z.object({ amount: z.number() }).parse(input);
+        return { arguments: { amount: amount * 2 } };
+      },
+      { tools: ["pay"] },
+    ),
+    transform("afterTool", ({ arguments: input, text }) => void log.push(["after", input, text]), {
+      tools: ["pay"],
+    }),
+  ];
+}
+
+proves(
+  ["R79"],
+  "the arguments that a hook wrote are those that are asked about and that run; the hook is not asked again",
+  async () => {
+    const log: unknown[] = [];
+    const { tool, paid } = payTool();
+    const { role, model } = soloist([asks("pay", { amount: 1 }), says("done")], {
+      tools: [tool],
+      hooks: doubling(log),
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const question = questionOf(paused);
+    expect([question.arguments, log, paid]).toEqual([
+      { amount: 2 },
+      [["before", { amount: 1 }]],
+      [],
+    ]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
+    expect([result.status, told(model.requests[1]), paid]).toEqual(["completed", ["paid 2"], [2]]);
+    expect(log).toEqual([
+      ["before", { amount: 1 }],
+      ["after", { amount: 2 }, "paid 2"],
+    ]);
+    expect(stage.sink.of("hook.applied").map(({ before, after }) => [before, after])).toEqual([
+      [{ amount: 1 }, { amount: 2 }],
+    ]);
+  },
+);
+
+test("the hook after a call is shown the arguments that the answer gave it", async () => {
+  const log: unknown[] = [];
+  const { tool, paid } = payTool();
+  const { role } = soloist([asks("pay", { amount: 1 }), says("done")], {
+    tools: [tool],
+    hooks: doubling(log),
+  });
+  const stage = scene();
+  const paused = await stage.run(role);
+  const answer = approve(questionOf(paused), { arguments: { amount: 5 } });
+  await stage.outcome(stage.resume(role, paused.pausedRun, [answer]));
+  expect([paid, log]).toEqual([
+    [5],
+    [
+      ["before", { amount: 1 }],
+      ["after", { amount: 5 }, "paid 5"],
+    ],
+  ]);
+});
+
+test("an approver in the process is asked about what the hook wrote", async () => {
+  const log: unknown[] = [];
+  const { tool, paid } = payTool();
+  const { role } = soloist([asks("pay", { amount: 1 }), says("done")], {
+    tools: [tool],
+    hooks: doubling(log),
+  });
+  const asked: unknown[] = [];
+  const stage = scene({
+    approver: (question) => {
+      asked.push(question.arguments);
+      return approve(question);
+    },
+  });
+  const result = await stage.run(role);
+  expect([result.status, asked, paid, log]).toEqual([
+    "completed",
+    [{ amount: 2 }],
+    [2],
+    [
+      ["before", { amount: 1 }],
+      ["after", { amount: 2 }, "paid 2"],
+    ],
+  ]);
+});
+
+test("a call that a hook denies is never asked about", async () => {
+  const { tool, paid } = payTool();
+  const { role, model } = soloist([asks("pay", { amount: 1 }), says("done")], {
+    tools: [tool],
+    hooks: [transform("beforeTool", () => ({ deny: "Broke." }))],
+  });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect([result.status, stage.sink.of("question.asked"), paid, told(model.requests[1])]).toEqual([
+    "completed",
+    [],
+    [],
+    ["Not executed: pay was denied. Broke. Do without it, or answer with what you have."],
+  ]);
+});
+
+test("hooks after a call see a result that came from outside, and what they note is in the record", async () => {
+  const fetchTool = defineTool({
+    name: "fetch",
+    description: "Is done elsewhere.",
+    input: z.object({}),
+  });
+  const shown: unknown[] = [];
+  const hooks = [
+    transform("beforeTool", ({ toolName }) => void shown.push(`before ${toolName}`)),
+    transform("afterTool", ({ toolName, text, outcome }) => {
+      shown.push([toolName, outcome, text]);
+      return { text: "tidied", metadata: { from: "outside" } };
+    }),
+  ];
+  const { role, model } = soloist([asks("fetch", {}), says("done")], {
+    tools: [fetchTool],
+    hooks,
+  });
+  const stage = scene();
+  const paused = await stage.run(role);
+  expect(shown).toEqual(["before fetch"]);
+  const answer = giveResult(questionOf(paused), { rows: 3 });
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, [answer]));
+  expect([shown, told(model.requests[1])]).toEqual([
+    ["before fetch", ["fetch", "succeeded", '{"rows":3}']],
+    ["tidied"],
+  ]);
+  expect(result.steps[0]?.tools.executions.map(({ metadata }) => metadata)).toEqual([
+    { from: "outside" },
+  ]);
+});
+
+proves(["R82"], "what hooks noted about a sibling outlives the pause", async () => {
+  const { tool } = payTool();
+  const notes: unknown[] = [];
+  const hooks = [
+    transform("afterTool", ({ toolName }) => ({ metadata: { seen: toolName } })),
+    transform("beforeModel", ({ steps }) => {
+      notes.push(steps.flatMap(({ tools }) => tools.executions.map(({ metadata }) => metadata)));
+    }),
+  ];
+  const { role } = soloist(
+    [calls(use("work"), { name: "pay", arguments: { amount: 1 } }), says("done")],
+    { tools: [spyTool("work"), tool], hooks },
+  );
+  const stage = scene();
+  const paused = await stage.run(role);
+  const result = await stage.outcome(
+    stage.resume(role, paused.pausedRun, [deny(questionOf(paused), "No.")]),
+  );
+  expect([result.status, notes[0], notes.length]).toEqual(["completed", [], 2]);
+  expect(result.steps[0]?.tools.executions.map(({ metadata }) => metadata)[0]).toEqual({
+    seen: "work",
+  });
+});
+
+test("a delegation that a hook mended goes on after a pause: its child is resumed and ends", async () => {
+  const { tool, paid } = payTool();
+  const child = part("child", [calls({ name: "pay", arguments: { amount: 3 } }), says("Child.")], {
+    tools: [tool],
+  });
+  const mend = transform("beforeTool", () => ({ arguments: { role: "child", task: "Mended." } }), {
+    tools: ["SpawnSubagent"],
+  });
+  const lead = part(
+    "lead",
+    [calls({ name: "SpawnSubagent", arguments: { to: "nobody" } }), says("Done.")],
+    { subagents: [child.role], hooks: [mend] },
+  );
+  const stage = scene();
+  const paused = await stage.run(lead.role);
+  const question = questionOf(paused);
+  const result = await stage.outcome(
+    stage.resume(lead.role, paused.pausedRun, [approve(question)]),
+  );
+  expect([result.status, paid, result.agents.map(({ status, task }) => [status, task])]).toEqual([
+    "completed",
+    [3],
+    [
+      ["completed", "Do it."],
+      ["completed", "Mended."],
+    ],
+  ]);
+});
+
+test("vetoes are counted over a pause", async () => {
+  const asked: (readonly [number, boolean])[] = [];
+  const veto = transform("stop", ({ vetoes, isActive }) => {
+    asked.push([vetoes, isActive]);
+    return { goOn: "More." };
+  });
+  const { tool } = payTool();
+  const script = [
+    says("one"),
+    asks("pay", { amount: 1 }),
+    says("two"),
+    says("three"),
+    says("four"),
+  ];
+  const { role } = soloist(script, { tools: [tool], hooks: [veto] });
+  const stage = scene();
+  const paused = await stage.run(role);
+  const answers = [approve(questionOf(paused))];
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  expect([result.status, result.text, asked]).toEqual([
+    "completed",
+    "four",
+    [
+      [0, false],
+      [1, true],
+      [2, true],
+    ],
+  ]);
+});

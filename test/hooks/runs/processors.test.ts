@@ -1,0 +1,209 @@
+// Goal: processors see each step once it is complete, in order; and whatever hooks do, it is done under their names.
+// Method: three processors, one of which breaks; named and nameless hooks at every place.
+
+import { expect, test } from "vitest";
+
+import { processStep, transform, type Hook } from "../../../src/hooks/hook.ts";
+import { ModelError } from "../../../src/model/model-error.ts";
+import { asks, says } from "../../../src/testing/scripted-model.ts";
+import { proves } from "../../harness/proves.ts";
+import { gate, scene, settled } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { spyTool } from "../../harness/tools.ts";
+import { vandalised } from "../../support/frozen.ts";
+import { hookTree } from "../../support/hook-sites.ts";
+
+const tools = [spyTool("work")];
+
+proves(["R88"], "three processors run in order on each step, one after the other", async () => {
+  const log: string[] = [];
+  const slow = async (): Promise<void> => {
+    log.push("two begins");
+    await settled();
+    log.push("two ends");
+  };
+  const hooks = [
+    processStep(({ number }, { stepNumber }) => void log.push(`one ${number} ${stepNumber}`)),
+    processStep(slow),
+    processStep(({ number }) => void log.push(`three ${number}`)),
+  ];
+  const { role } = soloist([asks("work", {}), says("done")], { tools, hooks });
+  await scene().run(role);
+  const both = ["two begins", "two ends"];
+  expect(log).toEqual(["one 1 1", ...both, "three 1", "one 2 2", ...both, "three 2"]);
+});
+
+proves(
+  ["R88"],
+  "if the second fails, the run fails, the third is not run, and the step is kept",
+  async () => {
+    const log: string[] = [];
+    const hooks = [
+      processStep(() => void log.push("one")),
+      processStep(
+        () => {
+          throw new Error("boom");
+        },
+        { name: "second" },
+      ),
+      processStep(() => void log.push("three")),
+    ];
+    const { role, model } = soloist([asks("work", {}), says("never")], { tools, hooks });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([result.status, result.agents[0]?.errors, log, model.requests.length]).toEqual([
+      "failed",
+      [
+        {
+          code: "hook_failed",
+          message: 'The hook "second" failed at processStep: boom',
+          data: { point: "processStep", hook: "second" },
+        },
+      ],
+      ["one"],
+      1,
+    ]);
+    expect(
+      result.steps.map(({ number, tools: { executions }, error }) => [
+        number,
+        executions.map(({ type }) => type),
+        error,
+      ]),
+    ).toEqual([[1, ["succeeded"], undefined]]);
+    expect(stage.sink.of("step.completed").map(({ number, error }) => [number, error])).toEqual([
+      [1, undefined],
+    ]);
+  },
+);
+
+proves(["R88"], "a processor can look at a step, and change nothing of it", async () => {
+  const changed: unknown[] = [];
+  const steps: unknown[] = [];
+  const hooks = [
+    processStep((step) => {
+      changed.push(...vandalised(step));
+      steps.push(step);
+    }),
+  ];
+  const { role } = soloist([asks("work", {}), says("done")], { tools, hooks });
+  const result = await scene().run(role);
+  expect([changed, steps]).toEqual([[], result.steps]);
+});
+
+test("processors see steps that were cut off, too: stopped, broken and on the limit", async () => {
+  const seen: unknown[] = [];
+  const hooks = [
+    processStep(({ number, io, error }) => void seen.push([number, io.finishReason, error?.code])),
+  ];
+  const refused = new ModelError({ code: "model_refused_request", message: "No." });
+  await scene().run(soloist([{ error: refused }], { hooks }).role);
+  await scene().run(soloist([asks("work", {})], { tools, hooks }).role, {
+    budget: { totalTokens: 15 },
+  });
+  await scene().run(soloist([says("half", { finishReason: "length" })], { hooks }).role);
+  expect(seen).toEqual([
+    [1, "error", "model_refused_request"],
+    [1, "tool_calls", undefined],
+    [1, "length", undefined],
+  ]);
+});
+
+test("a processor that asks for a stop is heard before the next step", async () => {
+  const hooks = [processStep((_step, { requestStop }) => requestStop("Seen enough."))];
+  const { role, model } = soloist([asks("work", {}), says("never")], { tools, hooks });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect([result.status, result.reason.message, model.requests.length]).toEqual([
+    "stopped",
+    "Seen enough.",
+    1,
+  ]);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual([
+    "processStep#1",
+  ]);
+});
+
+test("a stop that a processor asked for on the last step holds against a veto and against the answer", async () => {
+  const hooks = [
+    processStep((_step, { requestStop }) => requestStop("Seen enough.")),
+    transform("stop", () => ({ goOn: "More." })),
+  ];
+  const { role, model } = soloist([says("done")], { hooks });
+  const result = await scene().run(role);
+  expect([result.status, result.reason.message, result.text, model.requests.length]).toEqual([
+    "stopped",
+    "Seen enough.",
+    "done",
+    1,
+  ]);
+});
+
+function idle(): Hook {
+  return transform("beforeModel", () => undefined);
+}
+
+function words(): { readonly instructions: string } {
+  return { instructions: "Hurry." };
+}
+
+proves(
+  ["R87"],
+  "hooks are named in events and signals: as given, by their function, or by place",
+  async () => {
+    const hooks: readonly Hook[] = [
+      transform("beforeModel", () => ({ temperature: 0 })),
+      transform("beforeModel", () => ({ temperature: 1 }), { name: "warm", priority: -1 }),
+      transform("beforeModel", words),
+      transform("beforeModel", () => ({ temperature: 0.5 }), { priority: 1 }),
+      transform("stop", (_input, { requestStop }) => requestStop("Enough.")),
+    ];
+    const stage = scene({ hooks: [transform("beforeModel", () => ({ temperature: 2 }))] });
+    await stage.run(soloist([says("done")], { hooks }).role);
+    expect([
+      stage.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
+      stage.sink.of("signal.raised").map(({ signal }) => signal.name),
+    ]).toEqual([
+      [["beforeModel#5", "beforeModel#1", "beforeModel#2", "words", "warm"]],
+      [undefined, "stop#1"],
+    ]);
+  },
+);
+
+proves(
+  ["R87", "R83"],
+  "the names and the order are the same in every step and in every run",
+  async () => {
+    const hooks: readonly Hook[] = Array.from({ length: 5 }, (_none, index) =>
+      transform("beforeModel", () => ({ temperature: index / 10 }), { priority: index % 2 }),
+    );
+    const orders = new Set<string>();
+    for (let round = 0; round < 100; round += 1) {
+      const stage = scene({ hooks });
+      await stage.run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
+      for (const { changedBy } of stage.sink.of("hook.applied"))
+        orders.add(changedBy.map(({ hook }) => hook).join(" "));
+    }
+    const order = [2, 4, 7, 9, 1, 3, 5, 6, 8, 10].map((place) => `beforeModel#${place}`);
+    expect([...orders]).toEqual([order.join(" ")]);
+  },
+);
+
+test("a nameless hook of the orchestrator has one name for all agents of the tree", async () => {
+  const names = new Set<string>();
+  const nameless = transform("beforeModel", (_input, { hookName }) => void names.add(hookName));
+  const { lead } = hookTree({ lead: [idle(), idle()], child: [idle()] });
+  await scene({ hooks: [nameless] }).run(lead.role);
+  expect([...names]).toEqual(["beforeModel#1"]);
+});
+
+test("a run may go on in other agents while one waits for its hook", async () => {
+  const held = gate();
+  const waits = transform("subagentStop", async () => await held.opened.then(() => undefined));
+  const { lead, work } = hookTree({ child: [waits] });
+  const stage = scene();
+  const run = stage.start(lead.role);
+  await settled();
+  expect(work.calls.length).toBe(1);
+  held.open();
+  expect((await stage.outcome(run)).status).toBe("completed");
+});

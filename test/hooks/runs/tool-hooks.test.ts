@@ -1,0 +1,275 @@
+// Goal: hooks before a tool call change what the tool gets, hooks after it what the model reads, and both only where they belong.
+// Method: tools that say what they were given; the record of the step and the events beside what the model was told.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform, wrapToolCall, type Hook } from "../../../src/hooks/hook.ts";
+import { asks, says } from "../../../src/testing/scripted-model.ts";
+import { defineTool } from "../../../src/tools/tool.ts";
+import { proves } from "../../harness/proves.ts";
+import { gate, scene } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { spyTool } from "../../harness/tools.ts";
+import { hookTree } from "../../support/hook-sites.ts";
+import { calls, part, spawn, told, use } from "../../tree/cast.ts";
+
+/** A tool that says what it was given. */
+const echo = defineTool({
+  name: "echo",
+  description: "Says it again.",
+  input: z.object({ word: z.string() }),
+  execute: ({ word }) => word,
+});
+
+proves(
+  ["R79", "R81"],
+  "the tool gets what the hooks wrote, one on top of the other, and the event has both ends",
+  async () => {
+    const shown: unknown[] = [];
+    const say = (word: string): Hook =>
+      transform(
+        "beforeTool",
+        ({ arguments: input }) => {
+          shown.push(input);
+          return { arguments: { word } };
+        },
+        { name: `say ${word}` },
+      );
+    const { role, model } = soloist([asks("echo", { word: "a" }), says("done")], {
+      tools: [echo],
+      hooks: [say("b"), say("c")],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([shown, told(model.requests[1])]).toEqual([[{ word: "a" }, { word: "b" }], ["c"]]);
+    expect(
+      stage.sink.of("hook.applied").map(({ point, changedBy, before, after, callId }) => ({
+        point,
+        changedBy,
+        before,
+        after,
+        callId,
+      })),
+    ).toEqual([
+      {
+        point: "beforeTool",
+        changedBy: [
+          { hook: "say b", fields: ["arguments"] },
+          { hook: "say c", fields: ["arguments"] },
+        ],
+        before: { word: "a" },
+        after: { word: "c" },
+        callId: "call_1",
+      },
+    ]);
+    expect(result.steps[0]?.tools.calls.map(({ argumentsText }) => argumentsText)).toEqual([
+      '{"word":"a"}',
+    ]);
+  },
+);
+
+test("what a hook wrote is checked like what a model wrote, and a hook can mend what a model wrote", async () => {
+  const wrong = transform("beforeTool", () => ({ arguments: { word: 7 } }));
+  const bad = soloist([asks("echo", { word: "a" }), says("done")], {
+    tools: [echo],
+    hooks: [wrong],
+  });
+  await scene().run(bad.role);
+  expect(told(bad.model.requests[1])[0]).toContain("do not fit its schema");
+
+  const mend = transform("beforeTool", () => ({ arguments: { word: "mended" } }));
+  const good = soloist([asks("echo", { wort: 1 }), says("done")], { tools: [echo], hooks: [mend] });
+  await scene().run(good.role);
+  expect(told(good.model.requests[1])).toEqual(["mended"]);
+});
+
+test("a call that a hook denies does not run, is not charged, and the model is told why", async () => {
+  const work = spyTool("work");
+  const denies = transform("beforeTool", () => ({ deny: "Too dear." }), { name: "purse" });
+  const late: string[] = [];
+  const after = transform("beforeTool", () => void late.push("asked"));
+  const { role, model } = soloist([asks("work", {}), says("done")], {
+    tools: [work],
+    hooks: [denies, after],
+  });
+  const stage = scene();
+  const result = await stage.run(role, { budget: { toolCalls: 0 } });
+  expect([result.status, work.calls.length, told(model.requests[1]), late]).toEqual([
+    "completed",
+    0,
+    ["Not executed: work was denied. Too dear. Do without it, or answer with what you have."],
+    [],
+  ]);
+  expect(result.steps[0]?.tools.executions.map(({ type, errorCode }) => [type, errorCode])).toEqual(
+    [["refused", "blocked"]],
+  );
+  expect(stage.sink.of("hook.applied").map(({ changedBy }) => changedBy)).toEqual([
+    [{ hook: "purse", fields: ["deny"] }],
+  ]);
+});
+
+proves(
+  ["R82"],
+  "what hooks note about a call is in its record, in the result, and visible before the next model call",
+  async () => {
+    const seen: unknown[] = [];
+    const hooks = [
+      transform("afterTool", () => ({ metadata: { tidy: true, by: "one" } })),
+      transform("afterTool", ({ text }) => ({ text: `${text}!`, metadata: { by: "two" } })),
+      transform("beforeModel", ({ steps }) => {
+        seen.push(steps.flatMap(({ tools }) => tools.executions.map(({ metadata }) => metadata)));
+      }),
+    ];
+    const { role, model } = soloist([asks("work", {}), says("done")], {
+      tools: [spyTool("work")],
+      hooks,
+    });
+    const result = await scene().run(role);
+    const metadata = { tidy: true, by: "two" };
+    expect([seen, told(model.requests[1])]).toEqual([[[], [metadata]], ["work done!"]]);
+    expect(result.steps[0]?.tools.executions.map((one) => [one.text, one.metadata])).toEqual([
+      ["work done!", metadata],
+    ]);
+  },
+);
+
+proves(["R85"], "hooks for one tool are not called for another", async () => {
+  const log: string[] = [];
+  const tools = ["a"];
+  const hooks = [
+    transform("beforeTool", ({ toolName }) => void log.push(`before ${toolName}`), { tools }),
+    transform("afterTool", ({ toolName }) => void log.push(`after ${toolName}`), { tools }),
+    wrapToolCall(({ toolName }, next) => (log.push(`around ${toolName}`), next()), { tools }),
+  ];
+  const { role } = soloist([calls(use("b"), use("a")), asks("b", {}), says("done")], {
+    tools: [spyTool("a"), spyTool("b")],
+    hooks,
+  });
+  await scene().run(role);
+  expect(log).toEqual(["before a", "around a", "after a"]);
+});
+
+proves(
+  ["R21"],
+  "a stop from a hook after a tool keeps the calls that have not begun from beginning",
+  async () => {
+    const work = spyTool("work");
+    const stops = transform("afterTool", (_input, { requestStop }) => requestStop("Enough."), {
+      name: "stops",
+    });
+    const { role, model } = soloist([calls(use("work"), use("work"), use("work"))], {
+      tools: [work],
+      hooks: [stops],
+    });
+    const stage = scene({ concurrency: { toolCalls: 1 } });
+    const result = await stage.run(role);
+    expect([
+      result.status,
+      result.reason.message,
+      work.calls.length,
+      model.requests.length,
+    ]).toEqual(["stopped", "Enough.", 1, 1]);
+    expect(result.steps[0]?.tools.executions.map(({ type, call }) => [call.callId, type])).toEqual([
+      ["call_1", "succeeded"],
+      ["call_2", "not_executed"],
+      ["call_3", "not_executed"],
+    ]);
+    expect(stage.sink.of("tool.started").map(({ callId }) => callId)).toEqual(["call_1"]);
+    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.name)).toEqual(["stops"]);
+  },
+);
+
+proves(["R21"], "a stop from a hook before a tool keeps all calls from beginning", async () => {
+  const work = spyTool("work");
+  const stops = transform("beforeTool", (_input, { requestStop }) => requestStop("Enough."));
+  const { role } = soloist([calls(use("work"), use("work"))], { tools: [work], hooks: [stops] });
+  const result = await scene().run(role);
+  expect([
+    result.status,
+    work.calls.length,
+    result.steps[0]?.tools.executions.map(({ type }) => type),
+  ]).toEqual(["stopped", 0, ["not_executed", "not_executed"]]);
+});
+
+test("the hooks before several calls are asked at once: one that waits holds up no other", async () => {
+  const held = gate();
+  const log: string[] = [];
+  const slow = transform("beforeTool", async ({ toolName }) => {
+    log.push(`asked ${toolName}`);
+    if (toolName === "a") await held.opened;
+    else held.open();
+  });
+  const { role } = soloist([calls(use("a"), use("b")), says("done")], {
+    tools: [spyTool("a"), spyTool("b")],
+    hooks: [slow],
+  });
+  const result = await scene().run(role);
+  expect([result.status, log]).toEqual(["completed", ["asked a", "asked b"]]);
+});
+
+test("a hook rewrites the task of a subagent, in the name of the agent that delegates", async () => {
+  const shown: unknown[] = [];
+  const rewrite = transform(
+    "subagentStart",
+    (input, { agentPath, stepNumber }) => {
+      shown.push([input, agentPath, stepNumber]);
+      return { task: `${input.task} Quickly.` };
+    },
+    { name: "haste" },
+  );
+  const { lead, child } = hookTree({ lead: [rewrite] });
+  const stage = scene();
+  const result = await stage.run(lead.role);
+  expect(shown).toEqual([[{ role: "child", task: "Work.", childDepth: 1 }, "lead", 1]]);
+  expect([
+    stage.sink.of("subagent.spawned").map(({ task }) => task),
+    child.model.requests[0]?.messages.at(-1)?.text,
+    result.agents[1]?.task,
+    stage.sink.of("hook.applied").map(({ point, changedBy, callId }) => [point, changedBy, callId]),
+  ]).toEqual([
+    ["Work. Quickly."],
+    "Work. Quickly.",
+    "Work. Quickly.",
+    [["subagentStart", [{ hook: "haste", fields: ["task"] }], "call_2"]],
+  ]);
+});
+
+test("the hook after a delegation is shown the arguments that it was made with", async () => {
+  const shown: unknown[] = [];
+  const tools = ["SpawnSubagent"];
+  const hooks = [
+    transform("beforeTool", () => ({ arguments: { role: "child", task: "Other." } }), { tools }),
+    transform("afterTool", ({ arguments: input }) => void shown.push(input), { tools }),
+  ];
+  const child = part("child", [says("Child.")]);
+  const lead = part("lead", [calls(spawn("child")), says("Done.")], {
+    subagents: [child.role],
+    hooks,
+  });
+  const result = await scene().run(lead.role);
+  expect([result.agents[1]?.task, shown]).toEqual(["Other.", [{ role: "child", task: "Other." }]]);
+});
+
+test("the hook after a tool call is called however the call ended", async () => {
+  const shown: unknown[] = [];
+  const broken = spyTool("broken", () => {
+    throw new Error("no");
+  });
+  const hooks = [
+    transform("beforeTool", () => ({ deny: "No." }), { tools: ["denied"] }),
+    transform("afterTool", ({ toolName, outcome }) => void shown.push([toolName, outcome])),
+  ];
+  const { role } = soloist(
+    [{ calls: [use("broken"), use("denied"), { name: "echo", arguments: {} }] }, says("done")],
+    { tools: [broken, spyTool("denied"), echo], hooks },
+  );
+  await scene().run(role);
+  expect(new Set(shown)).toEqual(
+    new Set([
+      ["broken", "failed"],
+      ["denied", "refused"],
+      ["echo", "failed"],
+    ]),
+  );
+});

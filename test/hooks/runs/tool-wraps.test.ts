@@ -1,0 +1,106 @@
+// Goal: a wrap around a tool call measures, repeats or replaces it, and the call counts once.
+// Method: wraps around tools that count, throw and hang.
+
+import { expect, test } from "vitest";
+
+import { wrapToolCall, type Hook } from "../../../src/hooks/hook.ts";
+import { asks, says } from "../../../src/testing/scripted-model.ts";
+import { proves } from "../../harness/proves.ts";
+import { scene } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { spyTool } from "../../harness/tools.ts";
+import { calls, quiet, told, use } from "../../tree/cast.ts";
+
+proves(["R86"], "wraps lie around one another, the orchestrator's outside", async () => {
+  const log: string[] = [];
+  const skin = (name: string, priority = 0): Hook =>
+    wrapToolCall(
+      async (_call, next) => {
+        log.push(`${name} in`);
+        const result = await next();
+        log.push(`${name} out`);
+        return result;
+      },
+      { name, priority },
+    );
+  const { role } = soloist([asks("work", {}), says("done")], {
+    tools: [spyTool("work", () => void log.push("work"))],
+    hooks: [skin("role"), skin("first", 1)],
+  });
+  await scene({ hooks: [skin("orchestrator")] }).run(role);
+  expect(log).toEqual([
+    "first in",
+    "orchestrator in",
+    "role in",
+    "work",
+    "role out",
+    "orchestrator out",
+    "first out",
+  ]);
+});
+
+proves(["R86"], "a wrap repeats a tool that failed, and the call is counted once", async () => {
+  let attempts = 0;
+  const flaky = spyTool("work", () => {
+    attempts += 1;
+    if (attempts < 3) throw new Error("flaky");
+    return "at last";
+  });
+  const retry = wrapToolCall(async (_call, next) => {
+    for (;;) {
+      try {
+        return await next();
+      } catch {
+        // Again.
+      }
+    }
+  });
+  const { role, model } = soloist([asks("work", {}), says("done")], {
+    tools: [flaky],
+    hooks: [retry],
+  });
+  const result = await scene().run(role, { budget: { toolCalls: 1 } });
+  expect([attempts, told(model.requests[1]), result.usage.own.toolCalls]).toEqual([
+    3,
+    ["at last"],
+    1,
+  ]);
+});
+
+test("a wrap that passes on, or looks away from, what a tool threw leaves it a result", async () => {
+  const broken = spyTool("work", () => {
+    throw new Error("broken");
+  });
+  const through = soloist([asks("work", {}), says("done")], {
+    tools: [broken],
+    hooks: [wrapToolCall((_call, next) => next())],
+  });
+  const passed = await scene().run(through.role);
+  const away = soloist([asks("work", {}), says("done")], {
+    tools: [broken],
+    hooks: [wrapToolCall((_call, next) => (void next(), "away"))],
+  });
+  const looked = await scene().run(away.role);
+  expect([
+    passed.status,
+    told(through.model.requests[1]),
+    looked.status,
+    told(away.model.requests[1]),
+  ]).toEqual(["completed", ["work failed: broken"], "completed", ["away"]]);
+});
+
+test("a wrapped tool that hangs is left behind like any other when its run is cancelled", async () => {
+  const stage = scene({ graceMs: 300 });
+  const hooks = [wrapToolCall(() => new Promise(() => undefined))];
+  const run = stage.start(soloist([calls(use("work"))], { tools: [spyTool("work")], hooks }).role);
+  await quiet();
+  void run.cancel("Enough.");
+  await quiet();
+  stage.clock.advance(300);
+  const result = await stage.outcome(run);
+  expect([
+    result.status,
+    result.agents[0]?.errors,
+    result.steps[0]?.tools.executions.map(({ type }) => type),
+  ]).toEqual(["cancelled", [], ["cancelled"]]);
+});

@@ -1,0 +1,114 @@
+// Goal: the task of a run can be rewritten or refused before anything is spent, and what happened to it is visible.
+// Method: hooks at userInput; the history, the requests and the events afterwards.
+
+import { expect, test } from "vitest";
+
+import { transform } from "../../../src/hooks/hook.ts";
+import { says } from "../../../src/testing/scripted-model.ts";
+import { proves } from "../../harness/proves.ts";
+import { scene } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { hookTree } from "../../support/hook-sites.ts";
+
+proves(
+  ["R90"],
+  "a refused task: no inference, nothing in the history, and the reason for all to see",
+  async () => {
+    const refuse = transform(
+      "userInput",
+      ({ task }) => (task.includes("bomb") ? { refuse: "Not with us." } : undefined),
+      { name: "gatekeeper" },
+    );
+    const later: string[] = [];
+    const hooks = [refuse, transform("userInput", ({ task }) => void later.push(task))];
+    const { role, model } = soloist([], { hooks });
+    const stage = scene();
+    const run = stage.start(role, "Build a bomb.");
+    const histories: unknown[] = [];
+    for await (const { state } of run.iterate()) histories.push(state.conversation.messages);
+    const result = await stage.outcome(run);
+    const reason = { code: "input_refused", message: "Not with us.", data: {} };
+    expect([result.status, result.reason, result.text, result.steps, later]).toEqual([
+      "stopped",
+      reason,
+      "",
+      [],
+      [],
+    ]);
+    expect([
+      model.requests.length,
+      result.usage.total.modelCalls,
+      result.usage.total.steps,
+    ]).toEqual([0, 0, 0]);
+    expect(histories.at(-1)).toEqual([{ role: "system", text: "Work.", origin: "instructions" }]);
+    expect([
+      stage.sink.of("signal.raised").map(({ signal }) => signal),
+      stage.sink.of("run.ended").map((event) => event.reason),
+      stage.sink.of("budget.reserved").length,
+    ]).toEqual([[{ source: "hook", name: "gatekeeper", reason }], [reason], 0]);
+  },
+);
+
+proves(
+  ["R90"],
+  "a rewritten task is the one in the history, and the event says by whom",
+  async () => {
+    const rewrite = transform("userInput", ({ task }) => ({ task: `${task} Politely.` }), {
+      name: "manners",
+    });
+    const { role, model } = soloist([says("done")], { hooks: [rewrite] });
+    const stage = scene();
+    await stage.run(role);
+    expect([
+      model.requests[0]?.messages.at(-1),
+      stage.sink.of("hook.applied").map(({ point, changedBy }) => [point, changedBy]),
+    ]).toEqual([
+      { role: "user", text: "Do it. Politely.", origin: "task" },
+      [["userInput", [{ hook: "manners", fields: ["task"] }]]],
+    ]);
+  },
+);
+
+test("it is asked once for a run, of the root alone, with the role, the task and the metadata", async () => {
+  const asked: unknown[] = [];
+  const watch = transform("userInput", (input, { hookName }) => void asked.push([hookName, input]));
+  const { lead } = hookTree({});
+  const stage = scene({ hooks: [watch] });
+  const run = stage.start(lead.role, "Survey.", { metadata: { user: { id: 7 } } });
+  await stage.outcome(run);
+  expect(asked).toEqual([
+    ["userInput#1", { role: "lead", task: "Survey.", metadata: { user: { id: 7 } } }],
+  ]);
+});
+
+test("a run that is paused before it began is asked when it goes on, and not once more after that", async () => {
+  const asked: string[] = [];
+  const watch = transform("userInput", ({ task }) => {
+    asked.push(task);
+    return { task: "Other." };
+  });
+  const { role, model } = soloist([says("done")], { hooks: [watch] });
+  const stage = scene();
+  const run = stage.start(role);
+  run.requestPause();
+  const paused = await stage.outcome(run);
+  expect([paused.status, asked]).toEqual(["paused", []]);
+  const resumed = stage.resume(role, paused.pausedRun);
+  const result = await stage.outcome(resumed);
+  expect([result.status, asked, model.requests[0]?.messages.at(-1)?.text]).toEqual([
+    "completed",
+    ["Do it."],
+    "Other.",
+  ]);
+});
+
+test("a refusal that is no text is a broken contract, and the run does not begin", async () => {
+  const odd = transform("userInput", () => ({ refuse: " " }));
+  const { role, model } = soloist([], { hooks: [odd] });
+  const result = await scene().run(role);
+  expect([result.status, result.agents[0]?.errors.map(({ code }) => code)]).toEqual([
+    "failed",
+    ["hook_contract"],
+  ]);
+  expect(model.requests).toEqual([]);
+});

@@ -1,0 +1,337 @@
+// Goal: a stop hook may make an agent go on that has answered, a bounded number of times, and never against anything else.
+// Method: hooks that write down what they were asked and veto by number; one ending of each other kind beside them.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform, processStep, type Hook } from "../../../src/hooks/hook.ts";
+import type { StopInput } from "../../../src/hooks/hook-points.ts";
+import { ModelError } from "../../../src/model/model-error.ts";
+import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
+import type { AgentDefinition } from "../../../src/agent/agent-role.ts";
+import { proves } from "../../harness/proves.ts";
+import { gate, scene, settled } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { spyTool } from "../../harness/tools.ts";
+import { calls, part, spawn, told } from "../../tree/cast.ts";
+
+interface Vetoer {
+  readonly hook: Hook;
+  readonly asked: readonly StopInput[];
+}
+
+/** Vetoes the first so many times. */
+function vetoer(times: number, point: "stop" | "subagentStop" = "stop"): Vetoer {
+  const asked: StopInput[] = [];
+  const veto = (input: StopInput): { readonly goOn: string } | undefined => {
+    asked.push(input);
+    return asked.length <= times ? { goOn: `Check ${asked.length}.` } : undefined;
+  };
+  return { asked, hook: transform(point, veto, { name: "checker" }) };
+}
+
+const ANSWERS: readonly ScriptedReply[] = Array.from({ length: 9 }, (_none, index) =>
+  says(`Answer ${index + 1}.`),
+);
+
+proves(
+  ["R24"],
+  "a hook that vetoes twice and then agrees makes three inferences, and knows that it is asked again",
+  async () => {
+    const { hook, asked } = vetoer(2);
+    const { role, model } = soloist(ANSWERS, { hooks: [hook] });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([result.status, result.reason.code, result.text, model.requests.length]).toEqual([
+      "completed",
+      "completed",
+      "Answer 3.",
+      3,
+    ]);
+    expect(
+      asked.map(({ text, isActive, vetoes, output, steps }) => [
+        text,
+        isActive,
+        vetoes,
+        output,
+        steps.map(({ number }) => number),
+      ]),
+    ).toEqual([
+      ["Answer 1.", false, 0, undefined, [1]],
+      ["Answer 2.", true, 1, undefined, [1, 2]],
+      ["Answer 3.", true, 2, undefined, [1, 2, 3]],
+    ]);
+    expect(
+      stage.sink
+        .of("continuation.evaluated")
+        .map(({ decision, work, vetoedBy, signals }) => [decision, work, vetoedBy, signals.length]),
+    ).toEqual([
+      ["continue", ["veto"], "checker", 0],
+      ["continue", ["veto"], "checker", 0],
+      ["stop", [], undefined, 1],
+    ]);
+    expect(model.requests.map((request) => request.messages.at(-1))).toEqual([
+      { role: "user", origin: "task", text: "Do it." },
+      { role: "user", origin: "notice", text: "Check 1." },
+      { role: "user", origin: "notice", text: "Check 2." },
+    ]);
+  },
+);
+
+proves(["R24"], "with two steps allowed, no veto makes a third", async () => {
+  const { hook, asked } = vetoer(9);
+  const { role, model } = soloist(ANSWERS, { hooks: [hook] });
+  const result = await scene().run(role, { budget: { steps: 2 } });
+  expect([
+    result.status,
+    result.reason.code,
+    result.text,
+    model.requests.length,
+    asked.map(({ isActive }) => isActive),
+  ]).toEqual(["stopped", "steps_limit", "Answer 2.", 2, [false, true]]);
+});
+
+proves(
+  ["R24"],
+  "after three vetoes the answer stands, and the hook is not asked any more",
+  async () => {
+    const { hook, asked } = vetoer(99);
+    const { role, model } = soloist(ANSWERS, { hooks: [hook] });
+    const result = await scene().run(role);
+    expect([
+      result.status,
+      result.text,
+      model.requests.length,
+      asked.map(({ vetoes }) => vetoes),
+    ]).toEqual(["completed", "Answer 4.", 4, [0, 1, 2]]);
+  },
+);
+
+test("the bound is for all stop hooks of an agent together, and a veto ends their chain", async () => {
+  const one = vetoer(99);
+  const two = vetoer(99);
+  const { role, model } = soloist(ANSWERS, { hooks: [one.hook, two.hook] });
+  await scene().run(role);
+  expect([one.asked.length, two.asked.length, model.requests.length]).toEqual([3, 0, 4]);
+});
+
+const work = asks("work", {});
+const tools = [spyTool("work")];
+const refused = new ModelError({ code: "model_refused_request", message: "No." });
+
+interface OtherEnding {
+  readonly script: readonly ScriptedReply[];
+  readonly more?: Partial<Omit<AgentDefinition, "model">>;
+  readonly budget?: { readonly steps?: number; readonly totalTokens?: number };
+  readonly end: readonly [string, string];
+}
+
+const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
+  "the step limit": { script: [work], budget: { steps: 1 }, end: ["stopped", "steps_limit"] },
+  "the step limit, told in time": {
+    script: [says("Partial.")],
+    more: { wrapUp: true },
+    budget: { steps: 1 },
+    end: ["stopped", "steps_limit"],
+  },
+  "the token limit": {
+    script: [work],
+    budget: { totalTokens: 15 },
+    end: ["stopped", "token_limit"],
+  },
+  "an error": { script: [{ error: refused }], end: ["failed", "error"] },
+  "a reply that was cut off": {
+    script: [says("half", { finishReason: "length" })],
+    end: ["stopped", "finish_reason"],
+  },
+  "a stop condition": {
+    script: [says("done")],
+    more: {
+      stopWhen: [
+        ({ steps }) =>
+          steps.length > 0 ? { code: "found", message: "Found.", data: {} } : undefined,
+      ],
+    },
+    end: ["stopped", "found"],
+  },
+  "a processor that broke": {
+    script: [says("done")],
+    more: {
+      hooks: [
+        processStep(() => {
+          throw new Error("boom");
+        }),
+      ],
+    },
+    end: ["failed", "error"],
+  },
+};
+
+for (const [what, { script, more = {}, budget = {}, end }] of Object.entries(OTHER_ENDINGS)) {
+  proves(["R24"], `no veto against ${what}: the hook is not even asked`, async () => {
+    const { hook, asked } = vetoer(9);
+    const hooks = [...(more.hooks ?? []), hook];
+    const { role, model } = soloist(script, { tools, ...more, hooks });
+    const result = await scene().run(role, { budget });
+    expect([[result.status, result.reason.code], asked.length, model.requests.length]).toEqual([
+      end,
+      0,
+      script.length,
+    ]);
+  });
+}
+
+proves(["R24"], "no veto against a cancel or a stop that somebody asked for", async () => {
+  for (const [end, ask] of [
+    ["cancelled", "cancel"],
+    ["stopped", "requestStop"],
+  ] as const) {
+    const { hook, asked } = vetoer(9);
+    const held = gate();
+    const { role, model } = soloist([says("late", { after: held.opened })], { hooks: [hook] });
+    const stage = scene();
+    const run = stage.start(role);
+    await settled();
+    void run[ask]("Enough.");
+    held.open();
+    const result = await stage.outcome(run);
+    expect([result.status, result.reason.message, asked.length, model.requests.length]).toEqual([
+      end,
+      "Enough.",
+      0,
+      1,
+    ]);
+  }
+});
+
+test("a cancel or a stop that comes while the hook thinks holds against its veto", async () => {
+  for (const [end, ask] of [
+    ["cancelled", "cancel"],
+    ["stopped", "requestStop"],
+  ] as const) {
+    const stage = scene();
+    const hook = transform("stop", () => {
+      void run[ask]("Enough.");
+      return { goOn: "More." };
+    });
+    const { role, model } = soloist(ANSWERS, { hooks: [hook] });
+    const run = stage.start(role);
+    const result = await stage.outcome(run);
+    expect([result.status, result.reason.message, model.requests.length]).toEqual([
+      end,
+      "Enough.",
+      1,
+    ]);
+  }
+});
+
+test("a hook that vetoes and asks for a stop at once has asked for a stop", async () => {
+  const hook = transform(
+    "stop",
+    (_input, { requestStop }) => {
+      requestStop("Enough.");
+      return { goOn: "More." };
+    },
+    { name: "torn" },
+  );
+  const stage = scene();
+  const { role, model } = soloist(ANSWERS, { hooks: [hook] });
+  const result = await stage.run(role);
+  const reason = { code: "stop_requested", message: "Enough.", data: {} };
+  expect([result.status, result.reason, model.requests.length]).toEqual(["stopped", reason, 1]);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => signal)).toEqual([
+    { source: "hook", name: "torn", reason },
+  ]);
+});
+
+const output = z.object({ count: z.int() });
+
+test("a veto against a typed result is given the result, and the next one takes its place", async () => {
+  const { hook, asked } = vetoer(1);
+  const { role } = soloist([asks("Finish", { count: 1 }), asks("Finish", { count: 2 })], {
+    output,
+    hooks: [hook],
+  });
+  const result = await scene().run(role);
+  expect([result.status, result.output, asked.map((one) => one.output)]).toEqual([
+    "completed",
+    { count: 2 },
+    [{ count: 1 }, { count: 2 }],
+  ]);
+});
+
+test("after a veto against a typed result the agent may work before it gives another", async () => {
+  const { hook, asked } = vetoer(1);
+  const { role, model } = soloist(
+    [asks("Finish", { count: 1 }), work, asks("Finish", { count: 2 })],
+    { output, tools, hooks: [hook] },
+  );
+  const result = await scene().run(role);
+  expect([
+    result.status,
+    result.output,
+    asked.map((one) => one.output),
+    model.requests.length,
+  ]).toEqual(["completed", { count: 2 }, [{ count: 1 }, { count: 2 }], 3]);
+});
+
+proves(
+  ["R91"],
+  "one veto against the stop of a subagent: the child makes one more inference, the parent none",
+  async () => {
+    const ofChild = vetoer(1, "subagentStop");
+    const ofParent = vetoer(0);
+    const wrong = vetoer(9);
+    const child = part("child", [says("First."), says("Second.")], {
+      hooks: [ofChild.hook, wrong.hook],
+    });
+    const lead = part("lead", [calls(spawn("child")), says("Done.")], {
+      subagents: [child.role],
+      hooks: [ofParent.hook],
+    });
+    const stage = scene();
+    const result = await stage.run(lead.role);
+    expect([child.model.requests.length, lead.model.requests.length]).toEqual([2, 2]);
+    expect(result.agents.map(({ role, text, steps }) => [role, text, steps.length])).toEqual([
+      ["lead", "Done.", 2],
+      ["child", "Second.", 2],
+    ]);
+    expect(told(lead.model.requests[1])[0]).toContain("Second.");
+    expect([
+      ofChild.asked.map(({ text, isActive }) => [text, isActive]),
+      ofParent.asked.map(({ text, isActive }) => [text, isActive]),
+      wrong.asked,
+    ]).toEqual([
+      [
+        ["First.", false],
+        ["Second.", true],
+      ],
+      [["Done.", false]],
+      [],
+    ]);
+  },
+);
+
+proves(["R91"], "the veto for a subagent is bounded, for each agent by itself", async () => {
+  const paths: string[] = [];
+  const veto = transform("subagentStop", (_input, { agentPath }) => {
+    paths.push(agentPath);
+    return { goOn: "More." };
+  });
+  const child = part("child", () => says("Child."));
+  const lead = part("lead", [calls(spawn("child"), spawn("child")), says("Done.")], {
+    subagents: [child.role],
+  });
+  const result = await scene({ hooks: [veto] }).run(lead.role);
+  expect([
+    result.status,
+    paths.toSorted(),
+    child.model.requests.length,
+    lead.model.requests.length,
+  ]).toEqual([
+    "completed",
+    ["lead/child#1", "lead/child#2"].flatMap((path) => [path, path, path]),
+    8,
+    2,
+  ]);
+});

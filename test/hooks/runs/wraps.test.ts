@@ -1,0 +1,349 @@
+// Goal: a wrap around a call measures, repeats or replaces it, and whatever it does is paid for and bounded (B1, B4).
+// Method: wraps over scripted models and counted tools; budgets that fit exactly; gates that open late.
+
+import { expect, test } from "vitest";
+
+import { wrapModelCall, wrapToolCall, type Hook } from "../../../src/hooks/hook.ts";
+import { EspalierError } from "../../../src/kernel/error.ts";
+import type { ModelReply } from "../../../src/model/model.ts";
+import { ModelError } from "../../../src/model/model-error.ts";
+import type { RunResult } from "../../../src/orchestrator/run-result.ts";
+import type { Usage } from "../../../src/protocol/usage.ts";
+import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
+import { proves } from "../../harness/proves.ts";
+import { gate, scene } from "../../harness/run-scripted.ts";
+import { soloist } from "../../harness/soloist.ts";
+import { spyTool } from "../../harness/tools.ts";
+import { calls, part, quiet, spawn, told } from "../../tree/cast.ts";
+
+const INVENTED: ModelReply = {
+  message: { role: "assistant", text: "Made up.", toolCalls: [] },
+  finishReason: "stop",
+  usage: { inputTokens: 900, cachedInputTokens: 0, outputTokens: 900, reasoningTokens: 0 },
+};
+
+const refusal = (): Error => new ModelError({ code: "model_refused_request", message: "No." });
+
+function spent({
+  usage: { own },
+}: RunResult): Pick<Usage, "modelCalls" | "steps" | "toolCalls" | "totalTokens"> {
+  const { modelCalls, steps, toolCalls, totalTokens } = own;
+  return { modelCalls, steps, toolCalls, totalTokens };
+}
+
+const passes: Hook = wrapModelCall((_call, next) => next(), { name: "passes" });
+/** Asks until it is answered, or the budget says no. */
+const persists: Hook = wrapModelCall(async (_call, next) => {
+  for (;;) {
+    const reply = await next();
+    if (reply.message.text === "good") return reply;
+  }
+});
+
+proves(["R86"], "a wrap measures model call and tool call, by a name of its own", async () => {
+  const stage = scene();
+  const log: unknown[] = [];
+  const hooks = [
+    wrapModelCall(
+      async ({ request, context }, next) => {
+        const startedAtMs = stage.clock.nowMs();
+        const { message } = await next();
+        const { hookName, agentPath, stepNumber } = context;
+        const took = stage.clock.nowMs() - startedAtMs;
+        log.push([hookName, agentPath, stepNumber, request.messages.length, took]);
+        return { message, finishReason: message.toolCalls.length > 0 ? "tool_calls" : "stop" };
+      },
+      { name: "watch" },
+    ),
+    wrapToolCall(async ({ toolName, callId, arguments: input, context }, next) => {
+      const result = await next();
+      log.push([context.hookName, toolName, callId, input, result]);
+      return result;
+    }),
+  ];
+  const slow = (): ScriptedReply => (stage.clock.advance(7), says("done"));
+  const { role } = soloist([asks("work", { depth: 1 }), slow], { tools: [spyTool("work")], hooks });
+  const result = await stage.run(role);
+  expect([result.status, log]).toEqual([
+    "completed",
+    [
+      ["watch", "solo", 1, 2, 0],
+      ["wrapToolCall#1", "work", "call_1", { depth: 1 }, "work done"],
+      ["watch", "solo", 2, 4, 7],
+    ],
+  ]);
+});
+
+proves(
+  ["R86"],
+  "not calling next: neither model nor tool runs, and the wrap's value is used",
+  async () => {
+    const cached = soloist([], { hooks: [wrapModelCall(() => Promise.resolve(INVENTED))] });
+    const answered = await scene().run(cached.role);
+    expect([answered.text, cached.model.requests.length, spent(answered)]).toEqual([
+      "Made up.",
+      0,
+      { modelCalls: 0, steps: 1, toolCalls: 0, totalTokens: 0 },
+    ]);
+
+    const tool = spyTool("work");
+    const replaced = soloist([asks("work", {}), says("done")], {
+      tools: [tool],
+      hooks: [wrapToolCall(() => ({ from: "cache" }))],
+    });
+    const result = await scene().run(replaced.role);
+    expect([
+      tool.calls.length,
+      told(replaced.model.requests[1]),
+      result.agents[0]?.toolsUsed,
+    ]).toEqual([0, ['{"from":"cache"}'], { work: 1 }]);
+  },
+);
+
+for (const { limit, status, requests } of [
+  { limit: 45, status: "completed", requests: 3 },
+  { limit: 44, status: "failed", requests: 2 },
+]) {
+  proves(
+    ["R86"],
+    `of a budget of ${limit}, ${requests} calls of 15 that a wrap makes are paid, and no more`,
+    async () => {
+      const script = [says("bad"), says("bad"), says("good")];
+      const { role, model } = soloist(script, { hooks: [persists], maxOutputTokens: 5 });
+      const stage = scene();
+      const result = await stage.run(role, { budget: { totalTokens: limit } });
+      const errors = result.agents[0]?.errors.map(({ code, message }) => [code, message]);
+      const refused = "The model was not called: the budget does not allow another call.";
+      expect([result.status, model.requests.length, spent(result), errors]).toEqual([
+        status,
+        requests,
+        { modelCalls: requests, steps: 1, toolCalls: 0, totalTokens: requests * 15 },
+        requests === 3 ? [] : [["model_call_failed", refused]],
+      ]);
+      const [account] = result.accounts;
+      expect([account?.excess.totalTokens, account?.reserved.totalTokens]).toEqual([0, 0]);
+      expect([
+        stage.sink.of("budget.reserved").length,
+        stage.sink.of("budget.settled").map(({ usage }) => usage.totalTokens),
+        stage.sink.of("model.replied").length,
+      ]).toEqual([1, [requests * 15], requests]);
+    },
+  );
+}
+
+test("calls that a wrap makes at once are each paid for", async () => {
+  const twice = wrapModelCall(async (_call, next) => {
+    const [first] = await Promise.all([next(), next()]);
+    return first;
+  });
+  const script = [says("one"), says("two")];
+  const { role } = soloist(script, { hooks: [twice], maxOutputTokens: 5 });
+  const enough = await scene().run(role, { budget: { totalTokens: 30 } });
+  expect([enough.status, enough.text, spent(enough).totalTokens]).toEqual(["completed", "one", 30]);
+});
+
+test("a wrap that takes what it gets when the budget refuses another call has an answer", async () => {
+  const modest = wrapModelCall(async (_call, next) => {
+    const first = await next();
+    return await next().catch(() => first);
+  });
+  const { role, model } = soloist([says("first")], { hooks: [modest], maxOutputTokens: 5 });
+  const result = await scene().run(role, { budget: { totalTokens: 15 } });
+  expect([result.status, result.text, model.requests.length]).toEqual(["completed", "first", 1]);
+});
+
+test("a wrap may catch what the model threw and ask again; uncaught, the model's own failure counts", async () => {
+  const again = wrapModelCall((_call, next) => next().catch(() => next()));
+  const { role } = soloist([{ error: refusal() }, says("better")], { hooks: [again] });
+  expect((await scene().run(role)).text).toBe("better");
+
+  const failed = await scene().run(soloist([{ error: refusal() }], { hooks: [passes] }).role);
+  expect([failed.status, failed.agents[0]?.errors.map(({ code }) => code)]).toEqual([
+    "failed",
+    ["model_refused_request"],
+  ]);
+});
+
+test("a wrap's reply with calls is worked off like any other, and ids that are not unique are mended", async () => {
+  const work = spyTool("work");
+  let round = 0;
+  const asksTwice = wrapModelCall(async (_call, next) => {
+    round += 1;
+    const reply = await next();
+    const call = { toolName: "work", argumentsText: "{}" };
+    const twin = reply.message.toolCalls.map(({ callId }) => ({ ...call, callId }));
+    const message = { ...reply.message, toolCalls: [...twin, ...twin] };
+    return round === 1 ? { ...reply, message } : reply;
+  });
+  const { role, model } = soloist([asks("work", {}), says("done")], {
+    tools: [work],
+    hooks: [asksTwice],
+  });
+  const result = await scene().run(role);
+  expect([result.status, work.calls.length, told(model.requests[1])]).toEqual([
+    "completed",
+    2,
+    ["work done", "work done"],
+  ]);
+});
+
+proves(["R86"], "a next that is called after its wrap settled makes no call", async () => {
+  const kept: (() => Promise<unknown>)[] = [];
+  const tool = spyTool("work");
+  const hooks = [
+    wrapModelCall(async (_call, next) => {
+      kept.push(next);
+      return await next();
+    }),
+    wrapToolCall((_call, next) => {
+      kept.push(next);
+      return "early";
+    }),
+  ];
+  const { role, model } = soloist([asks("work", {}), says("done")], { tools: [tool], hooks });
+  const stage = scene();
+  const result = await stage.run(role);
+  const late = await Promise.allSettled(kept.map((next) => next()));
+  const codes = late.map((one) =>
+    one.status === "rejected" && EspalierError.is(one.reason) ? one.reason.code : one.status,
+  );
+  expect([result.status, codes, model.requests.length, tool.calls.length]).toEqual([
+    "completed",
+    ["hook_contract", "hook_contract", "hook_contract"],
+    2,
+    0,
+  ]);
+});
+
+test("a model call that its wrap has looked away from says nothing after its agent has ended (L2)", async () => {
+  const held = gate();
+  const away = wrapModelCall((_call, next) => {
+    void next();
+    return Promise.resolve(INVENTED);
+  });
+  const stage = scene();
+  const { role } = soloist([says("late", { after: held.opened })], { hooks: [away] });
+  const result = await stage.run(role);
+  const { length } = stage.sink.events;
+  held.open();
+  await quiet();
+  expect([result.text, spent(result).modelCalls]).toEqual(["Made up.", 1]);
+  expect(stage.sink.events.slice(length).map(({ type }) => type)).toEqual([]);
+});
+
+test("a stop that was asked for before the inner call is a stop, not a failure", async () => {
+  const stops = wrapModelCall(
+    ({ context }, next) => {
+      context.requestStop("Enough.");
+      return next();
+    },
+    { name: "stops" },
+  );
+  const { role, model } = soloist([], { hooks: [stops] });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect([result.status, result.reason.message, model.requests.length]).toEqual([
+    "stopped",
+    "Enough.",
+    0,
+  ]);
+  expect(result.agents[0]?.errors).toEqual([]);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.name])).toEqual([
+    ["hook", "stops"],
+  ]);
+});
+
+test("a stop that comes while a wrapped call waits for its slot is a stop, not a failure", async () => {
+  const held = gate();
+  const child = part("child", () => says("Child.", { after: held.opened }), { hooks: [passes] });
+  const lead = part("lead", [calls(spawn("child"), spawn("child"))], { subagents: [child.role] });
+  const stage = scene({ concurrency: { modelCalls: 1 } });
+  const run = stage.start(lead.role);
+  await quiet();
+  run.requestStop("Enough.");
+  held.open();
+  const result = await stage.outcome(run);
+  expect([result.agents.map(({ status }) => status), child.model.requests.length]).toEqual([
+    ["stopped", "stopped", "stopped"],
+    1,
+  ]);
+});
+
+proves(
+  ["R86"],
+  "under a cancel, a wrapped call is cancelled, and what was used is charged",
+  async () => {
+    const held = gate();
+    const stage = scene();
+    const { role, model } = soloist([says("late", { after: held.opened })], { hooks: [passes] });
+    const run = stage.start(role);
+    await quiet();
+    void run.cancel("Enough.");
+    const result = await stage.outcome(run);
+    expect([
+      result.status,
+      result.agents[0]?.errors,
+      model.requests.length,
+      spent(result).modelCalls,
+    ]).toEqual(["cancelled", [], 1, 1]);
+  },
+);
+
+test("a wrap that asks again because of the cancel makes no call, and does not fail the run", async () => {
+  const stubborn = wrapModelCall((_call, next) => next().catch(() => next()));
+  const held = gate();
+  const stage = scene();
+  const { role, model } = soloist([says("late", { after: held.opened }), says("again")], {
+    hooks: [stubborn],
+  });
+  const run = stage.start(role);
+  await quiet();
+  void run.cancel("Enough.");
+  const result = await stage.outcome(run);
+  expect([result.status, result.agents[0]?.errors, model.requests.length]).toEqual([
+    "cancelled",
+    [],
+    1,
+  ]);
+});
+
+test("text streams through a wrap; what the wrap makes up does not stream", async () => {
+  const pieces: string[] = [];
+  const stage = scene();
+  const run = stage.start(
+    soloist([says("one two")], {
+      hooks: [wrapModelCall(async (_call, next) => (await next(), INVENTED))],
+    }).role,
+    "Do it.",
+    { onText: ({ text }) => pieces.push(text) },
+  );
+  const result = await stage.outcome(run);
+  expect([pieces, result.text]).toEqual([["one ", "two"], "Made up."]);
+});
+
+test("what a wrap of a tool call throws is the call's failure: the model is told, and the run goes on", async () => {
+  const work = spyTool("work", () => {
+    throw new Error("ENOENT");
+  });
+  const explain = wrapToolCall(async (_call, next) => {
+    try {
+      return await next();
+    } catch (cause) {
+      throw new Error("The file is not there.", { cause });
+    }
+  });
+  const { role, model } = soloist([asks("work", {}), says("done")], {
+    tools: [work],
+    hooks: [explain],
+  });
+  const result = await scene().run(role);
+  expect([result.status, model.requests[1]?.messages.at(-1)]).toEqual([
+    "completed",
+    {
+      role: "tool",
+      callId: "call_1",
+      toolName: "work",
+      text: "work failed: The file is not there.",
+    },
+  ]);
+});

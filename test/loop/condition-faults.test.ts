@@ -1,0 +1,223 @@
+// Goal: a condition may take its time and may break; the run waits for it, fails visibly, and never hangs.
+// Method: conditions that throw, reject, give nonsense or never settle; the manual clock ends what hangs.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { StopCondition } from "../../src/policies/stop-conditions.ts";
+import type { StopReason } from "../../src/protocol/stop.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { until } from "../tree/cast.ts";
+
+const work = asks("work", {});
+
+function reason(code: string): StopReason {
+  return { code, message: `It is ${code}.`, data: {} };
+}
+
+/** Gives several reasons after a step, and an empty list before the first. */
+const lists: StopCondition = ({ steps }) =>
+  Promise.resolve(steps.length === 0 ? [] : [reason("b"), reason("a"), reason("b")]);
+
+const never: StopCondition = () => gate().opened.then(() => undefined);
+
+function signals({ sink }: Scene): readonly (readonly [string, string | undefined])[] {
+  return sink.of("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
+}
+
+function ending({ status, reason, steps }: RunResult): readonly [string, string, number] {
+  return [status, reason.code, steps.length];
+}
+
+const REASON = reason("found");
+
+proves(["R62"], "a condition may take its time: the run waits for what it says", async () => {
+  const stage = scene();
+  const held = gate();
+  const slow: StopCondition = async ({ steps }) => {
+    if (steps.length === 0) return undefined;
+    await held.opened;
+    return REASON;
+  };
+  const { role, model } = soloist([work, says("never")], {
+    tools: [spyTool("work")],
+    stopWhen: [slow],
+  });
+  const run = stage.start(role);
+  await until(() => stage.sink.of("step.completed").length === 1);
+  await settled();
+  expect(model.requests).toHaveLength(1);
+  held.open();
+  expect([ending(await stage.outcome(run)), model.requests.length]).toEqual([
+    ["stopped", "found", 1],
+    1,
+  ]);
+});
+
+const BROKEN: Readonly<Record<string, StopCondition>> = {
+  throws: () => {
+    throw new Error("broken");
+  },
+  rejects: () => Promise.reject(new Error("broken")),
+  "rejects later": async () => {
+    await settled();
+    throw new Error("broken");
+  },
+  "throws nothing at all": () => {
+    // oxlint-disable-next-line typescript/only-throw-error -- it may
+    throw undefined;
+  },
+  "changes what it is shown": (facts) => {
+    Object.assign(facts, { steps: [] });
+    return undefined;
+  },
+};
+
+for (const [what, condition] of Object.entries(BROKEN)) {
+  proves(["R62"], `a condition that ${what} fails the run, with one error`, async () => {
+    for (const step of [0, 1]) {
+      const late: StopCondition = (facts) =>
+        facts.steps.length === step ? condition(facts) : undefined;
+      const { role, model } = soloist([work, says("never")], {
+        tools: [spyTool("work")],
+        stopWhen: [late],
+      });
+      const result = await scene().run(role);
+      expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
+      expect(result.agents[0]?.errors.map(({ code, data }) => [code, data])).toEqual([
+        ["condition_failed", { field: "solo.stopWhen[0]", name: "late" }],
+      ]);
+    }
+  });
+}
+
+const NONSENSE: readonly unknown[] = [
+  true,
+  null,
+  0,
+  "stop",
+  {},
+  { code: "x" },
+  { code: "", message: "", data: {} },
+  { code: "x", message: "x", data: { at: 1n } },
+  { ...REASON, more: 1 },
+  [REASON, undefined],
+  [[REASON]],
+];
+
+proves(
+  ["R62"],
+  "a condition that gives something else fails the run, at once or later",
+  async () => {
+    for (const answer of NONSENSE) {
+      for (const given of [answer, Promise.resolve(answer)]) {
+        const { role, model } = soloist([says("never")], { stopWhen: [giving(given)] });
+        const result = await scene().run(role);
+        expect([ending(result), result.reason.data, model.requests.length]).toEqual([
+          ["failed", "error", 0],
+          { error: "condition_failed" },
+          0,
+        ]);
+      }
+    }
+  },
+);
+
+/** A condition that gives anything, as a caller without types could write it. */
+function giving(answer: unknown): StopCondition {
+  return () => z.custom<ReturnType<StopCondition>>().parse(answer);
+}
+
+proves(
+  ["R62"],
+  "several reasons are all recorded, in their order; an empty list is none",
+  async () => {
+    const stage = scene();
+    const { role } = soloist([work], {
+      tools: [spyTool("work")],
+      stopWhen: [lists, ({ steps }) => (steps.length === 1 ? reason("c") : undefined)],
+    });
+    expect(ending(await stage.run(role))).toEqual(["stopped", "b", 1]);
+    expect(signals(stage)).toEqual([
+      ["b", "lists"],
+      ["a", "lists"],
+      ["b", "lists"],
+      ["c", "solo.stopWhen[1]"],
+    ]);
+  },
+);
+
+proves(["R62"], "a condition that never settles fails the run when its time is up", async () => {
+  for (const step of [0, 1]) {
+    const stage = scene({ hookTimeoutMs: 100 });
+    const hangs: StopCondition = ({ steps }) =>
+      steps.length === step ? gate().opened.then(() => undefined) : undefined;
+    const { role, model } = soloist([work, says("never")], {
+      tools: [spyTool("work")],
+      stopWhen: [hangs],
+    });
+    const run = stage.start(role);
+    await until(() => stage.clock.pendingTimers > 0);
+    stage.clock.advance(99);
+    await settled();
+    expect(stage.sink.of("agent.ended")).toEqual([]);
+    stage.clock.advance(1);
+    const result = await stage.outcome(run);
+    expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
+    expect(result.reason.message).toContain("it did not answer in time");
+  }
+});
+
+test("what a condition says after its time is up goes nowhere, also a rejection", async () => {
+  const stage = scene({ hookTimeoutMs: 100 });
+  const held = gate();
+  const late: StopCondition = async () => {
+    await held.opened;
+    throw new Error("late");
+  };
+  const run = stage.start(soloist([says("never")], { stopWhen: [late] }).role);
+  await until(() => stage.clock.pendingTimers > 0);
+  stage.clock.advance(100);
+  const result = await stage.outcome(run);
+  held.open();
+  await settled();
+  expect(result.agents[0]?.errors).toHaveLength(1);
+});
+
+for (const [what, act, end] of [
+  ["a cancel", (_stage: Scene, run: Run) => void run.cancel(), "cancelled"],
+  ["a deadline", ({ clock }: Scene) => clock.advance(50), "stopped"],
+] as const) {
+  test(`${what} while a condition hangs ends the run as such, within the grace period`, async () => {
+    const stage = scene({ hookTimeoutMs: 60_000, graceMs: 10 });
+    const { role } = soloist([says("never")], { stopWhen: [never] });
+    const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 50 } });
+    await until(() => stage.clock.pendingTimers > 1);
+    act(stage, run);
+    await settled();
+    stage.clock.advance(10);
+    const result = await stage.outcome(run);
+    expect([result.status, result.agents[0]?.errors]).toEqual([end, []]);
+  });
+}
+
+test("a stop that is asked for while a condition hangs waits for it, and then holds", async () => {
+  const stage = scene();
+  const held = gate();
+  const slow: StopCondition = () => held.opened.then(() => undefined);
+  const { role, model } = soloist([says("never")], { stopWhen: [slow] });
+  const run = stage.start(role);
+  await settled();
+  run.requestStop();
+  held.open();
+  expect([ending(await stage.outcome(run)), model.requests.length]).toEqual([
+    ["stopped", "stop_requested", 0],
+    0,
+  ]);
+});

@@ -1,0 +1,297 @@
+// Goal: stop conditions of the user's judge every step, alone or combined, at once or later; work never outweighs them.
+// Method: conditions by script in whole runs, shared between runs; promises that hang are ended by the manual clock.
+
+import { globSync, readFileSync } from "node:fs";
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import {
+  allOf,
+  anyOf,
+  finishReasonWas,
+  not,
+  toolWasCalled,
+  type StopCondition,
+  type StopFacts,
+} from "../../src/policies/stop-conditions.ts";
+import { approve } from "../../src/protocol/question.ts";
+import type { StopReason } from "../../src/protocol/stop.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { tool } from "../tree/cast.ts";
+
+const work = asks("work", {});
+
+function reason(code: string): StopReason {
+  return { code, message: `It is ${code}.`, data: {} };
+}
+
+/** Fires after this step and no other. */
+function after(step: number, code = "found"): StopCondition {
+  return ({ steps }) => (steps.length === step ? reason(code) : undefined);
+}
+
+function signals({ sink }: Scene): readonly (readonly [string, string | undefined])[] {
+  return sink.of("signal.raised").map(({ signal }) => [signal.reason.code, signal.name]);
+}
+
+function ending({ status, reason, steps }: RunResult): readonly [string, string, number] {
+  return [status, reason.code, steps.length];
+}
+
+proves(["R5"], "a condition that fires before the first inference lets nothing start", async () => {
+  for (const condition of [after(0), async (facts: StopFacts) => after(0)(facts)]) {
+    const seen: StopFacts[] = [];
+    const watch: StopCondition = (facts) => void seen.push(facts);
+    const { role, model } = soloist([says("never")], { stopWhen: [watch, condition] });
+    const result = await scene().run(role);
+    expect([ending(result), model.requests.length, result.usage.total.modelCalls]).toEqual([
+      ["stopped", "found", 0],
+      0,
+      0,
+    ]);
+    expect(
+      seen.map(({ steps, usage, elapsedMs }) => [steps, usage.totalTokens, elapsedMs]),
+    ).toEqual([[[], 0, 0]]);
+  }
+});
+
+test("conditions are asked once before the first step and once after each, also over a pause", async () => {
+  const seen: number[] = [];
+  const watch: StopCondition = ({ steps }) => void seen.push(steps.length);
+  const tools = [spyTool("work"), spyTool("pay", () => "paid", { needsApproval: true })];
+  const { role } = soloist([work, asks("pay", {}), says("done")], { tools, stopWhen: [watch] });
+  const stage = scene();
+  const paused = await stage.run(role);
+  const [question] = paused.questions;
+  if (question === undefined) expect.fail("no question");
+  await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
+  expect(seen).toEqual([0, 1, 2, 3]);
+});
+
+proves(
+  ["R55"],
+  "a condition on length ends the run with that reason, although there are calls",
+  async () => {
+    const calls = asks("work", {}, { finishReason: "length" });
+    const { role, model } = soloist([calls, says("never")], {
+      tools: [spyTool("work")],
+      stopWhen: [finishReasonWas("length")],
+    });
+    const result = await scene().run(role);
+    expect([result.status, result.reason, model.requests.length]).toEqual([
+      "stopped",
+      {
+        code: "finish_reason",
+        message: "The model's reply ended with the finish reason length.",
+        data: { finishReason: "length", step: 1 },
+      },
+      1,
+    ]);
+    expect(result.steps[0]?.tools.executions.map(({ type }) => type)).toEqual(["succeeded"]);
+  },
+);
+
+proves(
+  ["R59", "X32"],
+  "of two that are true at once the higher gives the reason, and both are recorded",
+  async () => {
+    const low = finishReasonWas("length");
+    const high = after(1, "found");
+    for (const stopWhen of [[anyOf(low, high)], [anyOf(high, low)], [low, high]]) {
+      const stage = scene();
+      const { role } = soloist([asks("work", {}, { finishReason: "length" })], {
+        tools: [spyTool("work")],
+        stopWhen,
+      });
+      const result = await stage.run(role);
+      expect(ending(result)).toEqual(["stopped", "found", 1]);
+      const codes = signals(stage).map(([code]) => code);
+      expect(codes.toSorted()).toEqual(["finish_reason", "found"]);
+    }
+  },
+);
+
+proves(
+  ["R60", "X32"],
+  "both have to fire, but not at once: what fired stays fired, and the reasons of both are recorded",
+  async () => {
+    const stage = scene();
+    const both = allOf(toolWasCalled("save"), toolWasCalled("test"));
+    const { role } = soloist([asks("save", {}), work, asks("test", {}), says("never")], {
+      tools: [spyTool("save"), spyTool("work"), spyTool("test")],
+      stopWhen: [both],
+    });
+    const result = await stage.run(role);
+    expect(ending(result)).toEqual(["stopped", "tool_called", 3]);
+    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.data)).toEqual([
+      { toolName: "save", step: 1 },
+      { toolName: "test", step: 3 },
+    ]);
+  },
+);
+
+proves(["R60"], "one of two is not both", async () => {
+  const both = allOf(toolWasCalled("work"), toolWasCalled("test"));
+  const { role } = soloist([work, work, says("done")], {
+    tools: [spyTool("work"), spyTool("test")],
+    stopWhen: [both],
+  });
+  expect(ending(await scene().run(role))).toEqual(["completed", "completed", 3]);
+});
+
+proves(
+  ["X32"],
+  "a negation fires with its own reason after the first step that lacks it",
+  async () => {
+    const idle = not(toolWasCalled("work"), reason("idle"));
+    const { role } = soloist([work, asks("rest", {}), says("never")], {
+      tools: [spyTool("work"), spyTool("rest")],
+      stopWhen: [idle],
+    });
+    expect(ending(await scene().run(role))).toEqual(["stopped", "idle", 2]);
+  },
+);
+
+proves(
+  ["R63"],
+  "one condition serves runs after each other and at once, and each is judged by itself",
+  async () => {
+    const both = anyOf(
+      allOf(toolWasCalled("save"), async (facts) => toolWasCalled("test")(facts)),
+      after(4, "tired"),
+    );
+    const tools = [spyTool("work"), spyTool("save"), spyTool("test")];
+    const start = (stage: Scene, ...names: readonly string[]) =>
+      stage.start(
+        soloist(
+          names.map((name) => asks(name, {})),
+          { tools, stopWhen: [both] },
+        ).role,
+      );
+    const stage = scene();
+    const first = await stage.outcome(start(stage, "save", "test"));
+    const second = await stage.outcome(start(stage, "test", "work", "work", "work"));
+    const atOnce = [
+      start(stage, "save", "work", "test"),
+      start(stage, "test", "test", "test", "test"),
+    ];
+    const [third, fourth] = await Promise.all(atOnce.map(async (run) => await stage.outcome(run)));
+    expect([first, second, third, fourth].map((result) => result && ending(result))).toEqual([
+      ["stopped", "tool_called", 2],
+      ["stopped", "tired", 4],
+      ["stopped", "tool_called", 3],
+      ["stopped", "tired", 4],
+    ]);
+  },
+);
+
+/** What asks for a second step after the first, by its kind. */
+const WORK: Readonly<Record<string, () => Parameters<typeof soloist>>> = {
+  tool_calls: () => [[work], { tools: [spyTool("work")] }],
+  subtasks: () => [
+    [work],
+    { tools: [tool("work", ({ queueSubtask }) => queueSubtask({ role: "solo", task: "Look." }))] },
+  ],
+  missing_reply: () => [[{}]],
+  missing_output: () => [[says("Three.")], { output: z.object({ count: z.int() }) }],
+};
+
+for (const [kind, make] of Object.entries(WORK)) {
+  proves(["R61"], `a condition that fires after step 1 outweighs ${kind}`, async () => {
+    const [script, more, options] = make();
+    const stage = scene();
+    const { role, model } = soloist(script, { ...more, stopWhen: [after(1)] }, options);
+    expect(ending(await stage.run(role))).toEqual(["stopped", "found", 1]);
+    expect(model.requests).toHaveLength(1);
+
+    const [sameScript, sameMore, sameOptions] = make();
+    const free = scene();
+    const { role: unguarded } = soloist(
+      [...sameScript, asks("Finish", { count: 3 })],
+      { ...sameMore, output: z.object({ count: z.int() }) },
+      sameOptions,
+    );
+    expect(ending(await free.run(unguarded))).toEqual(["completed", "completed", 2]);
+    expect(free.sink.of("continuation.evaluated")[0]?.work).toContain(kind);
+  });
+}
+
+proves(["R61"], "a message from outside is work, and a condition outweighs it", async () => {
+  for (const [stopWhen, end] of [
+    [[], ["completed", "completed", 2]],
+    [[after(1)], ["stopped", "found", 1]],
+  ] as const) {
+    const stage = scene();
+    const { role } = soloist([says("one"), says("two")], { stopWhen });
+    const run = stage.start(role);
+    for await (const { phase, state } of run.iterate())
+      if (phase === "infer" && state.log.steps.length === 0) void run.steer("And this?");
+    expect(ending(await stage.outcome(run))).toEqual(end);
+  }
+});
+
+proves(
+  ["R61"],
+  "with no condition true and no work after step 1 the run is completed",
+  async () => {
+    const stage = scene();
+    const { role } = soloist([says("done")], { stopWhen: [after(2), () => undefined] });
+    expect(ending(await stage.run(role))).toEqual(["completed", "completed", 1]);
+  },
+);
+
+test("the status follows from the code that a condition gives, and from nothing else", async () => {
+  for (const [code, status] of [
+    ["completed", "completed"],
+    ["cancelled", "cancelled"],
+    ["error", "failed"],
+    ["steps_limit", "stopped"],
+    ["constructor", "stopped"],
+  ] as const) {
+    const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });
+    expect(ending(await scene().run(role))).toEqual([status, code, 1]);
+  }
+});
+
+proves(["R184"], "there is one public way to add stop logic, and nothing deprecated", () => {
+  const files = [...globSync("src/**/*.ts"), ...globSync("etc/*.api.md")];
+  const texts = files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
+  const old = texts.filter(({ text }) => /@deprecated|\blegacy\b/i.test(text));
+  expect(old.map(({ file }) => file)).toEqual([]);
+  const report = readFileSync("etc/espalier.api.md", "utf8");
+  const fields = report
+    .split("\n")
+    .filter((line) => /^ {4}(readonly )?\w+\??: .*\bStopCondition\b/.test(line))
+    .map((line) => line.trim());
+  expect(fields).toEqual([
+    "readonly stopWhen?: readonly StopCondition[];",
+    "readonly stopWhen: readonly StopCondition[];",
+  ]);
+});
+
+const second: StopCondition = ({ steps }) =>
+  steps.length < 2 ? undefined : { code: "second", message: "The second.", data: {} };
+
+proves(
+  ["R50"],
+  "conditions are plain functions over read-only facts, and combine without anything else",
+  async () => {
+    const seen: unknown[] = [];
+    const watching: StopCondition = (facts) => {
+      seen.push(Object.isFrozen(facts) && facts.steps.every(Object.isFrozen));
+      return undefined;
+    };
+    const { role, model } = soloist([asks("work", {}), asks("work", {}), says("never")], {
+      tools: [spyTool("work")],
+      stopWhen: [anyOf(watching, allOf(second, toolWasCalled("work")))],
+    });
+    const { reason } = await scene().run(role);
+    expect([reason.code, model.requests.length, seen]).toEqual(["second", 2, [true, true, true]]);
+  },
+);

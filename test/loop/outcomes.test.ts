@@ -1,0 +1,132 @@
+// Goal: a completed step calls for exactly one thing, and a model needs nothing but its one required method.
+// Method: logs by hand for each outcome and each precedence; a model written down to the bone.
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { stepOutcome, type StepOutcome } from "../../src/agent/step-outcome.ts";
+import type { Model, ModelReply } from "../../src/model/model.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { checkContinuation, FACTS, logOf, stepWith } from "../support/golden-continuation.ts";
+
+proves(
+  ["R15"],
+  "each completed step calls for to go on, to stop, to compact or to try again",
+  () => {
+    checkContinuation(stepOutcome);
+  },
+);
+
+/** What a caller that looks at every outcome can say of it; that it names them all is checked where it is compiled. */
+function named(outcome: StepOutcome): string {
+  switch (outcome.type) {
+    case "continue":
+      return outcome.work.join(" ");
+    case "retry":
+      return outcome.work[0];
+    case "compact":
+      return "compact";
+    case "stop":
+      return outcome.signal?.reason.code ?? "signals";
+    case "fail":
+      return outcome.error.code;
+  }
+}
+
+test("an outcome says why", () => {
+  const said = [
+    logOf({ steps: [stepWith({ calls: 1 })] }),
+    logOf({ steps: [stepWith({})], uselessReplies: 1 }),
+    logOf({ steps: [stepWith({})], overflows: 1 }),
+    logOf({ steps: [stepWith({ text: "done" })] }),
+    logOf({ steps: [stepWith({ text: "ha", finishReason: "error" })] }),
+    logOf({}),
+  ].map((log) => named(stepOutcome(log, FACTS)));
+  expect(said).toEqual([
+    "tool_calls",
+    "missing_reply",
+    "compact",
+    "completed",
+    "model_misbehaved",
+    "signals",
+  ]);
+});
+
+test("an outcome depends on nothing but what it is told, and changes nothing", () => {
+  const log = logOf({ steps: [stepWith({ calls: 1 })] });
+  const before = structuredClone(log);
+  expect(stepOutcome(log, FACTS)).toEqual(stepOutcome(log, FACTS));
+  expect(log).toEqual(before);
+});
+
+/** A model with what the interface requires, and nothing else; what its prototype has is nobody's business. */
+function bareModel(
+  replies: readonly ModelReply[],
+): Model & { readonly asked: readonly string[][] } {
+  const asked: string[][] = [];
+  return {
+    provider: "own",
+    id: "bare",
+    asked,
+    generate: (_request, options) => {
+      asked.push(Object.keys(options));
+      const reply = replies[asked.length - 1];
+      if (reply === undefined) throw new Error("asked too often");
+      return Promise.resolve(reply);
+    },
+  };
+}
+
+const callId = CallIdSchema.parse("call_1");
+const REPLIES: readonly ModelReply[] = [
+  {
+    message: {
+      role: "assistant",
+      text: "",
+      toolCalls: [{ callId, toolName: "work", argumentsText: "{}" }],
+    },
+    finishReason: "tool_calls",
+  },
+  { message: { role: "assistant", text: "done", toolCalls: [] }, finishReason: "stop" },
+];
+
+proves(
+  ["R49"],
+  "a model that can neither stream, count, price nor say that it is ready works, under limits and with a listener",
+  async () => {
+    const model = bareModel(REPLIES);
+    const role = defineAgent({
+      name: "solo",
+      instructions: "Work.",
+      model,
+      tools: [spyTool("work")],
+      compaction: { maxInputTokens: 9_000 },
+    });
+    const stage = scene();
+    const heard: string[] = [];
+    const run = stage.start(role, "Do it.", {
+      budget: { totalTokens: 50_000, steps: 3 },
+      onText: ({ text }) => heard.push(text),
+    });
+    const result = await stage.outcome(run);
+    expect([result.status, result.text, heard]).toEqual(["completed", "done", []]);
+    expect([result.usage.total.modelCalls, result.usage.total.estimatedCalls]).toEqual([2, 2]);
+    expect(result.usage.total.inputTokens).toBeGreaterThan(0);
+    expect(model.asked.map((keys) => keys.toSorted())).toEqual([
+      ["onText", "signal"],
+      ["onText", "signal"],
+    ]);
+  },
+);
+
+test("an ability that is declared must be one", () => {
+  for (const ability of ["countTokens", "assertReady"]) {
+    const model = { ...bareModel([]), [ability]: "yes" };
+    const define = (): unknown =>
+      Reflect.apply(defineAgent, undefined, [{ name: "solo", instructions: "Work.", model }]);
+    expect(define).toThrow(ability);
+  }
+});

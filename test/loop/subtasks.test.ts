@@ -1,0 +1,295 @@
+// Goal: what a tool queues is worked off before the next model call, under every limit, and its results come once and in order.
+// Method: tools that queue by script; children with gates and failures; the requests of the parent compared whole.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { says } from "../../src/testing/scripted-model.ts";
+import type { ToolContext } from "../../src/tools/tool.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { callers, heading, help, planner, report } from "../support/subtask-scenes.ts";
+import { byTask, calls, part, spawn, told, tool, until, use } from "../tree/cast.ts";
+
+const finish = (count: number) => ({ name: "Finish", arguments: { count } });
+
+proves(
+  ["R13"],
+  "a queued subtask runs before the next inference, and its result is in the input of that",
+  async () => {
+    const stage = scene();
+    const helper = part("helper", [says("Found.")]);
+    const lead = part("lead", [calls(use("plan")), says("Done.")], {
+      tools: [planner(help("Look."))],
+      subagents: [helper.role],
+    });
+    const result = await stage.run(lead.role);
+    expect([result.status, callers(stage)]).toEqual([
+      "completed",
+      ["lead", "lead/helper#1", "lead"],
+    ]);
+    expect(lead.model.requests[1]?.messages.slice(2)).toEqual([
+      { role: "assistant", text: "", toolCalls: result.steps[0]?.tools.calls },
+      { role: "tool", callId: "call_1", toolName: "plan", text: "planned" },
+      { role: "user", origin: "subtask", text: report("Look.", "lead/helper#1", "Found.") },
+    ]);
+    expect(stage.sink.of("agent.started").map(({ spawnCallId }) => spawnCallId)).toEqual([
+      null,
+      null,
+    ]);
+    expect(result.steps).toHaveLength(2);
+  },
+);
+
+proves(
+  ["R13"],
+  "several subtasks, of several calls, run at once; their results come in the order of the queue",
+  async () => {
+    const stage = scene();
+    const first = gate();
+    const helper = part(
+      "helper",
+      byTask({
+        "One.": [says("1", { after: first.opened })],
+        "Two.": [says("2")],
+        "Three.": [says("3")],
+      }),
+    );
+    const tools = [
+      planner(help("One."), help("Two.")),
+      tool("more", ({ queueSubtask }) => queueSubtask(help("Three."))),
+    ];
+    const lead = part("lead", [calls(use("plan"), use("more")), says("Done.")], {
+      tools,
+      subagents: [helper.role],
+    });
+    const run = stage.start(lead.role);
+    await until(() => stage.sink.of("subagent.ended").length === 2);
+    expect(callers(stage)).toEqual(["lead", "lead/helper#1", "lead/helper#2", "lead/helper#3"]);
+    first.open();
+    await stage.outcome(run);
+    expect(told(lead.model.requests[1]).slice(2)).toEqual([
+      report("One.", "lead/helper#1", "1"),
+      report("Two.", "lead/helper#2", "2"),
+      report("Three.", "lead/helper#3", "3"),
+    ]);
+  },
+);
+
+proves(
+  ["R13"],
+  "a subtask that may not start is told in its place, and the run goes on",
+  async () => {
+    const stage = scene();
+    const helper = part("helper", [says("Found.")]);
+    const lead = part("lead", [calls(use("plan")), says("Done.")], {
+      tools: [planner({ role: "nobody", task: "Look." }, help("Look."))],
+      subagents: [helper.role],
+    });
+    const result = await stage.run(lead.role);
+    const refusal =
+      'Not started: there is no subagent "nobody". You can start: helper. Call again with one of these.';
+    expect([result.status, told(lead.model.requests[1]).slice(1), result.refusalsByCode]).toEqual([
+      "completed",
+      [`${heading("Look.", "nobody")}${refusal}`, report("Look.", "lead/helper#1", "Found.")],
+      { unknown_role: 1 },
+    ]);
+  },
+);
+
+test("an agent without subagents is told that it can start none", async () => {
+  const lead = part("lead", [calls(use("plan")), says("Done.")], {
+    tools: [planner(help("Look."))],
+  });
+  const result = await scene().run(lead.role);
+  expect([result.status, result.refusalsByCode]).toEqual(["completed", { unknown_role: 1 }]);
+  expect(told(lead.model.requests[1])[1]).not.toContain("You can start: .");
+});
+
+test("a subtask that fails is a result, and the parent can answer", async () => {
+  const helper = part("helper", [{ error: new Error("A bug.") }]);
+  const lead = part("lead", [calls(use("plan")), says("Done.")], {
+    tools: [planner(help("Look."))],
+    subagents: [helper.role],
+  });
+  const result = await scene().run(lead.role);
+  expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
+  expect(told(lead.model.requests[1])[1]).toContain('"status":"failed"');
+});
+
+for (const [what, limits, code] of [
+  ["breadth", { maxBreadthPerParent: 1 }, "breadth_limit"],
+  ["number in the tree", { maxTotalSubagents: 1 }, "total_limit"],
+] as const) {
+  proves(["R13"], `subtasks count for the limit on ${what}, next to delegations`, async () => {
+    const helper = part("helper", [says("Found.")]);
+    const lead = part("lead", [calls(use("plan")), calls(spawn("helper")), says("Done.")], {
+      tools: [planner(help("One."), help("Two."))],
+      subagents: [helper.role],
+    });
+    const result = await scene({ limits }).run(lead.role);
+    expect([result.status, result.agents.length, result.refusalsByCode]).toEqual([
+      "completed",
+      2,
+      { [code]: 2 },
+    ]);
+    expect(told(lead.model.requests[1])[2]).toMatch(/Its result: Not started: /);
+  });
+}
+
+test("no subtask is started deeper than the tree may be, or over a budget that is spent", async () => {
+  const helper = part("helper", [says("Found.")]);
+  const make = () =>
+    part("lead", [calls(use("plan")), says("Done.")], {
+      tools: [planner(help("Look."))],
+      subagents: [helper.role],
+    }).role;
+  const flat = await scene({ limits: { maxDepth: 0 } }).run(make());
+  expect([flat.status, flat.refusalsByCode]).toEqual(["completed", { depth_limit: 1 }]);
+  const broke = await scene().run(make(), { budget: { steps: 1 } });
+  expect([broke.status, broke.reason.code, broke.refusalsByCode]).toEqual([
+    "stopped",
+    "steps_limit",
+    { budget_exhausted: 1 },
+  ]);
+  expect(helper.model.requests).toHaveLength(0);
+});
+
+proves(
+  ["R13"],
+  "what is queued in a reply that also has a text is worked off all the same",
+  async () => {
+    const helper = part("helper", [says("Found.")]);
+    const lead = part(
+      "lead",
+      [{ text: "This is my answer.", calls: [use("plan")], finishReason: "stop" }, says("Done.")],
+      { tools: [planner(help("Look."))], subagents: [helper.role] },
+    );
+    const result = await scene().run(lead.role);
+    expect([result.status, result.text, helper.model.requests.length]).toEqual([
+      "completed",
+      "Done.",
+      1,
+    ]);
+  },
+);
+
+proves(
+  ["R13"],
+  "what is queued beside a typed result is worked off before that result counts",
+  async () => {
+    const helper = part("helper", [says("Found.")]);
+    const lead = part("lead", [calls(use("plan"), finish(1)), calls(finish(2))], {
+      tools: [planner(help("Look."))],
+      subagents: [helper.role],
+      output: z.object({ count: z.int() }),
+    });
+    const result = await scene().run(lead.role);
+    expect([result.status, result.output, told(lead.model.requests[1])]).toEqual([
+      "completed",
+      { count: 2 },
+      ["planned", "Your result was taken.", report("Look.", "lead/helper#1", "Found.")],
+    ]);
+  },
+);
+
+proves(["R13"], "what is queued after its tool has returned goes nowhere", async () => {
+  const kept: ToolContext[] = [];
+  const helper = part("helper", [says("never")]);
+  const tools = [
+    tool("keep", (context) => void kept.push(context)),
+    tool("late", () => kept[0]?.queueSubtask(help("Look."))),
+  ];
+  const lead = part("lead", [calls(use("keep")), calls(use("late")), says("Done.")], {
+    tools,
+    subagents: [helper.role],
+  });
+  const stage = scene();
+  const result = await stage.run(lead.role);
+  kept[0]?.queueSubtask(help("Look."));
+  expect([result.status, result.agents.length, callers(stage)]).toEqual([
+    "completed",
+    1,
+    ["lead", "lead", "lead"],
+  ]);
+});
+
+test("what is no request is refused where it is queued, by name", async () => {
+  for (const request of [undefined, "helper", {}, { role: "helper" }, { role: 1, task: "x" }]) {
+    const queue = (context: ToolContext): unknown =>
+      Reflect.apply(context.queueSubtask, context, [request]);
+    const lead = part("lead", [calls(use("plan")), says("Done.")], {
+      tools: [tool("plan", queue)],
+    });
+    const result = await scene().run(lead.role);
+    expect(result.steps[0]?.tools.executions.map(({ type, text }) => [type, text])).toEqual([
+      ["failed", expect.stringContaining("Expected subtask to be an object with role and task")],
+    ]);
+  }
+});
+
+test("what a request says is copied: changing it later changes nothing", async () => {
+  const helper = part("helper", [says("Found.")]);
+  const request = { role: "helper", task: "Look." };
+  const plan = tool("plan", ({ queueSubtask }) => {
+    queueSubtask(request);
+    request.task = "Forget it.";
+  });
+  const lead = part("lead", [calls(use("plan")), says("Done.")], {
+    tools: [plan],
+    subagents: [helper.role],
+  });
+  const result = await scene().run(lead.role);
+  expect(result.agents.map(({ task }) => task)).toEqual(["Do it.", "Look."]);
+});
+
+test("what a tool queued before it broke is worked off; the model reads of both", async () => {
+  const helper = part("helper", [says("Found.")]);
+  const plan = tool("plan", ({ queueSubtask }) => {
+    queueSubtask(help("Look."));
+    throw new Error("broken");
+  });
+  const lead = part("lead", [calls(use("plan")), says("Done.")], {
+    tools: [plan],
+    subagents: [helper.role],
+  });
+  await scene().run(lead.role);
+  expect(told(lead.model.requests[1])).toEqual([
+    "plan failed: broken",
+    report("Look.", "lead/helper#1", "Found."),
+  ]);
+});
+
+test("a subtask of a subtask comes before the inference of the one that queued it", async () => {
+  const stage = scene();
+  const leaf = part("leaf", [says("Leaf.")]);
+  const helper = part("helper", [calls(use("dig")), says("Helped.")], {
+    tools: [tool("dig", ({ queueSubtask }) => queueSubtask({ role: "leaf", task: "Dig." }))],
+    subagents: [leaf.role],
+  });
+  const lead = part("lead", [calls(use("plan")), says("Done.")], {
+    tools: [planner(help("Look."))],
+    subagents: [helper.role],
+  });
+  await stage.run(lead.role);
+  expect(callers(stage)).toEqual([
+    "lead",
+    "lead/helper#1",
+    "lead/helper#1/leaf#1",
+    "lead/helper#1",
+    "lead",
+  ]);
+});
+
+test("a stop before the next step leaves the queue unworked", async () => {
+  const stage = scene();
+  const helper = part("helper", [says("never")]);
+  const lead = part("lead", [calls(use("plan"))], {
+    tools: [planner(help("Look."))],
+    subagents: [helper.role],
+  });
+  const run = stage.start(lead.role);
+  for await (const { phase } of run.iterate()) if (phase === "decide") run.requestStop();
+  const result = await stage.outcome(run);
+  expect([result.reason.code, result.agents.length]).toEqual(["stop_requested", 1]);
+});

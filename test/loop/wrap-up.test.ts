@@ -1,0 +1,308 @@
+// Goal: on the last step that its budget allows an agent is told to finish and can do nothing else; its text is the result.
+// Method: budgets of steps at every level of a tree; requests, signals and leases compared whole.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { ModelRequest } from "../../src/model/model.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist, type Soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn, use } from "../tree/cast.ts";
+
+const NOTICE =
+  "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.";
+const work = asks("work", {});
+
+function worker(
+  script: readonly ScriptedReply[],
+  more: Partial<Omit<AgentDefinition, "model">> = {},
+): Soloist {
+  return soloist(script, { tools: [spyTool("work")], wrapUp: true, ...more });
+}
+
+/** What the model could use, and what it was told last. */
+function shown({ tools, messages }: ModelRequest): readonly unknown[] {
+  const last = messages.at(-1);
+  return [tools.map(({ name }) => name), last?.text];
+}
+
+function ending({ status, reason, text }: RunResult): readonly string[] {
+  return [status, reason.code, text];
+}
+
+proves(
+  ["R64"],
+  "the third of three requests has the notice and no tools; its text is the result of a stopped run",
+  async () => {
+    const stage = scene();
+    const { role, model } = worker([work, work, says("Half of it."), says("never")]);
+    const result = await stage.run(role, { budget: { steps: 3 } });
+    expect(model.requests.map(shown)).toEqual([
+      [["work"], "Do it."],
+      [["work"], "work done"],
+      [[], NOTICE],
+    ]);
+    expect(model.requests[2]?.messages.at(-1)).toEqual({
+      role: "user",
+      origin: "notice",
+      text: NOTICE,
+    });
+    expect([ending(result), result.reason]).toEqual([
+      ["stopped", "steps_limit", "Half of it."],
+      {
+        code: "steps_limit",
+        message:
+          "The steps budget of solo allows 3; this was the last, and the agent was told to finish in it.",
+        data: { axis: "steps", accountPath: "solo", maximum: 3, current: 3 },
+      },
+    ]);
+    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+      "steps_limit",
+    ]);
+  },
+);
+
+proves(["R64"], "a tool call there is not executed, and no fourth request follows", async () => {
+  const tool = spyTool("work");
+  const { role, model } = worker([work, work, { ...work, text: "But I must!" }, says("never")], {
+    tools: [tool],
+  });
+  const result = await scene().run(role, { budget: { steps: 3 } });
+  expect([ending(result), tool.calls.length, model.requests.length]).toEqual([
+    ["stopped", "steps_limit", "But I must!"],
+    2,
+    3,
+  ]);
+  expect(result.steps[2]?.tools.executions.map(({ type, text }) => [type, text])).toEqual([
+    ["not_executed", "Not executed: the agent stopped before this call (steps_limit)."],
+  ]);
+});
+
+test("one cause is one signal, also when the agent asks for a tool in its last step", async () => {
+  const stage = scene();
+  const { role } = worker([work]);
+  await stage.run(role, { budget: { steps: 1 } });
+  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    "steps_limit",
+  ]);
+});
+
+proves(["R64"], "an agent that answers before its last step is never told", async () => {
+  const { role, model } = worker([work, says("All of it.")]);
+  const result = await scene().run(role, { budget: { steps: 3 } });
+  expect(ending(result)).toEqual(["completed", "completed", "All of it."]);
+  expect(model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
+});
+
+test("without wrapUp, or with false, an agent is simply stopped", async () => {
+  for (const more of [{ wrapUp: false }, {}]) {
+    const { role, model } = soloist([work, work], { tools: [spyTool("work")], ...more });
+    const result = await scene().run(role, { budget: { steps: 2 } });
+    expect([ending(result), model.requests.map(shown)]).toEqual([
+      ["stopped", "steps_limit", ""],
+      [
+        [["work"], "Do it."],
+        [["work"], "work done"],
+      ],
+    ]);
+  }
+});
+
+proves(["R64"], "the only step that is allowed is the last", async () => {
+  const { role, model } = worker([says("Nothing yet.")]);
+  const result = await scene().run(role, { budget: { steps: 1 } });
+  expect([ending(result), model.requests.map(shown)]).toEqual([
+    ["stopped", "steps_limit", "Nothing yet."],
+    [[[], NOTICE]],
+  ]);
+});
+
+test("with no step at all, and without a limit on steps, nobody is told anything", async () => {
+  const none = worker([says("never")]);
+  expect(ending(await scene().run(none.role, { budget: { steps: 0 } }))).toEqual([
+    "stopped",
+    "steps_limit",
+    "",
+  ]);
+  const free = worker([work, says("Done.")]);
+  expect(ending(await scene().run(free.role, { budget: { totalTokens: 9_000 } }))).toEqual([
+    "completed",
+    "completed",
+    "Done.",
+  ]);
+  expect(free.model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
+});
+
+proves(["R64"], "the notice is of one's own words, and is not kept in the history", async () => {
+  const { role, model } = worker([work, says("Brief.")], { wrapUp: "Wrap it up!" });
+  const stage = scene();
+  const run = stage.start(role, "Do it.", { budget: { steps: 2 } });
+  const texts: string[] = [];
+  for await (const { phase, state } of run.iterate())
+    if (phase === "ended") texts.push(...state.conversation.messages.map(({ text }) => text));
+  await stage.outcome(run);
+  expect(model.requests.map((request) => shown(request)[1])).toEqual(["Do it.", "Wrap it up!"]);
+  expect(texts).toEqual(["Work.", "Do it.", "", "work done", "Brief."]);
+});
+
+test("an empty text to wrap up with is refused at definition", () => {
+  expect(() => worker([], { wrapUp: "" })).toThrow(/solo\.wrapUp/);
+});
+
+proves(["R64"], "an agent that owes a typed result keeps the tool to give it with", async () => {
+  const output = z.object({ count: z.int() });
+  const { role, model } = worker([work, asks("Finish", { count: 2 })], { output });
+  const result = await scene().run(role, { budget: { steps: 2 } });
+  expect(model.requests.map(shown)).toEqual([
+    [["work", "Finish"], "Do it."],
+    [["Finish"], NOTICE],
+  ]);
+  expect([result.status, result.reason.code, result.output]).toEqual([
+    "stopped",
+    "steps_limit",
+    { count: 2 },
+  ]);
+});
+
+test("a typed result that does not fit in the last step is none, and nothing is asked again", async () => {
+  const output = z.object({ count: z.int() });
+  const { role, model } = worker([asks("Finish", { count: "two" }), says("never")], { output });
+  const result = await scene().run(role, { budget: { steps: 1 } });
+  expect([result.status, result.reason.code, result.output, model.requests.length]).toEqual([
+    "stopped",
+    "steps_limit",
+    undefined,
+    1,
+  ]);
+});
+
+test("a typed result beside another call in the last step is not taken: nothing of that reply runs", async () => {
+  const tool = spyTool("work");
+  const { role } = worker([calls(use("work"), { name: "Finish", arguments: { count: 2 } })], {
+    tools: [tool],
+    output: z.object({ count: z.int() }),
+  });
+  const result = await scene().run(role, { budget: { steps: 1 } });
+  expect([result.status, result.output, tool.calls.length]).toEqual(["stopped", undefined, 0]);
+});
+
+proves(
+  ["R64"],
+  "a child is told in the last step of an ancestor's budget, with the ancestor's name",
+  async () => {
+    const child = part("child", [calls(use("work")), says("Child's half.")], {
+      tools: [spyTool("work")],
+      wrapUp: true,
+      budget: { steps: 9 },
+    });
+    const root = part("root", [calls(spawn("child")), says("never")], {
+      subagents: [child.role],
+      budget: { steps: 3 },
+    });
+    const result = await scene().run(root.role);
+    expect(child.model.requests.map(shown)).toEqual([
+      [["work"], "Work."],
+      [[], NOTICE],
+    ]);
+    expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
+      ["stopped", "steps_limit", ""],
+      ["stopped", "steps_limit", "Child's half."],
+    ]);
+    expect(result.agents[1]?.reason.data["accountPath"]).toBe("root");
+  },
+);
+
+proves(["R64"], "a child's own last step is the child's alone: its parent goes on", async () => {
+  const child = part("child", [calls(use("work")), says("Half.")], {
+    tools: [spyTool("work")],
+    wrapUp: true,
+    budget: { steps: 2 },
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], {
+    subagents: [child.role],
+    wrapUp: true,
+    budget: { steps: 9 },
+  });
+  const result = await scene().run(root.role);
+  expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
+    ["completed", "completed", "Root."],
+    ["stopped", "steps_limit", "Half."],
+  ]);
+  expect(root.model.requests.map(({ tools }) => tools.length)).toEqual([1, 1]);
+});
+
+test("a lead that is told to finish cannot start a subagent any more", async () => {
+  const child = part("child", [says("never")]);
+  const root = part("root", [calls(spawn("child"))], { subagents: [child.role], wrapUp: true });
+  const result = await scene().run(root.role, { budget: { steps: 1 } });
+  expect([root.model.requests.map(({ tools }) => tools), result.agents.length]).toEqual([[[]], 1]);
+});
+
+proves(
+  ["R64"],
+  "the budget counts the notice: a request that fits only without it is not sent",
+  async () => {
+    const counted = { countTokens: ({ messages }: ModelRequest) => messages.length * 10 };
+    const make = (wrapUp: boolean): Soloist =>
+      soloist(
+        [says("Done.", { usage: { inputTokens: 20, outputTokens: 1 } })],
+        { wrapUp },
+        counted,
+      );
+    const budget = { steps: 1, inputTokens: 30 };
+    expect((await scene().run(make(false).role, { budget })).text).toBe("Done.");
+    const told = make(true);
+    const result = await scene().run(told.role, { budget });
+    expect([result.status, result.reason.code, told.model.requests.length]).toEqual([
+      "stopped",
+      "token_limit",
+      0,
+    ]);
+  },
+);
+
+test("what a hook makes of the messages comes before the notice, which stays", async () => {
+  const redact = transform("beforeModel", ({ messages }) => ({
+    messages: messages.map((message) =>
+      message.role === "user" ? { ...message, text: "redacted" } : message,
+    ),
+  }));
+  const { role, model } = worker([says("Done.")], { hooks: [redact] });
+  await scene().run(role, { budget: { steps: 1 } });
+  expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual([
+    "Work.",
+    "redacted",
+    NOTICE,
+  ]);
+});
+
+test("an empty reply in the last step is not asked for again; the text of before is kept", async () => {
+  const { role, model } = worker([{ ...work, text: "So far." }, {}, says("never")]);
+  const result = await scene().run(role, { budget: { steps: 2 } });
+  expect([ending(result), model.requests.length]).toEqual([
+    ["stopped", "steps_limit", "So far."],
+    2,
+  ]);
+});
+
+test("a stop hook cannot veto the end of the last step", async () => {
+  const veto = transform("stop", () => ({ goOn: "More!" }));
+  const { role, model } = worker([says("Done."), says("never")], { hooks: [veto] });
+  const result = await scene().run(role, { budget: { steps: 1 } });
+  expect([ending(result), model.requests.length]).toEqual([["stopped", "steps_limit", "Done."], 1]);
+});
+
+async function chargedInput(wrapUp: boolean): Promise<number | undefined> {
+  const { role } = worker([{ ...work, usage: null }, says("Done.")], { wrapUp });
+  return (await scene().run(role)).steps[0]?.telemetry.usage.inputTokens;
+}
+
+test("the estimate for a reply without a count has nothing of a notice that was not in its request", async () => {
+  expect(await chargedInput(true)).toBe(await chargedInput(false));
+});

@@ -1,0 +1,375 @@
+// Goal: waiting for an answer uses up no limit in time, to the millisecond; all else does, and a fixed deadline is never moved.
+// Method: clocks over a real ledger, time by hand; every end is noted with its moment.
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { AgentClock } from "../../src/orchestrator/agent-clock.ts";
+import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
+import { AgentNode } from "../../src/orchestrator/agent-node.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import type { NewAccount } from "../../src/orchestrator/ledger-core.ts";
+import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+import type { StopSignal } from "../../src/protocol/stop.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+
+type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
+
+class ClockScene {
+  readonly clock = new ManualClock();
+  readonly ledger = new BudgetLedger(this.clock);
+  /** Who was ended, and when. */
+  readonly ended: (readonly [path: string, atMs: number, deadlineAtMs: number])[] = [];
+  readonly #clocks = new Map<string, AgentClock>();
+
+  /** Opens the account of `path` below that of the path before its last slash, and starts its clock. */
+  open(path: string, times: Times = {}): AgentClock {
+    const above = path.slice(0, Math.max(0, path.lastIndexOf("/")));
+    const parentId = above === "" ? null : AgentIdSchema.parse(above);
+    const agentId = AgentIdSchema.parse(path);
+    this.ledger.open({ agentId, path, limits: {}, ...times }, parentId);
+    const agent = new AgentClock({
+      agentId,
+      clock: this.clock,
+      ledger: this.ledger,
+      parent: this.#clocks.get(above),
+      onDeadline: (deadlineAtMs) => this.ended.push([path, this.clock.nowMs(), deadlineAtMs]),
+    });
+    this.#clocks.set(path, agent);
+    return agent;
+  }
+
+  /** What keeps the agent from starting anything: the account and the time that it has used. */
+  refusal(path: string): unknown {
+    const refusal = this.ledger.gate(AgentIdSchema.parse(path)).exhausted();
+    return refusal === undefined ? undefined : [refusal.accountPath, refusal.spent];
+  }
+
+  left(path: string): number | undefined {
+    return this.ledger.remaining(AgentIdSchema.parse(path))["wallTimeMs"];
+  }
+}
+
+test("limit 10 s, an answer after 60 s: the agent has 10 s of its own all the same, not a millisecond more", () => {
+  const scene = new ClockScene();
+  const agent = scene.open("lead", { wallTimeMs: 10_000 });
+  const answered = agent.asking();
+  expect(scene.clock.pendingTimers).toBe(0);
+  scene.clock.advance(60_000);
+  expect([scene.ended, scene.refusal("lead"), scene.left("lead")]).toEqual([[], undefined, 10_000]);
+  answered();
+  const done = agent.working();
+  scene.clock.advance(9_999);
+  expect([scene.ended, scene.left("lead"), scene.refusal("lead")]).toEqual([[], 1, undefined]);
+  scene.clock.advance(1);
+  expect(scene.ended).toEqual([["lead", 70_000, 70_000]]);
+  expect([scene.refusal("lead"), agent.stoodMs]).toEqual([["lead", 10_000], 60_000]);
+  done();
+});
+
+test("time that was used before the question counts, and so does work while it waits", () => {
+  const scene = new ClockScene();
+  const agent = scene.open("lead", { wallTimeMs: 100 });
+  scene.clock.advance(30);
+  const answered = agent.asking();
+  scene.clock.advance(1_000);
+  const done = agent.working();
+  scene.clock.advance(20);
+  done();
+  scene.clock.advance(1_000);
+  expect([scene.left("lead"), agent.stoodMs]).toEqual([50, 2_000]);
+  answered();
+  scene.clock.advance(49);
+  expect(scene.ended).toEqual([]);
+  scene.clock.advance(1);
+  expect(scene.ended).toEqual([["lead", 2_100, 2_100]]);
+});
+
+test("a limit is reached also while the agent works with a question open", () => {
+  const scene = new ClockScene();
+  const agent = scene.open("lead", { wallTimeMs: 100 });
+  agent.working();
+  agent.asking();
+  scene.clock.advance(100);
+  expect(scene.ended).toEqual([["lead", 100, 100]]);
+});
+
+test("a sibling that works while the question waits uses the parent's time, not that of the one who asked", () => {
+  const scene = new ClockScene();
+  scene.open("lead", { wallTimeMs: 100 });
+  const asker = scene.open("lead/a", { wallTimeMs: 50 });
+  const worker = scene.open("lead/b", { wallTimeMs: 90 });
+  const answered = asker.asking();
+  const done = worker.working();
+  scene.clock.advance(60);
+  expect(["lead", "lead/a", "lead/b"].map((path) => scene.left(path))).toEqual([40, 40, 30]);
+  expect(scene.ledger.stoodMs(AgentIdSchema.parse("lead/a"))).toBe(60);
+  done();
+  scene.clock.advance(1_000);
+  // Now the parent stands still as well. The sibling was asked nothing: its own time goes on, and it ends.
+  expect(scene.ended).toEqual([["lead/b", 90, 90]]);
+  expect(scene.left("lead")).toBe(40);
+  answered();
+  scene.clock.advance(40);
+  expect(scene.ended.slice(1)).toEqual([["lead", 1_100, 1_100]]);
+  expect(scene.left("lead/a")).toBe(0);
+});
+
+test("a question two levels down makes the clocks of all above it stand still", () => {
+  const scene = new ClockScene();
+  for (const path of ["lead", "lead/a"]) scene.open(path, { wallTimeMs: 10 });
+  const answered = scene.open("lead/a/b").asking();
+  scene.clock.advance(500);
+  answered();
+  expect(scene.left("lead/a/b")).toBe(10);
+  scene.clock.advance(10);
+  expect(scene.ended.map(([path, atMs]) => [path, atMs])).toEqual([
+    ["lead", 510],
+    ["lead/a", 510],
+  ]);
+});
+
+proves(["R58"], "a fixed deadline ends an agent also while its clock stands still", () => {
+  const scene = new ClockScene();
+  const agent = scene.open("lead", { wallTimeMs: 100, deadlineAtMs: 300 });
+  const answered = agent.asking();
+  scene.clock.advance(299);
+  expect([scene.ended, scene.left("lead")]).toEqual([[], 1]);
+  scene.clock.advance(1);
+  expect([scene.ended, scene.refusal("lead")]).toEqual([[["lead", 300, 300]], ["lead", 300]]);
+  answered();
+  scene.clock.advance(1_000);
+  expect([scene.ended.length, scene.clock.pendingTimers]).toEqual([1, 0]);
+});
+
+proves(
+  ["R58"],
+  "a limit in time that an answer put off does not go beyond the fixed deadline",
+  () => {
+    const scene = new ClockScene();
+    const agent = scene.open("lead", { wallTimeMs: 100, deadlineAtMs: 150 });
+    const answered = agent.asking();
+    scene.clock.advance(60);
+    answered();
+    scene.clock.advance(90);
+    expect(scene.ended).toEqual([["lead", 150, 150]]);
+  },
+);
+
+test("several questions: the clock goes on when the last is decided; each end counts once", () => {
+  const scene = new ClockScene();
+  const agent = scene.open("lead", { wallTimeMs: 10 });
+  const [first, second] = [agent.asking(), agent.asking()];
+  scene.clock.advance(50);
+  first();
+  first();
+  scene.clock.advance(50);
+  expect(scene.left("lead")).toBe(10);
+  second();
+  second();
+  const [one, two] = [agent.working(), agent.working()];
+  agent.asking();
+  one();
+  one();
+  scene.clock.advance(4);
+  two();
+  scene.clock.advance(50);
+  expect([scene.left("lead"), agent.stoodMs]).toEqual([6, 150]);
+});
+
+test("question and work that begin and end in one millisecond leave the time as it was", () => {
+  const scene = new ClockScene();
+  const agent = scene.open("lead", { wallTimeMs: 10 });
+  scene.clock.advance(3);
+  for (const isReversed of [false, true]) {
+    const ends = [agent.asking(), agent.working(), agent.asking()];
+    for (const end of isReversed ? ends.toReversed() : ends) end();
+  }
+  expect([agent.stoodMs, scene.left("lead"), scene.clock.pendingTimers]).toEqual([0, 7, 1]);
+  scene.clock.advance(7);
+  expect(scene.ended).toEqual([["lead", 10, 10]]);
+});
+
+test("work without a question touches no timer", () => {
+  const scene = new ClockScene();
+  let timers = 0;
+  const clock = {
+    nowMs: () => scene.clock.nowMs(),
+    setTimer: (delayMs: number, wake: () => void) => {
+      timers += 1;
+      return scene.clock.setTimer(delayMs, wake);
+    },
+  };
+  const agentId = AgentIdSchema.parse("lead");
+  scene.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
+  const { ledger } = scene;
+  const agent = new AgentClock({ agentId, clock, ledger, parent: undefined, onDeadline: () => 0 });
+  for (let call = 0; call < 100; call += 1) agent.working()();
+  expect(timers).toBe(1);
+});
+
+test("a question in the millisecond in which the time is over puts nothing off", () => {
+  const scene = new ClockScene();
+  let agent: AgentClock | undefined;
+  scene.clock.setTimer(10, () => agent?.asking());
+  agent = scene.open("lead", { wallTimeMs: 10 });
+  scene.clock.advance(100);
+  expect(scene.ended).toEqual([["lead", 10, 10]]);
+  expect(scene.refusal("lead")).toEqual(["lead", 10]);
+});
+
+test("a question that opens one millisecond before leaves one", () => {
+  const scene = new ClockScene();
+  const agent = scene.open("lead", { wallTimeMs: 10 });
+  scene.clock.advance(9);
+  const answered = agent.asking();
+  scene.clock.advance(100);
+  answered();
+  expect([scene.ended, scene.left("lead")]).toEqual([[], 1]);
+  scene.clock.advance(1);
+  expect(scene.ended).toEqual([["lead", 110, 110]]);
+});
+
+test("an agent that starts with its time over is ended at once", () => {
+  const scene = new ClockScene();
+  scene.clock.advance(5);
+  scene.open("lead", { deadlineAtMs: 3 });
+  scene.open("other", { wallTimeMs: 0 });
+  scene.clock.advance(0);
+  expect(scene.ended).toEqual([
+    ["lead", 5, 3],
+    ["other", 5, 5],
+  ]);
+});
+
+test("only agents with a limit of their own have a timer", () => {
+  const scene = new ClockScene();
+  scene.open("lead", { wallTimeMs: 10 });
+  scene.open("lead/a");
+  scene.open("lead/a/b");
+  expect(scene.clock.pendingTimers).toBe(1);
+});
+
+test("an agent that ends stops its timer, and what it left open counts no longer, here or above", () => {
+  const scene = new ClockScene();
+  const lead = scene.open("lead", { wallTimeMs: 100 });
+  const child = scene.open("lead/a", { wallTimeMs: 100 });
+  const answered = child.asking();
+  scene.clock.advance(30);
+  child.close();
+  child.close();
+  expect([child.stoodMs, lead.stoodMs, scene.clock.pendingTimers]).toEqual([30, 30, 1]);
+  scene.clock.advance(20);
+  answered();
+  child.asking();
+  child.working();
+  scene.clock.advance(20);
+  expect([child.stoodMs, lead.stoodMs, scene.left("lead")]).toEqual([30, 30, 60]);
+  lead.close();
+  expect(scene.clock.pendingTimers).toBe(0);
+});
+
+test("work that an agent left behind does not keep the clocks above going", () => {
+  const scene = new ClockScene();
+  const lead = scene.open("lead", { wallTimeMs: 100 });
+  const child = scene.open("lead/a");
+  const done = child.working();
+  lead.asking();
+  scene.clock.advance(10);
+  child.close();
+  scene.clock.advance(40);
+  done();
+  scene.clock.advance(40);
+  expect([lead.stoodMs, scene.left("lead")]).toEqual([80, 90]);
+});
+
+const ROLE = defineAgent({
+  name: "waiter",
+  instructions: "Wait.",
+  model: new ScriptedModel([]),
+});
+
+function node(scene: ClockScene, parent: AgentNode | undefined, path: string): AgentNode {
+  const agentId = AgentIdSchema.parse(path);
+  const parentAgentId = parent?.identity.agentId ?? null;
+  scene.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
+  return new AgentNode({
+    identity: {
+      runId: RunIdSchema.parse("run_1"),
+      agentId,
+      parentAgentId,
+      agentPath: path,
+      depth: parent === undefined ? 0 : parent.identity.depth + 1,
+      executionId: ExecutionIdSchema.parse(`execution of ${path}`),
+    },
+    role: ROLE,
+    task: "Wait.",
+    metadata: {},
+    parent,
+    spawnCallId: undefined,
+    state: pendingState({ messages: [], prefix: NO_PREFIX }),
+    pauseSignal: new AbortController().signal,
+    clock: scene.clock,
+    ledger: scene.ledger,
+  });
+}
+
+const WISH: StopSignal = {
+  source: "caller",
+  reason: { code: "stop_requested", message: "Time for lunch.", data: {} },
+};
+
+test("a node's time stands still with its questions; at the deadline it is aborted with all below it", () => {
+  const scene = new ClockScene();
+  const lead = node(scene, undefined, "lead");
+  const child = node(scene, lead, "lead/a");
+  const done = child.working();
+  scene.clock.advance(4);
+  done();
+  const answered = child.asking();
+  scene.clock.advance(50);
+  answered();
+  expect([lead.pausedMs, child.pausedMs]).toEqual([50, 50]);
+  scene.clock.advance(5);
+  expect([lead.signal.aborted, child.signal.aborted]).toEqual([false, false]);
+  scene.clock.advance(1);
+  const reason: unknown = lead.signal.reason;
+  expect(reason).toEqual({
+    type: "deadline",
+    message: "The time limit of lead is over.",
+    deadlineAtMs: 60,
+    agentId: "lead",
+  });
+  expect(child.signal.reason).toBe(reason);
+  child.close();
+  lead.close();
+  expect(scene.clock.pendingTimers).toBe(0);
+});
+
+test("whoever is wished to stop starts nothing further, and goes on with what it does", () => {
+  const scene = new ClockScene();
+  const lead = node(scene, undefined, "lead");
+  const child = node(scene, lead, "lead/a");
+  expect([child.startSignal.aborted, child.startSignal]).toEqual([false, child.startSignal]);
+  child.raise(WISH);
+  child.raise(WISH);
+  expect([child.startSignal.aborted, child.signal.aborted]).toEqual([true, false]);
+  expect([lead.startSignal.aborted, child.inbox.takeSignals()]).toEqual([false, [WISH, WISH]]);
+});
+
+test("whoever must end starts nothing further; after its end no signal reaches it", () => {
+  const scene = new ClockScene();
+  const lead = node(scene, undefined, "lead");
+  const [child, over] = [node(scene, lead, "lead/a"), node(scene, lead, "lead/b")];
+  over.close();
+  lead.cancel("Enough.");
+  expect([lead, child, over].map(({ startSignal }) => startSignal.aborted)).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  const late = node(scene, lead, "lead/c");
+  expect(late.startSignal.aborted).toBe(true);
+});

@@ -1,0 +1,419 @@
+// Goal: what was stored is read whole or refused whole, with a code and a message that says what is wrong.
+// Method: one paused run of a parent with a paused and an ended child, and many that differ from it in one place.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { snapshotOf } from "../../src/agent/agent-snapshot.ts";
+import { isRecord } from "../../src/kernel/json.ts";
+import { PAUSED_RUN_VERSION, readPausedRun } from "../../src/orchestrator/paused-run.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { defineTool } from "../../src/tools/tool.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import {
+  after,
+  AGENT_ID,
+  changes,
+  questionAbout,
+  resting,
+  states,
+  subagentOn,
+  twoCalls,
+} from "../support/changes.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { thrownBy, type Thrown } from "../support/thrown.ts";
+
+const CHILD_ID = "agent_of_call_2";
+const ENDED_ID = "agent_3";
+const [FIRST, SECOND] = twoCalls();
+
+function agent(agentId: string, parentAgentId: string | null, state: object): object {
+  const isRoot = parentAgentId === null;
+  const executionId = `execution_of_${agentId}`;
+  return {
+    agentId,
+    executionId,
+    parentAgentId,
+    agentPath: isRoot ? "lead" : `lead/${agentId}`,
+    depth: isRoot ? 0 : 1,
+    role: isRoot ? "lead" : "helper",
+    task: "Do it.",
+    metadata: { user: "ann" },
+    spawnCallId: isRoot ? null : SECOND.callId,
+    startedAtMs: 1,
+    children: isRoot ? 2 : 0,
+    ordinals: isRoot ? { helper: 2 } : {},
+    state: { ...state, executionId },
+  };
+}
+
+function account(agentId: string, parentId: string | null): object {
+  const amounts = {
+    steps: 0,
+    totalTokens: 0,
+    inputTokens: 0,
+    cachedInputTokens: 0,
+    outputTokens: 0,
+    costMicroUsd: 0,
+    toolCalls: 0,
+  };
+  return {
+    agentId,
+    parentId,
+    path: parentId === null ? "lead" : `lead/${agentId}`,
+    limits: { steps: 9 },
+    fixedDeadlineAtMs: null,
+    timeLimitMs: 1_000,
+    openedAtMs: 1,
+    stoodMs: 0,
+    own: NO_USAGE,
+    total: NO_USAGE,
+    reserved: amounts,
+    excess: amounts,
+  };
+}
+
+const question = questionAbout(FIRST);
+if (question.type !== "question") throw new Error("a question");
+
+/** A paused run as it is stored. Made anew each time, so that a test can change its own. */
+function stored() {
+  const { replied, rested, completed } = states();
+  const root = after(
+    replied,
+    {
+      type: "recordExecutions",
+      executions: [],
+      deferrals: [question, subagentOn(SECOND)],
+    },
+    changes().pause,
+  );
+  return structuredClone({
+    version: PAUSED_RUN_VERSION,
+    runId: "run_1",
+    pauses: 1,
+    pausedAtMs: 9,
+    traceId: "0".repeat(32),
+    eventCount: 20,
+    leaseCount: 2,
+    limits: { maxDepth: 2, maxBreadthPerParent: 4, maxTotalSubagents: 8 },
+    refusalsByCode: { depth_limit: 1 },
+    subagentsByDepth: { "1": 2 },
+    questions: question.type === "question" ? [question.question] : [],
+    answered: ["execution_0.1.0"],
+    agents: [
+      agent(AGENT_ID, null, snapshotOf(resting(root))),
+      agent(CHILD_ID, AGENT_ID, snapshotOf(resting(rested))),
+      agent(ENDED_ID, AGENT_ID, snapshotOf(resting(completed))),
+    ],
+    accounts: [account(AGENT_ID, null), account(CHILD_ID, AGENT_ID), account(ENDED_ID, AGENT_ID)],
+  });
+}
+
+type Stored = ReturnType<typeof stored>;
+
+/** What it is refused with, as a value and as text: both must be refused alike. */
+function refusal(value: unknown): Thrown {
+  const thrown = thrownBy(() => readPausedRun(value));
+  const text: unknown = JSON.stringify(value);
+  if (text !== undefined) expect(thrownBy(() => readPausedRun(text))).toEqual(thrown);
+  return thrown;
+}
+
+/** It with another value at a path; `undefined`: without the key. */
+function withPart(value: unknown, path: readonly (string | number)[], part: unknown): unknown {
+  const [key, ...rest] = path;
+  if (key === undefined) return part;
+  if (Array.isArray(value))
+    return value.map((one: unknown, index) => (index === key ? withPart(one, rest, part) : one));
+  if (!isRecord(value)) throw new Error(`There is no ${key}.`);
+  const changed = withPart(value[key], rest, part);
+  const { [key]: _old, ...others } = value;
+  return changed === undefined ? others : { ...others, [key]: changed };
+}
+
+proves(["R47"], "a paused run and its JSON text read alike, and as what was stored", () => {
+  const value = stored();
+  expect(readPausedRun(value)).toEqual(value);
+  expect(readPausedRun(JSON.stringify(value))).toEqual(value);
+  expect(readPausedRun(JSON.stringify(value, null, 2))).toEqual(value);
+  expect(JSON.parse(JSON.stringify(readPausedRun(value)))).toEqual(value);
+});
+
+test("what was read is a copy: the caller may go on changing its own", () => {
+  const value = stored();
+  const run = readPausedRun(value);
+  value.limits.maxDepth = 99;
+  value.questions.pop();
+  expect([run.limits.maxDepth, run.questions.length]).toEqual([2, 1]);
+});
+
+test("a run that really paused is one that can be read, as it is and as its text", async () => {
+  const write = defineTool({
+    name: "write",
+    description: "Writes.",
+    input: z.object({}),
+    needsApproval: true,
+    execute: () => "written",
+  });
+  const call = { name: "write", arguments: {} };
+  const { role } = soloist([{ calls: [call] }], { tools: [write] });
+  const { pausedRun, status } = await scene().start(role).result;
+  expect(status).toBe("paused");
+  expect(pausedRun?.questions.map(({ toolName }) => toolName)).toEqual(["write"]);
+  expect(unfrozenParts(pausedRun).filter((path) => path !== "value")).toEqual([]);
+  expect(readPausedRun(pausedRun)).toEqual(pausedRun);
+  expect(readPausedRun(JSON.stringify(pausedRun))).toEqual(pausedRun);
+});
+
+proves(["R47"], "another version is refused as such, whatever else is in it", () => {
+  for (const version of [PAUSED_RUN_VERSION + 1, 0, -1, 1.5]) {
+    for (const value of [{ ...stored(), version }, { version }, { version, agents: "new" }]) {
+      expect(refusal(value)).toEqual({
+        code: "unsupported_version",
+        message: `Expected a paused run of version ${PAUSED_RUN_VERSION}, got version ${version}. Resume it with the release that paused it, or a later one.`,
+        data: { expected: PAUSED_RUN_VERSION, got: version },
+      });
+    }
+  }
+});
+
+test("text that was cut off is refused as text that was cut off, wherever the cut is", () => {
+  const text = JSON.stringify(stored());
+  for (const share of [0, 0.001, 0.5, 0.999]) {
+    const { code, message } = thrownBy(() => readPausedRun(text.slice(0, text.length * share)));
+    expect([code, message]).toEqual([
+      "invalid_paused_run",
+      "Expected a paused run as a result gave it (result.pausedRun), got something else: it is no JSON; perhaps it was cut off. Store and hand it in whole and unchanged.",
+    ]);
+  }
+});
+
+for (const nothing of [null, undefined, 5, true, [], {}, [stored()], "null", "5", "{}", '""']) {
+  test(`${JSON.stringify(nothing)?.slice(0, 20)} is no paused run`, () => {
+    const { code, message } = thrownBy(() => readPausedRun(nothing));
+    expect(code).toBe("invalid_paused_run");
+    expect(message).toMatch(/^Expected a paused run as a result gave it.+Store and hand it in/s);
+  });
+}
+
+const TOP_KEYS = [
+  "accounts",
+  "agents",
+  "answered",
+  "eventCount",
+  "leaseCount",
+  "limits",
+  "pausedAtMs",
+  "pauses",
+  "questions",
+  "refusalsByCode",
+  "runId",
+  "subagentsByDepth",
+  "traceId",
+  "version",
+] as const;
+const AGENT_KEYS = [
+  "agentId",
+  "agentPath",
+  "children",
+  "depth",
+  "executionId",
+  "metadata",
+  "ordinals",
+  "parentAgentId",
+  "role",
+  "spawnCallId",
+  "startedAtMs",
+  "state",
+  "task",
+] as const;
+
+proves(["R47"], "the keys of a paused run are those of its version: none may be missing", () => {
+  const run = readPausedRun(stored());
+  expect(Object.keys(run).toSorted()).toEqual(TOP_KEYS);
+  for (const one of run.agents) expect(Object.keys(one).toSorted()).toEqual(AGENT_KEYS);
+  const paths = [
+    ...TOP_KEYS.map((key) => [key]),
+    ...AGENT_KEYS.map((key) => ["agents", 1, key]),
+    ...Object.keys(account("", null)).map((key) => ["accounts", 0, key]),
+    ["limits", "maxDepth"],
+    ["questions", 0, "argumentsHash"],
+    ["agents", 0, "state", "step", "usage"],
+  ];
+  for (const path of paths) {
+    const { code, message } = refusal(withPart(stored(), path, undefined));
+    expect([path, code]).toEqual([path, "invalid_paused_run"]);
+    expect(message).toContain(String(path.at(-1)));
+  }
+});
+
+const EXTRA: readonly (readonly (string | number)[])[] = [
+  ["mood"],
+  ["limits", "mood"],
+  ["agents", 0, "mood"],
+  ["agents", 0, "state", "mood"],
+  ["agents", 0, "state", "step", "input"],
+  ["agents", 0, "state", "step", "error"],
+  ["agents", 0, "state", "log", "mood"],
+  ["accounts", 0, "mood"],
+  ["questions", 0, "mood"],
+];
+
+for (const path of EXTRA) {
+  test(`${path.join(".")} is a key that a paused run does not have`, () => {
+    const { code, message } = refusal(withPart(stored(), path, "good"));
+    expect(code).toBe("invalid_paused_run");
+    expect(message).toContain(String(path.at(-1)));
+  });
+}
+
+const WRONG: readonly (readonly [readonly (string | number)[], unknown])[] = [
+  [["version"], "1"],
+  [["version"], null],
+  [["runId"], ""],
+  [["pauses"], 0],
+  [["pausedAtMs"], "9"],
+  [["eventCount"], -1],
+  [["leaseCount"], 1.5],
+  [["limits", "maxDepth"], null],
+  [["subagentsByDepth", "1"], "two"],
+  [["questions"], {}],
+  [["questions", 0, "kind"], "guess"],
+  [["agents"], []],
+  [["accounts"], []],
+  [["agents", 1, "depth"], -1],
+  [["agents", 1, "spawnCallId"], 5],
+  [["agents", 1, "state", "status"], "running"],
+  [["agents", 1, "state", "telemetry", "waitedMs"], null],
+  [["agents", 0, "state", "step", "deferrals", 0, "type"], "wish"],
+  [["agents", 0, "state", "conversation", "messages", 0, "role"], "prophet"],
+  [["accounts", 0, "limits"], { wishes: 3 }],
+];
+
+for (const [path, part] of WRONG) {
+  test(`${path.join(".")} that is ${JSON.stringify(part)} is refused, and named`, () => {
+    const { code, message } = refusal(withPart(stored(), path, part));
+    expect(code).toBe("invalid_paused_run");
+    const named = path
+      .map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`))
+      .join("")
+      .slice(1);
+    expect(message).toContain(named);
+  });
+}
+
+const swapped = (run: Stored, ...order: readonly number[]): unknown => ({
+  ...run,
+  agents: order.flatMap((index) => run.agents[index] ?? []),
+});
+const reparented = (index: number, parent: string | null): ((run: Stored) => unknown) => {
+  return (run) => withPart(run, ["agents", index, "parentAgentId"], parent);
+};
+
+const MISFITS: readonly (readonly [string, (run: Stored) => unknown, string])[] = [
+  ["no root at its head", (run) => swapped(run, 1, 0, 2), "its first agent is not a paused root"],
+  [
+    "an ended root",
+    (run) => withPart(run, ["agents", 0, "state"], snapshotOf(resting(states().completed))),
+    "its first agent is not a paused root",
+  ],
+  [
+    "an agent that is in it twice",
+    (run) => swapped(run, 0, 1, 2, 2),
+    "lead/agent_3 is in it twice",
+  ],
+  [
+    "an agent before its parent",
+    reparented(1, ENDED_ID),
+    "lead/agent_of_call_2 comes before its parent, or has none",
+  ],
+  [
+    "an agent without parent",
+    reparented(2, "agent_9"),
+    "lead/agent_3 comes before its parent, or has none",
+  ],
+  [
+    "an agent without account",
+    (run) => ({ ...run, accounts: run.accounts.slice(0, 2) }),
+    "its accounts are not those of its agents",
+  ],
+  [
+    "a question too few",
+    (run) => ({ ...run, questions: [] }),
+    "its questions are not those of its agents",
+  ],
+  [
+    "a question too many",
+    (run) => ({ ...run, questions: [...run.questions, ...run.questions] }),
+    "its questions are not those of its agents",
+  ],
+  [
+    "another question",
+    (run) => withPart(run, ["questions", 0, "questionId"], "execution_9.1.0"),
+    "its questions are not those of its agents",
+  ],
+  [
+    "a subagent that is missing",
+    (run) => swapped(run, 0, 2),
+    "a paused subagent of lead is missing",
+  ],
+];
+
+for (const [what, change, problem] of MISFITS) {
+  test(`a run with ${what} is refused`, () => {
+    expect(refusal(change(stored()))).toEqual({
+      code: "invalid_paused_run",
+      message: `Expected a paused run as a result gave it (result.pausedRun), got something else: ${problem}. Store and hand it in whole and unchanged.`,
+      data: {},
+    });
+  });
+}
+
+/** What does not fit together in other ways. */
+const OTHER_MISFITS: readonly (readonly [string, (run: Stored) => unknown])[] = [
+  ["two roots", reparented(2, null)],
+  [
+    "a question whose arguments are not those of the call",
+    (run) => withPart(run, ["questions", 0, "argumentsHash"], "other"),
+  ],
+  [
+    "a subtask whose subagent is missing",
+    (run) =>
+      withPart(run, ["agents", 0, "state", "log", "subtasks"], changes().recordSubtasks.subtasks),
+  ],
+  [
+    "an account of nobody",
+    (run) => ({ ...run, accounts: [...run.accounts, account("agent_9", AGENT_ID)] }),
+  ],
+  [
+    "two accounts of one agent",
+    (run) => ({ ...run, accounts: [...run.accounts, account(ENDED_ID, AGENT_ID)] }),
+  ],
+  [
+    "an account below another one than its agent",
+    (run) => withPart(run, ["accounts", 2, "parentId"], CHILD_ID),
+  ],
+  [
+    "a state of another execution than its agent's",
+    (run) => withPart(run, ["agents", 1, "executionId"], "execution_9"),
+  ],
+  [
+    "a question about a call that the reply does not make",
+    (run) => withPart(run, ["agents", 0, "state", "step", "deferrals", 0, "callId"], "call_9"),
+  ],
+];
+
+for (const [what, change] of OTHER_MISFITS) {
+  test(`a run with ${what} is refused`, () => {
+    expect(refusal(change(stored())).code).toBe("invalid_paused_run");
+  });
+}
+
+test("metadata that is nested without end is refused like anything else that is none", () => {
+  const deep: unknown = JSON.parse(`${'{"a":'.repeat(9_000)}1${"}".repeat(9_000)}`);
+  const run = withPart(stored(), ["agents", 0, "metadata"], deep);
+  expect(thrownBy(() => readPausedRun(run)).code).toBe("invalid_paused_run");
+});

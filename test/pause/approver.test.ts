@@ -1,0 +1,363 @@
+// Goal: somebody in this process answers while the run waits. Whatever it does instead of answering, nothing runs that was not allowed.
+
+import { describe, expect, test } from "vitest";
+
+import type { Approver } from "../../src/agent/approver.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
+import { QuestionIdSchema } from "../../src/protocol/ids.ts";
+import { approve, deny, giveResult, type Question } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { soloist } from "../harness/soloist.ts";
+import {
+  approveAll,
+  asked,
+  ending,
+  externalTool,
+  payTool,
+  texts,
+} from "../support/pause-scenes.ts";
+import { aborted, calls, part, quiet, spawn, until, use } from "../tree/cast.ts";
+
+const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
+
+/** One call that asks, with this approver. */
+async function payingWith(
+  approver: Approver | undefined,
+  more: OrchestratorOptions = {},
+  amount = 3,
+) {
+  const tool = payTool();
+  const { role } = soloist([calls(pay(amount)), says("done")], { tools: [tool] });
+  const stage = scene({ ...(approver === undefined ? {} : { approver }), ...more });
+  const result = await stage.run(role);
+  return { stage, tool, role, result };
+}
+
+/** An approver that keeps to no type. */
+function foreign(give: (question: Question) => unknown): Approver {
+  return isApprover(give) ? give : expect.fail("no function");
+}
+
+function isApprover(value: unknown): value is Approver {
+  return typeof value === "function";
+}
+
+proves(
+  ["R33"],
+  "with an approver the run never pauses; without one the same script does",
+  async () => {
+    const questions: Question[] = [];
+    const { stage, tool, result } = await payingWith((question) => {
+      questions.push(question);
+      return approve(question);
+    });
+    expect([ending(result), tool.paid, result.questions]).toEqual([
+      ["completed", "completed"],
+      [3],
+      [],
+    ]);
+    const types = stage.sink.events.map(({ type }) => type);
+    expect(types.filter((type) => type.endsWith(".paused"))).toEqual([]);
+    expect(stage.sink.of("question.asked").map(({ question }) => question)).toEqual(questions);
+    expect(
+      stage.sink.of("question.answered").map(({ answer, by, waitedMs }) => [answer, by, waitedMs]),
+    ).toEqual([["approved", "approver", 0]]);
+
+    const without = await payingWith(undefined);
+    expect([ending(without.result), without.tool.paid]).toEqual([["paused", "answers_needed"], []]);
+  },
+);
+
+describe("an approver", () => {
+  test("may deny, may change the arguments, may take its time", async () => {
+    const denied = await payingWith((question) => deny(question, "No money."));
+    expect([ending(denied.result), denied.tool.paid, texts(denied.result)]).toEqual([
+      ["completed", "completed"],
+      [],
+      ["Not executed: pay was denied. No money. Do without it, or answer with what you have."],
+    ]);
+    const changed = await payingWith((question) =>
+      Promise.resolve(approve(question, { arguments: { amount: 1 } })),
+    );
+    expect([changed.tool.paid, texts(changed.result)]).toEqual([[1], ["paid 1"]]);
+  });
+
+  test("is asked once for each call, at once, and may answer in any order", async () => {
+    const gates = [gate(), gate(), gate()];
+    const seen: unknown[] = [];
+    const tool = payTool();
+    const { role } = soloist([calls(pay(0), pay(1), pay(2)), says("done")], { tools: [tool] });
+    const stage = scene({
+      approver: async (question) => {
+        seen.push(question.arguments);
+        await gates[seen.length - 1]?.opened;
+        return approve(question);
+      },
+    });
+    const run = stage.start(role);
+    await until(() => seen.length === 3);
+    for (const one of gates.toReversed()) {
+      one.open();
+      await quiet();
+    }
+    const result = await stage.outcome(run);
+    expect([seen, tool.paid, texts(result)]).toEqual([
+      [{ amount: 0 }, { amount: 1 }, { amount: 2 }],
+      [2, 1, 0],
+      ["paid 0", "paid 1", "paid 2"],
+    ]);
+  });
+
+  test("is not asked about calls that need no approval, nor about those executed elsewhere", async () => {
+    let count = 0;
+    const tool = payTool(({ amount }) => amount > 5);
+    const { role } = soloist([calls(pay(3), use("mail")), says("done")], {
+      tools: [tool, externalTool("mail")],
+    });
+    const stage = scene({
+      approver: (question) => {
+        count += 1;
+        return approve(question);
+      },
+    });
+    const paused = await stage.run(role);
+    expect([count, asked(paused), tool.paid]).toEqual([0, [["solo", "mail"]], [3]]);
+  });
+
+  const useless: Readonly<Record<string, Approver>> = {
+    "throws an error": () => {
+      throw new Error("broken");
+    },
+    "throws null": () => {
+      // oxlint-disable-next-line typescript/only-throw-error -- what foreign code may do
+      throw null;
+    },
+    rejects: () => Promise.reject(new Error("broken")),
+    "says yes": foreign(() => true),
+    "gives an empty object": foreign(() => ({})),
+    "answers another question": (question) =>
+      approve({ ...question, questionId: QuestionIdSchema.parse("execution_9.1.0") }),
+    "answers for other arguments": (question) => approve({ ...question, argumentsHash: "0" }),
+    "gives a result": (question) => giveResult(question, "paid"),
+    "gives arguments that do not fit": (question) =>
+      approve(question, { arguments: { amount: "all" } }),
+    "gives arguments that are no object": foreign((question) => ({
+      ...approve(question),
+      arguments: [1],
+    })),
+  };
+
+  for (const [name, approver] of Object.entries(useless)) {
+    test(`that ${name} has answered nothing: the run pauses, and can be answered`, async () => {
+      const { stage, tool, role, result: paused } = await payingWith(approver);
+      expect([ending(paused), tool.paid, takeWarnings().length]).toEqual([
+        ["paused", "answers_needed"],
+        [],
+        1,
+      ]);
+      const resumed = stage.resume(role, paused.pausedRun, approveAll(paused));
+      const result = await stage.outcome(resumed);
+      expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
+    });
+
+    test(`that ${name} has answered nothing: where nobody can be asked, it is a denial`, async () => {
+      const { tool, result, stage } = await payingWith(approver, { unanswered: "deny" });
+      takeWarnings();
+      expect([ending(result), tool.paid, texts(result)]).toEqual([
+        ["completed", "completed"],
+        [],
+        [
+          "Not executed: pay was denied. There is nobody who could approve it. Do without it, or answer with what you have.",
+        ],
+      ]);
+      expect(stage.sink.of("question.answered").map(({ by }) => by)).toEqual(["nobody"]);
+    });
+  }
+
+  test("that gives nothing leaves the question open, without a warning", async () => {
+    const { result } = await payingWith(() => undefined);
+    expect([ending(result), takeWarnings()]).toEqual([["paused", "answers_needed"], []]);
+  });
+
+  test("may answer some and leave others: the run pauses with the others, what was allowed has run", async () => {
+    const tool = payTool();
+    const { role } = soloist([calls(pay(1), pay(2)), says("done")], { tools: [tool] });
+    const first = '{"amount":1}';
+    const stage = scene({
+      approver: (question) =>
+        JSON.stringify(question.arguments) === first ? approve(question) : undefined,
+    });
+    const paused = await stage.run(role);
+    expect([paused.questions.map((one) => one.arguments), tool.paid]).toEqual([
+      [{ amount: 2 }],
+      [1],
+    ]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    expect([ending(result), tool.paid, texts(result)]).toEqual([
+      ["completed", "completed"],
+      [1, 2],
+      ["paid 1", "paid 2"],
+    ]);
+  });
+
+  test("cannot change the question that it is shown", async () => {
+    const { tool, result } = await payingWith((question) => {
+      expect(Reflect.set(question, "argumentsHash", "0")).toBe(false);
+      expect(Reflect.set(Object(question.arguments), "amount", 1_000)).toBe(false);
+      return approve(question);
+    });
+    expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
+  });
+
+  test("that never answers learns of a cancel and holds nothing up", async () => {
+    const signals: AbortSignal[] = [];
+    const tool = payTool();
+    const { role } = soloist([calls(pay(3))], { tools: [tool] });
+    const stage = scene({
+      approver: (_question, { signal }) => {
+        signals.push(signal);
+        return new Promise(() => undefined);
+      },
+    });
+    const run = stage.start(role);
+    await until(() => signals.length === 1);
+    void run.cancel();
+    await quiet();
+    stage.clock.advance(0);
+    const result = await stage.outcome(run);
+    expect([ending(result), signals[0]?.aborted, tool.paid]).toEqual([
+      ["cancelled", "cancelled"],
+      true,
+      [],
+    ]);
+  });
+
+  test("that approves what was cancelled meanwhile approves nothing", async () => {
+    const tool = payTool();
+    const { role } = soloist([calls(pay(3))], { tools: [tool] });
+    const stage = scene({
+      approver: async (question, { signal }) => {
+        await aborted(signal);
+        return approve(question);
+      },
+    });
+    const run = stage.start(role);
+    await until(() => stage.sink.of("question.asked").length === 1);
+    void run.cancel();
+    const result = await stage.outcome(run);
+    expect([ending(result), tool.paid]).toEqual([["cancelled", "cancelled"], []]);
+  });
+
+  test("answers for descendants, too, and knows who asks", async () => {
+    const paths: string[] = [];
+    const tool = payTool();
+    const payer = part("payer", [calls(pay(3)), says("Paid.")], { tools: [tool] });
+    const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });
+    const stage = scene({
+      approver: (question) => {
+        paths.push(question.agentPath);
+        return approve(question);
+      },
+    });
+    const result = await stage.run(lead.role);
+    expect([ending(result), tool.paid, paths]).toEqual([
+      ["completed", "completed"],
+      [3],
+      ["lead/payer#1"],
+    ]);
+  });
+});
+
+describe("nobody can be asked", () => {
+  test("an external call fails at once, and the model is told", async () => {
+    const { role } = soloist([calls(use("mail")), says("done")], { tools: [externalTool("mail")] });
+    const stage = scene({ unanswered: "deny" });
+    const result = await stage.run(role);
+    expect([ending(result), texts(result)]).toEqual([
+      ["completed", "completed"],
+      ["mail failed: There is nobody who could execute it."],
+    ]);
+    expect(stage.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+      ["failure", "nobody"],
+    ]);
+  });
+});
+
+describe("whether a call needs an approval", () => {
+  test("is decided call by call; a text is the reason that is shown", async () => {
+    const tool = payTool(({ amount }) => (amount > 5 ? `${amount} is much.` : false));
+    const { role } = soloist([calls(pay(3), pay(9)), says("done")], { tools: [tool] });
+    const paused = await scene().run(role);
+    expect([paused.questions.map(({ reason }) => reason), tool.paid]).toEqual([
+      ["9 is much."],
+      [3],
+    ]);
+  });
+
+  const bad: Readonly<Record<string, () => unknown>> = {
+    throws: () => {
+      throw new Error("broken");
+    },
+    "throws null": () => {
+      // oxlint-disable-next-line typescript/only-throw-error -- what foreign code may do
+      throw null;
+    },
+    rejects: () => Promise.reject(new Error("broken")),
+    "gives nothing": () => undefined,
+    "gives an empty text": () => "",
+    "gives null": () => null,
+    "gives 0": () => 0,
+    "gives an object": () => ({ ok: true }),
+    "gives a promise of nothing": () => Promise.resolve(),
+  };
+  for (const [name, check] of Object.entries(bad)) {
+    test(`a check that ${name} refuses the call: it neither runs nor is asked about`, async () => {
+      const tool = payTool(check);
+      const { role } = soloist([calls(pay(3)), says("done")], { tools: [tool] });
+      const stage = scene();
+      const result = await stage.run(role);
+      const [execution] = result.steps[0]?.tools.executions ?? [];
+      expect([ending(result), tool.paid, execution?.type, execution?.errorCode]).toEqual([
+        ["completed", "completed"],
+        [],
+        "refused",
+        "approval_check_failed",
+      ]);
+      expect(stage.sink.of("question.asked")).toEqual([]);
+    });
+  }
+
+  test("a check that never settles refuses the call when its time is over", async () => {
+    const tool = payTool(() => new Promise(() => undefined));
+    const { role } = soloist([asks("pay", { amount: 3 }), says("done")], { tools: [tool] });
+    const stage = scene({ hookTimeoutMs: 1_000 });
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(999);
+    await quiet();
+    expect(stage.sink.of("tool.ended")).toEqual([]);
+    stage.clock.advance(1);
+    const result = await stage.outcome(run);
+    expect([ending(result), tool.paid, texts(result)]).toEqual([
+      ["completed", "completed"],
+      [],
+      ["Not executed: whether pay may run could not be decided (it did not answer in time)."],
+    ]);
+  });
+
+  test("a check that never settles does not hold up a cancel", async () => {
+    const tool = payTool(() => new Promise(() => undefined));
+    const { role } = soloist([asks("pay", { amount: 3 })], { tools: [tool] });
+    const stage = scene({ graceMs: 50 });
+    const run = stage.start(role);
+    await quiet();
+    void run.cancel();
+    await quiet();
+    stage.clock.advance(50);
+    const result = await stage.outcome(run);
+    expect([ending(result), tool.paid]).toEqual([["cancelled", "cancelled"], []]);
+  });
+});

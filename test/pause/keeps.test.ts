@@ -1,0 +1,188 @@
+// Goal: a resumption goes on with the same run: ids, numbers, usage, budget and limits are those from before the pause.
+
+import { expect, test } from "vitest";
+
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
+import { calls, ends, part, spawn, use } from "../tree/cast.ts";
+
+const PAY = { name: "pay", arguments: { amount: 3 } };
+
+proves(
+  ["R28"],
+  "the same run and executions go on: steps, events and leases are counted on, one request holds the results",
+  async () => {
+    const pay = payTool();
+    const plain = spyTool("plain");
+    const script = [
+      calls(use("plain")),
+      calls(PAY, use("plain")),
+      calls(use("plain")),
+      says("done"),
+    ];
+    const { role, model } = soloist(script, { tools: [pay, plain] });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const before = stage.sink.events.length;
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    const [first] = stage.sink.events.slice(before);
+    expect([first?.type, first?.seq, result.runId]).toEqual([
+      "run.resumed",
+      before + 1,
+      paused.runId,
+    ]);
+    expect(new Set(stage.sink.events.map(({ executionId }) => executionId))).toEqual(
+      new Set([null, "execution_1"]),
+    );
+    expect(stage.sink.of("step.started").map(({ stepId, number }) => [stepId, number])).toEqual(
+      [1, 2, 3, 4].map((number) => [`execution_1.${number}`, number]),
+    );
+    const leases = stage.sink.of("budget.reserved").map(({ leaseId }) => leaseId);
+    expect(new Set(leases).size).toBe(4);
+    expect([model.requests.length, plain.calls.length, pay.paid]).toEqual([4, 3, [3]]);
+    expect(model.requests[2]?.messages.map(({ role: who, text }) => [who, text])).toEqual([
+      ["system", "Work."],
+      ["user", "Do it."],
+      ["assistant", ""],
+      ["tool", "plain done"],
+      ["assistant", ""],
+      ["tool", "paid 3"],
+      ["tool", "plain done"],
+    ]);
+    expect(result.usage.total).toMatchObject({ steps: 4, toolCalls: 4, totalTokens: 60 });
+  },
+);
+
+/** The same script with pauses, or without. */
+async function play(needsApproval: boolean) {
+  const pay = payTool(needsApproval);
+  const { role } = soloist([calls(PAY, PAY), calls(PAY), says("done")], { tools: [pay] });
+  const stage = scene();
+  let result = await stage.run(role, { budget: { totalTokens: 1_000, toolCalls: 9 } });
+  while (result.status === "paused")
+    result = await stage.outcome(stage.resume(role, result.pausedRun, approveAll(result)));
+  const { usage, steps, accounts, agents } = result;
+  return { usage, steps, accounts, tools: agents.map(({ toolsUsed }) => toolsUsed) };
+}
+
+test("usage, steps and accounts are those of the same script without a pause", async () => {
+  expect(await play(true)).toEqual(await play(false));
+});
+
+test("a budget that is spent after the reply refuses the call at once: nobody is asked in vain", async () => {
+  const pay = payTool();
+  const { role } = soloist([calls(PAY)], { tools: [pay] });
+  const stage = scene();
+  const result = await stage.run(role, { budget: { totalTokens: 15 } });
+  expect([ending(result), stage.sink.of("question.asked")]).toEqual([
+    ["stopped", "token_limit"],
+    [],
+  ]);
+});
+
+test("a budget that was nearly spent before the pause refuses after it", async () => {
+  const pay = payTool();
+  const { role, model } = soloist([calls(PAY), says("never")], { tools: [pay] });
+  const stage = scene();
+  const paused = await stage.run(role, { budget: { totalTokens: 20 } });
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  expect([ending(result), pay.paid, model.requests.length, result.reason.data]).toEqual([
+    ["stopped", "token_limit"],
+    [3],
+    1,
+    { axis: "totalTokens", accountPath: "solo", maximum: 20, current: 15, asked: 11 },
+  ]);
+});
+
+test("a steps budget counts over the pause, and a pause costs no step", async () => {
+  const pay = payTool();
+  const { role } = soloist([calls(PAY), calls(PAY), says("never")], { tools: [pay] });
+  const stage = scene();
+  const first = await stage.run(role, { budget: { steps: 2 } });
+  const second = await stage.outcome(stage.resume(role, first.pausedRun, approveAll(first)));
+  const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+  expect([second.status, ending(result), result.steps.length, pay.paid]).toEqual([
+    "paused",
+    ["stopped", "steps_limit"],
+    2,
+    [3, 3],
+  ]);
+});
+
+test("a child's spending before the pause is on its account and its parent's after it", async () => {
+  const pay = payTool();
+  const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [pay] });
+  const lead = part("lead", [calls(spawn("payer")), says("never")], { subagents: [payer.role] });
+  const stage = scene();
+  const paused = await stage.run(lead.role, { budget: { totalTokens: 50 } });
+  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  expect([ending(result), ends(result), pay.paid]).toEqual([
+    ["stopped", "token_limit"],
+    ["stopped", "completed"],
+    [3],
+  ]);
+  expect(result.accounts.map(({ path, total }) => [path, total.totalTokens, total.steps])).toEqual([
+    ["lead", 45, 3],
+    ["lead/payer#1", 30, 2],
+  ]);
+});
+
+test("subagents from before the pause count against every limit, and ordinals go on", async () => {
+  const pay = payTool();
+  const payer = part("payer", () => says("Paid."));
+  const many = Array.from({ length: 3 }, () => spawn("payer"));
+  const lead = part("lead", [calls(...many, PAY), calls(...many), says("Done.")], {
+    subagents: [payer.role],
+    tools: [pay],
+  });
+  const stage = scene({ limits: { maxBreadthPerParent: 4, maxTotalSubagents: 10 } });
+  const paused = await stage.run(lead.role);
+  const answers = approveAll(paused);
+  const looser = { limits: { maxBreadthPerParent: 100, maxTotalSubagents: 100 } };
+  const resumed = stage.resume(lead.role, paused.pausedRun, answers, looser);
+  const result = await stage.outcome(resumed);
+  expect([ending(result), result.subagentsByDepth, result.refusalsByCode]).toEqual([
+    ["completed", "completed"],
+    { 1: 4 },
+    { breadth_limit: 2 },
+  ]);
+  expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
+    "lead",
+    "lead/payer#1",
+    "lead/payer#2",
+    "lead/payer#3",
+    "lead/payer#4",
+  ]);
+  expect(new Set(result.agents.map(({ agentId }) => agentId)).size).toBe(5);
+});
+
+test("refusals, errors and useless replies from before are not forgotten", async () => {
+  const pay = payTool();
+  const payer = part("payer", () => says("Paid."));
+  const lead = part("lead", [calls(spawn("nobody"), PAY), calls(spawn("nobody")), says("Done.")], {
+    subagents: [payer.role],
+    tools: [pay],
+  });
+  const stage = scene();
+  const paused = await stage.run(lead.role);
+  expect(paused.refusalsByCode).toEqual({ unknown_role: 1 });
+  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  expect(result.refusalsByCode).toEqual({ unknown_role: 2 });
+});
+
+test("metadata and task are those of the start", async () => {
+  const seen: unknown[] = [];
+  const look = spyTool("look", ({ metadata }) => void seen.push(metadata));
+  const { role } = soloist([calls(PAY), calls(use("look")), says("done")], {
+    tools: [payTool(), look],
+  });
+  const stage = scene();
+  const started = stage.start(role, "Pay it.", { metadata: { user: { id: 7 } } });
+  const paused = await stage.outcome(started);
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  expect([seen, result.agents[0]?.task]).toEqual([[{ user: { id: 7 } }], "Pay it."]);
+});

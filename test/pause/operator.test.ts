@@ -1,0 +1,278 @@
+// Goal: whoever runs a tree may put it to rest at any moment and go on later: the end is the same, and nothing is done twice.
+
+import { describe, expect, test } from "vitest";
+
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, asked, ending, payTool } from "../support/pause-scenes.ts";
+import { calls, ends, part, spawn, tool, until, use } from "../tree/cast.ts";
+
+/** A tree with parallel children, a grandchild, tools and a subtask. */
+function troupe() {
+  const log: string[] = [];
+  const work = tool("work", ({ agentPath, stepNumber }) => {
+    log.push(`${agentPath} ${stepNumber}`);
+  });
+  const queue = tool("queue", ({ queueSubtask }) =>
+    queueSubtask({ role: "helper", task: "Help." }),
+  );
+  const leaf = part("leaf", [calls(use("work")), says("Leaf.")], { tools: [work] });
+  const child = part("child", [calls(use("work"), spawn("leaf")), calls(use("work")), says("C.")], {
+    tools: [work],
+    subagents: [leaf.role],
+  });
+  const helper = part("helper", () => says("Helped."));
+  const root = part(
+    "root",
+    [
+      calls(spawn("child"), spawn("helper"), use("work"), use("queue")),
+      calls(use("work")),
+      says("R."),
+    ],
+    { tools: [work, queue], subagents: [child.role, helper.role] },
+  );
+  return { log, root };
+}
+
+/** What must not depend on pauses. */
+function essence(result: RunResult) {
+  return {
+    ending: ending(result),
+    text: result.text,
+    usage: result.usage,
+    agents: result.agents
+      .map(({ agentPath, status, text, steps }) => ({
+        agentPath,
+        status,
+        text,
+        calls: steps.map(({ tools }) =>
+          tools.executions.map(({ type, text: told }) => [type, told]),
+        ),
+      }))
+      .toSorted((left, right) => left.agentPath.localeCompare(right.agentPath)),
+    accounts: result.accounts
+      .map(({ path, own, total }) => ({ path, own, total }))
+      .toSorted((left, right) => left.path.localeCompare(right.path)),
+  };
+}
+
+/** Runs the troupe and asks for a pause as soon as `when` says so of an event; resumes as often as needed. */
+async function interrupted(when: (event: EspalierEvent) => boolean) {
+  const { log, root } = troupe();
+  let isAsked = false;
+  const stage = scene({
+    sinks: [
+      {
+        take: (event) => {
+          if (isAsked || !when(event)) return;
+          isAsked = true;
+          queueMicrotask(() => run.requestPause());
+          run.requestPause();
+        },
+      },
+    ],
+  });
+  let run = stage.start(root.role);
+  let result = await stage.outcome(run);
+  let pauses = 0;
+  while (result.status === "paused") {
+    pauses += 1;
+    expect(pauses).toBeLessThan(3);
+    expect(result.questions).toEqual([]);
+    run = stage.resume(root.role, result.pausedRun);
+    result = await stage.outcome(run);
+  }
+  return { result, log, pauses, events: stage.sink.events };
+}
+
+test("a pause that is asked for at any event of a tree changes nothing of how it ends", async () => {
+  const plain = await interrupted(() => false);
+  const expected = { ...essence(plain.result), log: plain.log.toSorted() };
+  let paused = 0;
+  for (const { seq } of plain.events) {
+    const one = await interrupted((event) => event.seq === seq);
+    paused += one.pauses;
+    expect({ seq, ...essence(one.result), log: one.log.toSorted() }).toEqual({ seq, ...expected });
+  }
+  expect(paused).toBeGreaterThan(plain.events.length / 2);
+});
+
+test("every pause is plain, and says that it was asked for", async () => {
+  const held = gate();
+  const work = spyTool("work", () => held.opened);
+  const { role, model } = soloist([calls(use("work")), says("done")], { tools: [work] });
+  const stage = scene();
+  const run = stage.start(role);
+  await until(() => work.calls.length === 1);
+  run.requestPause();
+  run.requestPause();
+  held.open();
+  const paused = await stage.outcome(run);
+  expect([paused.status, paused.reason, paused.questions, model.requests.length]).toEqual([
+    "paused",
+    { code: "pause_requested", message: "The caller asked the run to pause.", data: {} },
+    [],
+    1,
+  ]);
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+  expect([ending(result), work.calls.length, model.requests.length]).toEqual([
+    ["completed", "completed"],
+    1,
+    2,
+  ]);
+});
+
+describe("a pause is asked for", () => {
+  test("before the first tick: nothing has started, and everything runs after the resumption", async () => {
+    const { role, model } = soloist([says("done")]);
+    const stage = scene();
+    const run = stage.start(role);
+    run.requestPause();
+    const paused = await stage.outcome(run);
+    expect([ending(paused), model.requests.length, paused.usage.total.totalTokens]).toEqual([
+      ["paused", "pause_requested"],
+      0,
+      0,
+    ]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+    expect([ending(result), model.requests.length]).toEqual([["completed", "completed"], 1]);
+    expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual(["Work.", "Do it."]);
+  });
+
+  test("while the model answers with calls: they run after the resumption, once", async () => {
+    const held = gate();
+    const work = spyTool("work");
+    const { role, model } = soloist([{ ...calls(use("work")), after: held.opened }, says("done")], {
+      tools: [work],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await until(() => model.requests.length === 1);
+    run.requestPause();
+    held.open();
+    const paused = await stage.outcome(run);
+    expect([ending(paused), work.calls.length]).toEqual([["paused", "pause_requested"], 0]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+    expect([ending(result), work.calls.length, model.requests.length]).toEqual([
+      ["completed", "completed"],
+      1,
+      2,
+    ]);
+  });
+
+  test("while calls run of which one asks: the questions are asked, and the reason says so", async () => {
+    const held = gate();
+    const pay = payTool();
+    const work = spyTool("work", () => held.opened);
+    const script = [calls(use("work"), { name: "pay", arguments: { amount: 3 } }), says("done")];
+    const { role } = soloist(script, { tools: [work, pay] });
+    const stage = scene();
+    const run = stage.start(role);
+    await until(() => work.calls.length === 1);
+    run.requestPause();
+    held.open();
+    const paused = await stage.outcome(run);
+    expect([ending(paused), asked(paused)]).toEqual([
+      ["paused", "answers_needed"],
+      [["solo", "pay"]],
+    ]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    expect([ending(result), work.calls.length, pay.paid]).toEqual([
+      ["completed", "completed"],
+      1,
+      [3],
+    ]);
+  });
+
+  test("while a child works: it rests first, its parent above it; the child goes on where it was", async () => {
+    const held = gate();
+    const work = spyTool("work", () => held.opened);
+    const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });
+    const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+    const stage = scene();
+    const run = stage.start(root.role);
+    await until(() => work.calls.length === 1);
+    run.requestPause();
+    held.open();
+    const paused = await stage.outcome(run);
+    expect([ends(paused), paused.agents.map(({ reason }) => reason.code)]).toEqual([
+      ["paused", "paused"],
+      ["pause_requested", "pause_requested"],
+    ]);
+    expect(stage.sink.of("agent.paused").map(({ agentPath }) => agentPath)).toEqual([
+      "root/child#1",
+      "root",
+    ]);
+    const result = await stage.outcome(stage.resume(root.role, paused.pausedRun));
+    expect([ends(result), work.calls.length, child.model.requests.length]).toEqual([
+      ["completed", "completed"],
+      1,
+      2,
+    ]);
+  });
+
+  test("of a resumed run again: it rests again, with the next number", async () => {
+    const work = spyTool("work");
+    const { role } = soloist([calls(use("work")), calls(use("work")), says("done")], {
+      tools: [work],
+    });
+    const stage = scene();
+    const first = stage.start(role);
+    first.requestPause();
+    let result = await stage.outcome(first);
+    const pauses: unknown[] = [];
+    for (let round = 0; round < 4; round += 1) {
+      pauses.push(result.pausedRun?.pauses);
+      const run = stage.resume(role, result.pausedRun);
+      run.requestPause();
+      result = await stage.outcome(run);
+    }
+    // Asked again before it begins, it never gets anywhere; left alone, it ends.
+    expect([pauses, work.calls.length]).toEqual([[1, 2, 3, 4], 0]);
+    const end = await stage.outcome(stage.resume(role, result.pausedRun));
+    expect([ending(end), work.calls.length, stage.sink.of("run.resumed").length]).toEqual([
+      ["completed", "completed"],
+      2,
+      5,
+    ]);
+  });
+
+  test("together with a stop: the stop wins", async () => {
+    const held = gate();
+    const work = spyTool("work", () => held.opened);
+    const { role } = soloist([calls(use("work")), says("never")], { tools: [work] });
+    const stage = scene();
+    const run = stage.start(role);
+    await until(() => work.calls.length === 1);
+    run.requestPause();
+    run.requestStop();
+    held.open();
+    expect(ending(await stage.outcome(run))).toEqual(["stopped", "stop_requested"]);
+  });
+
+  test("between two phases of an iteration: the iteration ends with the pause", async () => {
+    const work = spyTool("work");
+    const { role } = soloist([calls(use("work")), says("done")], { tools: [work] });
+    const stage = scene();
+    const run = stage.start(role);
+    const phases: string[] = [];
+    for await (const { phase } of run.iterate()) {
+      phases.push(phase);
+      if (phase === "infer") run.requestPause();
+    }
+    const paused = await stage.outcome(run);
+    expect([phases, work.calls.length]).toEqual([["prepare", "infer", "evaluate", "paused"], 0]);
+    const resumed = stage.resume(role, paused.pausedRun);
+    phases.length = 0;
+    for await (const { phase } of resumed.iterate()) phases.push(phase);
+    expect(phases.slice(0, 4)).toEqual(["evaluate", "execute", "incorporate", "decide"]);
+    expect([ending(await stage.outcome(resumed)), work.calls.length]).toEqual([
+      ["completed", "completed"],
+      1,
+    ]);
+  });
+});

@@ -1,0 +1,224 @@
+// Goal: a paused run is a plain, frozen value; what is not one, or no longer fits the roles, is refused whole and changes nothing.
+
+import { describe, expect, test } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import {
+  approveAll,
+  ending,
+  externalTool,
+  payTool,
+  questionOf,
+  refusalOf,
+} from "../support/pause-scenes.ts";
+import { unfrozenParts, vandalised } from "../support/frozen.ts";
+import { calls, part, spawn, use } from "../tree/cast.ts";
+
+const PAY = { name: "pay", arguments: { amount: 3 } };
+
+async function pausedTree() {
+  const stage = scene();
+  const pay = payTool();
+  const payer = part("payer", [calls(PAY), says("Paid.")], { tools: [pay] });
+  const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });
+  const paused = await stage.run(lead.role);
+  const pausedRun = paused.pausedRun ?? expect.fail("not paused");
+  return { stage, pay, lead, payer, paused, pausedRun, answers: approveAll(paused) };
+}
+
+test("it is frozen through and through", async () => {
+  const { pausedRun } = await pausedTree();
+  expect([unfrozenParts(pausedRun), vandalised(pausedRun)]).toEqual([[], []]);
+});
+
+proves(["R31"], "a copy that is changed changes neither the original nor its run", async () => {
+  const { stage, pay, lead, pausedRun, answers } = await pausedTree();
+  const text = JSON.stringify(pausedRun);
+  const copy = structuredClone(pausedRun);
+  const { orchestrator } = stage;
+  const run = orchestrator.resume(copy, answers, { role: lead.role });
+  vandalised(copy);
+  const result = await stage.outcome(run);
+  expect([JSON.stringify(pausedRun) === text, ending(result), pay.paid]).toEqual([
+    true,
+    ["completed", "completed"],
+    [3],
+  ]);
+});
+
+test("handing it in does not freeze or change the caller's copy", async () => {
+  const { stage, lead, pausedRun, answers } = await pausedTree();
+  const copy = structuredClone(pausedRun);
+  await stage.outcome(stage.orchestrator.resume(copy, answers, { role: lead.role }));
+  expect([copy, Object.isFrozen(copy.agents), Object.isFrozen(copy.agents[0]?.metadata)]).toEqual([
+    pausedRun,
+    false,
+    false,
+  ]);
+});
+
+describe("what is no paused run is refused, and the real one can still be resumed:", () => {
+  const texts: Readonly<Record<string, (text: string) => string>> = {
+    "an empty text": () => "",
+    "a text that is no JSON": () => "paused",
+    "a text that was cut off": (text) => text.slice(0, -1),
+    "a text with something after it": (text) => `${text}}`,
+    null: () => "null",
+    "a list": (text) => `[${text}]`,
+    "an empty object": () => "{}",
+    "a JSON text of a JSON text": (text) => JSON.stringify(text),
+    "an unknown key": (text) => text.replace("{", '{"extra":1,'),
+    "no version": (text) => text.replace('"version":1,', ""),
+    "a version that is a text": (text) => text.replace('"version":1,', '"version":"1",'),
+    "no agents": (text) => changed(text, "agents", []),
+    "only the root": (text) => firstOnly(text, "agents"),
+    "only the root's account": (text) => firstOnly(text, "accounts"),
+    "no questions": (text) => changed(text, "questions", []),
+    "an agent twice": (text) => twice(text, "agents"),
+    "an account twice": (text) => twice(text, "accounts"),
+    "a negative count": (text) => changed(text, "leaseCount", -1),
+    "a count that is no number": (text) => changed(text, "eventCount", null),
+    "a lease that is still held": (text) =>
+      text.replace('"reserved":{"steps":0', '"reserved":{"steps":1'),
+  };
+  for (const [name, damage] of Object.entries(texts)) {
+    test(name, async () => {
+      const { stage, pay, lead, pausedRun, answers } = await pausedTree();
+      const { orchestrator } = stage;
+      const good = JSON.stringify(pausedRun);
+      const bad = damage(good);
+      expect(bad).not.toBe(good);
+      const options = { role: lead.role };
+      expect(refusalOf(() => orchestrator.resume(bad, answers, options))[0]).toBe(
+        "invalid_paused_run",
+      );
+      const result = await stage.outcome(orchestrator.resume(good, answers, options));
+      expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [3]]);
+    });
+  }
+
+  test("another version, earlier or later", async () => {
+    const { stage, lead, pausedRun, answers } = await pausedTree();
+    for (const version of [0, 2, 1.5]) {
+      const text = changed(JSON.stringify(pausedRun), "version", version);
+      const resume = () => stage.orchestrator.resume(text, answers, { role: lead.role });
+      expect([version, refusalOf(resume)[0]]).toEqual([version, "unsupported_version"]);
+    }
+  });
+});
+
+describe("an approval is about the arguments that were shown:", () => {
+  test("a call whose arguments were changed in the store does not run under it", async () => {
+    const stage = scene();
+    const pay = payTool();
+    const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
+    const paused = await stage.run(role);
+    const forged = JSON.stringify(paused.pausedRun).replaceAll(
+      String.raw`"argumentsText":"{\"amount\":3}"`,
+      String.raw`"argumentsText":"{\"amount\":1000}"`,
+    );
+    expect(forged).toContain(String.raw`{\"amount\":1000}`);
+    try {
+      const answers = [approve(questionOf(paused))];
+      await stage.outcome(stage.orchestrator.resume(forged, answers, { role }));
+    } catch (error) {
+      expect(error).toMatchObject({ code: "invalid_paused_run" });
+    }
+    expect(pay.paid).toEqual([]);
+  });
+});
+
+describe("roles that are no longer what they were are refused before anything happens:", () => {
+  const done = [says("done")];
+  const cases: Readonly<Record<string, () => AgentRole>> = {
+    "the root has another name": () => soloist(done, { name: "other", tools: [payTool()] }).role,
+    "the tool is gone": () => soloist(done).role,
+    "the tool has another name": () => soloist(done, { tools: [spyTool("paid")] }).role,
+    "the tool is executed elsewhere now": () =>
+      soloist(done, { tools: [externalTool("pay")] }).role,
+  };
+  for (const [name, changedRole] of Object.entries(cases)) {
+    test(name, async () => {
+      const stage = scene();
+      const pay = payTool();
+      const { role } = soloist([calls(PAY), ...done], { tools: [pay] });
+      const paused = await stage.run(role);
+      const count = stage.sink.events.length;
+      const wrong = changedRole();
+      const resume = (given: AgentRole) =>
+        stage.orchestrator.resume(JSON.stringify(paused.pausedRun), approveAll(paused), {
+          role: given,
+        });
+      expect([refusalOf(() => resume(wrong))[0], stage.sink.events.length]).toEqual([
+        "invalid_paused_run",
+        count,
+      ]);
+      expect([ending(await stage.outcome(resume(role))), pay.paid]).toEqual([
+        ["completed", "completed"],
+        [3],
+      ]);
+    });
+  }
+
+  test("a child's role is gone, or nobody said which the root is", async () => {
+    const { stage, lead, pausedRun, answers } = await pausedTree();
+    const alone = part("lead", [says("Done.")]);
+    const { orchestrator } = stage;
+    expect([
+      refusalOf(() => orchestrator.resume(pausedRun, answers, { role: alone.role }))[0],
+      refusalOf(() => orchestrator.resume(pausedRun, answers))[0],
+    ]).toEqual(["invalid_paused_run", "invalid_paused_run"]);
+    const result = await stage.outcome(
+      stage.orchestrator.resume(pausedRun, answers, { role: lead.role }),
+    );
+    expect(result.status).toBe("completed");
+  });
+
+  test("a tool whose schema the arguments no longer fit does not run: the model is told", async () => {
+    const stage = scene();
+    const { role } = soloist([calls(use("mail"), { name: "pay", arguments: {} }), says("done")], {
+      tools: [externalTool("mail"), spyTool("pay", () => "paid", { needsApproval: true })],
+    });
+    const paused = await stage.run(role);
+    const strict = payTool();
+    const again = soloist([says("done")], { tools: [externalTool("mail"), strict] });
+    const [mail, pay] = [questionOf(paused, 0), questionOf(paused, 1)];
+    const answers = [approve(pay), { ...approve(mail), type: "result" as const, result: "sent" }];
+    const result = await stage.outcome(stage.resume(again.role, paused.pausedRun, answers));
+    const executions = result.steps[0]?.tools.executions ?? [];
+    expect([ending(result), strict.paid, executions.map(({ type }) => type)]).toEqual([
+      ["completed", "completed"],
+      [],
+      ["succeeded", "failed"],
+    ]);
+  });
+});
+
+function changed(text: string, key: string, value: unknown): string {
+  return JSON.stringify({ ...objectOf(text), [key]: value });
+}
+
+function firstOnly(text: string, key: string): string {
+  return changed(text, key, listOf(text, key).slice(0, 1));
+}
+
+function twice(text: string, key: string): string {
+  const list = listOf(text, key);
+  return changed(text, key, [...list, ...list.slice(-1)]);
+}
+
+function listOf(text: string, key: string): readonly unknown[] {
+  const list: unknown = Reflect.get(objectOf(text), key);
+  return Array.isArray(list) ? list : expect.fail(`${key} is no list`);
+}
+
+function objectOf(text: string): object {
+  const value: unknown = JSON.parse(text);
+  return typeof value === "object" && value !== null ? value : expect.fail("no object");
+}

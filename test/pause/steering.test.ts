@@ -1,0 +1,194 @@
+// Goal: who writes to a running agent learns at which step it was read, or why it was not.
+
+import { describe, expect, test } from "vitest";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import type { Delivery } from "../../src/orchestrator/agent-inbox.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
+import { calls, listens, part, spawn, until, use } from "../tree/cast.ts";
+
+const PAY = { name: "pay", arguments: { amount: 3 } };
+
+const steered = (text: string) => ({ role: "user", origin: "steering", text });
+
+proves(
+  ["X23"],
+  "a message is in the next request, and its writer learns the step; to an agent that has ended it is not delivered",
+  async () => {
+    const work = spyTool("work", () => void deliveries.push(run.steer("Hurry.")));
+    const deliveries: Promise<Delivery>[] = [];
+    const { role, model } = soloist([calls(use("work")), calls(use("work")), says("done")], {
+      tools: [work],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    const result = await stage.outcome(run);
+    expect(await Promise.all(deliveries)).toEqual([
+      { isDelivered: true, stepNumber: 2 },
+      { isDelivered: true, stepNumber: 3 },
+    ]);
+    expect(model.requests.map(({ messages }) => messages.at(-1)?.text)).toEqual([
+      "Do it.",
+      "Hurry.",
+      "Hurry.",
+    ]);
+    expect(model.requests[1]?.messages.at(-1)).toEqual(steered("Hurry."));
+    const events = stage.sink.of("message.delivered");
+    expect(events.map(({ origin, characters, stepId }) => [origin, characters, stepId])).toEqual([
+      ["steering", 6, "execution_1.2"],
+      ["steering", 6, "execution_1.3"],
+    ]);
+    expect([ending(result), await run.steer("Too late.")]).toEqual([
+      ["completed", "completed"],
+      { isDelivered: false, reason: "completed" },
+    ]);
+  },
+);
+
+describe("a message", () => {
+  test("that was there before the first step is read in it; several are read in their order", async () => {
+    const { role, model } = soloist([says("done")]);
+    const stage = scene();
+    const run = stage.start(role);
+    const deliveries = ["One.", "Two.", "Three."].map((text) => run.steer(text));
+    await stage.outcome(run);
+    expect(await Promise.all(deliveries)).toEqual(
+      Array.from({ length: 3 }, () => ({ isDelivered: true, stepNumber: 1 })),
+    );
+    expect(model.requests[0]?.messages.slice(-3)).toEqual(["One.", "Two.", "Three."].map(steered));
+  });
+
+  test("makes an agent go on that was about to answer", async () => {
+    const held = gate();
+    const { role, model } = soloist([says("first", { after: held.opened }), says("second")]);
+    const stage = scene();
+    const run = stage.start(role);
+    await until(() => model.requests.length === 1);
+    const delivery = run.steer("Look again.");
+    held.open();
+    const result = await stage.outcome(run);
+    expect([await delivery, result.text, ending(result)]).toEqual([
+      { isDelivered: true, stepNumber: 2 },
+      "second",
+      ["completed", "completed"],
+    ]);
+    expect(stage.sink.of("continuation.evaluated").map(({ work }) => work)).toEqual([
+      ["messages"],
+      [],
+    ]);
+  });
+
+  test("cannot make an agent go on over its limit: it is not delivered", async () => {
+    const held = gate();
+    const { role, model } = soloist([says("first", { after: held.opened })]);
+    const stage = scene();
+    const run = stage.start(role, "Do it.", { budget: { steps: 1 } });
+    await until(() => model.requests.length === 1);
+    const delivery = run.steer("Look again.");
+    held.open();
+    const result = await stage.outcome(run);
+    expect([await delivery, result.text, model.requests.length]).toEqual([
+      { isDelivered: false, reason: result.status },
+      "first",
+      1,
+    ]);
+  });
+
+  for (const way of ["cancel", "stop"] as const) {
+    test(`to an agent that is told to end by a ${way} is not delivered`, async () => {
+      const { role } = soloist([calls(use("work"))], { tools: [listens("work")] });
+      const stage = scene();
+      const run = stage.start(role, "Do it.", { deadlineAtMs: 10 });
+      await until(() => stage.sink.of("tool.started").length === 1);
+      const delivery = run.steer("Hurry.");
+      if (way === "cancel") void run.cancel();
+      else run.requestStop();
+      if (way === "stop") stage.clock.advance(10);
+      const result = await stage.outcome(run);
+      expect(await delivery).toEqual({ isDelivered: false, reason: result.status });
+    });
+  }
+
+  test("to an agent that fails is not delivered", async () => {
+    const held = gate();
+    const { role, model } = soloist([{ error: new Error("broken"), after: held.opened }]);
+    const stage = scene();
+    const run = stage.start(role);
+    await until(() => model.requests.length === 1);
+    const delivery = run.steer("Hurry.");
+    held.open();
+    await stage.outcome(run);
+    expect(await delivery).toEqual({ isDelivered: false, reason: "failed" });
+  });
+
+  test("to an agent that comes to rest in a pause is not delivered, and is not kept", async () => {
+    const held = gate();
+    const work = spyTool("work", () => held.opened);
+    const { role, model } = soloist([calls(PAY, use("work")), says("done")], {
+      tools: [payTool(), work],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await until(() => work.calls.length === 1);
+    const early = run.steer("Early.");
+    held.open();
+    const paused = await stage.outcome(run);
+    const late = await run.steer("Late.");
+    expect([await early, late]).toEqual([
+      { isDelivered: false, reason: "paused" },
+      { isDelivered: false, reason: "paused" },
+    ]);
+    const resumed = stage.resume(role, paused.pausedRun, approveAll(paused));
+    const again = resumed.steer("Again.");
+    await stage.outcome(resumed);
+    expect(await again).toEqual({ isDelivered: true, stepNumber: 2 });
+    const texts = model.requests[1]?.messages.map(({ text }) => text) ?? [];
+    expect(texts.filter((text) => ["Early.", "Late.", "Again."].includes(text))).toEqual([
+      "Again.",
+    ]);
+  });
+
+  test("can be for a subagent; its parent does not read it", async () => {
+    const held = gate();
+    const work = spyTool("work", () => held.opened);
+    const child = part("child", [calls(use("work")), says("Child.")], { tools: [work] });
+    const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+    const stage = scene();
+    const run = stage.start(root.role);
+    await until(() => work.calls.length === 1);
+    const childId = stage.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child");
+    const delivery = run.steer("Hurry.", childId);
+    held.open();
+    await stage.outcome(run);
+    expect([await delivery, await run.steer("Late.", childId)]).toEqual([
+      { isDelivered: true, stepNumber: 2 },
+      { isDelivered: false, reason: "completed" },
+    ]);
+    expect(JSON.stringify(root.model.requests)).not.toContain("Hurry.");
+  });
+
+  test("to nobody, or with nothing in it, is refused at once", async () => {
+    const stage = scene();
+    const run = stage.start(soloist([says("done")]).role);
+    const codes = [
+      () => run.steer("Hurry.", AgentIdSchema.parse("agent_99")),
+      () => run.steer(""),
+      () => void Reflect.apply(run.steer, run, [7]),
+    ].map((attempt) => {
+      try {
+        void attempt();
+        return "nothing";
+      } catch (error) {
+        return EspalierError.is(error) ? error.code : error;
+      }
+    });
+    expect(codes).toEqual(["unknown_agent", "invalid_definition", "invalid_definition"]);
+    await stage.outcome(run);
+  });
+});

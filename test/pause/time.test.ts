@@ -1,0 +1,329 @@
+// Goal: who waits for an answer does not lose time over it, while a fixed deadline and the deadline of an answer hold.
+
+import { describe, expect, test } from "vitest";
+
+import { approve, giveResult, type Answer } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import {
+  approveAll,
+  ending,
+  externalTool,
+  payTool,
+  questionOf,
+  refusalOf,
+  texts,
+} from "../support/pause-scenes.ts";
+import { calls, listens, part, quiet, spawn, told, tool, until, use } from "../tree/cast.ts";
+
+const PAY = { name: "pay", arguments: { amount: 3 } };
+const LIMIT = { budget: { wallTimeMs: 10_000 } };
+
+proves(
+  ["R34"],
+  "an approver that takes longer than the time limit does not use it up, and the wait is reported",
+  async () => {
+    const answered = gate();
+    const pay = payTool();
+    const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
+    const stage = scene({
+      approver: async (question) => {
+        await answered.opened;
+        return approve(question);
+      },
+    });
+    const run = stage.start(role, "Do it.", LIMIT);
+    await until(() => stage.sink.of("question.asked").length === 1);
+    stage.clock.advance(60_000);
+    await quiet();
+    answered.open();
+    const result = await stage.outcome(run);
+    const [agent] = result.agents;
+    expect([ending(result), pay.paid, agent?.pausedMs, agent?.durationMs]).toEqual([
+      ["completed", "completed"],
+      [3],
+      60_000,
+      60_000,
+    ]);
+    expect(stage.sink.of("question.answered").map(({ waitedMs }) => waitedMs)).toEqual([60_000]);
+  },
+);
+
+proves(
+  ["R34"],
+  "a pause longer than the time limit does not use it up; what was used before it still counts",
+  async () => {
+    const work = gate();
+    const pay = payTool();
+    const slow = tool("slow", ({ signal }) =>
+      Promise.race([
+        work.opened,
+        new Promise((resolve) => signal.addEventListener("abort", resolve)),
+      ]),
+    );
+    const { role } = soloist(
+      [() => (stage.clock.advance(4_000), calls(PAY)), calls(use("slow")), says("never")],
+      { tools: [pay, slow] },
+    );
+    const stage = scene();
+    const paused = await stage.outcome(stage.start(role, "Do it.", LIMIT));
+    stage.clock.advance(60_000);
+    const run = stage.resume(role, paused.pausedRun, approveAll(paused));
+    await until(() => stage.sink.of("tool.started").some(({ toolName }) => toolName === "slow"));
+    stage.clock.advance(5_999);
+    await quiet();
+    expect(stage.sink.of("signal.raised")).toEqual([]);
+    stage.clock.advance(1);
+    const result = await stage.outcome(run);
+    expect([ending(result), pay.paid, result.agents[0]?.pausedMs]).toEqual([
+      ["stopped", "time_limit"],
+      [3],
+      60_000,
+    ]);
+    expect(stage.sink.of("run.resumed").map(({ pausedMs }) => pausedMs)).toEqual([60_000]);
+  },
+);
+
+test("several pauses add up, and none of them counts", async () => {
+  const pay = payTool();
+  const { role } = soloist([calls(PAY), calls(PAY), calls(PAY), says("done")], { tools: [pay] });
+  const stage = scene();
+  let result = await stage.outcome(stage.start(role, "Do it.", LIMIT));
+  for (let pause = 0; pause < 3; pause += 1) {
+    stage.clock.advance(9_000);
+    result = await stage.outcome(stage.resume(role, result.pausedRun, approveAll(result)));
+  }
+  expect([ending(result), pay.paid, result.agents[0]?.pausedMs]).toEqual([
+    ["completed", "completed"],
+    [3, 3, 3],
+    27_000,
+  ]);
+});
+
+test("who works while another asks uses up its own time, not that of the one who asks", async () => {
+  const held = gate();
+  const pay = payTool();
+  const work = tool("work", () => held.opened);
+  const payer = part("payer", [calls(PAY), says("Paid.")], {
+    tools: [pay],
+    budget: { wallTimeMs: 5_000 },
+  });
+  const worker = part("worker", [calls(use("work")), says("Worked.")], { tools: [work] });
+  const lead = part("lead", [calls(spawn("payer"), spawn("worker")), says("Done.")], {
+    subagents: [payer.role, worker.role],
+  });
+  const stage = scene();
+  const run = stage.start(lead.role, "Do it.", LIMIT);
+  await until(() => stage.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
+  await until(() => stage.sink.of("agent.paused").length === 1);
+  stage.clock.advance(9_000);
+  await quiet();
+  held.open();
+  const paused = await stage.outcome(run);
+  stage.clock.advance(60_000);
+  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  expect([ending(result), pay.paid, result.agents.map(({ pausedMs }) => pausedMs)]).toEqual([
+    ["completed", "completed"],
+    [3],
+    [60_000, 69_000, 0],
+  ]);
+});
+
+proves(
+  ["R58"],
+  "a fixed deadline that passes during the pause lets nothing further start, not even what was approved",
+  async () => {
+    const pay = payTool();
+    const payer = part("payer", [calls(PAY), says("never")], {
+      tools: [pay],
+      budget: { wallTimeMs: 1_000_000 },
+    });
+    const lead = part("lead", [calls(spawn("payer")), says("never")], { subagents: [payer.role] });
+    const stage = scene();
+    const paused = await stage.outcome(stage.start(lead.role, "Do it.", { deadlineAtMs: 100 }));
+    stage.clock.advance(100);
+    const run = stage.resume(lead.role, paused.pausedRun, approveAll(paused));
+    stage.clock.advance(0);
+    const result = await stage.outcome(run);
+    expect([
+      ending(result),
+      pay.paid,
+      payer.model.requests.length,
+      lead.model.requests.length,
+    ]).toEqual([["stopped", "time_limit"], [], 1, 1]);
+  },
+);
+
+test("a fixed deadline that has not passed yet holds after the pause", async () => {
+  const pay = payTool();
+  const { role } = soloist([calls(PAY), calls(use("work")), says("never")], {
+    tools: [pay, listens("work")],
+  });
+  const stage = scene();
+  const paused = await stage.outcome(stage.start(role, "Do it.", { deadlineAtMs: 100 }));
+  stage.clock.advance(99);
+  const run = stage.resume(role, paused.pausedRun, approveAll(paused));
+  await until(() => stage.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
+  stage.clock.advance(1);
+  const result = await stage.outcome(run);
+  expect([ending(result), pay.paid]).toEqual([["stopped", "time_limit"], [3]]);
+});
+
+describe("the deadline of an answer", () => {
+  proves(
+    ["X17"],
+    "an approver that has not answered by then has denied; its late yes goes nowhere",
+    async () => {
+      const late = gate();
+      const signals: AbortSignal[] = [];
+      const pay = payTool();
+      const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
+      const stage = scene({
+        answerTimeoutMs: 1_000,
+        approver: async (question, { signal }) => {
+          signals.push(signal);
+          await late.opened;
+          return approve(question);
+        },
+      });
+      const run = stage.start(role);
+      await until(() => signals.length === 1);
+      stage.clock.advance(999);
+      await quiet();
+      expect(stage.sink.of("question.answered")).toEqual([]);
+      stage.clock.advance(1);
+      await quiet();
+      stage.clock.advance(0);
+      const result = await stage.outcome(run);
+      late.open();
+      await quiet();
+      expect([ending(result), pay.paid, texts(result), signals[0]?.aborted]).toEqual([
+        ["completed", "completed"],
+        [],
+        [
+          "Not executed: pay was denied. Nobody answered in time. Do without it, or answer with what you have.",
+        ],
+        true,
+      ]);
+      const answers = stage.sink.of("question.answered");
+      expect(answers.map(({ answer, by, waitedMs }) => [answer, by, waitedMs])).toEqual([
+        ["denied", "deadline", 1_000],
+      ]);
+    },
+  );
+
+  test("an approver that comes back when the time is just over has denied, too", async () => {
+    const pay = payTool();
+    const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
+    const stage = scene({
+      answerTimeoutMs: 1_000,
+      approver: (question) => {
+        stage.clock.advance(1_000);
+        return approve(question);
+      },
+    });
+    const result = await stage.run(role);
+    expect([ending(result), pay.paid]).toEqual([["completed", "completed"], []]);
+    expect(stage.sink.of("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+  });
+
+  test("an answer one millisecond before it counts", async () => {
+    const answered = gate();
+    const pay = payTool();
+    const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
+    const stage = scene({
+      answerTimeoutMs: 1_000,
+      approver: async (question) => {
+        await answered.opened;
+        return approve(question);
+      },
+    });
+    const run = stage.start(role);
+    await until(() => stage.sink.of("question.asked").length === 1);
+    stage.clock.advance(999);
+    answered.open();
+    const result = await stage.outcome(run);
+    expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [3]]);
+  });
+
+  proves(
+    ["X17", "R30"],
+    "after it a paused run goes on with denial and failure, and takes no answer any more",
+    async () => {
+      const pay = payTool();
+      const { role, model } = soloist([calls(PAY, use("mail")), says("done")], {
+        tools: [pay, externalTool("mail")],
+      });
+      const stage = scene({ answerTimeoutMs: 1_000 });
+      const paused = await stage.run(role);
+      const answers = [approve(questionOf(paused, 0)), giveResult(questionOf(paused, 1), "sent")];
+      stage.clock.advance(1_000);
+      expect(refusalOf(() => stage.resume(role, paused.pausedRun, answers))).toEqual([
+        "invalid_answer",
+        "late",
+      ]);
+      expect([pay.paid, model.requests.length]).toEqual([[], 1]);
+      const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+      expect([ending(result), pay.paid, texts(result)]).toEqual([
+        ["completed", "completed"],
+        [],
+        [
+          "Not executed: pay was denied. Nobody answered in time. Do without it, or answer with what you have.",
+          "mail failed: Nobody answered in time.",
+        ],
+      ]);
+      expect(stage.sink.of("question.answered").map(({ by }) => by)).toEqual([
+        "deadline",
+        "deadline",
+      ]);
+    },
+  );
+
+  test("before it every question wants its answer; afterwards only those that are still open", async () => {
+    const pay = payTool();
+    const script = [calls(PAY), says("Paid.")];
+    const early = part("early", script, { tools: [pay] });
+    const held = gate();
+    const later = part("later", [{ ...calls(PAY), after: held.opened }, says("Paid.")], {
+      tools: [pay],
+    });
+    const lead = part("lead", [calls(spawn("early"), spawn("later")), says("Done.")], {
+      subagents: [early.role, later.role],
+    });
+    const stage = scene({ answerTimeoutMs: 1_000 });
+    const run = stage.start(lead.role);
+    await until(() => stage.sink.of("agent.paused").length === 1);
+    stage.clock.advance(600);
+    held.open();
+    const paused = await stage.outcome(run);
+    expect(paused.questions.map(({ deadlineAtMs }) => deadlineAtMs)).toEqual([1_000, 1_600]);
+    const [overdue, open] = [questionOf(paused, 0), questionOf(paused, 1)];
+    const resume = (...answers: readonly Answer[]) =>
+      stage.resume(lead.role, paused.pausedRun, answers);
+    stage.clock.advance(399);
+    expect(refusalOf(() => resume(approve(open)))).toEqual(["invalid_answer", "missing"]);
+    stage.clock.advance(1);
+    expect(refusalOf(() => resume(approve(open), approve(overdue)))).toEqual([
+      "invalid_answer",
+      "late",
+    ]);
+    expect(refusalOf(() => resume())).toEqual(["invalid_answer", "missing"]);
+    const result = await stage.outcome(resume(approve(open)));
+    expect([ending(result), pay.paid, told(early.model.requests[1])]).toEqual([
+      ["completed", "completed"],
+      [3],
+      [
+        "Not executed: pay was denied. Nobody answered in time. Do without it, or answer with what you have.",
+      ],
+    ]);
+  });
+
+  test("a deadline of zero is over at once: the call is denied, nothing pauses", async () => {
+    const pay = payTool();
+    const { role } = soloist([calls(PAY), says("done")], { tools: [pay] });
+    const result = await scene({ answerTimeoutMs: 0 }).run(role);
+    expect([ending(result), pay.paid]).toEqual([["completed", "completed"], []]);
+  });
+});

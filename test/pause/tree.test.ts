@@ -1,0 +1,280 @@
+// Goal: a question anywhere pauses the whole tree, with everything else run to its end; the answers find their way back, and nothing
+// that has run runs again.
+
+import { expect, test } from "vitest";
+
+import type { Run } from "../../src/orchestrator/run.ts";
+import { approve, deny, giveResult } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import {
+  approveAll,
+  asked,
+  ending,
+  externalTool,
+  payTool,
+  questionOf,
+  refusalOf,
+} from "../support/pause-scenes.ts";
+import { byTask, calls, ends, part, spawn, told, tool, until, use } from "../tree/cast.ts";
+
+const pay = (amount: number) => ({ name: "pay", arguments: { amount } });
+
+/** A root, a child and a payer below it that asks; `aunt` works beside the child, `cousin` beside the payer. */
+function family() {
+  const payment = payTool();
+  const worked: string[] = [];
+  const work = tool("work", ({ agentPath }) => void worked.push(agentPath));
+  const grown = { tools: [work] };
+  const payer = part("payer", [calls(pay(3)), says("Paid.")], { tools: [payment] });
+  const cousin = part("cousin", [calls(use("work")), says("Cousin.")], grown);
+  const aunt = part("aunt", [calls(use("work")), calls(use("work")), says("Aunt.")], grown);
+  const child = part("child", [calls(spawn("payer"), spawn("cousin")), says("Child.")], {
+    subagents: [payer.role, cousin.role],
+  });
+  const root = part("root", [calls(use("work"), spawn("child"), spawn("aunt")), says("Root.")], {
+    subagents: [child.role, aunt.role],
+    ...grown,
+  });
+  return { payment, worked, payer, cousin, aunt, child, root };
+}
+
+test("a grandchild's question pauses the tree; everybody else has run to the end, and never runs again", async () => {
+  const tree = family();
+  const stage = scene();
+  const paused = await stage.run(tree.root.role);
+  expect([ending(paused), asked(paused), tree.payment.paid]).toEqual([
+    ["paused", "answers_needed"],
+    [["root/child#1/payer#1", "pay"]],
+    [],
+  ]);
+  expect(
+    Object.fromEntries(paused.agents.map(({ agentPath, status }) => [agentPath, status])),
+  ).toEqual({
+    root: "paused",
+    "root/aunt#1": "completed",
+    "root/child#1": "paused",
+    "root/child#1/cousin#1": "completed",
+    "root/child#1/payer#1": "paused",
+  });
+  const before = { worked: [...tree.worked], aunt: tree.aunt.model.requests.length };
+  expect(tree.worked.toSorted()).toEqual([
+    "root",
+    "root/aunt#1",
+    "root/aunt#1",
+    "root/child#1/cousin#1",
+  ]);
+  const resumed = stage.resume(tree.root.role, paused.pausedRun, approveAll(paused));
+  const result = await stage.outcome(resumed);
+  expect([ending(result), result.text, tree.payment.paid]).toEqual([
+    ["completed", "completed"],
+    "Root.",
+    [3],
+  ]);
+  expect({ worked: tree.worked, aunt: tree.aunt.model.requests.length }).toEqual(before);
+  for (const { model } of [tree.root, tree.child, tree.payer, tree.cousin, tree.aunt])
+    model.assertComplete();
+  const results = told(tree.root.model.requests[1]).slice(1);
+  expect(results.map((text) => partOf(text, "subagent"))).toEqual(["root/child#1", "root/aunt#1"]);
+});
+
+test("each goes on below its parent: resumed from above, ended from below, each spawn settled once", async () => {
+  const tree = family();
+  const stage = scene();
+  const paused = await stage.run(tree.root.role);
+  const before = stage.sink.events.length;
+  const resumed = stage.resume(tree.root.role, paused.pausedRun, approveAll(paused));
+  await stage.outcome(resumed);
+  const after = stage.sink.events.slice(before);
+  expect(
+    after.flatMap((event) => {
+      if (event.type === "agent.resumed" || event.type === "agent.ended")
+        return [`${event.type} ${event.agentPath}`];
+      return event.type === "subagent.ended" ? [`settled ${event.childPath}`] : [];
+    }),
+  ).toEqual([
+    "agent.resumed root",
+    "agent.resumed root/child#1",
+    "agent.resumed root/child#1/payer#1",
+    "agent.ended root/child#1/payer#1",
+    "settled root/child#1/payer#1",
+    "agent.ended root/child#1",
+    "settled root/child#1",
+    "agent.ended root",
+  ]);
+  expect(stage.sink.of("subagent.spawned")).toHaveLength(4);
+  const first = paused.agents.map(({ agentId, executionId }) => [agentId, executionId]);
+  const again = stage.sink.of("agent.resumed").map((event) => [event.agentId, event.executionId]);
+  expect(first).toEqual(expect.arrayContaining(again));
+});
+
+test("several questions of several agents are asked together, in the order of the tree, and answered together", async () => {
+  const payment = payTool();
+  const script = byTask({
+    one: [calls(pay(1), use("mail")), says("One.")],
+    two: [calls(pay(2)), says("Two.")],
+  });
+  const payer = part("payer", script, { tools: [payment, externalTool("mail")] });
+  const lead = part(
+    "lead",
+    [calls(spawn("payer", "one"), pay(9), spawn("payer", "two")), says("Done.")],
+    {
+      subagents: [payer.role],
+      tools: [payment],
+    },
+  );
+  const stage = scene();
+  const paused = await stage.run(lead.role);
+  expect(asked(paused)).toEqual([
+    ["lead", "pay"],
+    ["lead/payer#1", "pay"],
+    ["lead/payer#1", "mail"],
+    ["lead/payer#2", "pay"],
+  ]);
+  expect(new Set(paused.questions.map(({ questionId }) => questionId)).size).toBe(4);
+  for (let left = 0; left < 4; left += 1) {
+    const some = paused.questions.filter((_question, index) => index !== left);
+    const answers = some.map((one) =>
+      one.kind === "external" ? giveResult(one, "sent") : approve(one),
+    );
+    expect(refusalOf(() => stage.resume(lead.role, paused.pausedRun, answers))).toEqual([
+      "invalid_answer",
+      "missing",
+    ]);
+  }
+  const answers = [
+    deny(questionOf(paused, 3), "No."),
+    giveResult(questionOf(paused, 2), "sent"),
+    approve(questionOf(paused, 1)),
+    approve(questionOf(paused, 0)),
+  ];
+  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
+  expect([ends(result), payment.paid.toSorted((left, right) => left - right)]).toEqual([
+    ["completed", "completed", "completed"],
+    [1, 9],
+  ]);
+});
+
+test("a child that asks again pauses the tree again, and only what is new is asked", async () => {
+  const payment = payTool();
+  const payer = part("payer", [calls(pay(1)), calls(pay(2)), says("Paid.")], { tools: [payment] });
+  const child = part("child", [calls(spawn("payer")), says("Child.")], {
+    subagents: [payer.role],
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+  const stage = scene();
+  const first = await stage.run(root.role);
+  const second = await stage.outcome(stage.resume(root.role, first.pausedRun, approveAll(first)));
+  expect([ending(second), asked(second), questionOf(second).arguments, payment.paid]).toEqual([
+    ["paused", "answers_needed"],
+    [["root/child#1/payer#1", "pay"]],
+    { amount: 2 },
+    [1],
+  ]);
+  expect(second.pausedRun?.pauses).toBe(2);
+  const old = first.questions.map((question) => approve(question));
+  expect(refusalOf(() => stage.resume(root.role, second.pausedRun, old))).toEqual([
+    "invalid_answer",
+    "already_answered",
+  ]);
+  const result = await stage.outcome(stage.resume(root.role, second.pausedRun, approveAll(second)));
+  expect([ends(result), payment.paid, root.model.requests.length]).toEqual([
+    ["completed", "completed", "completed"],
+    [1, 2],
+    2,
+  ]);
+});
+
+test("of two that asked, one ends and the other asks again: the ended one stays as it is", async () => {
+  const payment = payTool();
+  const payer = part(
+    "payer",
+    byTask({
+      once: [calls(pay(1)), says("Once.")],
+      twice: [calls(pay(2)), calls(pay(3)), says("Twice.")],
+    }),
+    { tools: [payment] },
+  );
+  const lead = part(
+    "lead",
+    [calls(spawn("payer", "once"), spawn("payer", "twice")), says("Done.")],
+    {
+      subagents: [payer.role],
+    },
+  );
+  const stage = scene();
+  const first = await stage.run(lead.role);
+  const second = await stage.outcome(stage.resume(lead.role, first.pausedRun, approveAll(first)));
+  expect([ends(second), asked(second)]).toEqual([
+    ["paused", "completed", "paused"],
+    [["lead/payer#2", "pay"]],
+  ]);
+  const result = await stage.outcome(stage.resume(lead.role, second.pausedRun, approveAll(second)));
+  const texts = told(lead.model.requests[1]).map((text) => partOf(text, "text"));
+  expect([ends(result), payment.paid, texts]).toEqual([
+    ["completed", "completed", "completed"],
+    [1, 2, 3],
+    ["Once.", "Twice."],
+  ]);
+});
+
+test("a parent that asks itself waits for its children first, and they run once", async () => {
+  const payment = payTool();
+  const helper = part("helper", [says("Helped.")]);
+  const lead = part("lead", [calls(pay(1), spawn("helper")), says("Done.")], {
+    subagents: [helper.role],
+    tools: [payment],
+  });
+  const stage = scene();
+  const paused = await stage.run(lead.role);
+  expect([ends(paused), asked(paused)]).toEqual([["paused", "completed"], [["lead", "pay"]]]);
+  const result = await stage.outcome(stage.resume(lead.role, paused.pausedRun, approveAll(paused)));
+  expect([ends(result), payment.paid, helper.model.requests.length]).toEqual([
+    ["completed", "completed"],
+    [1],
+    1,
+  ]);
+});
+
+test("siblings end before the run rests, however long they take", async () => {
+  const held = gate();
+  const payment = payTool();
+  const payer = part("payer", [calls(pay(1)), says("Paid.")], { tools: [payment] });
+  const slow = part("slow", [calls(use("work")), says("Slow.", {})], {
+    tools: [tool("work", () => held.opened)],
+  });
+  const lead = part("lead", [calls(spawn("payer"), spawn("slow")), says("Done.")], {
+    subagents: [payer.role, slow.role],
+  });
+  const stage = scene();
+  const run = stage.start(lead.role);
+  let isOver = false;
+  void run.result.then(() => (isOver = true));
+  await until(() => stage.sink.of("agent.paused").length === 1);
+  expect(isOver).toBe(false);
+  held.open();
+  const paused = await stage.outcome(run);
+  expect(ends(paused)).toEqual(["paused", "paused", "completed"]);
+});
+
+test("a tree whose root may no longer delegate does not lose its paused child", async () => {
+  const payment = payTool();
+  const payer = part("payer", [calls(pay(1)), says("Paid.")], { tools: [payment] });
+  const lead = part("lead", [calls(spawn("payer")), says("Done.")], { subagents: [payer.role] });
+  const stage = scene();
+  const paused = await stage.run(lead.role);
+  const alone = part("lead", [says("Done.")]);
+  let run: Run;
+  try {
+    run = stage.resume(alone.role, paused.pausedRun, approveAll(paused), { roles: [payer.role] });
+  } catch (error) {
+    expect(error).toMatchObject({ code: "invalid_paused_run" });
+    return;
+  }
+  expect(ends(await stage.outcome(run))).not.toContain("paused");
+});
+
+function partOf(text: string, key: string): unknown {
+  const value: unknown = JSON.parse(text);
+  return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
+}

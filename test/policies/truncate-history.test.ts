@@ -1,0 +1,148 @@
+// Goal: a history gets shorter from its old end, in whole groups, without losing instructions and task, and says that it did.
+// Method: one hand-written history at every length, and the edges one by one.
+
+import { expect, test } from "vitest";
+
+import { truncateHistory } from "../../src/policies/truncate-history.ts";
+import type { Message, MessageOrigin } from "../../src/protocol/message.ts";
+import { checkMessages } from "../../src/testing/check-messages.ts";
+import { toolCall } from "../support/changes.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+function user(text: string, origin: MessageOrigin = "injected"): Message {
+  return { role: "user", text, origin };
+}
+
+function calls(...ids: readonly string[]): Message {
+  return { role: "assistant", text: "", toolCalls: ids.map((id) => toolCall(id)) };
+}
+
+function result(id: string): Message {
+  const { callId, toolName } = toolCall(id);
+  return { role: "tool", callId, toolName, text: "found" };
+}
+
+function leftOut(count: number): Message {
+  const text = `Earlier messages were left out here to save room: ${count}. Ask again for what you need of them.`;
+  return user(text, "notice");
+}
+
+const SYSTEM: Message = { role: "system", text: "Work.", origin: "instructions" };
+const TASK = user("Do it.", "task");
+const PAIR = [calls("a"), result("a")];
+const TRIPLE = [calls("b", "c"), result("b"), result("c")];
+const HINT = user("Mind the gap.");
+const LAST = [calls("d"), result("d")];
+const HISTORY = [SYSTEM, TASK, ...PAIR, ...TRIPLE, HINT, ...LAST];
+
+const LENGTHS: readonly (readonly [number, readonly Message[]])[] = [
+  [0, [SYSTEM, TASK, leftOut(6), ...LAST]],
+  [1, [SYSTEM, TASK, leftOut(6), ...LAST]],
+  [2, [SYSTEM, TASK, leftOut(6), ...LAST]],
+  [3, [SYSTEM, TASK, leftOut(5), HINT, ...LAST]],
+  [5, [SYSTEM, TASK, leftOut(5), HINT, ...LAST]],
+  [6, [SYSTEM, TASK, leftOut(2), ...TRIPLE, HINT, ...LAST]],
+  [7, [SYSTEM, TASK, leftOut(2), ...TRIPLE, HINT, ...LAST]],
+];
+
+for (const [keepMessages, expected] of LENGTHS) {
+  test(`of ${keepMessages} messages to keep the last whole groups that fit stay`, () => {
+    const before = JSON.stringify(HISTORY);
+    const truncated = truncateHistory(HISTORY, { keepMessages });
+    expect(truncated).toEqual(expected);
+    expect(checkMessages(truncated)).toEqual([]);
+    expect(JSON.stringify(HISTORY)).toBe(before);
+  });
+}
+
+test("a history that fits comes back as it is", () => {
+  for (const keepMessages of [8, 100]) {
+    expect(truncateHistory(HISTORY, { keepMessages })).toBe(HISTORY);
+  }
+  for (const short of [[], [SYSTEM], [TASK], [SYSTEM, TASK], [SYSTEM, TASK, ...TRIPLE]])
+    expect(truncateHistory(short, { keepMessages: 0 })).toBe(short);
+});
+
+test("what was inherited goes before what came after the task, and the notice stands where it was", () => {
+  const inherited = [user("Once.", "inherited"), user("Twice.", "inherited")];
+  const messages = [SYSTEM, SYSTEM, ...inherited, TASK, ...PAIR];
+  expect(truncateHistory(messages, { keepMessages: 3 })).toEqual([
+    SYSTEM,
+    SYSTEM,
+    leftOut(1),
+    user("Twice.", "inherited"),
+    TASK,
+    ...PAIR,
+  ]);
+  expect(truncateHistory(messages, { keepMessages: 2 })).toEqual([
+    SYSTEM,
+    SYSTEM,
+    TASK,
+    leftOut(2),
+    ...PAIR,
+  ]);
+});
+
+test("only the first task stays for good; without one the instructions do, or nothing", () => {
+  const next = user("And now?", "task");
+  expect(truncateHistory([TASK, next, HINT], { keepMessages: 1 })).toEqual([
+    TASK,
+    leftOut(1),
+    HINT,
+  ]);
+  expect(truncateHistory([SYSTEM, HINT, HINT], { keepMessages: 1 })).toEqual([
+    SYSTEM,
+    leftOut(1),
+    HINT,
+  ]);
+  expect(truncateHistory([HINT, ...PAIR], { keepMessages: 1 })).toEqual([leftOut(1), ...PAIR]);
+});
+
+test("a task at the end stays at the end", () => {
+  expect(truncateHistory([SYSTEM, HINT, HINT, TASK], { keepMessages: 1 })).toEqual([
+    SYSTEM,
+    leftOut(1),
+    HINT,
+    TASK,
+  ]);
+});
+
+test("notices do not pile up: the next replaces the last and adds its number", () => {
+  const once = truncateHistory(HISTORY, { keepMessages: 6 });
+  const grown = [...once, user("More."), calls("e"), result("e")];
+  const twice = truncateHistory(grown, { keepMessages: 3 });
+  expect(twice).toEqual([SYSTEM, TASK, leftOut(8), user("More."), calls("e"), result("e")]);
+  expect(truncateHistory(twice, { keepMessages: 3 })).toBe(twice);
+  expect(truncateHistory(grown, { keepMessages: 9 })).toBe(grown);
+});
+
+test("a notice does not count as a message to keep, and no notice says what others were said", () => {
+  const withNotice = [SYSTEM, TASK, leftOut(4), ...PAIR];
+  expect(truncateHistory(withNotice, { keepMessages: 2 })).toBe(withNotice);
+  const lookalike = user("Earlier messages were left out here to save room: 9.", "injected");
+  expect(truncateHistory([TASK, lookalike, ...PAIR], { keepMessages: 2 })).toEqual([
+    TASK,
+    leftOut(1),
+    ...PAIR,
+  ]);
+});
+
+test("a notice that ends the list stays: it may be all that there is to answer", () => {
+  const messages = [TASK, HINT, calls(), leftOut(3)];
+  const truncated = truncateHistory(messages, { keepMessages: 1 });
+  expect(truncated).toEqual([TASK, leftOut(2), leftOut(3)]);
+});
+
+test("a number that is none, and an option that does not exist, are refused by name", () => {
+  for (const keepMessages of [-1, 1.5, NaN, Infinity]) {
+    const { code, data } = thrownBy(() => truncateHistory(HISTORY, { keepMessages }));
+    expect([code, data["field"]]).toEqual([
+      "invalid_option",
+      "truncateHistory(options.keepMessages)",
+    ]);
+  }
+  const misspelt = { keepMessages: 1, keepMesages: 2 };
+  expect(thrownBy(() => truncateHistory(HISTORY, misspelt)).data["field"]).toBe(
+    "truncateHistory(options).keepMesages",
+  );
+});

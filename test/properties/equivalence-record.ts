@@ -1,0 +1,154 @@
+// What must be the same however a run was driven: everything but what a pause may change. That is: times, trace and span ids, the
+// numbers of events, the events that say that something was paused or resumed, the order of events of parallel agents and of parallel
+// calls of one reply, and ids that are given in the order of starting, which are replaced by places in the tree.
+
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Outside } from "./equivalence-cast.ts";
+
+/** A run that was played to its end. */
+export interface Performance {
+  readonly result: RunResult;
+  readonly events: readonly EspalierEvent[];
+  readonly outside: Outside;
+}
+
+/** What is left of a run, to be compared whole. */
+export interface RunRecord {
+  readonly result: unknown;
+  /** By agent; the run's own under "run". */
+  readonly events: Readonly<Record<string, readonly unknown[]>>;
+  /** What every agent's model was shown, by agent. */
+  readonly requests: unknown;
+  /** Every tool body that ran, sorted. */
+  readonly toolRuns: readonly string[];
+}
+
+/** What a run came to. `hidden`: fields in which the way that it was driven shows itself. */
+export function recordOf(
+  { result, events, outside }: Performance,
+  hidden: ReadonlySet<string> = NOTHING,
+): RunRecord {
+  const plain = plainFor(events, hidden);
+  const { agents, accounts, ...whole } = result;
+  return {
+    result: plain({
+      ...whole,
+      agents: agents.toSorted((left, right) => byText(left.agentPath, right.agentPath)),
+      accounts: accounts.toSorted((left, right) => byText(left.path, right.path)),
+    }),
+    events: Object.fromEntries(
+      [...grouped(events)].map(([place, own]) => [place, inCallOrder(own).map(plain)]),
+    ),
+    requests: plain(outside.requests),
+    toolRuns: outside.toolRuns.toSorted(byText),
+  };
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+const OF_PAUSES: ReadonlySet<string> = new Set([
+  "run.paused",
+  "run.resumed",
+  "agent.paused",
+  "agent.resumed",
+  "tool.paused",
+  "tool.resumed",
+]);
+
+function grouped(events: readonly EspalierEvent[]): ReadonlyMap<string, readonly EspalierEvent[]> {
+  const groups = new Map<string, readonly EspalierEvent[]>();
+  for (const event of events) {
+    if (OF_PAUSES.has(event.type)) continue;
+    const place = event.executionId === null ? "run" : event.agentPath;
+    groups.set(place, [...(groups.get(place) ?? []), event]);
+  }
+  return new Map([...groups].toSorted(([left], [right]) => byText(left, right)));
+}
+
+/** Events of parallel calls and of parallel subtasks one call after the other. */
+function inCallOrder(events: readonly EspalierEvent[]): readonly EspalierEvent[] {
+  const ordered: EspalierEvent[] = [];
+  let parallel: EspalierEvent[] = [];
+  const close = (): void => {
+    ordered.push(
+      ...parallel.toSorted((left, right) => byText(lane(left) ?? "", lane(right) ?? "")),
+    );
+    parallel = [];
+  };
+  for (const event of events) {
+    if (lane(event) === undefined) {
+      close();
+      ordered.push(event);
+    } else parallel.push(event);
+  }
+  close();
+  return ordered;
+}
+
+function lane(event: EspalierEvent): string | undefined {
+  if (event.callId !== null) return `call ${event.callId}`;
+  if (event.type === "subagent.spawned" || event.type === "subagent.ended") return event.childPath;
+  if (event.type === "subagent.refused") return "";
+  return event.type === "hook.applied" && event.point === "subagentStart" ? "" : undefined;
+}
+
+const CHANGES_WITH_A_PAUSE: ReadonlySet<string> = new Set([
+  "traceId",
+  "spanId",
+  "seq",
+  "atMs",
+  "startedAtMs",
+  "endedAtMs",
+  "openedAtMs",
+  "askedAtMs",
+  "durationMs",
+  "pausedMs",
+  "stoodMs",
+  "waitedMs",
+  "queuedMs",
+]);
+
+/** A copy without what a pause changes, and with places for ids. */
+function plainFor(
+  events: readonly EspalierEvent[],
+  hidden: ReadonlySet<string>,
+): (value: unknown) => unknown {
+  const names = new Map<string, string>();
+  const leases = new Map<string, number>();
+  for (const event of events) {
+    const { agentId, executionId, agentPath } = event;
+    names.set(agentId, `<agent ${agentPath}>`);
+    if (executionId !== null) names.set(executionId, `<execution ${agentPath}>`);
+    if (event.type !== "budget.reserved") continue;
+    const count = (leases.get(agentPath) ?? 0) + 1;
+    leases.set(agentPath, count);
+    names.set(event.leaseId, `<lease ${count} of ${agentPath}>`);
+  }
+  const named = (text: string): string =>
+    text.replaceAll(/\b(?:agent|execution|lease)_\d+/g, (id) => names.get(id) ?? id);
+  return (value) => {
+    const text = JSON.stringify(value, (key, part: unknown) => {
+      if (hidden.has(key)) return undefined;
+      if (key === "subagentsByDepth" && isSpawnCount(value)) return undefined;
+      if (CHANGES_WITH_A_PAUSE.has(key)) return undefined;
+      return typeof part === "string" ? named(part) : part;
+    });
+    const copy: unknown = JSON.parse(text);
+    return copy;
+  };
+}
+
+/** How many there are at the time of a spawn depends on what happens in parallel. */
+function isSpawnCount(value: unknown): boolean {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "type" in value &&
+    value.type === "subagent.spawned"
+  );
+}
+
+function byText(left: string, right: string): number {
+  return left < right ? -1 : left > right ? 1 : 0;
+}

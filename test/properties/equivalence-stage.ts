@@ -1,0 +1,125 @@
+// The stage of the equivalence property: plays a world in one of several ways, to its end. Whatever the way, questions get the same
+// answers, and every pause goes through JSON text to a fresh orchestrator with freshly made roles, models, tools and hooks.
+
+import { expect } from "vitest";
+
+import type { PhaseReport } from "../../src/agent/run-agent.ts";
+import {
+  Orchestrator,
+  type OrchestratorOptions,
+  type StartOptions,
+} from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { IdSource } from "../../src/kernel/id-source.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { answerTo, Outside, rootRole, taskOf } from "./equivalence-cast.ts";
+import { hookOf } from "./equivalence-hooks.ts";
+import type { Performance } from "./equivalence-record.ts";
+import type { World } from "./equivalence-world.ts";
+
+/** How a run is driven. */
+export interface Way {
+  /** Step by step, instead of drained. */
+  readonly iterates?: boolean;
+  readonly onText?: StartOptions["onText"];
+  /** Leaves the questions whether a call may run to whoever resumes the run, instead of an approver. */
+  readonly defersApprovals?: boolean;
+  /** Each time that the run goes on: the event, or the phase of the root, at which it is asked to pause; 0: at once. Then no more. */
+  readonly pauses?: readonly Moment[];
+}
+
+export interface Moment {
+  readonly at: "event" | "phase";
+  readonly count: number;
+}
+
+export interface Played extends Performance {
+  /** What iterations gave, over all pauses. */
+  readonly phases: readonly PhaseReport[];
+  readonly pauses: number;
+}
+
+/** Longer than any limit in time that a world has. */
+const PAUSE_MS = 1_000;
+const MOST_PAUSES = 500;
+
+export async function play(world: World, way: Way = {}): Promise<Played> {
+  const outside = new Outside(world);
+  const watch = new Watch();
+  const ids = idsOfOneLength();
+  const stage = scene({ ...optionsOf(world, way), ids, sinks: [watch] });
+  const { clock, sink } = stage;
+  const phases: PhaseReport[] = [];
+  const more = way.onText === undefined ? {} : { onText: way.onText };
+  const metadata = { color: "red", size: 3 };
+  let run = stage.start(rootRole(world, outside), taskOf(world.root.key), { ...more, metadata });
+  for (let pauses = 0; pauses < MOST_PAUSES; pauses += 1) {
+    const moment = way.pauses?.[pauses];
+    watch.pauseAt(run, moment);
+    if (way.iterates === true || moment?.at === "phase")
+      phases.push(...(await iterated(run, moment)));
+    const result = await stage.outcome(run);
+    checkTimes(result);
+    if (result.status !== "paused") {
+      const { events } = sink;
+      return { result, events, outside, phases, pauses };
+    }
+    clock.advance(PAUSE_MS);
+    const answers = result.questions.map(answerTo);
+    const process = { ...optionsOf(world, way), clock, ids, sinks: [sink, watch] };
+    run = new Orchestrator(process).resume(JSON.stringify(result.pausedRun), answers, {
+      role: rootRole(world, outside),
+      ...more,
+    });
+  }
+  throw new Error(`It was paused more than ${MOST_PAUSES} times.`);
+}
+
+/** The order in which agents start may differ, and with it their ids; what is counted in tokens must not. */
+function idsOfOneLength(): IdSource {
+  const ids = sequentialIds();
+  return { next: (kind) => ids.next(kind).replace(/\d+$/, (number) => number.padStart(4, "0")) };
+}
+
+function optionsOf(world: World, { defersApprovals = false }: Way): OrchestratorOptions {
+  return {
+    limits: { maxBreadthPerParent: world.maxBreadth, maxTotalSubagents: 500 },
+    hooks: world.hooks.map(hookOf),
+    ...(defersApprovals ? {} : { approver: answerTo }),
+  };
+}
+
+async function iterated(run: Run, moment: Moment | undefined): Promise<readonly PhaseReport[]> {
+  const phases: PhaseReport[] = [];
+  for await (const phase of run.iterate()) {
+    phases.push(phase);
+    if (moment?.at === "phase" && phases.length === moment.count) run.requestPause();
+  }
+  return phases;
+}
+
+/** Nothing takes time but pauses, and those count against nobody. */
+function checkTimes({ agents }: RunResult): void {
+  for (const { agentPath, status, durationMs, pausedMs } of agents)
+    if (status !== "paused") expect(pausedMs, `${agentPath} stood still`).toBe(durationMs);
+}
+
+/** Counts the events of a run since it went on, and asks it to pause in the midst of one. */
+class Watch implements EventSink {
+  #run: Run | undefined;
+  #left = 0;
+
+  pauseAt(run: Run, moment: Moment | undefined): void {
+    this.#run = run;
+    this.#left = moment?.at === "event" ? moment.count : 0;
+    if (moment?.count === 0) run.requestPause();
+  }
+
+  take(): void {
+    this.#left -= 1;
+    if (this.#left === 0) this.#run?.requestPause();
+  }
+}

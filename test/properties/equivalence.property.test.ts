@@ -1,0 +1,179 @@
+// Goal: however a run is driven, drained, step by step, streaming, or paused anywhere and resumed in a fresh process, it comes to the
+// same histories, usage, events and results.
+// Method: random worlds in which everything depends on an agent's own place and step; each is played in two ways, and all that is left
+// of both is compared whole. See equivalence-record.ts for what a pause may change. `FC_RUNS=…` plays more of them.
+
+import * as fc from "fast-check";
+import { expect, vi } from "vitest";
+
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { proves } from "../harness/proves.ts";
+import { keyOf } from "./equivalence-cast.ts";
+import { recordOf } from "./equivalence-record.ts";
+import { RICH_WORLD } from "./equivalence-rich-world.ts";
+import { play, type Moment, type Played, type Way } from "./equivalence-stage.ts";
+import { withoutToolLimits, worlds, type World } from "./equivalence-world.ts";
+
+const RUNS = Number(process.env["FC_RUNS"] ?? 35);
+
+vi.setConfig({ testTimeout: 3_600_000 });
+
+const anyWorld = fc.oneof(worlds("wide"), worlds("narrow"));
+const moment: fc.Arbitrary<Moment> = fc.record({
+  at: fc.constantFrom("event", "event", "event", "phase"),
+  count: fc.oneof(fc.nat({ max: 8 }), fc.nat({ max: 60 })),
+});
+const moments = fc.array(moment, { minLength: 1, maxLength: 10, size: "max" });
+
+async function comesToTheSame(
+  world: World,
+  way: Way,
+  hidden: ReadonlySet<string> = new Set(),
+): Promise<readonly [Played, Played]> {
+  const plain = await play(world);
+  const other = await play(world, way);
+  expect(recordOf(other, hidden)).toEqual(recordOf(plain, hidden));
+  return [plain, other];
+}
+
+proves(
+  ["R1"],
+  "a run step by step is the run drained: the same events in the same order",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(anyWorld, async (world) => {
+        const [drained, iterated] = await comesToTheSame(world, { iterates: true });
+        expect(inOrder(iterated)).toEqual(inOrder(drained));
+        const { phases, result } = iterated;
+        const ended = phases.at(-1);
+        expect([ended?.phase, ended?.state.status]).toEqual(["ended", result.status]);
+        expect(ended?.state.log.steps).toEqual(result.steps);
+      }),
+      { numRuns: RUNS },
+    );
+  },
+);
+
+/** Every event as it came, but for what chance gives it. */
+function inOrder({ events }: Played): unknown {
+  return events.map((event): Partial<EspalierEvent> => {
+    const { traceId: _trace, spanId: _span, ...rest } = event;
+    return "previousTraceId" in rest ? { ...rest, previousTraceId: "" } : rest;
+  });
+}
+
+proves(["R1"], "a streaming run is the run drained, and its pieces make up its texts", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyWorld, async (world) => {
+      const heard = new Map<string, string>();
+      const onText: Way["onText"] = ({ agentPath, text }) =>
+        void heard.set(agentPath, `${heard.get(agentPath) ?? ""}${text}`);
+      const hidden = new Set(["streaming"]);
+      const [, { result, outside }] = await comesToTheSame(world, { onText }, hidden);
+      const written = result.agents.map(({ agentPath, task }) => [
+        agentPath,
+        outside.texts.get(keyOf(task)) ?? "",
+      ]);
+      const pieces = result.agents.map(({ agentPath }) => [agentPath, heard.get(agentPath) ?? ""]);
+      expect(pieces).toEqual(written);
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+const seen = new Set<string>();
+
+proves(
+  ["R28", "R31", "R32"],
+  "a run paused anywhere, time and again, comes to the same",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(anyWorld, moments, async (world, pauses) => {
+        for (const played of await comesToTheSame(world, { pauses }))
+          for (const sight of sights(played)) seen.add(sight);
+      }),
+      { numRuns: RUNS * 2 },
+    );
+    if (process.env["FC_SEED"] !== undefined || process.env["FC_RUNS"] !== undefined) return;
+    const unseen = EXPECTED.filter((sight) => !seen.has(sight));
+    expect(unseen, "what the worlds never showed").toEqual([]);
+  },
+);
+
+/** An approver, or the caller. */
+const WHO_DECIDED: ReadonlySet<string> = new Set(["by"]);
+
+proves(
+  ["R28", "R31", "R33"],
+  "questions answered at a resumption come to the same as an approver's answers",
+  async () => {
+    const approvals = anyWorld.map(withoutToolLimits);
+    await fc.assert(
+      fc.asyncProperty(approvals, fc.oneof(fc.constant([]), moments), async (world, pauses) => {
+        await comesToTheSame(world, { defersApprovals: true, pauses }, WHO_DECIDED);
+      }),
+      { numRuns: RUNS },
+    );
+  },
+);
+
+proves(
+  ["R28", "R31", "R32"],
+  "a rich tree paused at any of its events comes to the same",
+  async () => {
+    const plain = await play(RICH_WORLD);
+    expect(plain.result.status).toBe("completed");
+    const expected = recordOf(plain);
+    let stops = 0;
+    for (let count = 0; count <= plain.events.length; count += 1) {
+      const paused = await play(RICH_WORLD, { pauses: [{ at: "event", count }] });
+      expect(recordOf(paused), `paused at event ${count}`).toEqual(expected);
+      if (paused.pauses > plain.pauses) stops += 1;
+    }
+    expect(stops, "pauses that were heeded").toBeGreaterThan(100);
+  },
+);
+
+proves(["R28", "R31"], "a rich tree that pauses again and again comes to the same", async () => {
+  const plain = recordOf(await play(RICH_WORLD), WHO_DECIDED);
+  for (const count of [3, 7, 8, 9, 13]) {
+    const pauses = Array.from({ length: 40 }, (): Moment => ({ at: "event", count }));
+    const paused = await play(RICH_WORLD, { pauses, defersApprovals: count % 2 === 0 });
+    expect(recordOf(paused, WHO_DECIDED), `paused at each ${count}th event`).toEqual(plain);
+  }
+});
+
+/** What the worlds must come across: else their sameness says little. */
+const EXPECTED = `
+  agent completed, agent stopped, agent failed, call succeeded, call failed, call refused, call not_executed,
+  error, steps_limit, token_limit, tool_called, finish_reason, stop_requested, unknown_tool, invalid_json, invalid_arguments,
+  denied, blocked, depth 1, depth 2, breadth_limit, unknown_role, output, tool.paused, tool.resumed, agent.resumed,
+  question.answered, model.retried, request.repaired, conversation.compacted, message.delivered, hook.applied, budget.denied,
+  model.failed, two children paused, five pauses, vetoed, decision continue, decision retry, decision compact, decision stop,
+  wrap-up`
+  .split(",")
+  .map((sight) => sight.trim());
+
+function sights({ result, events, pauses, outside }: Played): readonly string[] {
+  const paused = events.filter((event) => event.type === "tool.paused").length;
+  return [
+    ...events.map((event) => event.type),
+    ...events.map((event) => `depth ${event.depth}`),
+    ...events.flatMap((event) =>
+      event.type === "continuation.evaluated"
+        ? [`decision ${event.decision}`, ...(event.vetoedBy === undefined ? [] : ["vetoed"])]
+        : [],
+    ),
+    ...Object.keys(result.refusalsByCode),
+    ...result.agents.flatMap(({ status, reason, output, steps }) => [
+      `agent ${status}`,
+      reason.code,
+      ...(output === undefined ? [] : ["output"]),
+      ...steps.flatMap(({ tools }) => tools.executions.map(({ type }) => `call ${type}`)),
+      ...steps.flatMap(({ tools }) => tools.executions.flatMap(({ errorCode }) => errorCode ?? [])),
+    ]),
+    ...(JSON.stringify(outside.requests).includes("This is your last step") ? ["wrap-up"] : []),
+    ...(paused > 1 ? ["two children paused"] : []),
+    ...(pauses >= 5 ? ["five pauses"] : []),
+  ];
+}

@@ -1,0 +1,212 @@
+// Goal: whatever begins, ends and closes in whatever order, an agent's clock stands still exactly while a question is open below it
+// and nothing works there, and it is ended exactly at its own limit.
+// Method: random sequences over a small tree; after each, everything is worked out anew from the log, millisecond by millisecond.
+
+import * as fc from "fast-check";
+import { test } from "vitest";
+
+import { AgentClock } from "../../src/orchestrator/agent-clock.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { AgentIdSchema, type AgentId } from "../../src/protocol/ids.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+
+interface Plan {
+  /** An earlier agent, taken modulo; the first is the root. */
+  readonly parent: number;
+  readonly limitMs: number | undefined;
+  readonly lifeMs: number | undefined;
+}
+
+type Operation =
+  | { readonly type: "working" | "asking" | "close"; readonly agent: number }
+  | { readonly type: "end"; readonly opened: number }
+  | { readonly type: "advance"; readonly byMs: number };
+
+/** One effect or question, as the log has it. */
+interface Period {
+  readonly type: "working" | "asking";
+  readonly agent: number;
+  readonly fromMs: number;
+  readonly end: () => void;
+  untilMs: number;
+}
+
+interface Agent extends Plan {
+  readonly id: AgentId;
+  readonly clock: AgentClock;
+  /** From the agent up to the root. */
+  readonly path: readonly number[];
+  closedAtMs: number;
+}
+
+const nat = fc.nat({ max: 100 });
+const plan: fc.Arbitrary<Plan> = fc.record({
+  parent: nat,
+  limitMs: fc.option(fc.integer({ min: 0, max: 30 }), { nil: undefined, freq: 3 }),
+  lifeMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 2 }),
+});
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ type: fc.constantFrom("working", "asking"), agent: nat }),
+  },
+  { weight: 8, arbitrary: fc.record({ type: fc.constant("end" as const), opened: nat }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ type: fc.constant("advance" as const), byMs: fc.nat({ max: 12 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("close" as const), agent: nat }) },
+);
+
+class Player {
+  readonly #time = new ManualClock();
+  readonly #ledger = new BudgetLedger(this.#time);
+  readonly #agents: Agent[] = [];
+  readonly #log: Period[] = [];
+  readonly #ended = new Map<number, number>();
+
+  constructor(plans: readonly Plan[]) {
+    for (const one of plans) this.#open(one);
+  }
+
+  #open(one: Plan): void {
+    const index = this.#agents.length;
+    const above = this.#agents[one.parent % Math.max(1, index)];
+    const path = `agent_${index}`;
+    const id = AgentIdSchema.parse(path);
+    const times = { wallTimeMs: one.limitMs, deadlineAtMs: one.lifeMs };
+    this.#ledger.open({ agentId: id, path, limits: {}, ...times }, above?.id ?? null);
+    const clock = new AgentClock({
+      agentId: id,
+      clock: this.#time,
+      ledger: this.#ledger,
+      parent: above?.clock,
+      onDeadline: () => {
+        check(!this.#ended.has(index), `${path} is ended once`);
+        this.#ended.set(index, this.#time.nowMs());
+      },
+    });
+    const agentPath = [index, ...(above?.path ?? [])];
+    this.#agents.push({ ...one, id, clock, path: agentPath, closedAtMs: Infinity });
+  }
+
+  apply(one: Operation): void {
+    if (one.type === "advance") this.#time.advance(one.byMs);
+    else if (one.type === "end") this.#end(one.opened);
+    else this.#act(one.type, one.agent % this.#agents.length);
+  }
+
+  #act(type: Period["type"] | "close", index: number): void {
+    const agent = this.#agents[index];
+    if (agent === undefined) return;
+    const nowMs = this.#time.nowMs();
+    if (type === "close") {
+      agent.clock.close();
+      agent.closedAtMs = Math.min(agent.closedAtMs, nowMs);
+      return;
+    }
+    const end = agent.clock[type]();
+    this.#log.push({ type, agent: index, fromMs: nowMs, untilMs: Infinity, end });
+  }
+
+  /** Ends something, maybe for the second time. */
+  #end(opened: number): void {
+    const period = this.#log[opened % Math.max(1, this.#log.length)];
+    if (period === undefined) return;
+    period.end();
+    period.untilMs = Math.min(period.untilMs, this.#time.nowMs());
+  }
+
+  compare(): void {
+    this.#time.advance(0);
+    const nowMs = this.#time.nowMs();
+    let timers = 0;
+    for (const [index, agent] of this.#agents.entries()) {
+      const aboveMs = this.#above(agent);
+      const fixedMs = (agent.lifeMs ?? Infinity) < aboveMs ? (agent.lifeMs ?? Infinity) : Infinity;
+      let stoodMs = 0;
+      let overAtMs: number | undefined;
+      for (let atMs = 0; atMs <= nowMs; atMs += 1) {
+        const isOver =
+          atMs >= fixedMs || (atMs < aboveMs && atMs - stoodMs >= (agent.limitMs ?? Infinity));
+        if (isOver && atMs <= agent.closedAtMs) overAtMs ??= atMs;
+        if (atMs < nowMs && this.#isStill(index, atMs)) stoodMs += 1;
+      }
+      check(agent.clock.stoodMs === stoodMs, `${agent.id} stood ${stoodMs} ms`);
+      this.#checkEnd(index, overAtMs);
+      if (this.#isWatched(index, { stoodMs, isOver: overAtMs !== undefined })) timers += 1;
+    }
+    check(this.#time.pendingTimers === timers, `${timers} timers`);
+  }
+
+  /** An agent that closed in the millisecond of its end may have been ended before, or not. */
+  #checkEnd(index: number, overAtMs: number | undefined): void {
+    const endedAtMs = this.#ended.get(index);
+    if (endedAtMs === undefined && overAtMs === this.#agents[index]?.closedAtMs) return;
+    check(endedAtMs === overAtMs, `agent_${index} is ended at ${String(overAtMs)}`);
+  }
+
+  /** Whether a timer of the agent runs. */
+  #isWatched(
+    index: number,
+    state: { readonly stoodMs: number; readonly isOver: boolean },
+  ): boolean {
+    const agent = this.#agents[index];
+    if (agent === undefined || agent.closedAtMs < Infinity || state.isOver) return false;
+    const above = this.#above(agent);
+    if ((agent.lifeMs ?? Infinity) < above) return true;
+    if (agent.limitMs === undefined || this.#isStill(index, this.#time.nowMs())) return false;
+    return agent.limitMs + state.stoodMs < above;
+  }
+
+  /** The earliest fixed deadline of those above: theirs to watch. */
+  #above({ path }: Agent): number {
+    return Math.min(...path.slice(1).map((above) => this.#agents[above]?.lifeMs ?? Infinity));
+  }
+
+  /** Whether the clock stands still from this millisecond to the next. */
+  #isStill(index: number, atMs: number): boolean {
+    const open = this.#log.filter(({ agent, fromMs, untilMs }) => {
+      const path = this.#agents[agent]?.path ?? [];
+      const upTo = path.slice(0, path.indexOf(index) + 1);
+      const closedAtMs = upTo.map((one) => this.#agents[one]?.closedAtMs ?? Infinity);
+      const lastMs = Math.min(untilMs, ...closedAtMs);
+      return upTo.length > 0 && fromMs <= atMs && atMs < lastMs;
+    });
+    return (
+      open.some(({ type }) => type === "asking") && open.every(({ type }) => type === "asking")
+    );
+  }
+
+  /** When all have closed, nobody stands still and no timer runs. */
+  close(): void {
+    for (const { clock } of this.#agents.toReversed()) clock.close();
+    check(this.#time.pendingTimers === 0, "no timer is left");
+    const before = JSON.stringify(this.#ledger.snapshot());
+    this.#time.advance(50);
+    for (const { end } of this.#log) end();
+    check(JSON.stringify(this.#ledger.snapshot()) === before, "no clock stands still for ever");
+  }
+}
+
+function check(holds: boolean, expected: string): void {
+  if (!holds) throw new Error(`Expected: ${expected}.`);
+}
+
+test("3,000 random sequences: clocks stand still and end agents as the log says", () => {
+  fc.assert(
+    fc.property(
+      fc.array(plan, { minLength: 1, maxLength: 5, size: "max" }),
+      fc.array(operation, { maxLength: 30, size: "max" }),
+      (plans, operations) => {
+        const player = new Player(plans);
+        for (const one of operations) {
+          player.apply(one);
+          player.compare();
+        }
+        player.close();
+      },
+    ),
+    { seed: 20_261_122, numRuns: 3_000 },
+  );
+});

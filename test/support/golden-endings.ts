@@ -1,0 +1,114 @@
+// Every way in which a run comes to rest, each as a script of its own: the reason that it must give is its name.
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { StartOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+
+/** A run that rests, with its scene. */
+export interface Rested {
+  readonly stage: Scene;
+  readonly result: RunResult;
+}
+
+export interface Ending {
+  readonly status: RunResult["status"];
+  readonly code: string;
+  /** Runs it. Each time on a stage of its own. */
+  play(): Promise<Rested>;
+}
+
+const work = asks("work", {});
+const forever = [work, work, work, work];
+
+interface Play {
+  readonly role: () => AgentRole;
+  readonly options?: StartOptions;
+  /** Done before anything has begun. */
+  readonly first?: (run: Run) => void;
+  /** Done once everything waits. */
+  readonly act?: (run: Run, stage: Scene) => void;
+}
+
+function ending(
+  [status, code]: readonly [Ending["status"], string],
+  { role, options, first, act }: Play,
+): Ending {
+  const play = async (): Promise<Rested> => {
+    const stage = scene();
+    const run = stage.start(role(), "Do it.", options);
+    first?.(run);
+    if (act !== undefined) {
+      await settled();
+      act(run, stage);
+    }
+    return { stage, result: await stage.outcome(run) };
+  };
+  return { status, code, play };
+}
+
+const PRICE = { inputUsdPerMillion: 1_000_000, outputUsdPerMillion: 1_000_000 };
+const worker = (): AgentRole => soloist(forever, { tools: [spyTool("work")] }).role;
+const waiting = (): AgentRole => soloist([says("late", { after: gate().opened })]).role;
+
+export const ENDINGS: readonly Ending[] = [
+  ending(["failed", "error"], {
+    role: () =>
+      soloist([{ error: new ModelError({ code: "model_not_authorized", message: "No." }) }]).role,
+  }),
+  ending(["stopped", "stop_requested"], {
+    role: () => soloist([work], { tools: [spyTool("work")], hooks: [stopping()] }).role,
+  }),
+  ending(["cancelled", "cancelled"], { role: waiting, act: (run) => void run.cancel() }),
+  ending(["stopped", "input_refused"], {
+    role: () => {
+      const refuse = transform("userInput", () => ({ refuse: "Not that." }));
+      return soloist([says("never")], { hooks: [refuse] }).role;
+    },
+  }),
+  ending(["stopped", "steps_limit"], { role: worker, options: { budget: { steps: 2 } } }),
+  ending(["stopped", "token_limit"], { role: worker, options: { budget: { totalTokens: 15 } } }),
+  ending(["stopped", "time_limit"], {
+    role: waiting,
+    options: { budget: { wallTimeMs: 10 } },
+    act: (_run, { clock }) => clock.advance(10),
+  }),
+  ending(["stopped", "cost_limit"], {
+    role: () => soloist(forever, { tools: [spyTool("work")] }, { price: PRICE }).role,
+    options: { budget: { costUsd: 20 } },
+  }),
+  ending(["stopped", "tool_calls_limit"], { role: worker, options: { budget: { toolCalls: 1 } } }),
+  ending(["stopped", "tool_called"], {
+    role: () =>
+      soloist(forever, { tools: [spyTool("work")], stopWhen: [toolWasCalled("work")] }).role,
+  }),
+  ending(["stopped", "found_enough"], {
+    role: () => {
+      const reason = { code: "found_enough", message: "Found.", data: { found: 3 } };
+      return soloist([says("never")], { stopWhen: [() => reason] }).role;
+    },
+  }),
+  ending(["stopped", "finish_reason"], {
+    role: () => soloist([says("half a", { finishReason: "length" })]).role,
+  }),
+  ending(["completed", "completed"], { role: () => soloist([says("done")]).role }),
+  ending(["paused", "answers_needed"], {
+    role: () =>
+      soloist([work], { tools: [spyTool("work", () => "done", { needsApproval: true })] }).role,
+  }),
+  ending(["paused", "pause_requested"], {
+    role: () => soloist([says("never")]).role,
+    first: (run) => run.requestPause(),
+  }),
+];
+
+function stopping() {
+  return transform("afterTool", (_input, { requestStop }) => requestStop("Seen enough."));
+}

@@ -1,0 +1,149 @@
+// What must hold of the state's moves, and of a state as JSON and back: checks over any implementation of the two.
+
+import { expect } from "vitest";
+
+import {
+  AgentSnapshotSchema,
+  type snapshotOf,
+  type stateOf,
+} from "../../src/agent/agent-snapshot.ts";
+import type { AgentState, RestingState } from "../../src/agent/agent-state.ts";
+import type { Change, transition } from "../../src/agent/transition.ts";
+import { changes, executionOf, resting, states, twoCalls } from "./changes.ts";
+import { unfrozenParts } from "./frozen.ts";
+
+type Move = typeof transition;
+type StateName = keyof ReturnType<typeof states>;
+type ChangeType = Change["type"];
+
+/** Changes that a few states allow, by these states. Those that are not here are allowed while an execution runs, or in a step. */
+const ALLOWED: Partial<Record<ChangeType, readonly StateName[]>> = {
+  markStarted: ["pending"],
+  resume: ["rested", "waiting"],
+  nextExecution: ["completed", "stopped", "failed", "cancelled"],
+  incorporate: ["spoken", "discarded", "answered"],
+  end: ["running", "briefed", "stepped"],
+  openStep: ["running", "briefed", "stepped"],
+};
+
+/** Throws unless states move as the table says, one field at a time, into frozen values, and leave the old ones alone. */
+export function checkTransitions(move: Move): void {
+  checkTable(move);
+  checkStep(move);
+  checkRest(move);
+}
+
+function checkTable(move: Move): void {
+  const all = changes();
+  for (const [type, allowed] of Object.entries(ALLOWED)) {
+    for (const [name, state] of Object.entries(states())) {
+      const change = Object.values(all).find((one) => one.type === type);
+      if (change === undefined) throw new Error(`There is no change ${type}.`);
+      const before = structuredClone(state);
+      const next = attempt(move, state, change);
+      expect(next !== undefined, `${type} in ${name}`).toBe(allowed.some((one) => one === name));
+      expect(state, `${type} leaves ${name} alone`).toEqual(before);
+      expect(unfrozenParts(next), `${type} in ${name} gives a frozen state`).toEqual([]);
+    }
+  }
+}
+
+function attempt(move: Move, state: AgentState, change: Change): AgentState | undefined {
+  try {
+    return move(state, change);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One result for every call, in call order; then one record of the step (L3, L4). */
+function checkStep(move: Move): void {
+  const { replied } = states();
+  const [first, second] = twoCalls();
+  const later = move(replied, {
+    type: "recordExecutions",
+    executions: [executionOf(second)],
+    deferrals: [],
+  });
+  const complete = move(later, {
+    type: "recordExecutions",
+    executions: [executionOf(first)],
+    deferrals: [],
+  });
+  const incorporated = move(complete, changes().incorporate);
+  const added = incorporated.conversation.messages.slice(replied.conversation.messages.length);
+  expect(added.map((message) => (message.role === "tool" ? message.callId : message.role))).toEqual(
+    [first.callId, second.callId],
+  );
+  const stepped = move(incorporated, changes().recordStep);
+  expect(stepped.log.steps.map(({ tools }) => tools.executions)).toEqual([
+    [executionOf(first), executionOf(second)],
+  ]);
+  const signalled = move(stepped, changes().addSignal);
+  expect(signalled.log.signals).toEqual([...stepped.log.signals, changes().addSignal.signal]);
+}
+
+/** A pause keeps everything; an end keeps everything and says when and why; what follows begins anew over the same history. */
+function checkRest(move: Move): void {
+  const { deferred, stepped } = states();
+  const paused = move(deferred, changes().pause);
+  expect(move(paused, changes().resume)).toEqual(deferred);
+  const { end, nextExecution } = changes();
+  const ended = move(stepped, end);
+  expect([ended.status, ended.log, ended.conversation]).toEqual([
+    end.status,
+    stepped.log,
+    stepped.conversation,
+  ]);
+  const next = move(ended, nextExecution);
+  expect([next.status, next.log.steps, next.log.signals, next.conversation.messages]).toEqual([
+    "pending",
+    [],
+    [],
+    [...ended.conversation.messages, nextExecution.message],
+  ]);
+}
+
+/** The two ways between a state and its JSON. */
+export interface Serialiser {
+  readonly snapshotOf: typeof snapshotOf;
+  readonly stateOf: typeof stateOf;
+}
+
+/** Throws unless every state at rest comes back from its JSON as it was, without what is transient, frozen, and unaltered itself. */
+export function checkSerialisation({ snapshotOf, stateOf }: Serialiser): void {
+  for (const [name, state] of restingStates()) {
+    const before = structuredClone(state);
+    const snapshot = snapshotOf(state);
+    const text = JSON.stringify(snapshot);
+    expect(JSON.parse(text), `${name} is JSON`).toEqual(snapshot);
+    const back = stateOf(AgentSnapshotSchema.parse(JSON.parse(text)));
+    expect(back, `${name} comes back`).toEqual(withoutTransient(state));
+    expect(JSON.stringify(snapshotOf(back)), `${name} keeps its form`).toBe(text);
+    expect(unfrozenParts(back), `${name} comes back frozen`).toEqual([]);
+    expect(state, `${name} is left alone`).toEqual(before);
+  }
+}
+
+function restingStates(): readonly (readonly [string, RestingState])[] {
+  const { waiting, rested, completed, stopped, failed, cancelled } = states();
+  const plain = { waiting, rested, completed, stopped, failed, cancelled };
+  return Object.entries(plain).map(([name, state]) => {
+    const { recordSubtasks, recordOutput } = changes();
+    const log = {
+      ...state.log,
+      subtasks: recordSubtasks.subtasks,
+      ...recordOutputOf(recordOutput),
+    };
+    return [name, resting({ ...state, log })] as const;
+  });
+}
+
+function recordOutputOf({ output }: Extract<Change, { readonly type: "recordOutput" }>) {
+  return { output, uselessReplies: 1, overflows: 1, vetoes: 2 };
+}
+
+function withoutTransient(state: RestingState): RestingState {
+  if (state.status !== "paused" || state.step === undefined) return state;
+  return { ...state, step: { ...state.step, input: [], error: undefined } };
+}

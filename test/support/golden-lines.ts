@@ -1,0 +1,92 @@
+// The events of a run as lines: who, where, what, and the fields that tell something. No times, no random ids.
+
+import type { EspalierEvent, EventBody, EventType } from "../../src/protocol/event.ts";
+
+type Telling = { readonly [T in EventType]: readonly Exclude<keyof EventBody<T>, "type">[] };
+
+/** What is told of each event; a new event must say what tells of it. */
+const TELLING: Telling = {
+  "run.started": ["role", "task", "limits", "budget"],
+  "run.ended": ["status", "reason", "error", "usage", "subagentsByDepth", "refusalsByCode"],
+  "run.paused": ["reason", "questions", "usage"],
+  "run.resumed": ["role", "task", "answers"],
+  "agent.started": ["role", "model", "task", "spawnCallId", "budget"],
+  "agent.paused": ["reason", "steps"],
+  "agent.resumed": ["role", "model", "task", "spawnCallId", "budget"],
+  "agent.ended": ["status", "reason", "steps", "text", "usage", "error"],
+  "step.started": ["number"],
+  "step.completed": ["number", "usage", "toolCalls", "error"],
+  "model.requested": ["model", "messageCount", "toolNames", "maxOutputTokens", "streaming"],
+  "model.retried": ["attempt", "error", "delayMs"],
+  "model.replied": ["finishReason", "toolCalls", "usage", "attempts"],
+  "model.failed": ["error", "isRetryable", "usage", "attempts"],
+  "tool.started": ["toolName", "kind"],
+  "tool.paused": ["toolName"],
+  "tool.resumed": ["toolName", "kind"],
+  "tool.ended": ["toolName", "outcome", "errorCode", "usage"],
+  "question.asked": ["question"],
+  "question.answered": ["toolName", "answer", "by"],
+  "hook.applied": ["point", "changedBy"],
+  "request.repaired": ["repairs"],
+  "conversation.compacted": ["messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"],
+  "message.delivered": ["origin"],
+  "subagent.spawned": ["childPath", "task", "inheritedMessages", "subagentsByDepth"],
+  "subagent.refused": ["role", "refusal"],
+  "subagent.ended": ["childPath", "status", "reason", "usage"],
+  "budget.reserved": ["inputTokens", "maxOutputTokens"],
+  "budget.settled": ["usage", "remaining", "runRemaining"],
+  "budget.released": [],
+  "budget.denied": ["axis", "accountPath", "maximum", "spent", "asked"],
+  "signal.raised": ["signal"],
+  "continuation.evaluated": ["decision", "work", "vetoedBy", "signals", "winner"],
+};
+
+/** One line per event. */
+export function goldenLines(events: readonly EspalierEvent[]): string {
+  return `${events.map(goldenLine).join("\n")}\n`;
+}
+
+function goldenLine(event: EspalierEvent): string {
+  const { seq, agentPath, executionId, stepId, callId, type } = event;
+  const step = stepId === null ? "" : ` #${stepId.slice(stepId.lastIndexOf(".") + 1)}`;
+  const where =
+    executionId === null ? "run" : `${agentPath}${step}${callId === null ? "" : ` ${callId}`}`;
+  const values = new Map<string, unknown>(Object.entries(event));
+  const told = TELLING[type]
+    .filter((field) => values.get(field) !== undefined)
+    .map((field) => `${field}=${shown(values.get(field))}`);
+  return [String(seq).padStart(3), `${where}:`, type, ...told].join(" ");
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The short forms of what events hold, by a field that only they have. */
+const SHORT: readonly (readonly [field: string, short: (value: Fields) => string])[] = [
+  ["descendants", ({ own, total }) => `${shown(own)}/${shown(total)}`],
+  ["totalTokens", shortUsage],
+  ["source", ({ reason, source }) => `${shown(reason)}<${shown(source)}`],
+  ["questionId", ({ kind, toolName }) => `${shown(kind)}:${shown(toolName)}`],
+  ["hook", ({ hook, fields }) => `${shown(hook)}:${shown(fields)}`],
+  ["code", ({ code }) => String(code)],
+];
+
+/** A usage also names its tokens; what is left of a budget has no calls. */
+function shortUsage(value: Fields): string {
+  if (!("modelCalls" in value)) return entries(value);
+  const { modelCalls, toolCalls, totalTokens } = value;
+  return `${shown(modelCalls)}m+${shown(toolCalls)}c+${shown(totalTokens)}t`;
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return /^[\w./#-]+$/.test(value) ? value : JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(shown).join(" ")}]`;
+  if (typeof value !== "object" || value === null) return String(value);
+  const fields: Fields = { ...value };
+  const short = SHORT.find(([field]) => field in fields)?.[1];
+  return short === undefined ? entries(fields) : short(fields);
+}
+
+function entries(value: Fields): string {
+  const pairs = Object.entries(value).map(([key, one]) => `${key}:${shown(one)}`);
+  return `{${pairs.join(" ")}}`;
+}

@@ -1,0 +1,143 @@
+// The runs whose traces are golden: each comes to rest, perhaps after a pause, and leaves its scene and its last result.
+
+import { ModelError } from "../../src/model/model-error.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, listens, part, spawn, tool, until, use } from "../tree/cast.ts";
+
+export interface Played {
+  readonly stage: Scene;
+  readonly result: RunResult;
+}
+
+const broken = spyTool("break", () => {
+  throw new Error("broken");
+});
+
+async function success(): Promise<Played> {
+  const stage = scene();
+  const { role } = soloist([asks("work", {}), says("The answer.")], { tools: [spyTool("work")] });
+  return { stage, result: await stage.run(role, { budget: { totalTokens: 9_000, steps: 5 } }) };
+}
+
+async function toolError(): Promise<Played> {
+  const stage = scene();
+  const wrong = { name: "work", arguments: "{oops" };
+  const { role } = soloist([calls(use("break"), use("nobody"), wrong), says("Never mind.")], {
+    tools: [broken, spyTool("work")],
+  });
+  return { stage, result: await stage.run(role) };
+}
+
+async function driverError(): Promise<Played> {
+  const stage = scene();
+  const { role } = soloist(
+    [
+      asks("work", {}),
+      { error: new ModelError({ code: "model_overloaded", message: "Busy." }) },
+      { error: new ModelError({ code: "model_refused_request", message: "No." }) },
+    ],
+    { tools: [spyTool("work")] },
+  );
+  const run = stage.start(role);
+  await until(() => stage.sink.of("model.retried").length === 1);
+  stage.clock.advance(500);
+  return { stage, result: await stage.outcome(run) };
+}
+
+async function stop(): Promise<Played> {
+  const stage = scene();
+  const { role } = soloist([asks("work", {}), calls(use("work"), use("work"))], {
+    tools: [spyTool("work")],
+  });
+  return { stage, result: await stage.run(role, { budget: { totalTokens: 30 } }) };
+}
+
+async function pause(): Promise<Played> {
+  const stage = scene();
+  const tools = [
+    spyTool("look"),
+    spyTool("pay", () => "paid", { needsApproval: true }),
+    spyTool("wipe", () => "wiped", { needsApproval: true }),
+  ];
+  const helper = part("helper", [calls(use("pay")), says("Paid.")], { tools });
+  const lead = part("lead", [calls(use("look"), use("wipe"), spawn("helper")), says("Done.")], {
+    tools,
+    subagents: [helper.role],
+  });
+  const paused = await stage.run(lead.role);
+  const answers = paused.questions.map((question) =>
+    question.toolName === "pay" ? approve(question) : deny(question, "Too risky."),
+  );
+  const run = stage.resume(lead.role, paused.pausedRun, answers);
+  return { stage, result: await stage.outcome(run) };
+}
+
+async function cancel(): Promise<Played> {
+  const stage = scene();
+  const { role } = soloist([asks("listen", {})], { tools: [listens("listen")] });
+  const run = stage.start(role);
+  await until(() => stage.sink.of("tool.started").length === 1);
+  await run.cancel("Changed my mind.");
+  return { stage, result: await stage.outcome(run) };
+}
+
+async function childRuns(): Promise<Played> {
+  const stage = scene();
+  const leaf = part("leaf", [says("Leaf.")]);
+  const digs = part("digs", [calls(spawn("leaf", "Dig.")), says("Dug.")], {
+    subagents: [leaf.role],
+    budget: { totalTokens: 9_000 },
+  });
+  const fails = part("fails", [
+    { error: new ModelError({ code: "model_refused_request", message: "No." }) },
+  ]);
+  const lead = part(
+    "lead",
+    [calls(spawn("digs"), spawn("nobody")), calls(spawn("fails")), says("Done.")],
+    { subagents: [digs.role, fails.role] },
+  );
+  return { stage, result: await stage.run(lead.role) };
+}
+
+async function subtasks(): Promise<Played> {
+  const stage = scene();
+  const helper = part("helper", [says("Found.")]);
+  const plan = tool("plan", ({ queueSubtask }) => queueSubtask({ role: "helper", task: "Look." }));
+  const lead = part("lead", [calls(use("plan")), {}, says("Done.")], {
+    tools: [plan],
+    subagents: [helper.role],
+  });
+  return { stage, result: await stage.run(lead.role) };
+}
+
+async function compaction(): Promise<Played> {
+  const stage = scene();
+  const overflow = new ModelError({ code: "model_context_overflow", message: "Too long." });
+  const { role } = soloist(
+    [asks("work", {}), asks("work", {}), { error: overflow }, says("First."), says("Done.")],
+    { tools: [spyTool("work")], compaction: { keepMessages: 2 } },
+  );
+  const run = stage.start(role);
+  for await (const { phase, state } of run.iterate())
+    if (phase === "infer" && state.log.steps.length === 3) void run.steer("And this?");
+  await settled();
+  return { stage, result: await stage.outcome(run) };
+}
+
+/** By the name of their golden file. */
+export const GOLDEN_SCRIPTS: Readonly<Record<string, () => Promise<Played>>> = {
+  success,
+  "tool-error": toolError,
+  "driver-error": driverError,
+  stop,
+  pause,
+  cancel,
+  "child-runs": childRuns,
+  subtasks,
+  compaction,
+};

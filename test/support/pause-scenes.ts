@@ -1,0 +1,73 @@
+// What tests of pauses share: tools that ask, the questions of a paused run, and the errors of a resumption.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { approve, type Answer, type Question } from "../../src/protocol/question.ts";
+import { defineTool, type ExternalTool, type FunctionTool } from "../../src/tools/tool.ts";
+
+/** A tool that pays amounts, each of which must be approved. `paid` lists what it was run with. */
+export function payTool(
+  needsApproval: boolean | ((input: { amount: number }) => unknown) = true,
+): FunctionTool & { readonly paid: readonly number[] } {
+  const paid: number[] = [];
+  const asked: unknown = needsApproval;
+  const tool = defineTool({
+    name: "pay",
+    description: "Pays an amount.",
+    input: z.object({ amount: z.number() }),
+    needsApproval: isPredicate(asked) ? asked : asked === true,
+    execute: ({ amount }) => {
+      paid.push(amount);
+      return `paid ${amount}`;
+    },
+  });
+  return Object.freeze({ ...tool, paid });
+}
+
+function isPredicate(value: unknown): value is (input: { amount: number }) => boolean {
+  return typeof value === "function";
+}
+
+/** A tool that somebody else executes. */
+export function externalTool(name: string): ExternalTool {
+  return defineTool({ name, description: `Does ${name} elsewhere.`, input: z.looseObject({}) });
+}
+
+/** The question at a place in the list. */
+export function questionOf(result: RunResult, index = 0): Question {
+  return result.questions[index] ?? expect.fail(`no question ${index}`);
+}
+
+/** An approval of everything that is asked. */
+export function approveAll(result: RunResult): readonly Answer[] {
+  return result.questions.map((question) => approve(question));
+}
+
+/** Who asks for what: the paths and tools of all questions. */
+export function asked(result: RunResult): readonly (readonly [string, string])[] {
+  return result.questions.map(({ agentPath, toolName }) => [agentPath, toolName]);
+}
+
+/** The status and the code of the reason. */
+export function ending(result: RunResult): readonly [string, string] {
+  return [result.status, result.reason.code];
+}
+
+/** The code of the error that is thrown, and the problem that it names. */
+export function refusalOf(resumption: () => unknown): readonly [string, unknown] {
+  try {
+    resumption();
+  } catch (error) {
+    if (EspalierError.is(error)) return [error.code, error.data["problem"]];
+    throw error;
+  }
+  return expect.fail("nothing was thrown");
+}
+
+/** What each call of the root's steps came to, in call order. */
+export function texts(result: RunResult): readonly string[] {
+  return result.steps.flatMap((step) => step.tools.executions.map(({ text }) => text));
+}

@@ -1,0 +1,30 @@
+// Tools that queue subtasks, and what their agent reads of them.
+
+import type { SpawnRequest } from "../../src/protocol/subagent.ts";
+import type { Scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+
+/** A tool that queues these, in this order. */
+export function planner(...requests: readonly SpawnRequest[]) {
+  return spyTool("plan", ({ queueSubtask }) => {
+    for (const request of requests) queueSubtask(request);
+    return "planned";
+  });
+}
+
+export const help = (task: string): SpawnRequest => ({ role: "helper", task });
+
+/** What the parent reads of a subtask. */
+export function report(task: string, path: string, text: string): string {
+  const result = { status: "completed", steps: 1, subagent: path, text, totalTokens: 15 };
+  return `${heading(task)}${JSON.stringify(result)}`;
+}
+
+export function heading(task: string, role = "helper"): string {
+  return `A subtask that was queued for ${role} has ended. Its task: ${task}\nIts result: `;
+}
+
+/** Who called a model, in order. */
+export function callers({ sink }: Scene): readonly string[] {
+  return sink.of("model.requested").map(({ agentPath }) => agentPath);
+}

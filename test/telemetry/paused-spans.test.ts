@@ -1,0 +1,114 @@
+// Goal: each segment of a paused run is a whole trace of its own, and no pause looks like a failure.
+// Method: hand-written events in the order of the core, an in-memory exporter, golden trees as in
+// span-projector.test.ts.
+
+import { expect, test } from "vitest";
+
+import { SpanProjector } from "../../src/telemetry/span-projector.ts";
+import { pausedRun } from "./paused-run.ts";
+import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
+import { PREVIOUS_TRACE_ID, RunScript } from "./run-script.ts";
+
+test("a pause ends every span as suspended, none as an error, and a resumed run is a new trace", () => {
+  const spans = drawn(pausedRun()).spans;
+  const traces = [...Map.groupBy(spans, (span) => span.traceId).values()];
+  expect(traces.map(treeOf)).toEqual([
+    `
+invoke_workflow lead 0–190 outcome=suspended run.state=suspended
+  invoke_agent lead 10–180 outcome=suspended
+    chat model-1 40–50 usage.input_tokens=100
+    execute_tool SpawnSubagent reader 70–170 outcome=suspended tool.call.id=call_1
+      invoke_agent reader 90–160 outcome=suspended [espalier.approval.requested]
+        chat model-1 120–130 usage.input_tokens=100
+`.trim(),
+    `
+invoke_workflow lead 200–350 outcome=completed
+  invoke_agent lead 210–340 outcome=completed subtree.total_tokens=120
+    execute_tool SpawnSubagent reader 220–310 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
+      invoke_agent reader 230–290 outcome=completed subtree.total_tokens=120 [espalier.approval.decided]
+        execute_tool write 250–260 outcome=succeeded tool.call.id=call_1
+`.trim(),
+  ]);
+  expect(spans.map(({ attributes }) => attributes["espalier.run.id"])).toEqual(
+    spans.map(() => "run_1"),
+  );
+  const from = spans.map(({ attributes }) => attributes["espalier.resumed_from.trace_id"]);
+  expect(from.filter((id) => id !== undefined)).toEqual([PREVIOUS_TRACE_ID]);
+});
+
+test("a segment that is resumed elsewhere is drawn from its own events alone", () => {
+  const { drafts } = pausedRun();
+  const resumed = drafts.findIndex(({ body }) => body.type === "run.resumed");
+  const whole = drawn({ drafts }).spans;
+  const alone = drawn({ drafts: drafts.slice(resumed) }).spans;
+  const lastTrace = whole.at(-1)?.traceId;
+  expect(treeOf(alone)).toBe(treeOf(whole.filter(({ traceId }) => traceId === lastTrace)));
+});
+
+test("what a pause finds open is suspended with it, and nothing is kept in memory", () => {
+  const run = new RunScript();
+  const reader = run.root.child("reader");
+  run.started();
+  run.root.started();
+  run.root.calls("call_1", "SpawnSubagent", "delegation");
+  run.root.spawns("call_1", reader);
+  reader.started("call_1");
+  reader.asks();
+  run.paused();
+
+  const { spans, openSpans } = drawn(run);
+  expect(openSpans).toBe(0);
+  expect(treeOf(spans)).toBe(
+    `
+invoke_workflow lead 0–80 outcome=suspended run.state=suspended
+  invoke_agent lead 10–80 outcome=suspended
+    execute_tool SpawnSubagent reader 20–80 outcome=suspended tool.call.id=call_1
+      invoke_agent reader 40–80 outcome=suspended
+        chat model-1 70–80 outcome=suspended
+`.trim(),
+  );
+});
+
+test("a paused subagent that is dismissed has a second span, which says how it ended", () => {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.calls("call_1", "SpawnSubagent", "delegation");
+  lead.spawns("call_1", reader);
+  reader.started("call_1");
+  reader.asksLeave("call_1", "write");
+  reader.pauses();
+  lead.pausesCall("call_1");
+  lead.isCancelled();
+  reader.resumes("call_1");
+  reader.isCancelled();
+  reader.ended("cancelled");
+  lead.hearsOfEnd("call_1", reader, "cancelled");
+  lead.ended("cancelled");
+  run.ended("cancelled");
+
+  const { spans, openSpans } = drawn(run);
+  expect(openSpans).toBe(0);
+  expect(treeOf(spans)).toBe(
+    `
+invoke_workflow lead 0–140 outcome=cancelled
+  invoke_agent lead 10–130 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
+    execute_tool SpawnSubagent reader 20–70 outcome=suspended tool.call.id=call_1
+      invoke_agent reader 40–60 outcome=suspended [espalier.approval.requested]
+    invoke_agent reader 90–110 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
+`.trim(),
+  );
+});
+
+function drawn({ drafts }: Pick<RunScript, "drafts">) {
+  const recording = recorder();
+  const projector = new SpanProjector(recording.tracer, noMint);
+  placeAll(projector, drafts);
+  return { spans: recording.spans(), openSpans: projector.openSpans };
+}
+
+function noMint(): string {
+  throw new Error("Expected the SDK to give all ids.");
+}

@@ -1,0 +1,227 @@
+// Goal: a pause closes every scope once, what goes on after it has new ones, and nothing is kept in
+// between.
+// Method: hand-written events; a keeper that writes down what it is told, as `verb scope`, where a
+// scope is the path of its agent and what it is, numbered from its first opening.
+
+import { expect, test } from "vitest";
+
+import type { Correlation } from "../../src/protocol/event.ts";
+import { ScopeTree, type Opening } from "../../src/protocol/span-scope.ts";
+import { pausedRun } from "./paused-run.ts";
+import { RunScript } from "./run-script.ts";
+
+test("a pause closes each scope once and by its own event, and a resumption opens new ones", () => {
+  const { told, tree } = placed(pausedRun());
+  expect(told).toEqual([
+    "open run 1",
+    "open lead 1 in run 1",
+    "open lead model 1 in lead 1",
+    "close lead model 1 by model.replied",
+    "open lead call_1 1 in lead 1",
+    "note lead call_1 1 subagent.spawned",
+    "open lead/reader#1 1 in lead call_1 1",
+    "open lead/reader#1 model 1 in lead/reader#1 1",
+    "close lead/reader#1 model 1 by model.replied",
+    "note lead/reader#1 1 question.asked",
+    "close lead/reader#1 1 by agent.paused",
+    "close lead call_1 1 by tool.paused",
+    "close lead 1 by agent.paused",
+    "close run 1 by run.paused",
+    "open run 2",
+    "open lead 2 in run 2",
+    "open lead call_1 2 in lead 2",
+    "open lead/reader#1 2 in lead call_1 2",
+    "note lead/reader#1 2 question.answered",
+    "open lead/reader#1 call_1 1 in lead/reader#1 2",
+    "close lead/reader#1 call_1 1 by tool.ended",
+    "close lead/reader#1 2 by agent.ended",
+    "note lead call_1 2 subagent.ended",
+    "close lead call_1 2 by tool.ended",
+    "close lead 2 by agent.ended",
+    "close run 2 by run.ended",
+  ]);
+  expect(tree.size).toBe(0);
+});
+
+test("after a pause nothing is kept, whatever was left open in the run", () => {
+  const { run, lead, reader } = delegating();
+  reader.asks();
+  lead.calls("call_2", "search");
+  const { tree } = placed(run);
+  expect(tree.size).toBe(6);
+  run.paused();
+  expect(placed(run).told.slice(-6)).toEqual([
+    "abandon lead/reader#1 model 1 as suspended",
+    "abandon lead/reader#1 1 as suspended",
+    "abandon lead call_1 1 as suspended",
+    "abandon lead call_2 1 as suspended",
+    "abandon lead 1 as suspended",
+    "close run 1 by run.paused",
+  ]);
+  expect(placed(run).tree.size).toBe(0);
+});
+
+test("what is open below a paused agent or call is suspended with it, and nothing else is", () => {
+  const { run, lead, reader } = delegating();
+  const writer = reader.child("writer");
+  const other = lead.child("reader");
+  reader.calls("call_1", "SpawnSubagent", "delegation");
+  writer.started("call_1");
+  lead.calls("call_2", "SpawnSubagent", "delegation");
+  other.started("call_2");
+  lead.pausesCall("call_1");
+  expect(placed(run).told.slice(-4)).toEqual([
+    "abandon lead/reader#1/writer#1 1 as suspended",
+    "abandon lead/reader#1 call_1 1 as suspended",
+    "abandon lead/reader#1 1 as suspended",
+    "close lead call_1 1 by tool.paused",
+  ]);
+  lead.pauses();
+  expect(placed(run).told.slice(-3)).toEqual([
+    "abandon lead/reader#2 1 as suspended",
+    "abandon lead call_2 1 as suspended",
+    "close lead 1 by agent.paused",
+  ]);
+  expect(placed(run).tree.size).toBe(1);
+});
+
+test("what a cancelled run leaves open is cancelled, and what another leaves is abandoned", () => {
+  const cancelled = delegating();
+  cancelled.run.ended("cancelled");
+  const failed = delegating();
+  failed.run.ended("failed");
+  const ends = [cancelled, failed].map(({ run }) => placed(run).told.at(-2));
+  expect(ends).toEqual(["abandon lead 1 as cancelled", "abandon lead 1 as abandoned"]);
+});
+
+test("an agent that is paused and resumed while its run lives has a second scope in the same run", () => {
+  const { run, lead, reader } = delegating();
+  reader.pauses();
+  lead.pausesCall("call_1");
+  lead.resumesCall("call_1");
+  reader.resumes("call_1");
+  expect(placed(run).told.slice(-4)).toEqual([
+    "close lead/reader#1 1 by agent.paused",
+    "close lead call_1 1 by tool.paused",
+    "open lead call_1 2 in lead 1",
+    "open lead/reader#1 2 in lead call_1 2",
+  ]);
+  expect(placed(run).tree.find(reader.correlation())).toBe("lead/reader#1 2");
+});
+
+test("a paused child that is dismissed ends below its parent, whose call is closed already", () => {
+  const { run, lead, reader } = delegating();
+  reader.pauses();
+  lead.pausesCall("call_1");
+  reader.resumes("call_1");
+  reader.ended("cancelled");
+  lead.hearsOfEnd("call_1", reader, "cancelled");
+  lead.ended("stopped");
+  run.ended("stopped");
+  const { told, tree } = placed(run);
+  expect(told.slice(-5)).toEqual([
+    "open lead/reader#1 2 in lead 1",
+    "close lead/reader#1 2 by agent.ended",
+    "note lead 1 subagent.ended",
+    "close lead 1 by agent.ended",
+    "close run 1 by run.ended",
+  ]);
+  expect(tree.size).toBe(0);
+});
+
+test("what is said of an agent that is not open belongs to its parent, and opens nothing", () => {
+  const { run, lead, reader } = delegating();
+  reader.pauses();
+  reader.isAnswered("call_1", "write", { answer: "denied" });
+  reader.ended("cancelled");
+  const { told, tree, scopes } = placed(run);
+  expect(told.slice(-1)).toEqual(["note lead 1 question.answered"]);
+  expect(scopes.slice(-2)).toEqual(["lead 1", "lead 1"]);
+  expect([tree.find(reader.correlation()), tree.find(lead.correlation())]).toEqual([
+    "lead 1",
+    "lead 1",
+  ]);
+});
+
+test("a question belongs to the agent until its call runs, what is noted then to the call", () => {
+  const run = new RunScript();
+  const lead = run.root;
+  run.started();
+  lead.started();
+  lead.asksLeave("call_1", "write");
+  lead.isAnswered("call_1", "write");
+  lead.calls("call_1", "write");
+  lead.hooks("call_1");
+  lead.compacts();
+  lead.isTold("steering");
+  expect(placed(run).told.slice(2)).toEqual([
+    "note lead 1 question.asked",
+    "note lead 1 question.answered",
+    "open lead call_1 1 in lead 1",
+    "note lead call_1 1 hook.applied",
+    "note lead 1 request.repaired",
+    "note lead 1 conversation.compacted",
+    "note lead 1 message.delivered",
+  ]);
+});
+
+test("the child of a subtask is directly below its parent, before and after a pause", () => {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.spawns(undefined, reader);
+  reader.started();
+  reader.pauses();
+  lead.pauses();
+  run.paused();
+  run.resumed();
+  lead.resumes();
+  reader.resumes();
+  expect(placed(run).told.filter((line) => line.startsWith("open lead/reader"))).toEqual([
+    "open lead/reader#1 1 in lead 1",
+    "open lead/reader#1 2 in lead 2",
+  ]);
+});
+
+function delegating() {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.calls("call_1", "SpawnSubagent", "delegation");
+  reader.started("call_1");
+  return { run, lead, reader };
+}
+
+/** What the keeper is told of a run, and the scope that each event got. */
+function placed({ drafts }: RunScript) {
+  const told: string[] = [];
+  const openings = new Map<string, number>();
+  const tree = new ScopeTree<string>({
+    open: (body, { correlation }, parent) => {
+      const name = nameOf(body, correlation);
+      const number = (openings.get(name) ?? 0) + 1;
+      openings.set(name, number);
+      told.push(`open ${name} ${number}${parent === undefined ? "" : ` in ${parent}`}`);
+      return `${name} ${number}`;
+    },
+    note: (scope, { type }) => {
+      if (!QUIET.test(type)) told.push(`note ${scope} ${type}`);
+    },
+    close: (scope, { type }) => void told.push(`close ${scope} by ${type}`),
+    abandon: (scope, _moment, why) => void told.push(`abandon ${scope} as ${why}`),
+  });
+  const scopes = drafts.map((draft) => tree.place(draft));
+  return { told, tree, scopes };
+}
+
+const QUIET = /^(budget|step|continuation)\./;
+
+function nameOf({ type }: Opening, { agentPath, callId }: Correlation): string {
+  if (type.startsWith("run.")) return "run";
+  if (type.startsWith("agent.")) return agentPath;
+  return `${agentPath} ${callId ?? "model"}`;
+}

@@ -1,0 +1,120 @@
+// Goal: no span says a word of what users, models, tools or those who answer questions wrote.
+// Method: a hand-written run with every type of event, and a canary in every text of them.
+
+import { expect, test } from "vitest";
+
+import type { EventType } from "../../src/protocol/event.ts";
+import { SpanProjector } from "../../src/telemetry/span-projector.ts";
+import { sampleEvents } from "../support/sample-events.ts";
+import { placeAll, recorder } from "./recorded-spans.ts";
+import { CANARY, ONE_CALL, RunScript } from "./run-script.ts";
+
+test("nothing that was written by a user, a model, a tool or who answers is exported", () => {
+  const run = new RunScript();
+  tellEverything(run);
+  const told = new Set<string>(run.drafts.map(({ body }) => body.type));
+  expect(Object.keys(EVERY_TYPE).filter((type) => !told.has(type))).toEqual([]);
+  expect(sampleEvents(tellEverything).length).toBe(run.drafts.length);
+
+  const recording = recorder();
+  placeAll(new SpanProjector(recording.tracer, String), run.drafts);
+  const spans = recording.spans();
+  expect(spans.map((span) => span.name)).toEqual([
+    "chat model-1",
+    "execute_tool unknown_tool",
+    "execute_tool SpawnSubagent",
+    "invoke_agent reader",
+    "execute_tool SpawnSubagent reader",
+    "invoke_agent lead",
+    "invoke_workflow lead",
+    "chat model-1",
+    "invoke_agent reader",
+    "execute_tool SpawnSubagent reader",
+    "invoke_agent lead",
+    "invoke_workflow lead",
+  ]);
+  expect(JSON.stringify(run.drafts).split(CANARY).length).toBeGreaterThan(40);
+  expect(JSON.stringify(spans)).not.toContain(CANARY);
+});
+
+/** All events there are, each with a canary in all of its texts. */
+function tellEverything(run: RunScript): void {
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.asks();
+  lead.retries();
+  lead.hears({ usage: ONE_CALL });
+  lead.calls("call_1", CANARY);
+  lead.gets("call_1", CANARY, { outcome: "failed", errorCode: "unknown_tool" });
+  lead.calls("call_2", "SpawnSubagent", "delegation");
+  lead.isRefused("call_2", CANARY, "unknown_role");
+  lead.gets("call_2", "SpawnSubagent", { outcome: "refused", errorCode: "unknown_role" });
+  lead.calls("call_3", "SpawnSubagent", "delegation");
+  lead.spawns("call_3", reader);
+  reader.started("call_3");
+  reader.asksLeave("call_1", "write");
+  reader.pauses();
+  lead.pausesCall("call_3");
+  lead.pauses();
+  run.paused(reader);
+
+  run.resumed();
+  lead.resumes();
+  lead.isRefused(undefined, CANARY, "unknown_role");
+  lead.resumesCall("call_3");
+  reader.resumes("call_3");
+  reader.isAnswered("call_1", "write", { answer: "denied" });
+  reader.hooks("call_1");
+  reader.compacts();
+  reader.isTold("steering");
+  reader.asks();
+  reader.failsToHear();
+  reader.ended("failed", "model_unavailable");
+  lead.hearsOfEnd("call_3", reader, "failed");
+  lead.gets("call_3", "SpawnSubagent", { outcome: "failed" });
+  lead.isDenied();
+  lead.isReleased();
+  lead.isCancelled();
+  lead.decides("stop", 3);
+  lead.ended("cancelled");
+  run.ended("cancelled");
+}
+
+/** Does not compile if a type of event is missing here. */
+const EVERY_TYPE = {
+  "run.started": true,
+  "run.ended": true,
+  "run.paused": true,
+  "run.resumed": true,
+  "agent.started": true,
+  "agent.paused": true,
+  "agent.resumed": true,
+  "agent.ended": true,
+  "step.started": true,
+  "step.completed": true,
+  "model.requested": true,
+  "model.retried": true,
+  "model.replied": true,
+  "model.failed": true,
+  "tool.started": true,
+  "tool.paused": true,
+  "tool.resumed": true,
+  "tool.ended": true,
+  "question.asked": true,
+  "question.answered": true,
+  "hook.applied": true,
+  "request.repaired": true,
+  "conversation.compacted": true,
+  "message.delivered": true,
+  "subagent.spawned": true,
+  "subagent.refused": true,
+  "subagent.ended": true,
+  "budget.reserved": true,
+  "budget.settled": true,
+  "budget.released": true,
+  "budget.denied": true,
+  "signal.raised": true,
+  "continuation.evaluated": true,
+} satisfies Record<EventType, true>;

@@ -1,0 +1,65 @@
+// Goal: one ordered stream of events per run, to be read whole or for one agent; a slow reader fails alone (X22).
+
+import { expect, test } from "vitest";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn } from "./cast.ts";
+
+function family() {
+  const helper = part("helper", () => says("Helped."));
+  return part("lead", [calls(spawn("helper"), spawn("helper")), says("Done.")], {
+    subagents: [helper.role],
+  });
+}
+
+async function read(events: AsyncIterable<EspalierEvent>): Promise<readonly EspalierEvent[]> {
+  const seen: EspalierEvent[] = [];
+  for await (const event of events) seen.push(event);
+  return seen;
+}
+
+proves(
+  ["X22"],
+  "every event has its place and number; a reader of one agent gets that agent's alone; a slow reader fails, and only it",
+  async () => {
+    const helpers: Promise<readonly EspalierEvent[]>[] = [];
+    const watcher: EventSink = {
+      take: (event) => {
+        if (event.type === "subagent.spawned")
+          helpers.push(read(run.events({ agentId: event.childId })));
+      },
+    };
+    const stage = scene({ sinks: [watcher] });
+    const run = stage.start(family().role);
+    const slow = run.events({ maxBacklog: 3 });
+    const all = await read(run.events());
+    const result = await stage.outcome(run);
+    expect(all).toEqual(stage.sink.events);
+    expect(all.map(({ seq }) => seq)).toEqual(all.map((_event, index) => index + 1));
+    expect([...new Set(all.map(({ agentPath, depth }) => `${depth} ${agentPath}`))]).toEqual([
+      "0 lead",
+      "1 lead/helper#1",
+      "1 lead/helper#2",
+    ]);
+    const own = await Promise.all(helpers);
+    expect(own).toEqual(
+      result.agents.slice(1).map(({ agentId }) => all.filter((event) => event.agentId === agentId)),
+    );
+    const overflow = await read(slow).catch((error: unknown) => error);
+    expect(EspalierError.is(overflow) ? overflow.code : overflow).toBe("event_backlog_overflow");
+    expect(result.status).toBe("completed");
+  },
+);
+
+test("the events of nobody are refused at once", async () => {
+  const stage = scene();
+  const run = stage.start(family().role);
+  expect(() => run.events({ agentId: AgentIdSchema.parse("nobody") })).toThrow(/id of an agent/);
+  await stage.outcome(run);
+});

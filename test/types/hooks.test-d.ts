@@ -1,0 +1,122 @@
+// Goal: what a hook cannot know or may not change at its point does not compile (R80).
+// Method: handlers with one fault each, which the compiler must see; and handlers of every shape that is allowed.
+
+import { expectTypeOf, test } from "vitest";
+
+import {
+  observe,
+  processStep,
+  transform,
+  wrapModelCall,
+  wrapToolCall,
+  type Hook,
+} from "../../src/hooks/hook.ts";
+import type { AllowedPatch, HookContext, HookSelf } from "../../src/hooks/hook-points.ts";
+import type { ModelReply } from "../../src/model/model.ts";
+import type { ExecutionId } from "../../src/protocol/ids.ts";
+
+test("a field that does not exist at a point cannot be read there", () => {
+  // @ts-expect-error -- there is no outcome before a call
+  transform("beforeTool", (input) => void input.outcome);
+  // @ts-expect-error -- nor a text
+  transform("beforeTool", ({ text }) => void text);
+  // @ts-expect-error -- a run that has not begun has no messages
+  transform("userInput", (input) => void input.messages);
+  // @ts-expect-error -- a request is of no single tool
+  transform("beforeModel", (input) => void input.toolName);
+  // @ts-expect-error -- a child that has not started has no steps
+  transform("subagentStart", (input) => void input.steps);
+  // @ts-expect-error -- the temperature can be set, not read
+  transform("beforeModel", (input) => void input.temperature);
+});
+
+test("before a run begins there is no execution to know of", () => {
+  // @ts-expect-error -- no execution yet
+  transform("userInput", (_input, context) => void context.executionId);
+  // @ts-expect-error -- and no agent to stop
+  transform("userInput", (_input, context) => void context.requestStop);
+  transform("userInput", (_input, context) => void expectTypeOf(context).toEqualTypeOf<HookSelf>());
+  transform("stop", (_input, context) => {
+    expectTypeOf(context).toEqualTypeOf<HookContext>();
+    expectTypeOf(context.executionId).toEqualTypeOf<ExecutionId>();
+  });
+});
+
+test("a field that a point does not allow cannot be returned there", () => {
+  // @ts-expect-error -- a call that has ended cannot be denied
+  transform("afterTool", () => ({ deny: "No." }));
+  // @ts-expect-error -- not next to an allowed field either
+  transform("afterTool", () => ({ text: "", deny: "No." }));
+  // @ts-expect-error -- nor later
+  transform("afterTool", async () => ({ text: "", arguments: {} }));
+  // @ts-expect-error -- a guard cannot make an agent go on
+  transform("beforeTool", () => ({ goOn: "More." }));
+  // @ts-expect-error -- a stop cannot be refused
+  transform("stop", () => ({ refuse: "No." }));
+  // @ts-expect-error -- nothing of that name anywhere
+  transform("userInput", () => ({ tsak: "Other." }));
+  // @ts-expect-error -- a wrong value
+  transform("beforeCompaction", () => ({ keepMessages: "3" }));
+  // @ts-expect-error -- null is not nothing
+  transform("stop", () => null);
+  expectTypeOf<{ readonly deny: string }>().not.toExtend<AllowedPatch<"stop">>();
+});
+
+test("what is shown cannot be written to", () => {
+  transform("beforeModel", (input) => {
+    // @ts-expect-error -- read-only
+    input.instructions = "Other.";
+    // @ts-expect-error -- read-only
+    void input.messages.push;
+  });
+});
+
+test("a handler may have any number of arguments, be asynchronous, and return nothing", () => {
+  const hooks = [
+    transform("beforeTool", () => undefined),
+    transform("beforeTool", (input) => ({ arguments: [input.arguments] })),
+    transform("beforeTool", (input, context) => {
+      if (context.depth > 0) return { deny: input.toolName };
+      return undefined;
+    }),
+    transform("beforeTool", async () => {}),
+    transform("afterTool", async ({ text }) => ({ text, metadata: { a: 1 } })),
+    transform("beforeModel", ({ messages }) => ({ messages: messages.slice(1) })),
+    transform("stop", ({ isActive }) => (isActive ? {} : { goOn: "More." })),
+  ];
+  expectTypeOf(hooks).toEqualTypeOf<Hook[]>();
+});
+
+test("options are those of the kind and the point", () => {
+  transform("afterTool", () => undefined, { tools: ["search"], priority: 1, isStrict: false });
+  wrapToolCall((_call, next) => next(), { tools: ["search"], name: "timed" });
+  // @ts-expect-error -- a stop concerns no tool
+  transform("stop", () => undefined, { tools: ["search"] });
+  // @ts-expect-error -- neither does a model call
+  wrapModelCall((_call, next) => next(), { tools: ["search"] });
+});
+
+test("observers and processors return nothing, and wraps of a model call a reply", () => {
+  observe(["run.started", "agent.started"], (event) => {
+    expectTypeOf(event.type).toEqualTypeOf<"run.started" | "agent.started">();
+    expectTypeOf(event.task).toEqualTypeOf<string>();
+  });
+  // @ts-expect-error -- an event of another type
+  observe("run.ended", (event) => void event.task);
+  // @ts-expect-error -- no such event
+  observe("run.begun", () => undefined);
+  // @ts-expect-error -- observers cannot stop anything
+  observe("run.ended", (_event, context) => void context.requestStop);
+  wrapModelCall(async ({ request }, next) => {
+    expectTypeOf(request.maxOutputTokens).toEqualTypeOf<number>();
+    const reply = await next();
+    expectTypeOf(reply).toEqualTypeOf<ModelReply>();
+    return reply;
+  });
+  // @ts-expect-error -- text is no reply
+  wrapModelCall(() => Promise.resolve("text"));
+  processStep((step, { stepNumber }) => {
+    expectTypeOf(step.number).toEqualTypeOf<number>();
+    expectTypeOf(stepNumber).toEqualTypeOf<number>();
+  });
+});
