@@ -155,6 +155,8 @@ export function pendingState(conversation: Conversation): PendingState {
   return deepFreeze({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
 }
 
+const NONE: readonly never[] = Object.freeze([]);
+
 /** The open step. Throws `invalid_state` where there is none: nothing is made up by looking (R37, R38). */
 export function openStepOf(state: AgentState): OpenStep {
   const step = stepOf(state);
@@ -179,9 +181,12 @@ export function hasReply(state: AgentState): boolean {
 /** Calls of the open step's reply that have no result yet, in call order. */
 export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"] {
   const step = stepOf(state);
-  if (step?.reply === undefined) return [];
+  if (step?.reply === undefined) return NONE;
+  const { toolCalls } = step.reply.message;
+  if (step.executions.length === 0) return toolCalls;
+  if (step.executions.length === toolCalls.length) return NONE;
   const answered = new Set(step.executions.map((execution) => execution.call.callId));
-  return step.reply.message.toolCalls.filter((call) => !answered.has(call.callId));
+  return toolCalls.filter((call) => !answered.has(call.callId));
 }
 
 /** True if every call of the open step has its result, and the results are not in the history yet. */
@@ -194,13 +199,15 @@ export function isAnswered(state: AgentState): boolean {
 
 /** The questions that the agent itself waits for, in call order. */
 export function questionsOf(state: AgentState): readonly Question[] {
-  const deferrals = stepOf(state)?.deferrals ?? [];
-  return deferrals.flatMap((deferral) => (deferral.type === "question" ? [deferral.question] : []));
+  const deferrals = stepOf(state)?.deferrals ?? NONE;
+  if (deferrals.length === 0) return NONE;
+  return deferrals.flatMap((one) => (one.type === "question" ? [one.question] : []));
 }
 
 /** The subagents that it waits for and that are paused. */
 export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
-  const deferrals = stepOf(state)?.deferrals ?? [];
+  const deferrals = stepOf(state)?.deferrals ?? NONE;
+  if (deferrals.length === 0 && state.log.subtasks.length === 0) return NONE;
   const delegated = deferrals.flatMap((deferral) =>
     deferral.type === "subagent" ? [deferral.childId] : [],
   );

@@ -141,11 +141,11 @@ function answered(state: AgentState, atMs: number): AgentState {
 /** Takes in what came from outside: stop signals, and else the wish to pause. Answers that were given are acted upon before a pause. */
 export function heed(agent: AgentContext, state: AgentState): AgentState {
   const heeded = heedSignals(agent, state);
-  const isAnswered = questionsOf(state).some(
+  if (!agent.inbox.isPauseRequested || heeded.status !== "running") return heeded;
+  const isAnswered = questionsOf(heeded).some(
     ({ questionId }) => agent.answerTo(questionId) !== undefined,
   );
-  const isWanted = agent.inbox.isPauseRequested && heeded.status === "running" && !isAnswered;
-  return isWanted && heeded.log.signals.length === 0 ? pause(heeded, REQUESTED) : heeded;
+  return isAnswered || heeded.log.signals.length > 0 ? heeded : pause(heeded, REQUESTED);
 }
 
 /** Takes in the stop signals that came from outside. */

@@ -54,9 +54,22 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
  * nothing: foreign values are copied where they come in, never frozen as they are.
  */
 export function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  if (Array.isArray(value)) value.forEach(deepFreeze);
-  else for (const part of Object.values(value)) deepFreeze(part);
+  if (isUnfrozen(value)) freezeParts(value);
   return value;
+}
+
+function freezeParts(value: object): void {
+  Object.freeze(value);
+  if (Array.isArray(value)) {
+    for (const part of value) if (isUnfrozen(part)) freezeParts(part);
+  } else if (isRecord(value)) {
+    for (const key in value) {
+      const part = value[key];
+      if (isUnfrozen(part)) freezeParts(part);
+    }
+  }
+}
+
+function isUnfrozen(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Object.isFrozen(value);
 }

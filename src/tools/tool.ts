@@ -54,8 +54,8 @@ export interface FunctionTool extends ToolFace {
 /** What a call of a function tool may do. */
 export interface FunctionUse {
   run(context: ToolContext): ToolReturn;
-  /** What `needsApproval` says of this call: true or a reason, or false. */
-  needsApproval(context: ToolContext): unknown;
+  /** Whether the call needs an approval: always, never, or as the function says of it. */
+  readonly needsApproval: boolean | ((context: ToolContext) => unknown);
 }
 
 /** A tool that somebody else executes: its calls pause the run until the result is handed in (R29). */
@@ -170,8 +170,10 @@ function functionTool<Input extends z.ZodType>(
     bind: (input: unknown) =>
       bindWith(definition.input, input, (parsed) => ({
         run: (context: ToolContext) => execute(parsed, context),
-        needsApproval: (context: ToolContext) =>
-          typeof needsApproval === "function" ? needsApproval(parsed, context) : needsApproval,
+        needsApproval:
+          typeof needsApproval === "function"
+            ? (context: ToolContext) => needsApproval(parsed, context)
+            : needsApproval,
       })),
   });
 }

@@ -59,13 +59,12 @@ function effect<T>(name: string, settled: Promise<T>): Effect<T> {
   return { name, [settledBy]: () => settled };
 }
 
-async function atWork<T>(options: LocalEffectsOptions, work: () => Promise<T>): Promise<T> {
+/** The agent's time passes while the work is under way. What is given must not reject. */
+function atWork<T>(options: LocalEffectsOptions, work: () => Promise<T>): Promise<T> {
   const rest = options.working();
-  try {
-    return await work();
-  } finally {
-    rest();
-  }
+  const settled = work();
+  void settled.then(rest);
+  return settled;
 }
 
 async function consult<T>(

@@ -38,21 +38,30 @@ interface Asking {
   readonly planned: PlannedCall;
 }
 
-/** May this call run? Asks whoever can say so, where the tool wants it; never rejects. */
-export async function askForPermission(
+/** May this call run? Asks whoever can say so, where the tool wants it; never rejects. At once where nobody has to be asked. */
+export function askForPermission(
   options: LocalEffectsOptions,
   place: EffectPlace,
   planned: PlannedCall,
   bound: Bound<"function">,
-): Promise<Permission> {
+): Permission | Promise<Permission> {
   const asking = { place, planned };
   const { deferral, answer } = planned;
-  if (deferral?.type === "question") {
-    const { question } = deferral;
-    if (answer === undefined && !isOverdue(options, question))
-      return { type: "deferred", deferral };
-    return decided(options, asking, bound, { question, answer });
+  if (deferral?.type !== "question") {
+    return bound.use.needsApproval === false
+      ? { type: "granted", bound }
+      : askAnew(options, asking, bound);
   }
+  const { question } = deferral;
+  if (answer === undefined && !isOverdue(options, question)) return { type: "deferred", deferral };
+  return decided(options, asking, bound, { question, answer });
+}
+
+async function askAnew(
+  options: LocalEffectsOptions,
+  asking: Asking,
+  bound: Bound<"function">,
+): Promise<Permission> {
   const reason = await approvalReason(options, asking, bound);
   if (reason === undefined) return { type: "granted", bound };
   if (typeof reason !== "string") return { type: "refused", rejected: reason };
@@ -70,7 +79,8 @@ async function approvalReason(
   const { toolName } = planned.call;
   const context = toolContext(options, place, planned, new SubtaskQueue());
   try {
-    const given = bound.use.needsApproval(context);
+    const { needsApproval } = bound.use;
+    const given = typeof needsApproval === "function" ? needsApproval(context) : needsApproval;
     const wanted: unknown = given instanceof Promise ? await checked(options, given) : given;
     if (wanted === false) return undefined;
     if (wanted === true) return `${toolName} needs an approval.`;

@@ -4,6 +4,7 @@
 import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import type { Chain } from "../../hooks/hook-set.ts";
 import { runChain, wrapped } from "../../hooks/run-chain.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
@@ -94,7 +95,8 @@ async function callFunction(
   bound: Bound<"function">,
 ): Promise<CallEnd> {
   const { place, planned } = use;
-  const permission = await askForPermission(options, place, planned, bound);
+  const asked = askForPermission(options, place, planned, bound);
+  const permission = asked instanceof Promise ? await asked : asked;
   switch (permission.type) {
     case "deferred":
       return permission;
@@ -153,7 +155,8 @@ async function perform(
     const argumentsText = JSON.stringify(inputOf(planned));
     return { type: "deferred", deferral: { type: "subagent", callId, childId, argumentsText } };
   }
-  const outcome = await followUp(options, use, worked);
+  const chain = options.hooks.chain("afterTool", toolName);
+  const outcome = chain.length === 0 ? worked : await followUp(options, use, worked, chain);
   const endedAtMs = clock.nowMs();
   options.record(
     {
@@ -295,10 +298,10 @@ async function followUp(
   options: LocalEffectsOptions,
   { place, planned }: Use,
   outcome: CallOutcome,
+  chain: Chain<"afterTool">,
 ): Promise<CallOutcome> {
   const { toolName, callId } = planned.call;
-  const chain = options.hooks.chain("afterTool", toolName);
-  if (chain.length === 0 || options.signal.aborted) return outcome;
+  if (options.signal.aborted) return outcome;
   const rest = options.working();
   try {
     const { patch, changedBy } = await runChain(

@@ -19,50 +19,48 @@ export interface Assembled {
   readonly isFaithful: boolean;
 }
 
-/** Builds the request. Hooks may change a copy of the messages; a list that they leave invalid is mended, so that no model sees one. */
-export async function assembleRequest(
-  agent: AgentContext,
-  state: AgentState,
-): Promise<Assembled | { readonly type: "held"; readonly state: AgentState }> {
-  const { role, tools } = agent;
-  const { messages } = state.conversation;
+/** The request that shows the history as it is. */
+export function plainRequest({ role, tools }: AgentContext, state: AgentState): Assembled {
   const request: ModelRequest = {
-    messages,
+    messages: state.conversation.messages,
     tools: tools.specs,
     maxOutputTokens: role.maxOutputTokens,
     ...(role.temperature === undefined ? {} : { temperature: role.temperature }),
   };
+  return { type: "assembled", request, isFaithful: true };
+}
+
+/** The request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one. */
+export async function hookedRequest(
+  agent: AgentContext,
+  state: AgentState,
+  plain: Assembled,
+): Promise<Assembled | { readonly type: "held"; readonly state: AgentState }> {
+  const { messages } = state.conversation;
   const place = stepPlace(agent, state);
-  const [first, ...rest] = messages;
-  const others = deepFreeze(rest);
+  const [first] = messages;
   const instructions = first?.role === "system" ? first.text : "";
+  const others = deepFreeze(first?.role === "system" ? messages.slice(1) : messages);
   const hooked = await consultHooks(agent, {
     point: "beforeModel",
     stepNumber: place.stepNumber,
     place,
-    input: {
-      instructions,
-      messages: first?.role === "system" ? others : messages,
-      steps: state.log.steps,
-    },
+    input: { instructions, messages: others, steps: state.log.steps },
   });
-  if (hooked === undefined) return { type: "assembled", request, isFaithful: true };
+  if (hooked === undefined) return plain;
   if (hooked.type === "cancelled") return { type: "held", state };
   if (hooked.type === "failed")
     return { type: "held", state: failWith(agent, state, hooked.error) };
   const { patch } = hooked;
   const { temperature } = patch;
-  const warmed = temperature === undefined ? request : { ...request, temperature };
+  const request = temperature === undefined ? plain.request : { ...plain.request, temperature };
   if (patch.instructions === undefined && patch.messages === undefined)
-    return { type: "assembled", request: warmed, isFaithful: true };
-  const changed = [
-    ...system(patch.instructions ?? instructions),
-    ...(patch.messages ?? (first?.role === "system" ? others : messages)),
-  ];
+    return { ...plain, request };
+  const changed = [...system(patch.instructions ?? instructions), ...(patch.messages ?? others)];
   const { messages: shown, repairs } = repairMessages(changed);
   if (repairs.length > 0)
     agent.record({ type: "request.repaired", repairs: repairs.length }, place);
-  return { type: "assembled", request: { ...warmed, messages: shown }, isFaithful: false };
+  return { type: "assembled", request: { ...request, messages: shown }, isFaithful: false };
 }
 
 function system(text: string): readonly Message[] {

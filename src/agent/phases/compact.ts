@@ -11,15 +11,10 @@ import { transition } from "../transition.ts";
 /** Messages that a compaction keeps if nobody says otherwise. */
 const DEFAULT_KEPT_MESSAGES = 20;
 
-/** Compacts if the role has a window and the history is longer. */
-export async function compactIfOverflowing(
-  agent: AgentContext,
-  state: AgentState,
-): Promise<AgentState> {
-  const { compaction } = agent.role;
-  if (compaction?.maxInputTokens === undefined) return state;
-  const inputTokens = countHistory(agent, state);
-  return inputTokens > compaction.maxInputTokens ? await compact(agent, state) : state;
+/** True if the role has a window and the history is longer. */
+export function isOverflowing(agent: AgentContext, state: AgentState): boolean {
+  const maxInputTokens = agent.role.compaction?.maxInputTokens;
+  return maxInputTokens !== undefined && countHistory(agent, state) > maxInputTokens;
 }
 
 /** Leaves out the oldest messages, keeping the instructions, the task and the most recent ones. */

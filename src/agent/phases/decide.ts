@@ -5,7 +5,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { winningSignal } from "../../policies/stop-signals.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentContext } from "../agent-context.ts";
-import { lastTextOf, stepOf, type AgentState } from "../agent-state.ts";
+import { lastTextOf, pausedChildrenOf, stepOf, type AgentState } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
@@ -21,13 +21,14 @@ const MAX_VETOES = 3;
 /** Completes the step and judges it; what must stop is stopped, what is missing is asked for. */
 export async function decide(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const closing = stepOf(state)?.lastStep;
-  const alone = await dismissChildren(agent, state);
+  const alone = pausedChildrenOf(state).length === 0 ? state : await dismissChildren(agent, state);
   const completed = completeStep(agent, alone);
   if (completed === alone) return concluded(agent, stalled(agent, alone), NOTHING_FURTHER);
   const isTold = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
   const closed =
     closing === undefined || isTold ? completed : raise(agent, completed, lastStepSignal(closing));
-  const judged = await askConditions(agent, await process(agent, closed));
+  const seen = agent.hooks.processors.length === 0 ? closed : await process(agent, closed);
+  const judged = agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
   const outcome = stepOutcome(judged.log, {
     roleName: agent.role.name,
     modelId: agent.role.model.id,
@@ -75,7 +76,7 @@ function stalled(agent: AgentContext, state: AgentState): AgentState {
 async function process(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
-  if (processors.length === 0 || step === undefined || agent.isEnding) return state;
+  if (step === undefined || agent.isEnding) return state;
   const { effects } = agent;
   const [said] = await effects.join([
     effects.consult(`processors.${step.number}`, () =>

@@ -2,7 +2,7 @@
 
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
-import { pendingCallsOf, stepOf, type AgentState } from "../agent-state.ts";
+import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import type { LastStep } from "../budget-gate.ts";
 import { raise } from "../life-cycle.ts";
 import { budgetSignal } from "./prepare.ts";
@@ -12,13 +12,14 @@ import { budgetSignal } from "./prepare.ts";
  * were put off were let through before the pause: they are not judged again (R28).
  */
 export function evaluate(agent: AgentContext, state: AgentState): AgentState {
-  const putOff = new Set(stepOf(state)?.deferrals.map(({ callId }) => callId));
+  const step = openStepOf(state);
   const wanted = pendingCallsOf(state).filter(
-    ({ callId, toolName }) => !putOff.has(callId) && agent.tools.find(toolName)?.kind !== "finish",
+    ({ callId, toolName }) =>
+      !step.deferrals.some((one) => one.callId === callId) &&
+      agent.tools.find(toolName)?.kind !== "finish",
   );
   if (wanted.length === 0) return state;
-  const closing = stepOf(state)?.lastStep;
-  if (closing !== undefined) return raise(agent, state, lastStepSignal(closing));
+  if (step.lastStep !== undefined) return raise(agent, state, lastStepSignal(step.lastStep));
   const refusal = agent.budget.exhausted();
   return refusal === undefined ? state : raise(agent, state, budgetSignal(refusal));
 }

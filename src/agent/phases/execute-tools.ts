@@ -19,7 +19,8 @@ import { rewriteCalls, type Rewritten } from "./rewrite-calls.ts";
 export async function executeTools(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const { effects } = agent;
   const step = openStepOf(state);
-  const rewritten = await rewriteCalls(agent, step, pendingCallsOf(state));
+  const asked = rewriteCalls(agent, step, pendingCallsOf(state));
+  const rewritten = asked instanceof Promise ? await asked : asked;
   const plan = planCalls(agent, state, rewritten);
   const ends = await effects.join(
     plan.calls.map((call) =>

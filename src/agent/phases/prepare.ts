@@ -10,12 +10,13 @@ import type { BudgetRefusal } from "../budget-gate.ts";
 import { raise, stepPlace, type PreparedCall } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 import {
-  assembleRequest,
+  hookedRequest,
+  plainRequest,
   closingRequest,
   noticeTokens,
   type Assembled,
 } from "./assemble-request.ts";
-import { compactIfOverflowing } from "./compact.ts";
+import { compact, isOverflowing } from "./compact.ts";
 import { deliverMessages } from "./deliver-messages.ts";
 import { takeTask } from "./take-task.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
@@ -26,15 +27,18 @@ export interface Prepared {
   readonly call: PreparedCall | undefined;
 }
 
-/** Whether a step may start, and with which request. Each part leaves the state alone where it has nothing to do. */
+/** Whether a step may start, and with which request. What has nothing to do is left out: most steps wait for the lease alone. */
 export async function prepare(agent: AgentContext, state: AgentState): Promise<Prepared> {
-  let next = await takeTask(agent, state);
+  let next = state.log.isBriefed ? state : await takeTask(agent, state);
   if (isHeld(agent, next)) return { state: next, call: undefined };
-  next = await workOffSubtasks(agent, next);
+  if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return { state: next, call: undefined };
-  next = await compactIfOverflowing(agent, deliverMessages(agent, next));
+  next = deliverMessages(agent, next);
+  if (isOverflowing(agent, next)) next = await compact(agent, next);
   if (isHeld(agent, next)) return { state: next, call: undefined };
-  const assembled = await assembleRequest(agent, next);
+  const plain = plainRequest(agent, next);
+  const isHooked = agent.hooks.chain("beforeModel").length > 0;
+  const assembled = isHooked ? await hookedRequest(agent, next, plain) : plain;
   if (assembled.type === "held") return { state: assembled.state, call: undefined };
   return await hold(agent, next, assembled);
 }

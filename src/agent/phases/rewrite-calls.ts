@@ -20,15 +20,23 @@ export interface Rewritten {
     | undefined;
 }
 
-/** Asks the hooks of all calls at once. Calls that were put off have been through it: their arguments stand (R28). */
-export async function rewriteCalls(
+/** Asks the hooks of all calls at once; at once itself if there are none. Calls that were put off have been through it (R28). */
+export function rewriteCalls(
   agent: AgentContext,
   step: OpenStep,
   calls: readonly ToolCall[],
-): Promise<readonly Rewritten[]> {
+): readonly Rewritten[] | Promise<readonly Rewritten[]> {
   const asked = calls.map((call) => ask(agent, step, call));
-  const effects = asked.flatMap(({ effect }) => effect ?? []);
-  const said = effects.length === 0 ? [] : await agent.effects.join(effects);
+  return asked.some(({ effect }) => effect !== undefined)
+    ? heardOut(agent, asked)
+    : asked.map(({ rewritten }) => rewritten);
+}
+
+async function heardOut(
+  agent: AgentContext,
+  asked: readonly Asked[],
+): Promise<readonly Rewritten[]> {
+  const said = await agent.effects.join(asked.flatMap(({ effect }) => effect ?? []));
   let heardSoFar = 0;
   return asked.map(({ rewritten, effect, question }) => {
     const answer = effect === undefined ? undefined : said[heardSoFar++];
@@ -51,8 +59,9 @@ function ask(agent: AgentContext, step: OpenStep, call: ToolCall): Asked {
   const deferral = step.deferrals.find((one) => one.callId === callId);
   const { argumentsText } = deferral ?? call;
   const rewritten: Rewritten = { call, argumentsText, change: undefined };
+  const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;
   const isKnown = agent.tools.find(toolName) !== undefined;
-  const input = isKnown ? parsed(argumentsText) : undefined;
+  const input = isHooked && isKnown ? parsed(argumentsText) : undefined;
   if (deferral !== undefined || input === undefined) return { rewritten };
   const question: BeforeTool = {
     point: "beforeTool",

@@ -9,7 +9,6 @@ import { transition } from "../transition.ts";
 
 /** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
 export async function takeTask(agent: AgentContext, state: AgentState): Promise<AgentState> {
-  if (state.log.isBriefed) return state;
   const { identity, role, task, metadata } = agent;
   const hooked =
     identity.depth > 0

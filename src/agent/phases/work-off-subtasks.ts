@@ -11,7 +11,6 @@ import { transition } from "../transition.ts";
 /** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
 export async function workOffSubtasks(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const { subtasks } = state.log;
-  if (subtasks.length === 0) return state;
   const { effects } = agent;
   const place = stepPlace(agent, state);
   const open = subtasks.filter(({ text }) => text === undefined);
