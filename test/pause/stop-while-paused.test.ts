@@ -264,7 +264,7 @@ describe("one agent", () => {
       [],
     ]);
     expect(texts(result)).toEqual([
-      "Not executed: the agent stopped before this call (stop_requested).",
+      "Not executed: the agent was told to end before this call could begin.",
       "",
     ]);
   });
