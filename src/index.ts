@@ -9,9 +9,11 @@ export {
 } from "./agent/agent-role.ts";
 export {
   defineTool,
+  type DelegationTool,
   type ExternalTool,
   type ExternalToolDefinition,
   type FunctionTool,
+  type FinishTool,
   type FunctionUse,
   type Tool,
   type ToolContext,
@@ -41,12 +43,15 @@ export {
   wrapToolCall,
   type Hook,
   type ModelCall,
+  type ModelWrapHook,
   type ObserverContext,
+  type ToolWrapHook,
   type TransformHandler,
   type WrappedToolCall,
 } from "./hooks/hook.ts";
 export type { HookOptions, TransformOptions, WrapToolOptions } from "./hooks/hook-options.ts";
 export type {
+  AllowedPatch,
   HookContext,
   HookSelf,
   PointContext,
@@ -71,11 +76,20 @@ export type { EventsOptions, Run } from "./orchestrator/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
 export type {
   AgentState,
+  Conversation,
+  Deferral,
   EndedState,
+  OpenStep,
   PausedState,
   PendingState,
+  RestingState,
+  RunLog,
   RunningState,
+  RunTelemetry,
+  StepReply,
+  Subtask,
 } from "./agent/agent-state.ts";
+export type { LastStep } from "./agent/budget-gate.ts";
 export type { Delivery } from "./orchestrator/agent-inbox.ts";
 export type { Account } from "./protocol/account.ts";
 export type { AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
@@ -106,6 +120,7 @@ export {
   type EventBody,
   type EventType,
   type TraceIds,
+  type WorkType,
 } from "./protocol/event.ts";
 export type { EventDraft, EventSink, Tracing } from "./protocol/event-sink.ts";
 export type {

@@ -29,6 +29,8 @@ export interface AgentContext {
   readonly inbox: Inbox;
   /** True once the agent was told to end: nothing further is worth beginning. The loop hears why from its inbox. */
   readonly isEnding: boolean;
+  /** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
+  hasDueBelow(): boolean;
   /** What a chain of hooks needs to run at this step. */
   hookBounds(stepNumber: number): HookBounds<HookContext>;
   /** How long a stop condition may take. */

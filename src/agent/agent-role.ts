@@ -48,7 +48,8 @@ export interface AgentDefinition {
   /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
   readonly hooks?: readonly Hook[];
   /**
-   * On the last step that a `steps` budget allows, the model gets no tools and is told to finish: `true`, or what it is to be told.
+   * On the last step that a `steps` budget allows, the model gets no tools (but `Finish`, if it has to give a typed result) and is told
+   * to finish: `true`, or what it is to be told. Without a `steps` budget on its path it does nothing.
    * Its text is then the result of an agent that was stopped by `steps_limit`. Default: it is not told, and simply stopped.
    */
   readonly wrapUp?: boolean | string;
@@ -153,7 +154,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     budget,
     stopWhen: Object.freeze([...stopWhen]),
     hooks: Object.freeze([...hooks]),
-    wrapUp: wrapUpOf(name, definition.wrapUp),
+    wrapUp: wrapUpOf(name, definition.wrapUp, output !== undefined),
     compaction: compactionOf(name, definition.compaction),
     maxOutputTokens: definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
     temperature: definition.temperature,
@@ -237,9 +238,15 @@ function checkMaxOutputTokens(name: string, tokens: number): void {
 const WRAP_UP_NOTICE =
   "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.";
 
-function wrapUpOf(name: string, given: boolean | string | undefined): string | undefined {
+const WRAP_UP_WITH_RESULT = `This is your last step: call ${FINISH_TOOL_NAME} now with what you have. You cannot use other tools any more.`;
+
+function wrapUpOf(
+  name: string,
+  given: boolean | string | undefined,
+  hasOutput: boolean,
+): string | undefined {
   if (given === undefined || given === false) return undefined;
-  if (given === true) return WRAP_UP_NOTICE;
+  if (given === true) return hasOutput ? WRAP_UP_WITH_RESULT : WRAP_UP_NOTICE;
   checkText(`${name}.wrapUp`, given);
   return given;
 }

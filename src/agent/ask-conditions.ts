@@ -2,15 +2,15 @@
 
 import { z } from "zod";
 
-import { runTimed } from "../kernel/cancel.ts";
+import { isPromiseLike, runTimed } from "../kernel/cancel.ts";
+import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
+import { isRecord } from "../kernel/json.ts";
+import { PAUSE_CODES, StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import type { StopCondition, StopFacts } from "../policies/stop-conditions.ts";
 import type { AgentContext } from "./agent-context.ts";
 import type { AgentState } from "./agent-state.ts";
-import { failWith, raise } from "./life-cycle.ts";
-
-const AnswerSchema = z.union([StopReasonSchema, z.array(StopReasonSchema)]).optional();
+import { elapsed, failWith, raise } from "./life-cycle.ts";
 
 /** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution (R62). */
 export async function askConditions(agent: AgentContext, state: AgentState): Promise<AgentState> {
@@ -39,9 +39,8 @@ export async function askConditions(agent: AgentContext, state: AgentState): Pro
 
 function factsOf(agent: AgentContext, state: AgentState): StopFacts {
   const { steps } = state.log;
-  const { usage, startedAtMs } = state.telemetry;
-  const nowMs = agent.effects.nowMs();
-  const elapsedMs = Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.pausedMs());
+  const { usage } = state.telemetry;
+  const elapsedMs = elapsed(agent, state, agent.effects.nowMs());
   return Object.freeze({ steps, usage, elapsedMs });
 }
 
@@ -54,32 +53,41 @@ async function ask(
   const name = conditionName(agent, index);
   try {
     const answer = condition(facts);
-    const given: unknown = isPromise(answer) ? await inTime(agent, answer) : answer;
-    const parsed = AnswerSchema.safeParse(given);
-    if (!parsed.success)
-      throw new TypeError(`it gave something else (${z.prettifyError(parsed.error)})`);
-    if (parsed.data === undefined) return [];
-    return Array.isArray(parsed.data) ? parsed.data : [parsed.data];
+    const given: unknown = isPromiseLike(answer) ? await inTime(agent, answer) : answer;
+    return reasonsIn(given);
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;
     throw new EspalierError({
       code: "condition_failed",
       message: `Expected ${field} (${name}) to give a reason with code, message and data, several, or nothing, but: ${messageOf(cause)}.`,
-      data: { field, name },
+      data: { field, condition: name },
       cause,
     });
   }
+}
+
+/** Codes that say what only the loop can know. */
+const RESERVED: ReadonlySet<string> = new Set(["error", "cancelled", "completed", ...PAUSE_CODES]);
+
+function reasonsIn(given: unknown): readonly StopReason[] {
+  if (given === undefined) return [];
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  return list.map((one) => {
+    if (!isRecord(one)) throw new TypeError(`it gave ${shown(one)}`);
+    const parsed = StopReasonSchema.safeParse(one);
+    if (!parsed.success)
+      throw new TypeError(`its reason is wrong: ${z.prettifyError(parsed.error)}`);
+    const { code } = parsed.data;
+    if (RESERVED.has(code)) throw new TypeError(`the code "${code}" is not for conditions to give`);
+    return parsed.data;
+  });
 }
 
 async function inTime(agent: AgentContext, answer: PromiseLike<unknown>): Promise<unknown> {
   const outcome = await runTimed(() => answer, agent.conditionBounds);
   if (outcome.type === "threw") throw outcome.error;
   if (outcome.type === "returned") return outcome.value;
-  throw new Error("it did not answer in time");
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value;
+  throw new Error(`it did not answer within ${agent.conditionBounds.timeoutMs} ms`);
 }
 
 /** The name of its function, or its place in the role's list (R87). */

@@ -56,6 +56,8 @@ export interface PlannedCall {
   /** From 0, in the order of the reply. */
   readonly index: number;
   readonly bound: BoundCall;
+  /** The arguments as hooks left them. */
+  readonly argumentsText: string;
   /** The history at the time of the call, for what subagents inherit. */
   readonly messages: readonly Message[];
   /** What it waited for when the run was paused. */

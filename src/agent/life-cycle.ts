@@ -36,6 +36,12 @@ export interface PreparedCall {
   readonly lastStep: LastStep | undefined;
 }
 
+/** What prepare came to; undefined call: the budget refused it, or the agent was told to end or to wait. */
+export interface Prepared {
+  readonly state: AgentState;
+  readonly call: PreparedCall | undefined;
+}
+
 /** To running: from the beginning, or on from a pause. */
 export function begin(agent: AgentContext, from: PendingState | PausedState): AgentState {
   const { role, identity, effects } = agent;
@@ -88,6 +94,15 @@ export function openStep(
   });
 }
 
+/** Time since the start of the execution in which it neither waited for an answer nor was paused (R34). */
+export function elapsed(
+  agent: AgentContext,
+  { telemetry: { startedAtMs } }: AgentState,
+  nowMs: number,
+): number {
+  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.pausedMs());
+}
+
 /** Says of questions that are open at the end of an agent that nobody answers them any more. */
 function dropQuestions(agent: AgentContext, state: AgentState, nowMs: number): void {
   const { stepId } = eventPlace(state);
@@ -106,10 +121,12 @@ function dropQuestions(agent: AgentContext, state: AgentState, nowMs: number): v
 export function completeStep(agent: AgentContext, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
   const { stepId, number, limit, isIncorporated } = state.step;
+  agent.inbox.takeSkip(); // A wish that came too late for this step does not leave out the calls of the next.
   const atMs = agent.effects.nowMs();
   dropQuestions(agent, state, atMs);
   const limited = limit === undefined || isIncorporated ? state : raise(agent, state, limit);
-  const completed = transition(answered(limited, atMs), { type: "recordStep", atMs });
+  const elapsedMs = elapsed(agent, state, atMs);
+  const completed = transition(answered(limited, atMs), { type: "recordStep", atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined) {
     const { telemetry, tools, error } = record;
@@ -142,10 +159,10 @@ function answered(state: AgentState, atMs: number): AgentState {
 export function heed(agent: AgentContext, state: AgentState): AgentState {
   const heeded = heedSignals(agent, state);
   if (!agent.inbox.isPauseRequested || heeded.status !== "running") return heeded;
-  const isAnswered = questionsOf(heeded).some(
-    ({ questionId }) => agent.answerTo(questionId) !== undefined,
-  );
-  return isAnswered || heeded.log.signals.length > 0 ? heeded : pause(heeded, REQUESTED);
+  const isDue =
+    agent.hasDueBelow() ||
+    questionsOf(heeded).some(({ questionId }) => agent.answerTo(questionId) !== undefined);
+  return isDue || heeded.log.signals.length > 0 ? heeded : pause(heeded, REQUESTED);
 }
 
 /** Takes in the stop signals that came from outside. */
@@ -233,7 +250,12 @@ function releaseOpen(agent: AgentContext): void {
 function finish(agent: AgentContext, state: AgentState): EndedState {
   const completed = completeStep(agent, state);
   releaseOpen(agent);
-  const reason = winningSignal(completed.log.signals)?.reason ?? UNEXPLAINED;
+  const { signals } = completed.log;
+  const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
+  agent.record(
+    { type: "continuation.evaluated", decision: "stop", work: [], signals, winner: reason },
+    eventPlace(completed),
+  );
   const status = statusOf(reason);
   const ended = transition(completed, { type: "end", status, reason, atMs: agent.effects.nowMs() });
   if (!isEnded(ended))

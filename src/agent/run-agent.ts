@@ -1,5 +1,5 @@
-// THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone calls phases and it alone reads
-// stop signals (L1): everything else only raises them. Between two effects all is synchronous.
+// THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone says which phase is due, and it alone
+// takes in stop signals from outside (L1): everything else only raises them. Between two effects all is synchronous.
 
 import type { AgentContext } from "./agent-context.ts";
 import {

@@ -98,7 +98,8 @@ function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
   const misfits = steps
     .flatMap((step) => step.tools.executions)
     .filter(
-      (execution) => execution.call.toolName === FINISH_TOOL_NAME && execution.type === "failed",
+      ({ call, type }) =>
+        call.toolName === FINISH_TOOL_NAME && (type === "failed" || type === "refused"),
     );
   return texts.length + misfits.length;
 }

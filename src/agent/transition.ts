@@ -59,7 +59,7 @@ export type Change =
     }
   | { readonly type: "incorporate" }
   | { readonly type: "recordOutput"; readonly output: JsonValue | undefined }
-  | { readonly type: "recordStep"; readonly atMs: number }
+  | { readonly type: "recordStep"; readonly atMs: number; readonly elapsedMs: number }
   | { readonly type: "recordVeto"; readonly message: Message }
   | { readonly type: "recordSubtasks"; readonly subtasks: readonly Subtask[] }
   | { readonly type: "addMessages"; readonly messages: readonly Message[] }
@@ -280,7 +280,7 @@ function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporat
 function recordStep(state: RunningState, step: OpenStep, change: Of<"recordStep">): RunningState {
   const hasCalls = (step.reply?.message.toolCalls.length ?? 0) > 0;
   if (hasCalls && !step.isIncorporated) throw illegal(state, change);
-  const record = stepRecord(step, change.atMs);
+  const record = stepRecord(step, change);
   const usage = addUsage(state.telemetry.usage, record.telemetry.usage);
   return {
     ...withLog(state, { steps: [...state.log.steps, record] }),
@@ -291,9 +291,12 @@ function recordStep(state: RunningState, step: OpenStep, change: Of<"recordStep"
 
 function failWith(state: RunningState, error: ErrorRecord): RunningState {
   const reason: StopReason = { code: "error", message: error.message, data: { error: error.code } };
+  const { hook, condition } = error.data;
+  const by = hook ?? condition;
+  const name = typeof by === "string" ? { name: by } : {};
   const failed = withLog(state, {
     errors: [...state.log.errors, error],
-    signals: [...state.log.signals, { reason, source: "loop" }],
+    signals: [...state.log.signals, { reason, source: "loop", ...name }],
   });
   return { ...failed, step: state.step === undefined ? undefined : { ...state.step, error } };
 }
@@ -316,7 +319,7 @@ function nextExecution(state: EndedState, message: Message): AgentState {
   return deepFreeze({ ...next, log: { ...next.log, isBriefed: true } });
 }
 
-function stepRecord(step: OpenStep, atMs: number): StepRecord {
+function stepRecord(step: OpenStep, { atMs, elapsedMs }: Of<"recordStep">): StepRecord {
   const { reply } = step;
   const refusal = reply?.message.refusal;
   return {
@@ -329,7 +332,7 @@ function stepRecord(step: OpenStep, atMs: number): StepRecord {
       finishReason: reply?.finishReason ?? "error",
     },
     tools: { calls: reply?.message.toolCalls ?? [], executions: step.executions },
-    telemetry: { usage: step.usage, startedAtMs: step.startedAtMs, endedAtMs: atMs },
+    telemetry: { usage: step.usage, startedAtMs: step.startedAtMs, endedAtMs: atMs, elapsedMs },
     ...(step.error === undefined ? {} : { error: step.error }),
   };
 }

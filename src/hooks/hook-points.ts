@@ -6,7 +6,7 @@ import type { Message } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ToolOutcomeType } from "../protocol/tool-outcome.ts";
 
-/** A run is about to begin; nothing has been spent, nothing is in a history. */
+/** The root has its task; nothing has been spent, and the task is not in a history yet. */
 export interface UserInput {
   /** The role at the root. */
   readonly role: string;
@@ -17,7 +17,7 @@ export interface UserInput {
 /** What a hook may do about a task. */
 export interface UserInputPatch {
   readonly task?: string | undefined;
-  /** Why the run does not begin. No later hook is asked. */
+  /** Why the run stops before it has asked anything of a model. No later hook is asked. */
   readonly refuse?: string | undefined;
 }
 
@@ -53,7 +53,7 @@ export interface BeforeToolPatch {
   readonly deny?: string | undefined;
 }
 
-/** A tool call has ended. */
+/** A tool call has ended. Its arguments are as hooks and answers left them; a text, if the model wrote no JSON. */
 export interface AfterToolInput extends BeforeToolInput {
   readonly outcome: ToolOutcomeType;
   /** What the model is told. */
@@ -149,7 +149,7 @@ export type TransformPoint = keyof PointInput;
 /** Points that concern one tool: hooks there can be limited to tools by name. */
 export type ToolPoint = "beforeTool" | "afterTool";
 
-/** What every hook that is waited for knows of itself. All that there is at `userInput`: no agent lives yet. */
+/** What every hook that is waited for knows of itself. */
 export interface HookSelf {
   /** The name under which the hook appears in events, signals and errors. */
   readonly hookName: string;
@@ -177,7 +177,7 @@ export interface HookContext extends HookSelf {
 
 /** What a hook may know, by point. */
 export interface PointContext {
-  readonly userInput: HookSelf;
+  readonly userInput: HookContext;
   readonly beforeModel: HookContext;
   readonly beforeTool: HookContext;
   readonly afterTool: HookContext;

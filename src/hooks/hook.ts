@@ -52,12 +52,17 @@ export interface WrappedToolCall {
 /**
  * Called at its point, once each time, after the hooks before it and with their changes in `input`, which is frozen. Gives the fields
  * that it changes, or nothing. May be asynchronous; should heed `context.signal`. If it throws, does not settle in time, or gives what
- * the point does not allow, the run fails (at `userInput`: the run does not begin).
+ * the point does not allow, its agent fails (at `userInput`: before anything was asked of a model).
  */
-export type TransformHandler<P extends TransformPoint> = (
-  input: PointInput[P],
-  context: PointContext[P],
-) => TransformReturn<AllowedPatch<P>>;
+export type TransformHandler<P extends TransformPoint> = TransformHandlers[P];
+
+/** The handlers by point: looked up, not computed, so that what a handler gives is checked against its point while it is written. */
+type TransformHandlers = {
+  readonly [P in TransformPoint]: (
+    input: PointInput[P],
+    context: PointContext[P],
+  ) => TransformReturn<AllowedPatch<P>>;
+};
 
 // oxlint-disable-next-line typescript/no-invalid-void-type -- a handler without a return statement is fine
 type TransformReturn<Patch> = Patch | undefined | void | Promise<Patch | undefined | void>;
@@ -114,12 +119,12 @@ const made = new WeakSet<object>();
  */
 export function observe<T extends EventType>(
   types: T | readonly T[],
-  listener: (event: EspalierEvent<T>, context: ObserverContext) => void | Promise<void>,
+  listener: (event: EspalierEvent<T>, context: ObserverContext) => unknown,
   options?: HookOptions,
 ): Hook;
 export function observe(
   types: EventType | readonly EventType[],
-  listener: (event: EspalierEvent, context: ObserverContext) => void | Promise<void>,
+  listener: (event: EspalierEvent, context: ObserverContext) => unknown,
   options: HookOptions = {},
 ): Hook {
   const wanted = checkEventTypes("observe.types", types);
@@ -172,8 +177,9 @@ export function wrapModelCall(wrap: ModelWrapHook["wrap"], options: HookOptions 
 }
 
 /**
- * A hook around tool calls that were admitted: `next` runs the tool and gives its result; not called, the tool does not run and what the
- * hook gives is the result (R86). If it throws, the call has failed.
+ * A hook around the calls of function tools that were admitted; delegations, external calls and `Finish` are none of its business.
+ * `next` runs the tool and gives its result; not called, the tool does not run and what the hook gives is the result (R86). What it
+ * throws is the failure of the call: the model is told, and the run goes on. It has no time of its own, and ends with its agent.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
@@ -193,7 +199,7 @@ export function wrapToolCall(wrap: ToolWrapHook["wrap"], options: WrapToolOption
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function processStep(
-  process: (step: StepRecord, context: HookContext) => void | Promise<void>,
+  process: (step: StepRecord, context: HookContext) => unknown,
   options: HookOptions = {},
 ): Hook {
   checkFunction("processStep.process", process);

@@ -1,5 +1,6 @@
 // How hooks are run: chains one on top of the other, processors one after the other, wraps one inside the other, observers on the side.
 
+import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
@@ -7,7 +8,7 @@ import type { EspalierEvent } from "../protocol/event.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import { callHook, type HookBounds } from "./call-hook.ts";
 import type { ObserverHook, ProcessorHook } from "./hook.ts";
-import { hookContract, hookFailed, type HookPlace } from "./hook-error.ts";
+import { hookContract, hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";
 import type {
   HookContext,
   TransformPoint,
@@ -99,18 +100,77 @@ export interface Wrap<Call, Result> {
   readonly wrap: (call: Call, next: () => Promise<Result>) => Result | PromiseLike<Result>;
 }
 
+/** How long wraps may keep a call to themselves. */
+export interface WrapBounds {
+  readonly clock: Clock;
+  /** Aborted when the agent is told to end: then its grace counts. */
+  readonly signal: AbortSignal;
+  /** Counted while no `next` is under way. */
+  readonly timeoutMs: number;
+}
+
 /**
  * Runs `inner` inside the wraps; the first is the outermost. `callFor` makes what each is shown, under its own name.
  *
  * `inner` runs once for each time that the innermost wrap asks for it: never, if it does not. What `inner` throws comes out as it is
- * unless a wrap makes something of it; what a wrap throws itself is `hook_failed`. A wrap that has settled cannot ask any more.
+ * unless a wrap makes something of it; what a wrap throws itself is `hook_failed`. A wrap that has settled cannot ask any more. Wraps
+ * that neither settle nor have `inner` under way for too long are left behind with `hook_timeout`.
  */
 export function wrapped<Call extends object, Result>(
   wraps: readonly Named<Wrap<Call, Result>>[],
   callFor: (hookName: string) => Call,
   inner: () => Promise<Result>,
+  bounds: WrapBounds,
 ): Promise<Result> {
-  const whole = wraps.reduceRight<() => Promise<Result>>(
+  const { clock, timeoutMs, signal } = bounds;
+  return new Promise((resolve, reject) => {
+    let underWay = 0;
+    let isOver = false;
+    let stopTimer = NOTHING;
+    const watch = (): void => {
+      if (isOver || signal.aborted) return;
+      stopTimer = clock.setTimer(timeoutMs, () => {
+        isOver = true;
+        reject(hookTimedOut(placeOf(wraps), timeoutMs));
+      });
+    };
+    const counted = async (): Promise<Result> => {
+      if (isOver) throw calledLate(placeOf(wraps));
+      stopTimer();
+      underWay += 1;
+      try {
+        return await inner();
+      } finally {
+        underWay -= 1;
+        if (underWay === 0) watch();
+      }
+    };
+    watch();
+    const leave = (): void => stopTimer();
+    signal.addEventListener("abort", leave, { once: true });
+    onion(wraps, callFor, counted)()
+      .then(resolve, reject)
+      .finally(() => {
+        isOver = true;
+        stopTimer();
+        signal.removeEventListener("abort", leave);
+      });
+  });
+}
+
+const NOTHING = (): void => undefined;
+
+/** Which of several wraps hangs is not known: all are named. */
+function placeOf(wraps: readonly Named<{ readonly kind: string }>[]): HookPlace {
+  return { point: wraps[0]?.hook.kind ?? "", hook: wraps.map(({ name }) => name).join(", ") };
+}
+
+function onion<Call extends object, Result>(
+  wraps: readonly Named<Wrap<Call, Result>>[],
+  callFor: (hookName: string) => Call,
+  inner: () => Promise<Result>,
+): () => Promise<Result> {
+  return wraps.reduceRight<() => Promise<Result>>(
     (next, { name, hook }) =>
       () =>
         around(
@@ -120,7 +180,6 @@ export function wrapped<Call extends object, Result>(
         ),
     inner,
   );
-  return whole();
 }
 
 async function around<Result>(

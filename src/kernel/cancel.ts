@@ -76,6 +76,16 @@ export function runBounded<T>(
   });
 }
 
+/** True for promises, of this realm or another. */
+export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "then" in value &&
+    typeof value.then === "function"
+  );
+}
+
 async function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
   return await work();
 }

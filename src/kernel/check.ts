@@ -73,7 +73,7 @@ export function mismatch(
   got: unknown,
   advice: string,
 ): EspalierError {
-  return complaint("invalid_option", { field, expected, got: show(got), advice });
+  return complaint("invalid_option", { field, expected, got: shown(got), advice });
 }
 
 /** The same for a part of a definition. */
@@ -83,7 +83,7 @@ export function misdefinition(
   got: unknown,
   advice: string,
 ): EspalierError {
-  return complaint("invalid_definition", { field, expected, got: show(got), advice });
+  return complaint("invalid_definition", { field, expected, got: shown(got), advice });
 }
 
 interface Complaint {
@@ -98,7 +98,8 @@ function complaint(code: ErrorCode, { field, expected, got, advice }: Complaint)
   return new EspalierError({ code, message, data: { field, expected, got } });
 }
 
-function show(value: unknown): string {
+/** What came, in a few words. */
+export function shown(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return "a function";
   if (value instanceof Promise) return "a promise";

@@ -22,10 +22,18 @@ function isParsed(value: unknown): value is JsonValue {
   return value !== undefined;
 }
 
-/** True if lists and objects are nested more than `levels` deep. */
-export function isDeeperThan(value: JsonValue, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((part) => isDeeperThan(part, levels - 1));
+/** Why a parsed value would not survive as it is: nested too deep, a number beyond all bounds, a key that objects treat in their own way. */
+export function unsoundness(value: JsonValue, levels: number): string | undefined {
+  if (typeof value === "number")
+    return Number.isFinite(value) ? undefined : "a number is too large";
+  if (typeof value !== "object" || value === null) return undefined;
+  if (levels === 0) return "it is nested too deep";
+  if (Object.hasOwn(value, "__proto__")) return "a key is named __proto__";
+  for (const part of Object.values(value)) {
+    const reason = unsoundness(part, levels - 1);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
 }
 
 /** JSON text with the keys of every object in order, so that equal values give equal text. Throws a `TypeError` for what is no JSON. */

@@ -9,6 +9,7 @@ import type { LocalEffectsOptions } from "../agent/local/local-options.ts";
 import type { Correlation } from "../protocol/event.ts";
 import { toolSet, type ToolSet } from "../tools/tool-set.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
+import { questionsOf } from "../agent/agent-state.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { RunShared, TextPiece } from "./run-shared.ts";
 import type { RoleRegistry } from "./role-registry.ts";
@@ -74,6 +75,7 @@ export function agentContext(
     get isEnding() {
       return signal.aborted;
     },
+    hasDueBelow: () => hasDueBelow(scope, node),
     hookBounds: (stepNumber) => hookBounds(forHooks, { stepNumber }),
     conditionBounds: { signal, clock, graceMs, timeoutMs: hookTimeoutMs },
     answerTo: (questionId) => scope.answers.get(questionId),
@@ -90,6 +92,19 @@ export function toolsOf(role: AgentRole, registry: RoleRegistry): ToolSet {
     ...role.tools,
     ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)]),
   ]);
+}
+
+function hasDueBelow({ tree, answers }: RunShared, above: AgentNode): boolean {
+  return tree.nodes.some(({ parent, rested, startSignal }) => {
+    if (rested?.status !== "paused" || !isWithin(above, parent)) return false;
+    return (
+      startSignal.aborted || questionsOf(rested).some(({ questionId }) => answers.has(questionId))
+    );
+  });
+}
+
+function isWithin(above: AgentNode, node: AgentNode | undefined): boolean {
+  return node !== undefined && (node === above || isWithin(above, node.parent));
 }
 
 /** A listener that throws harms nobody (E2). */

@@ -52,6 +52,8 @@ export class AgentNode {
   readonly #ordinals: Map<string, number>;
   #state: PendingState | RestingState;
   #isLive = false;
+  /** Lets its time go on, which stands still while it is paused. */
+  #endRest = (): void => undefined;
   #children: number;
 
   constructor(options: AgentNodeOptions) {
@@ -164,6 +166,7 @@ export class AgentNode {
       `${this.identity.agentPath} is not alive and has not ended`,
     );
     this.#isLive = true;
+    this.#endRest();
     this.inbox.reopen();
     return state;
   }
@@ -173,10 +176,12 @@ export class AgentNode {
     this.#isLive = false;
     this.#state = state;
     this.inbox.close(state.status);
-    if (state.status !== "paused") this.close();
+    if (state.status === "paused") this.#endRest = this.#time.asking();
+    else this.close();
   }
 
   close(): void {
+    if (this.rested !== undefined) this.inbox.close(this.rested.status);
     this.#time.close();
     this.#start.unlink();
     this.#unlink();

@@ -1,7 +1,9 @@
 // The answers to a paused run's questions, checked whole before anything runs: the run stays as it is, and resumable, if one is wrong
 // (R30, X17).
 
+import { shown } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
+import { isRecord } from "../kernel/json.ts";
 import { problemWith } from "../agent/local/questions.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { rebindCall } from "../tools/bind-call.ts";
@@ -21,7 +23,7 @@ export function checkAnswers(
   given: unknown,
   checks: AnswerChecks,
 ): ReadonlyMap<Question["questionId"], Answer> {
-  if (!Array.isArray(given)) throw wrong("malformed", 0, "no list of answers");
+  if (!Array.isArray(given)) throw mismatch(given);
   const open = new Map(run.questions.map((question) => [question.questionId, question]));
   const answers = new Map<Question["questionId"], Answer>();
   for (const [index, one] of listOf(given).entries()) {
@@ -93,13 +95,24 @@ function checkTool(tools: ToolSet, question: Question, answer: Answer | undefine
   });
 }
 
+function mismatch(given: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_answer",
+    message: `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
+    data: { problem: "malformed" },
+  });
+}
+
 function answerAt(index: number, given: unknown): Answer {
   const parsed = AnswerSchema.safeParse(given);
   if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const why =
+    isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
   throw wrong(
     "malformed",
     index,
-    "something else. Make it with approve, deny, giveResult or reportFailure",
+    `something else${why}. Make it with approve, deny, giveResult or reportFailure`,
   );
 }
 
@@ -131,6 +144,7 @@ type Problem =
   | "altered"
   | "already_answered"
   | "late"
+  | "invalid_arguments"
   | "malformed";
 
 function wrong(problem: Problem, index: number, got: string, questionId?: string): EspalierError {

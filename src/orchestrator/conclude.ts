@@ -8,11 +8,10 @@ import { runResult, type RunResult } from "./run-result.ts";
 import type { RunTree } from "./run-tree.ts";
 import type { RunShared } from "./run-shared.ts";
 
-/** True if a paused agent was told to end while others were still at work: it has to end before the run rests. */
-export function hasLateEnd({ nodes }: RunTree): boolean {
-  return nodes.some(
-    ({ rested, startSignal }) => rested?.status === "paused" && startSignal.aborted,
-  );
+/** How many paused agents were told to end while others were still at work: they have to end before the run rests. */
+export function lateEnds({ nodes }: RunTree): number {
+  const late = nodes.filter((node) => node.rested?.status === "paused" && node.startSignal.aborted);
+  return late.length;
 }
 
 /** Records the last event and gives the result. `facts.pauses`: how often the run had been paused before. */

@@ -48,6 +48,11 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
   }
 
+  /** Nothing more will come. */
+  end(): void {
+    this.#close("closed");
+  }
+
   return(): Promise<IteratorResult<EspalierEvent, undefined>> {
     this.#unread = [];
     this.#close("closed");

@@ -35,7 +35,7 @@ import { toolsOf } from "./agent-assembly.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { BudgetLedger } from "./budget-ledger.ts";
 import { checkAnswers } from "./check-answers.ts";
-import { concluded, hasLateEnd } from "./conclude.ts";
+import { concluded, lateEnds } from "./conclude.ts";
 import { hasObserver, observerSink } from "./observer-sink.ts";
 import { restore, roleOf, type PauseFacts } from "./pause-run.ts";
 import { readPausedRun, type PausedRun } from "./paused-run.ts";
@@ -267,6 +267,7 @@ export class Orchestrator {
     const { runId, tree, recorder } = scope;
     const place = { ...root.identity, executionId: null, stepId: null, callId: null };
     let traceId = "";
+    let lateBefore = Infinity;
     return new Run({
       runId,
       root,
@@ -276,7 +277,12 @@ export class Orchestrator {
         ({ traceId } = recorder.record(place, opening()));
         return live(scope, root);
       },
-      goOn: () => (hasLateEnd(tree) ? live(scope, root) : undefined),
+      goOn: () => {
+        const late = lateEnds(tree);
+        const hasFewer = late < lateBefore;
+        lateBefore = late;
+        return late > 0 && hasFewer ? live(scope, root) : undefined;
+      },
       conclude: () => concluded(scope, root, { ...history, traceId }),
     });
   }

@@ -21,17 +21,22 @@ export interface PauseFacts {
 export function pausedRunOf(scope: RunShared, facts: PauseFacts): PausedRun {
   const { runId, tree, ledger, recorder, clock } = scope;
   const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;
+  const questions = nodes.flatMap(({ rested }) =>
+    rested === undefined ? [] : questionsOf(rested),
+  );
+  const open = new Set(questions.map(({ questionId }) => questionId));
   return deepFreeze({
     version: PAUSED_RUN_VERSION,
     runId,
     ...facts,
+    answered: facts.answered.filter((questionId) => !open.has(questionId)),
     pausedAtMs: clock.nowMs(),
     eventCount: recorder.eventCount,
     leaseCount: ledger.leaseCount,
     limits: { ...limits },
     refusalsByCode,
     subagentsByDepth,
-    questions: nodes.flatMap(({ rested }) => (rested === undefined ? [] : questionsOf(rested))),
+    questions,
     agents: nodes.map(pausedAgent),
     accounts: ledger.snapshot().map((account) => structuredClone(account)),
   });

@@ -4,7 +4,8 @@
 import { z } from "zod";
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { canonicalJson } from "../kernel/json.ts";
+import { shown } from "../kernel/check.ts";
+import { canonicalJson, isRecord } from "../kernel/json.ts";
 import { AgentSnapshotSchema } from "../agent/agent-snapshot.ts";
 import { AccountSchema } from "../protocol/account.ts";
 import {
@@ -97,10 +98,20 @@ function checked(value: unknown): PausedRun {
   try {
     return PausedRunSchema.parse(value);
   } catch (cause) {
-    const isMisfit = cause instanceof z.ZodError;
-    throw unreadable(isMisfit ? z.prettifyError(cause) : messageOf(cause), cause);
+    throw unreadable(strangeness(value, cause), cause);
   }
 }
+
+/** What is wrong with a value that is no paused run, for whoever handed it in. */
+function strangeness(value: unknown, cause: unknown): string {
+  if (value instanceof Promise) return "it is a promise; await it";
+  if (!isRecord(value)) return `it is ${shown(value)}`;
+  if ("pausedRun" in value) return "it is the result; hand in its pausedRun";
+  if (!(cause instanceof z.ZodError)) return messageOf(cause);
+  return z.prettifyError(new z.ZodError(cause.issues.slice(0, MOST_ISSUES)));
+}
+
+const MOST_ISSUES = 3;
 
 function parsed(text: string): unknown {
   try {
@@ -129,6 +140,8 @@ function strangeAgent({ agents }: PausedRun): string | undefined {
       return `${agentPath} comes before its parent, or has none`;
     if (state.executionId !== executionId || executions.has(executionId))
       return `the execution of ${agentPath} is not its own`;
+    if (state.status === "paused" && state.step?.isIncorporated === true)
+      return `${agentPath} is paused in a step that was over`;
     const calls = new Set(callIdsOf(agent));
     if (deferralsOf(agent).some(({ callId }) => !calls.has(callId)))
       return `${agentPath} waits for a call that its model did not make`;
@@ -143,6 +156,11 @@ function strangeAgent({ agents }: PausedRun): string | undefined {
 /** Every agent has one account, below its parent's, and nobody else has one. */
 function strangeAccount({ agents, accounts }: PausedRun): string | undefined {
   if (accounts.length !== agents.length) return "its accounts are not those of its agents";
+  const opened = new Set<string | null>([null]);
+  for (const { agentId, parentId, path } of accounts) {
+    if (!opened.has(parentId)) return `the account of ${path} comes before its parent's`;
+    opened.add(agentId);
+  }
   const parents = new Map(accounts.map(({ agentId, parentId }) => [agentId, parentId]));
   const stray = agents.find(({ agentId, parentAgentId }) => parents.get(agentId) !== parentAgentId);
   if (stray !== undefined) return `the account of ${stray.agentPath} is not its own`;

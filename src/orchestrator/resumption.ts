@@ -23,13 +23,20 @@ export function rootRole(
 
 /** Throws what `start` would throw of models that cannot work, or whose price nobody knows though the run has a cost limit (R57). */
 export function assertReady(run: PausedRun, registry: RoleRegistry): void {
+  const limited = new Map(
+    run.accounts.flatMap(({ agentId, limits, path }) =>
+      limits.costMicroUsd === undefined ? [] : [[agentId, path] as const],
+    ),
+  );
   for (const agent of run.agents) {
     const role = registry.find(agent.role);
-    if (role !== undefined) registry.assertReady(role, {});
+    if (role === undefined) continue;
+    registry.assertReady(role, {});
+    const path = limited.get(agent.agentId);
+    if (path === undefined) continue;
+    for (const below of registry.reachableFrom(role))
+      requirePrice(`the cost limit of ${path}`, below);
   }
-  const limited = run.accounts.find(({ limits }) => limits.costMicroUsd !== undefined);
-  if (limited === undefined) return;
-  for (const role of registry.all) requirePrice(`the cost limit of ${limited.path}`, role);
 }
 
 export function alreadyResumed({ runId, pauses }: PausedRun): EspalierError {

@@ -46,6 +46,7 @@ export class Run {
   readonly result: Promise<RunResult>;
   readonly #parts: RunParts;
   readonly #turnstile = new PhaseTurnstile();
+  readonly #backlogs = new Set<EventBacklog>();
   #isOver = false;
 
   /** @internal Use `Orchestrator.start`. */
@@ -70,6 +71,7 @@ export class Run {
     if (agentId !== undefined) this.#node(agentId);
     const backlog: EventBacklog = new EventBacklog(maxBacklog, () => unsubscribe(), agentId);
     const unsubscribe = this.#parts.subscribe(backlog);
+    this.#backlogs.add(backlog);
     if (this.#isOver) void backlog.return();
     return backlog;
   }
@@ -95,6 +97,7 @@ export class Run {
 
   /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
+    checkText("message", message);
     this.#parts.root.cancel(message);
     return await this.result;
   }
@@ -105,11 +108,13 @@ export class Run {
    * @throws EspalierError `unknown_agent` if the run has no agent of this id.
    */
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
+    checkText("message", message);
     this.#node(agentId).cancel(message);
   }
 
   /**
-   * Asks the tree to pause: every agent comes to rest before its next model call or its next tool calls; effects under way end first.
+   * Asks the tree to pause: every agent comes to rest before its next step, or before the tool calls of the step that is open. A model
+   * call that is being prepared, or under way, is made first.
    * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended.
    */
   requestPause(): void {
@@ -130,7 +135,7 @@ export class Run {
 
   /**
    * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
-   * goes on. For callers of `iterate()`, between evaluate and execute; at another time it applies to the next calls.
+   * goes on. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
    */
   skipToolCalls(reason = "The caller left it out."): void {
     checkText("reason", reason);
@@ -139,6 +144,7 @@ export class Run {
 
   /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
   requestStop(message = "The caller asked the run to stop."): void {
+    checkText("message", message);
     this.#parts.tree.stop({
       source: "caller",
       reason: { code: "stop_requested", message, data: {} },
@@ -169,6 +175,7 @@ export class Run {
     } finally {
       this.#isOver = true;
       this.#turnstile.end();
+      for (const backlog of this.#backlogs) backlog.end();
     }
   }
 }

@@ -148,14 +148,12 @@ function* askNot(question: Question, reason: StopReason): Asking {
 }
 
 /** The facts as they stood after each earlier step, the latest first, and last those before the first step. */
-function* earlierFacts({ steps, elapsedMs }: StopFacts): Generator<StopFacts, void, undefined> {
-  const endedAtMs = steps.at(-1)?.telemetry.endedAtMs ?? 0;
+function* earlierFacts({ steps }: StopFacts): Generator<StopFacts, void, undefined> {
   let usage = steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
   for (const [index, step] of [...steps.entries()].toReversed()) {
     usage = subtractUsage(usage, step.telemetry.usage);
-    const before = steps[index - 1];
-    const sinceMs = before === undefined ? elapsedMs : endedAtMs - before.telemetry.endedAtMs;
-    yield { steps: steps.slice(0, index), usage, elapsedMs: Math.max(0, elapsedMs - sinceMs) };
+    const elapsedMs = steps[index - 1]?.telemetry.elapsedMs ?? 0;
+    yield { steps: steps.slice(0, index), usage, elapsedMs };
   }
 }
 

@@ -215,6 +215,8 @@ const bodies = {
     outcome: ToolOutcomeTypeSchema,
     success: z.boolean(),
     errorCode: z.string().optional(),
+    /** The hook that denied the call. */
+    blockedBy: z.string().optional(),
     resultCharacters: count,
     durationMs: z.number(),
     queuedMs: z.number(),

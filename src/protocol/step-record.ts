@@ -22,7 +22,13 @@ export const StepRecordSchema = z.strictObject({
     calls: z.array(ToolCallSchema).readonly(),
     executions: z.array(ToolExecutionSchema).readonly(),
   }),
-  telemetry: z.strictObject({ usage: UsageSchema, startedAtMs: z.number(), endedAtMs: z.number() }),
+  telemetry: z.strictObject({
+    usage: UsageSchema,
+    startedAtMs: z.number(),
+    endedAtMs: z.number(),
+    /** From the start of the execution to the end of the step, without the time in which it waited for an answer or was paused. */
+    elapsedMs: z.number(),
+  }),
   /** Set when the step was cut off. */
   error: ErrorRecordSchema.optional(),
 });

@@ -9,9 +9,9 @@ import { UsageSchema } from "./usage.ts";
 
 export const SpawnRequestSchema = z.strictObject({
   /** Name of the role to start. */
-  role: z.string(),
+  role: z.string().min(1),
   /** What the subagent is told to do. */
-  task: z.string(),
+  task: z.string().min(1),
 });
 /** What a delegation asks for. */
 export type SpawnRequest = Readonly<z.infer<typeof SpawnRequestSchema>>;

@@ -3,7 +3,7 @@
 import type { z } from "zod";
 
 import { messageOf } from "../kernel/error.ts";
-import { isDeeperThan, parseJson, type JsonValue } from "../kernel/json.ts";
+import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
 import type { StopCode } from "../protocol/stop.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { Bound, DelegationTool, ExternalTool, FinishTool, FunctionTool } from "./tool.ts";
@@ -30,6 +30,8 @@ export type BoundCall =
       readonly outcome: "failed" | "refused" | "not_executed";
       readonly code: RejectionCode;
       readonly text: string;
+      /** The hook that denied it (R87). */
+      readonly by?: string;
     };
 
 /** Why a call does not run: as the model wrote it, or because a limit forbids it. */
@@ -46,6 +48,11 @@ export type RejectionCode =
 
 type UseOf<T extends { bind(input: unknown): Bound<unknown> }> =
   ReturnType<T["bind"]> extends Bound<infer Use> ? Use : never;
+
+/** What the model reads of a call that somebody or something denied. */
+export function deniedText(toolName: string, reason: string): string {
+  return `Not executed: ${toolName} was denied. ${reason} Do without it, or answer with what you have.`;
+}
 
 /** Finds the tool, parses the arguments and checks them. Pure. */
 export function bindCall(tools: ToolSet, call: ToolCall): BoundCall {
@@ -82,7 +89,11 @@ export function bindCall(tools: ToolSet, call: ToolCall): BoundCall {
 }
 
 /** The call with other arguments, checked like those that the model wrote (C44). */
-export function rebindCall(tool: FunctionTool, call: ToolCall, input: JsonValue): BoundCall {
+export function rebindCall(
+  tool: FunctionTool,
+  call: ToolCall,
+  input: JsonValue,
+): Extract<BoundCall, { readonly type: "function" | "rejected" }> {
   const bound = tool.bind(input);
   return bound.type === "valid"
     ? { type: "function", tool, use: bound.use, input }
@@ -95,12 +106,14 @@ const MOST_LEVELS = 200;
 /** The arguments as a value; no text at all means no arguments. Throws a `SyntaxError` for what is no JSON, or nested beyond reason. */
 export function argumentsOf(text: string): JsonValue {
   const input = text.trim() === "" ? {} : parseJson(text);
-  if (isDeeperThan(input, MOST_LEVELS))
-    throw new SyntaxError(`nested more than ${MOST_LEVELS} levels deep`);
+  const reason = unsoundness(input, MOST_LEVELS);
+  if (reason !== undefined) throw new SyntaxError(reason);
   return input;
 }
 
-function rejected(code: RejectionCode, text: string): BoundCall {
+type Rejected = Extract<BoundCall, { readonly type: "rejected" }>;
+
+function rejected(code: RejectionCode, text: string): Rejected {
   return { type: "rejected", outcome: "failed", code, text };
 }
 
@@ -116,7 +129,7 @@ function invalidJson(call: ToolCall, cause: unknown): string {
   return `The arguments of ${call.toolName} are not valid JSON (${messageOf(cause)}). Call it again with one JSON object.`;
 }
 
-function misfit(call: ToolCall, issues: readonly z.core.$ZodIssue[]): BoundCall {
+function misfit(call: ToolCall, issues: readonly z.core.$ZodIssue[]): Rejected {
   const lines = issues.map(
     (issue) =>
       `- ${issue.path.length === 0 ? "arguments" : issue.path.join(".")}: ${issue.message}`,

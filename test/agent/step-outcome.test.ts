@@ -47,7 +47,7 @@ function step({
     number: 1,
     io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },
     tools: { calls, executions: calls.map((call) => ({ ...executionOf(call), type })) },
-    telemetry: { usage: NO_USAGE, startedAtMs: 2, endedAtMs: 5 },
+    telemetry: { usage: NO_USAGE, startedAtMs: 2, endedAtMs: 5, elapsedMs: 5 },
   };
 }
 

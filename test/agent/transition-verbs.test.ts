@@ -315,7 +315,7 @@ proves(["R42", "R43"], "recordStep turns the open step into one record and adds 
     number: 1,
     io: { messageCount: 2, text: "Let me see.", finishReason: "tool_calls" },
     tools: { calls: reply.message.toolCalls, executions: reply.message.toolCalls.map(executionOf) },
-    telemetry: { usage, startedAtMs: 2, endedAtMs: 5 },
+    telemetry: { usage, startedAtMs: 2, endedAtMs: 5, elapsedMs: 3 },
   };
   expect(transition(incorporated, changes().recordStep)).toEqual({
     ...incorporated,
@@ -338,7 +338,12 @@ proves(
         number: 1,
         io: { messageCount: 2, text: "", finishReason: "error" },
         tools: { calls: [], executions: [] },
-        telemetry: { usage: callUsage(10, 5, { costMicroUsd: 7 }), startedAtMs: 2, endedAtMs: 5 },
+        telemetry: {
+          usage: callUsage(10, 5, { costMicroUsd: 7 }),
+          startedAtMs: 2,
+          endedAtMs: 5,
+          elapsedMs: 3,
+        },
         error: failWith.error,
       },
     ]);

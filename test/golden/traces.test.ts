@@ -89,7 +89,9 @@ proves(["R180"], "there is one evaluation event for each time that the loop deci
   for await (const { phase, state } of run.iterate()) {
     if (phase === "infer" && state.log.steps.length === 2) void run.steer("And?");
     if (phase === "decide") decisions += 1;
-    expect(stage.sink.of("continuation.evaluated")).toHaveLength(decisions);
+    const evaluated = stage.sink.of("continuation.evaluated").length;
+    // That nothing further starts is said at the very end, with every signal that came.
+    expect(evaluated).toBe(phase === "ended" || decisions < 4 ? decisions : 3);
   }
   await stage.outcome(run);
   expect(

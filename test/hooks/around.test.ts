@@ -30,6 +30,7 @@ function call(hooks: readonly Hook[], inner: () => Promise<unknown>): Promise<un
       context: bounds.contextFor(hookName),
     }),
     inner,
+    bounds,
   );
 }
 

@@ -1,6 +1,7 @@
 // Goal: hooks are found by where they run, in one order, under stable names, and at no cost where there are none.
 // Method: sets compiled from lists in many orders.
 
+import type { HookContext } from "../../src/hooks/hook-points.ts";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
@@ -53,8 +54,11 @@ proves(["R83"], "for any priorities, hooks run in the order that a stable sort g
 proves(["R84"], "a hook is called for its own trigger only, with one argument or two", async () => {
   const called: string[] = [];
   const hooks = POINTS.flatMap((point) => [
-    transform(point, (input) => void called.push(`${point} ${typeof input}`)),
-    transform(point, (_input, context) => void called.push(`${point} ${context.hookName}`)),
+    transform(point, (input: unknown) => void called.push(`${point} ${typeof input}`)),
+    transform(
+      point,
+      (_input: unknown, context: HookContext) => void called.push(`${point} ${context.hookName}`),
+    ),
     transform(point, () => void called.push(`${point} none`)),
   ]);
   hooks.push(

@@ -33,7 +33,7 @@ export const STEP: StepRecord = {
   number: 1,
   io: { messageCount: 2, text: "", finishReason: "tool_calls" },
   tools: { calls: [], executions: [] },
-  telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 5 },
+  telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 5, elapsedMs: 5 },
 };
 
 export const MESSAGES: readonly Message[] = [

@@ -91,7 +91,7 @@ for (const [what, condition] of Object.entries(BROKEN)) {
       const result = await scene().run(role);
       expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
       expect(result.agents[0]?.errors.map(({ code, data }) => [code, data])).toEqual([
-        ["condition_failed", { field: "solo.stopWhen[0]", name: "late" }],
+        ["condition_failed", { field: "solo.stopWhen[0]", condition: "late" }],
       ]);
     }
   });
@@ -170,7 +170,7 @@ proves(["R62"], "a condition that never settles fails the run when its time is u
     stage.clock.advance(1);
     const result = await stage.outcome(run);
     expect([ending(result), model.requests.length]).toEqual([["failed", "error", step], step]);
-    expect(result.reason.message).toContain("it did not answer in time");
+    expect(result.reason.message).toContain("it did not answer within");
   }
 });
 

@@ -248,14 +248,22 @@ proves(
 
 test("the status follows from the code that a condition gives, and from nothing else", async () => {
   for (const [code, status] of [
-    ["completed", "completed"],
-    ["cancelled", "cancelled"],
-    ["error", "failed"],
     ["steps_limit", "stopped"],
     ["constructor", "stopped"],
   ] as const) {
     const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });
     expect(ending(await scene().run(role))).toEqual([status, code, 1]);
+  }
+});
+
+test("what only the loop can know is not for conditions to say", async () => {
+  for (const code of ["completed", "cancelled", "error", "answers_needed", "pause_requested"]) {
+    const { role } = soloist([work], { tools: [spyTool("work")], stopWhen: [after(1, code)] });
+    const { status, agents } = await scene().run(role);
+    expect([status, agents[0]?.errors.map((error) => error.code)]).toEqual([
+      "failed",
+      ["condition_failed"],
+    ]);
   }
 });
 

@@ -5,13 +5,16 @@ import { globSync, readFileSync } from "node:fs";
 
 import { expect } from "vitest";
 
+import { defineAgent } from "../../src/agent/agent-role.ts";
 import type { PhaseReport } from "../../src/agent/run-agent.ts";
+import type { Model } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled, type Gate } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
+import { aborted, calls, use } from "../tree/cast.ts";
 
 async function collect(run: Run): Promise<readonly PhaseReport[]> {
   const reports: PhaseReport[] = [];
@@ -264,6 +267,71 @@ proves(
     expect([work.calls.length, model.requests.length]).toEqual([0, 1]);
   },
 );
+
+/** A model of one's own that answers only when it is told to end, and keeps its signal. */
+function listener() {
+  const entered = gate();
+  const signals: AbortSignal[] = [];
+  const model: Model = {
+    provider: "own",
+    id: "listener",
+    generate: async (_request, { signal }) => {
+      signals.push(signal);
+      entered.open();
+      await aborted(signal);
+      throw new Error("told to end", { cause: signal.reason });
+    },
+  };
+  return { model, signals, entered };
+}
+
+proves(["R12"], "a cancellation during inference aborts the signal that the model has", async () => {
+  const { model, signals, entered } = listener();
+  const work = spyTool("work");
+  const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [work] });
+  const stage = scene();
+  const run = stage.start(role);
+  await entered.opened;
+  expect(signals.map((signal) => signal.aborted)).toEqual([false]);
+  const cancelled = run.cancel("Changed my mind.");
+  const reason = { type: "cancelled", message: "Changed my mind.", agentId: "agent_1" };
+  expect(signals.map((signal) => [signal.aborted, signal.reason])).toEqual([[true, reason]]);
+  await cancelled;
+  const result = await stage.outcome(run);
+  expect([result.status, result.reason.message, signals.length, work.calls.length]).toEqual([
+    "cancelled",
+    "Changed my mind.",
+    1,
+    0,
+  ]);
+});
+
+proves(["R12"], "a cancellation while tools work aborts their signals, and no request follows", async () => {
+  const entered = gate();
+  const seen: unknown[] = [];
+  const listen = (name: string) =>
+    spyTool(name, async ({ signal }) => {
+      seen.push(signal.aborted);
+      if (seen.length === 2) entered.open();
+      await aborted(signal);
+      seen.push(signal.reason);
+    });
+  const tools = [listen("work"), listen("pay")];
+  const { role, model } = soloist([calls(use("work"), use("pay")), says("never")], { tools });
+  const stage = scene();
+  const run = stage.start(role);
+  await entered.opened;
+  await run.cancel("Enough.");
+  const result = await stage.outcome(run);
+  const reason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
+  expect(seen).toEqual([false, false, reason, reason]);
+  const signals = tools.flatMap((tool) => tool.calls.map(({ signal }) => signal));
+  expect(signals.map((signal) => [signal.aborted, signal.reason])).toEqual([
+    [true, reason],
+    [true, reason],
+  ]);
+  expect([result.status, model.requests.length, result.steps.length]).toEqual(["cancelled", 1, 1]);
+});
 
 proves(["R25"], "a scripted model is all that a run needs of a provider", async () => {
   const result = await scene().run(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);

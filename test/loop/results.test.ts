@@ -4,7 +4,10 @@
 import { expect } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
+import type { AgentState } from "../../src/agent/agent-state.ts";
+import { observe, transform } from "../../src/hooks/hook.ts";
 import type { ModelReply } from "../../src/model/model.ts";
+import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";
 import { unfrozenParts } from "../support/frozen.ts";
@@ -64,6 +67,7 @@ proves(
         usage: { ...steps[1]?.telemetry.usage, toolCalls: 1 },
         startedAtMs: 0,
         endedAtMs: 0,
+        elapsedMs: 0,
       },
     });
   },
@@ -88,24 +92,71 @@ proves(["R46"], "no result, context or event holds a state, a function or a cycl
   }
 });
 
-proves(
-  ["R40"],
-  "two runs of one role share nothing that could change, and the role is frozen",
-  async () => {
-    const { role } = soloist([...SCRIPT, ...SCRIPT], { tools: [spyTool("work")] });
-    expect(
-      [role, role.tools, role.budget, role.context, role.stopWhen].every(Object.isFrozen),
-    ).toBe(true);
-    const stage = scene();
-    const [first, second] = [stage.start(role), stage.start(role)];
-    const results = await Promise.all([first.result, second.result]);
-    expect(results.map((result) => result.agents.map((agent) => agent.agentId))).toEqual([
-      ["agent_1"],
-      ["agent_2"],
-    ]);
-    expect(results[0]?.runId).not.toBe(results[1]?.runId);
-  },
-);
+proves(["R40"], "every part of a role is frozen, and so is what its definition was made of", () => {
+  const lists = {
+    tools: [spyTool("work")],
+    subagents: [soloist([], { name: "helper" }).role],
+    stopWhen: [toolWasCalled("work")],
+    hooks: [observe("run.ended", () => undefined), transform("stop", () => undefined)],
+    compaction: { keepMessages: 5 },
+    budget: { steps: 3 },
+    context: { metadataKeys: ["a"] },
+  };
+  const { role } = soloist([], lists);
+  const { hooks, subagents, compaction, stopWhen, tools, budget, context } = role;
+  const parts = { hooks, subagents, compaction, stopWhen, tools, budget, context };
+  for (const [name, part] of Object.entries(parts)) {
+    expect([name, Object.isFrozen(part)]).toEqual([name, true]);
+    expect(() => Object.assign(part ?? {}, { 0: "other", steps: 99 })).toThrow(TypeError);
+    expect(Object.values(lists)).not.toContain(part);
+  }
+  expect(hooks.every(Object.isFrozen) && subagents.every(Object.isFrozen)).toBe(true);
+});
+
+/** Every object in a value, itself included. */
+function objectsIn(value: unknown, found = new Set<object>()): ReadonlySet<object> {
+  if (typeof value !== "object" || value === null || found.has(value)) return found;
+  found.add(value);
+  for (const part of Object.values(value)) objectsIn(part, found);
+  return found;
+}
+
+proves(["R40"], "two concurrent runs of one role share nothing that could change", async () => {
+  const work = spyTool("work");
+  const seen: object[] = [];
+  const watch = transform("beforeModel", (input, context) => void seen.push(input, context));
+  const script = [asks("work", {}), asks("work", {}), says("done"), says("done")];
+  const { role } = soloist(script, { tools: [work], hooks: [watch] });
+  const stage = scene();
+  const metadata = { tenant: { name: "a" } };
+  const runs = [1, 2].map(() => stage.start(role, "Do it.", { metadata }));
+  const seenStates = runs.map((): AgentState[] => []);
+  const phases = runs.map((run) => run.iterate());
+  // One phase of each in turn, so that both live at once.
+  for (let isOver = false; !isOver; ) {
+    const next = await Promise.all(phases.map((one) => one.next()));
+    for (const [index, { value }] of next.entries())
+      if (value !== undefined) seenStates[index]?.push(value.state);
+    isOver = next.every(({ done }) => done);
+  }
+  const results = await Promise.all(runs.map((run) => stage.outcome(run)));
+  expect(results.map(({ status, steps }) => [status, steps.length])).toEqual([
+    ["completed", 2],
+    ["completed", 2],
+  ]);
+  expect(seenStates.map((list) => list.length)).toEqual([11, 11]);
+  const [one, other] = runs.map(({ runId }, index) => {
+    const isOwn = (value: object): boolean => "runId" in value && value.runId === runId;
+    const own = [...seen.filter(isOwn), ...work.calls.filter(isOwn)];
+    return objectsIn([seenStates[index], results[index], own]);
+  });
+  const shared = [...(one ?? [])].filter((part) => other?.has(part) === true);
+  expect(shared.flatMap((part) => unfrozenParts(part))).toEqual([]);
+  for (const state of seenStates.flat()) expect(unfrozenParts(state)).toEqual([]);
+  for (const part of [metadata, metadata.tenant])
+    expect([one?.has(part), other?.has(part)]).toEqual([false, false]);
+  expect(new Set(work.calls.map(({ signal }) => signal)).size).toBe(2);
+});
 
 proves(
   ["R182"],

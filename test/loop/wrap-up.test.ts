@@ -161,7 +161,7 @@ proves(["R64"], "an agent that owes a typed result keeps the tool to give it wit
   const result = await scene().run(role, { budget: { steps: 2 } });
   expect(model.requests.map(shown)).toEqual([
     [["work", "Finish"], "Do it."],
-    [["Finish"], NOTICE],
+    [["Finish"], expect.stringContaining("call Finish now")],
   ]);
   expect([result.status, result.reason.code, result.output]).toEqual([
     "stopped",

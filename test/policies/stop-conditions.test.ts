@@ -37,6 +37,7 @@ function stepCalling(number: number, ...toolNames: readonly string[]): StepRecor
       usage: callUsage(10 * number, number),
       startedAtMs: 100 * number,
       endedAtMs: 100 * number + 50,
+      elapsedMs: 100 * number - 20,
     },
   };
 }

@@ -298,7 +298,7 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
   const replied = after(paid, ...replyChanges(step, calls));
   const failed = step.hasFailed ? transition(replied, failWith) : replied;
   expect(openStepOf(failed).number).toBe(number);
-  const recorded = transition(failed, { type: "recordStep", atMs: number });
+  const recorded = transition(failed, { type: "recordStep", atMs: number, elapsedMs: number });
   const rested = step.isPaused ? after(recorded, pause, resume) : recorded;
   return step.notice ? transition(rested, addMessages) : rested;
 }

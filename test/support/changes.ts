@@ -125,7 +125,7 @@ export function changes(): {
     },
     incorporate: { type: "incorporate" },
     recordOutput: { type: "recordOutput", output: { answer: [42] } },
-    recordStep: { type: "recordStep", atMs: 5 },
+    recordStep: { type: "recordStep", atMs: 5, elapsedMs: 3 },
     recordVeto: { type: "recordVeto", message: notice("Not yet.") },
     recordSubtasks: {
       type: "recordSubtasks",

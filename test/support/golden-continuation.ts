@@ -33,7 +33,7 @@ export function stepWith({ text = "", calls = 0, tool = "work", ...more }: StepP
     number: 1,
     io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },
     tools: { calls: made, executions: made.map(executionOf) },
-    telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 0 },
+    telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 0, elapsedMs: 0 },
   };
 }
 

@@ -1,5 +1,6 @@
 // A recorder at every place of a run: all points, wraps, processors, and all events. Each says who was served, and what happened.
 
+import type { HookContext } from "../../src/hooks/hook-points.ts";
 import {
   observe,
   processStep,
@@ -58,7 +59,7 @@ export function hookRecorder(): { readonly hooks: readonly Hook[]; readonly log:
   const types = Object.keys(EVENT_TYPES).filter(isEventType);
   const hooks = [
     ...POINTS.map((point) =>
-      transform(point, (_input, context) => {
+      transform(point, (_input: unknown, context: HookContext) => {
         const isAgents = point !== "userInput" && "agentPath" in context;
         log.push(`${isAgents ? context.agentPath : "run"}: ${point}`);
       }),

@@ -7,7 +7,7 @@ import {
   wrapToolCall,
   type Hook,
 } from "../../src/hooks/hook.ts";
-import type { TransformPoint } from "../../src/hooks/hook-points.ts";
+import type { TransformPoint, HookContext } from "../../src/hooks/hook-points.ts";
 import type { AgentReport, RunResult } from "../../src/orchestrator/run-result.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool, ToolContext } from "../../src/tools/tool.ts";
@@ -47,7 +47,7 @@ const POINT_SITES: readonly HookSite[] = POINTS.map((point) => ({
   hook: (work) =>
     transform(
       point,
-      async (_input, { signal }) => {
+      async (_input: unknown, { signal }: HookContext) => {
         await work(signal);
         return undefined;
       },

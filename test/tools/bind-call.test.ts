@@ -181,7 +181,7 @@ test("delegations and the finish tool are checked like any other", () => {
   });
 });
 
-test("arguments cannot reach the prototype of anything", async () => {
+test("arguments cannot reach the prototype of anything", () => {
   const keys = defineTool({
     name: "keys",
     description: "Keys.",
@@ -192,7 +192,7 @@ test("arguments cannot reach the prototype of anything", async () => {
     ...toolCall("call_1", "keys"),
     argumentsText: '{"__proto__":{"admin":true},"a":1}',
   };
-  await ran(bindCall(toolSet("lead", [keys]), call));
+  expect(bindCall(toolSet("lead", [keys]), call)).toMatchObject({ code: "invalid_json" });
   expect(Object.hasOwn(Object.prototype, "admin")).toBe(false);
   expect(Reflect.get({}, "admin")).toBeUndefined();
 });

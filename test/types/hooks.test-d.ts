@@ -11,7 +11,7 @@ import {
   wrapToolCall,
   type Hook,
 } from "../../src/hooks/hook.ts";
-import type { AllowedPatch, HookContext, HookSelf } from "../../src/hooks/hook-points.ts";
+import type { AllowedPatch, HookContext } from "../../src/hooks/hook-points.ts";
 import type { ModelReply } from "../../src/model/model.ts";
 import type { ExecutionId } from "../../src/protocol/ids.ts";
 
@@ -30,12 +30,20 @@ test("a field that does not exist at a point cannot be read there", () => {
   transform("beforeModel", (input) => void input.temperature);
 });
 
-test("before a run begins there is no execution to know of", () => {
-  // @ts-expect-error -- no execution yet
-  transform("userInput", (_input, context) => void context.executionId);
-  // @ts-expect-error -- and no agent to stop
-  transform("userInput", (_input, context) => void context.requestStop);
-  transform("userInput", (_input, context) => void expectTypeOf(context).toEqualTypeOf<HookSelf>());
+test("the common handlers compile as they are written", () => {
+  transform("beforeModel", ({ messages }) => ({
+    messages: [...messages, { role: "user", text: "Hello.", origin: "injected" }],
+  }));
+  transform("beforeModel", async () => ({ instructions: await Promise.resolve("Be brief.") }));
+  // @ts-expect-error -- a field of another point
+  transform("beforeModel", async () => ({ deny: await Promise.resolve("No.") }));
+});
+
+test("every handler knows the agent that it serves", () => {
+  transform(
+    "userInput",
+    (_input, context) => void expectTypeOf(context).toEqualTypeOf<HookContext>(),
+  );
   transform("stop", (_input, context) => {
     expectTypeOf(context).toEqualTypeOf<HookContext>();
     expectTypeOf(context.executionId).toEqualTypeOf<ExecutionId>();

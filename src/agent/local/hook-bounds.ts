@@ -1,5 +1,6 @@
 import { checkText } from "../../kernel/check.ts";
 import type { HookBounds } from "../../hooks/call-hook.ts";
+import type { WrapBounds } from "../../hooks/run-chain.ts";
 import type { HookContext } from "../../hooks/hook-points.ts";
 import type { EffectPlace } from "../effects.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
@@ -23,6 +24,15 @@ export function hookBounds(
     graceMs,
     contextFor: (hookName) => hookContext(options, place, hookName),
   };
+}
+
+/** How long wraps may keep a call to themselves. */
+export function wrapBounds({
+  clock,
+  signal,
+  hookTimeoutMs,
+}: Pick<HookedAgent, "clock" | "signal" | "hookTimeoutMs">): WrapBounds {
+  return { clock, signal, timeoutMs: hookTimeoutMs };
 }
 
 /** What a hook may know and do at a place of an execution. */

@@ -1,6 +1,7 @@
 // One logical model call in this process: hooks around it, a queue slot, retries, events, and what it all consumed.
 
 import { linkedController, runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
+import { shown } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { ModelCall } from "../../hooks/hook.ts";
 import { hookContract } from "../../hooks/hook-error.ts";
@@ -13,7 +14,7 @@ import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
 import type { Lease } from "../budget-gate.ts";
 import { callUsage } from "../call-usage.ts";
 import type { EffectPlace, InferOutcome } from "../effects.ts";
-import { hookContext } from "./hook-bounds.ts";
+import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 
@@ -41,7 +42,9 @@ async function inferWrapped(options: LocalEffectsOptions, call: InferCall): Prom
     request: call.request,
     context: hookContext(options, call.place, hookName),
   });
-  const bounded = await runBounded(() => wrapped(modelWraps, callFor, () => inner.next()), options);
+  const bounds = wrapBounds(options);
+  const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
+  const bounded = await runBounded(work, options);
   const usage = await inner.close();
   if (options.signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
   if (bounded.type === "threw") {
@@ -51,12 +54,19 @@ async function inferWrapped(options: LocalEffectsOptions, call: InferCall): Prom
   try {
     const reply = checkReply(options.model, bounded.value);
     if (inner.gave(bounded.value)) return { type: "replied", reply, usage };
-    const { usage: _notMeasured, ...unmeasured } = reply;
-    return { type: "replied", reply: unmeasured, usage };
+    const { usage: reported, ...unmeasured } = reply;
+    const isOwn = inner.hasNoReply && reported !== undefined;
+    const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
+    const extra = isOwn ? callUsage(options.model, call.lease, own) : NO_USAGE;
+    return {
+      type: "replied",
+      reply: unmeasured,
+      usage: { ...addUsage(usage, extra), steps: usage.steps },
+    };
   } catch (cause) {
     const place = { point: "wrapModelCall", hook: modelWraps[0]?.name ?? "" };
-    const got = "something else";
-    const advice = `Give what next() gave, or a ModelReply. ${messageOf(cause)}`;
+    const got = shown(bounded.value);
+    const advice = `Return what next() gave, or a ModelReply. ${messageOf(cause)}`;
     const breach = hookContract(place, { expected: "give a ModelReply", got, advice, cause });
     return { type: "failed", error: errorRecord(breach), isRetryable: false, usage };
   }
@@ -101,7 +111,7 @@ class InnerCalls {
     const maxOutputTokens = isFirst ? request.maxOutputTokens : this.#options.payAgain(lease);
     if (maxOutputTokens < 1) throw refusedCall("the budget does not allow another call");
     this.#begun += 1;
-    const paid = isFirst ? request : { ...request, maxOutputTokens };
+    const paid = isFirst ? request : Object.freeze({ ...request, maxOutputTokens });
     const outcome = await inferOnce(this.#options, { ...this.#call, request: paid });
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
     if (outcome.type === "replied") {
@@ -135,6 +145,11 @@ class InnerCalls {
   /** True if the model gave this reply; false if a hook made it up. */
   gave(reply: unknown): boolean {
     return this.#replies.has(reply);
+  }
+
+  /** True if the model gave none: what the hooks give is their own, and charged by the usage that it says. */
+  get hasNoReply(): boolean {
+    return this.#replies.size === 0;
   }
 
   /** True if it says that the agent was told to end, or to start nothing further. */

@@ -3,8 +3,10 @@
 
 import { z } from "zod";
 
-import { linkedController, runBounded, runTimed } from "../../kernel/cancel.ts";
+import { isPromiseLike, linkedController, runBounded, runTimed } from "../../kernel/cancel.ts";
 import { messageOf } from "../../kernel/error.ts";
+import type { JsonValue } from "../../kernel/json.ts";
+import { runChain } from "../../hooks/run-chain.ts";
 import { sleep } from "../../kernel/clock.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -18,9 +20,10 @@ import {
   type QuestionKind,
 } from "../../protocol/question.ts";
 import { resultText } from "../../tools/result-text.ts";
-import { rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { deniedText, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
+import { hookBounds } from "./hook-bounds.ts";
 import { SubtaskQueue, toolContext } from "./tool-context.ts";
 
 type Bound<Type extends BoundCall["type"]> = Extract<BoundCall, { readonly type: Type }>;
@@ -81,7 +84,7 @@ async function approvalReason(
   try {
     const { needsApproval } = bound.use;
     const given = typeof needsApproval === "function" ? needsApproval(context) : needsApproval;
-    const wanted: unknown = given instanceof Promise ? await checked(options, given) : given;
+    const wanted: unknown = isPromiseLike(given) ? await checked(options, given) : given;
     if (wanted === false) return undefined;
     if (wanted === true) return `${toolName} needs an approval.`;
     if (typeof wanted === "string" && wanted !== "") return wanted;
@@ -92,7 +95,10 @@ async function approvalReason(
   }
 }
 
-async function checked(options: LocalEffectsOptions, given: Promise<unknown>): Promise<unknown> {
+async function checked(
+  options: LocalEffectsOptions,
+  given: PromiseLike<unknown>,
+): Promise<unknown> {
   const rest = options.working();
   const { signal, clock, graceMs, hookTimeoutMs: timeoutMs } = options;
   const outcome = await runTimed(() => given, { signal, clock, graceMs, timeoutMs });
@@ -197,24 +203,51 @@ function decided(
   asking: Asking,
   bound: Bound<"function">,
   { question, answer }: { readonly question: Question; readonly answer: Answer | undefined },
-): Permission {
+): Permission | Promise<Permission> {
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
     const by = decider(asking);
     const change = changed === undefined ? {} : { arguments: changed };
     recordAnswer(options, asking, question, { answer: "approved", by, ...change });
-    if (answer.arguments === undefined) return { type: "granted", bound };
-    const again = rebindCall(bound.tool, asking.planned.call, answer.arguments);
-    if (again.type === "function") return { type: "granted", bound: again };
-    return again.type === "rejected"
-      ? { type: "refused", rejected: again }
-      : { type: "refused", rejected: rejected("denied", "Not executed.") };
+    return answer.arguments === undefined
+      ? { type: "granted", bound }
+      : changedCall(options, asking, bound, answer.arguments);
   }
   const { reason, by } = denial(options, asking, { question, answer });
   recordAnswer(options, asking, question, { answer: "denied", by, reason });
   const { toolName } = asking.planned.call;
-  const text = `Not executed: ${toolName} was denied. ${reason} Do without it, or answer with what you have.`;
-  return { type: "refused", rejected: rejected("denied", text) };
+  return { type: "refused", rejected: rejected("denied", deniedText(toolName, reason)) };
+}
+
+/** A call whose arguments an answer changed: the hooks before it may still deny it, and it is checked again (C44). What was approved is what runs. */
+async function changedCall(
+  options: LocalEffectsOptions,
+  { place, planned }: Asking,
+  bound: Bound<"function">,
+  input: JsonValue,
+): Promise<Permission> {
+  const { toolName, callId } = planned.call;
+  const point = "beforeTool";
+  const chain = options.hooks.chain(point, toolName);
+  const rest = options.working();
+  try {
+    const asked = { toolName, callId, arguments: input };
+    const { patch, changedBy } = await runChain(point, chain, asked, hookBounds(options, place));
+    const by = changedBy.at(-1)?.hook ?? "";
+    if (patch.deny !== undefined) {
+      const text = deniedText(toolName, patch.deny);
+      return { type: "refused", rejected: { ...rejected("blocked", text), by } };
+    }
+    const again = rebindCall(bound.tool, planned.call, input);
+    return again.type === "function"
+      ? { type: "granted", bound: again }
+      : { type: "refused", rejected: again };
+  } catch (cause) {
+    const text = deniedText(toolName, messageOf(cause));
+    return { type: "refused", rejected: rejected("blocked", text) };
+  } finally {
+    rest();
+  }
 }
 
 type By = EventBody<"question.answered">["by"];

@@ -11,13 +11,13 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import type { BoundCall } from "../../tools/bind-call.ts";
+import { argumentsOf, type BoundCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { EventPlace } from "../agent-context.ts";
 import { askForPermission, externalQuestion } from "./questions.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
-import { hookBounds, hookContext } from "./hook-bounds.ts";
+import { hookBounds, hookContext, wrapBounds } from "./hook-bounds.ts";
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { delegationContext, SubtaskQueue, toolContext } from "./tool-context.ts";
@@ -27,6 +27,8 @@ export interface CallOutcome {
   readonly type: ToolExecution["type"];
   readonly text: string;
   readonly errorCode?: string;
+  /** The hook that denied it. */
+  readonly blockedBy?: string;
   /** What a delegated subtree consumed. */
   readonly usage?: Usage;
   readonly metadata?: JsonObject;
@@ -165,6 +167,7 @@ async function perform(
       outcome: outcome.type,
       success: outcome.type === "succeeded",
       ...(outcome.errorCode === undefined ? {} : { errorCode: outcome.errorCode }),
+      ...(outcome.blockedBy === undefined ? {} : { blockedBy: outcome.blockedBy }),
       resultCharacters: outcome.text.length,
       durationMs: endedAtMs - startedAtMs,
       queuedMs,
@@ -205,8 +208,9 @@ function executed(
   return { type: "executed", execution, ...(failure === undefined ? {} : { failure }) };
 }
 
-function refused({ outcome, text, code }: Bound<"rejected">): CallOutcome {
-  return { type: outcome, text, errorCode: code };
+function refused({ outcome, text, code, by }: Bound<"rejected">): CallOutcome {
+  const blocked = by === undefined ? {} : { blockedBy: by };
+  return { type: outcome, text, errorCode: code, ...blocked };
 }
 
 /** The body of a function tool, with the hooks around it and after it. */
@@ -234,6 +238,7 @@ async function run(
             context: hookContext(options, place, hookName),
           }),
           body,
+          wrapBounds(options),
         );
   const bounded = await runBounded(() => options.within(where, work), options);
   const subtasks = queue.close();
@@ -330,7 +335,12 @@ async function followUp(
   }
 }
 
-/** The arguments with which the call was made, as hooks left them. */
-function inputOf({ bound, call }: PlannedCall): JsonValue {
-  return "input" in bound ? bound.input : call.argumentsText;
+/** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
+function inputOf({ bound, argumentsText }: PlannedCall): JsonValue {
+  if ("input" in bound) return bound.input;
+  try {
+    return argumentsOf(argumentsText);
+  } catch {
+    return argumentsText;
+  }
 }

@@ -16,7 +16,12 @@ export class SubtaskQueue {
   add(request: unknown): void {
     const parsed = SpawnRequestSchema.safeParse(request);
     if (!parsed.success) {
-      throw mismatch("subtask", "an object with role and task", request, "Both are texts.");
+      throw mismatch(
+        "subtask",
+        "an object with role and task",
+        request,
+        "Both are texts, not empty.",
+      );
     }
     if (!this.#isClosed) this.#requests = [...this.#requests, parsed.data];
   }

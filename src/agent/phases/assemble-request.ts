@@ -71,7 +71,7 @@ function system(text: string): readonly Message[] {
 export function closingRequest({ wrapUp = "" }: AgentRole, request: ModelRequest): ModelRequest {
   const notice: Message = { role: "user", text: wrapUp, origin: "notice" };
   const tools = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
-  return { ...request, messages: [...request.messages, notice], tools };
+  return deepFreeze({ ...request, messages: [...request.messages, notice], tools });
 }
 
 /** Tokens that the notice may add to a request. */

@@ -17,34 +17,46 @@ export function isOverflowing(agent: AgentContext, state: AgentState): boolean {
   return maxInputTokens !== undefined && countHistory(agent, state) > maxInputTokens;
 }
 
-/** Leaves out the oldest messages, keeping the instructions, the task and the most recent ones. */
+/**
+ * Leaves out the oldest messages, keeping the instructions, the task and the most recent ones: as many as the role says, and fewer if
+ * that is still too long. The same state: there is nothing to leave out.
+ */
 export async function compact(agent: AgentContext, state: AgentState): Promise<AgentState> {
-  const { keepMessages = DEFAULT_KEPT_MESSAGES, maxInputTokens = 0 } = agent.role.compaction ?? {};
+  const { keepMessages = DEFAULT_KEPT_MESSAGES, maxInputTokens } = agent.role.compaction ?? {};
   const { messages } = state.conversation;
   const tokensBefore = countHistory(agent, state);
   const hooked = await consultHooks(agent, {
     point: "beforeCompaction",
     stepNumber: state.log.steps.length + 1,
     place: eventPlace(state),
-    input: { messages, inputTokens: tokensBefore, maxInputTokens },
+    input: { messages, inputTokens: tokensBefore, maxInputTokens: maxInputTokens ?? tokensBefore },
   });
   if (hooked?.type === "cancelled") return state;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
-  const kept = hooked?.patch.keepMessages ?? keepMessages;
-  const shorter = truncateHistory(messages, { keepMessages: kept });
-  if (shorter === messages) return state;
-  const compacted = transition(state, { type: "compact", messages: shorter });
+  if (truncateHistory(messages, { keepMessages: 0 }) === messages) return state;
+  const compacted = shortened(agent, state, hooked?.patch.keepMessages ?? keepMessages);
   agent.record(
     {
       type: "conversation.compacted",
       messagesBefore: messages.length,
-      messagesAfter: shorter.length,
+      messagesAfter: compacted.conversation.messages.length,
       tokensBefore,
       tokensAfter: countHistory(agent, compacted),
     },
     eventPlace(state),
   );
   return compacted;
+}
+
+/** Keeps half as many messages, and half of that, until something was left out and the rest fits. */
+function shortened(agent: AgentContext, state: AgentState, keepMessages: number): AgentState {
+  const { messages } = state.conversation;
+  const shorter = truncateHistory(messages, { keepMessages });
+  if (shorter === messages) return shortened(agent, state, Math.floor(keepMessages / 2));
+  const compacted = transition(state, { type: "compact", messages: shorter });
+  return keepMessages > 0 && isOverflowing(agent, compacted)
+    ? shortened(agent, state, Math.floor(keepMessages / 2))
+    : compacted;
 }
 
 function countHistory({ role, tools }: AgentContext, { conversation }: AgentState): number {

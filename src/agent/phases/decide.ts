@@ -2,7 +2,6 @@
 
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { winningSignal } from "../../policies/stop-signals.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { lastTextOf, pausedChildrenOf, stepOf, type AgentState } from "../agent-state.ts";
@@ -133,24 +132,21 @@ function notice(text: string): Message {
   return { role: "user", text, origin: "notice" };
 }
 
-/** Says how the step was judged: every signal, the winner, and what asks for another step (R180). */
+/** Says how the step was judged, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
 function concluded(
   agent: AgentContext,
   state: AgentState,
   outcome: StepOutcome,
   vetoedBy?: string,
 ): AgentState {
-  const { signals } = state.log;
-  const winner = winningSignal(signals)?.reason;
-  const decision = outcome.type === "fail" ? "stop" : outcome.type;
+  if (outcome.type === "stop" || outcome.type === "fail") return state;
   agent.record(
     {
       type: "continuation.evaluated",
-      decision,
-      work: "work" in outcome ? outcome.work : decision === "compact" ? ["overflow"] : [],
+      decision: outcome.type,
+      work: outcome.type === "compact" ? ["overflow"] : outcome.work,
       ...(vetoedBy === undefined ? {} : { vetoedBy }),
-      signals,
-      ...(winner === undefined ? {} : { winner }),
+      signals: state.log.signals,
     },
     eventPlace(state),
   );

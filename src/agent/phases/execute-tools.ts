@@ -3,7 +3,7 @@
 import type { JsonValue } from "../../kernel/json.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { bindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { bindCall, deniedText, type BoundCall } from "../../tools/bind-call.ts";
 import { stopCodeOf } from "../../policies/budget.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentContext } from "../agent-context.ts";
@@ -21,6 +21,7 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
   const step = openStepOf(state);
   const asked = rewriteCalls(agent, step, pendingCallsOf(state));
   const rewritten = asked instanceof Promise ? await asked : asked;
+  const failures = failuresOf(rewritten);
   const plan = planCalls(agent, state, rewritten);
   const ends = await effects.join(
     plan.calls.map((call) =>
@@ -36,7 +37,7 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
   if (plan.output !== undefined)
     next = transition(next, { type: "recordOutput", output: plan.output });
   const broken = ends.flatMap((end) => (end.type === "executed" ? (end.failure ?? []) : []));
-  return [...failuresOf(rewritten), ...broken].reduce<AgentState>(
+  return [...failures, ...broken].reduce<AgentState>(
     (failed, error) => failWith(agent, failed, error),
     next,
   );
@@ -56,6 +57,7 @@ function planCalls(agent: AgentContext, state: AgentState, calls: readonly Rewri
   const step = openStepOf(state);
   const { messages } = state.conversation;
   const skip = agent.inbox.takeSkip();
+  const isFailing = failuresOf(calls).length > 0;
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
   let output: JsonValue | undefined;
@@ -65,10 +67,11 @@ function planCalls(agent: AgentContext, state: AgentState, calls: readonly Rewri
     const answer =
       deferral?.type === "question" ? agent.answerTo(deferral.question.questionId) : undefined;
     const index = indexOf(step, call);
-    const plan = { call, index, messages, deferral, answer };
-    if (skip !== undefined && deferral?.type !== "subagent")
-      return { ...plan, bound: skipped(skip) };
-    const bound = boundCall(agent, rewritten);
+    const { argumentsText } = rewritten;
+    const plan = { call, argumentsText, index, messages, deferral, answer };
+    const bound = isFailing ? unbegun() : boundCall(agent, rewritten, skip);
+    if (deferral?.type === "subagent") return { ...plan, bound };
+    if (deferral !== undefined && bound.type === "rejected") dropAnswer(agent, step, plan);
     if (bound.type === "finish") output = bound.use;
     const isFree = bound.type === "finish" || bound.type === "rejected" || deferral !== undefined;
     const refused = isFree ? undefined : agent.budget.chargeToolCall();
@@ -87,10 +90,14 @@ function indexOf({ reply }: OpenStep, call: ToolCall): number {
   return reply?.message.toolCalls.findIndex(({ callId }) => callId === call.callId) ?? 0;
 }
 
-function boundCall(agent: AgentContext, { call, argumentsText, change }: Rewritten): BoundCall {
-  if (change?.type === "denied") return denied(call, change.reason);
-  if (change?.type === "failed") return denied(call, "A hook before it failed.");
+function boundCall(
+  agent: AgentContext,
+  { call, argumentsText, change }: Rewritten,
+  skip: string | undefined,
+): BoundCall {
   if (change?.type === "cancelled") return unbegun();
+  if (skip !== undefined) return skipped(skip);
+  if (change?.type === "denied") return denied(call, change);
   return bindCall(agent.tools, { ...call, argumentsText });
 }
 
@@ -98,12 +105,38 @@ function failuresOf(calls: readonly Rewritten[]): readonly ErrorRecord[] {
   return calls.flatMap(({ change }) => (change?.type === "failed" ? [change.error] : []));
 }
 
-function denied({ toolName }: ToolCall, reason: string): BoundCall {
-  const text = `Not executed: ${toolName} was denied. ${reason} Do without it, or answer with what you have.`;
-  return { type: "rejected", outcome: "refused", code: "blocked", text };
+/** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
+function dropAnswer(
+  agent: AgentContext,
+  { stepId }: OpenStep,
+  { call, deferral, answer }: Omit<PlannedCall, "bound">,
+): void {
+  if (deferral?.type !== "question") return;
+  const { questionId, kind, askedAtMs } = deferral.question;
+  const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
+  agent.record(
+    {
+      type: "question.answered",
+      questionId,
+      toolName: call.toolName,
+      answer: given,
+      by: answer === undefined ? "end" : "caller",
+      reason: "The call could not run any more.",
+      waitedMs: agent.effects.nowMs() - askedAtMs,
+    },
+    { stepId, callId: call.callId },
+  );
 }
 
-/** The agent was told to end while hooks looked at the call. */
+function denied(
+  { toolName }: ToolCall,
+  { reason, by }: Extract<Rewritten["change"], { readonly type: "denied" }>,
+): BoundCall {
+  const text = deniedText(toolName, reason);
+  return { type: "rejected", outcome: "refused", code: "blocked", text, by };
+}
+
+/** The agent was told to end, or fails, before the call. */
 function unbegun(): BoundCall {
   const text = "Not executed: the agent was told to end before this call could begin.";
   return { type: "rejected", outcome: "not_executed", code: "not_executed", text };

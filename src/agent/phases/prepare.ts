@@ -7,7 +7,7 @@ import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import type { BudgetRefusal } from "../budget-gate.ts";
-import { raise, stepPlace, type PreparedCall } from "../life-cycle.ts";
+import { raise, stepPlace, type Prepared } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 import {
   hookedRequest,
@@ -17,15 +17,9 @@ import {
   type Assembled,
 } from "./assemble-request.ts";
 import { compact, isOverflowing } from "./compact.ts";
-import { deliverMessages } from "./deliver-messages.ts";
+import { delivered, withMessages } from "./deliver-messages.ts";
 import { takeTask } from "./take-task.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
-
-/** A model call that is paid for; undefined call: the budget refused it, or the agent was told to end or to wait. */
-export interface Prepared {
-  readonly state: AgentState;
-  readonly call: PreparedCall | undefined;
-}
 
 /** Whether a step may start, and with which request. What has nothing to do is left out: most steps wait for the lease alone. */
 export async function prepare(agent: AgentContext, state: AgentState): Promise<Prepared> {
@@ -33,14 +27,15 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
   if (isHeld(agent, next)) return { state: next, call: undefined };
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return { state: next, call: undefined };
-  next = deliverMessages(agent, next);
   if (isOverflowing(agent, next)) next = await compact(agent, next);
   if (isHeld(agent, next)) return { state: next, call: undefined };
-  const plain = plainRequest(agent, next);
+  const told = withMessages(next, agent.inbox.takeMessages());
+  const plain = plainRequest(agent, told);
   const isHooked = agent.hooks.chain("beforeModel").length > 0;
-  const assembled = isHooked ? await hookedRequest(agent, next, plain) : plain;
+  const assembled = isHooked ? await hookedRequest(agent, told, plain) : plain;
   if (assembled.type === "held") return { state: assembled.state, call: undefined };
-  return await hold(agent, next, assembled);
+  const prepared = await hold(agent, next, assembled);
+  return prepared.call === undefined ? prepared : delivered(agent, prepared, told);
 }
 
 function isHeld(agent: AgentContext, { log }: AgentState): boolean {
@@ -77,7 +72,7 @@ async function hold(
     { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs },
     place,
   );
-  const request = { ...draft, maxOutputTokens };
+  const request = Object.freeze({ ...draft, maxOutputTokens });
   const { lastStep } = lease;
   if (lastStep === undefined || !isLast)
     return { state: waited, call: { request, lease, isFaithful, lastStep: undefined } };

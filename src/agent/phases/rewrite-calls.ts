@@ -14,7 +14,7 @@ export interface Rewritten {
   readonly argumentsText: string;
   /** What the hooks before it came to, besides other arguments. */
   readonly change:
-    | { readonly type: "denied"; readonly reason: string }
+    | { readonly type: "denied"; readonly reason: string; readonly by: string }
     | { readonly type: "failed"; readonly error: ErrorRecord }
     | { readonly type: "cancelled" }
     | undefined;
@@ -84,10 +84,11 @@ function applied(
   const hooked = heard(agent, question, said, change);
   if (hooked.type !== "patched") return { ...rewritten, change: hooked };
   const { deny } = hooked.patch;
+  const by = hooked.changedBy.at(-1)?.hook ?? "";
   return {
     ...rewritten,
     ...(after === undefined ? {} : { argumentsText: JSON.stringify(after) }),
-    change: deny === undefined ? undefined : { type: "denied", reason: deny },
+    change: deny === undefined ? undefined : { type: "denied", reason: deny, by },
   };
 }
 

@@ -17,15 +17,15 @@ export async function workOffSubtasks(agent: AgentContext, state: AgentState): P
   const outcomes = await effects.join(
     open.map((subtask) => effects.delegate(place, subtasks.indexOf(subtask), subtask)),
   );
-  const broken = outcomes.find((outcome) => outcome.type === "failed");
-  if (broken !== undefined) return failWith(agent, state, broken.error);
-  if (outcomes.some((outcome) => outcome.type === "cancelled")) return state;
   const settled = subtasks.map((subtask) => {
     const outcome = outcomes[open.indexOf(subtask)];
     return outcome?.type === "returned" ? withOutcome(subtask, outcome.value) : subtask;
   });
-  if (settled.some(({ text }) => text === undefined))
-    return transition(state, { type: "recordSubtasks", subtasks: settled });
+  if (settled.some(({ text }) => text === undefined)) {
+    const open = transition(state, { type: "recordSubtasks", subtasks: settled });
+    const broken = outcomes.find((outcome) => outcome.type === "failed");
+    return broken === undefined ? open : failWith(agent, open, broken.error);
+  }
   const messages = settled.map(messageOf);
   for (const { text } of messages)
     agent.record({ type: "message.delivered", origin: "subtask", characters: text.length }, place);

@@ -232,8 +232,8 @@ test("hooks that break for two calls at once are two errors, each call has its r
       'The hook "beforeTool#1" failed at beforeTool: SpawnSubagent',
     ],
     [
-      ["refused", "blocked"],
-      ["refused", "blocked"],
+      ["not_executed", "not_executed"],
+      ["not_executed", "not_executed"],
     ],
     0,
     0,

@@ -1,6 +1,7 @@
 // Goal: there is one channel by which anything stops, and hooks can only put something into it.
 // Method: read the sources as text; and look at what hooks are handed while they run.
 
+import type { HookContext } from "../../../src/hooks/hook-points.ts";
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
@@ -28,7 +29,7 @@ function filesWith(pattern: RegExp, under = "src/"): readonly string[] {
 proves(["R92"], "only the loop's own modules read stop signals", () => {
   expect(filesWith(/\.takeSignals\(/)).toEqual(["life-cycle.ts"]);
   expect(filesWith(/\bheed(Signals)?\(agent, /)).toEqual(["life-cycle.ts", "run-agent.ts"]);
-  expect(filesWith(/\bwinningSignal\(/)).toEqual(["decide.ts", "life-cycle.ts", "stop-signals.ts"]);
+  expect(filesWith(/\bwinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
   const readers = ["decide.ts", "life-cycle.ts", "prepare.ts", "run-agent.ts", "step-outcome.ts"];
   expect(filesWith(/log\.signals\b/)).toEqual([...readers, "transition.ts"].toSorted());
 });
@@ -70,7 +71,9 @@ proves(
       seen[where] = Object.keys(context).toSorted();
     };
     const hooks = [
-      ...POINTS.map((point) => transform(point, (_input, context) => note(point, context))),
+      ...POINTS.map((point) =>
+        transform(point, (_input: unknown, context: HookContext) => note(point, context)),
+      ),
       processStep((_step, context) => note("processStep", context)),
       wrapModelCall(({ context }, next) => (note("wrapModelCall", context), next())),
       wrapToolCall(({ context }, next) => (note("wrapToolCall", context), next())),
@@ -90,7 +93,7 @@ for (const point of POINTS.filter((one) => one !== "userInput")) {
     `a hook at ${point} can ask for a stop: nothing further starts, under its name`,
     async () => {
       const owner = ownerOf(point);
-      const stops = transform(point, (_input, context) => {
+      const stops = transform(point, (_input: unknown, context: HookContext) => {
         if ("requestStop" in context) context.requestStop(`Enough at ${point}.`);
       });
       const tree = hookTree({ [owner]: [stops] });

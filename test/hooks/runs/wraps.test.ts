@@ -83,8 +83,16 @@ proves(
     expect([answered.text, cached.model.requests.length, spent(answered)]).toEqual([
       "Made up.",
       0,
-      { modelCalls: 0, steps: 1, toolCalls: 0, totalTokens: 0 },
+      { modelCalls: 1, steps: 1, toolCalls: 0, totalTokens: 1_800 }, // by the usage that it says
     ]);
+    const { usage: _free, ...free } = INVENTED;
+    const kept = soloist([], { hooks: [wrapModelCall(() => Promise.resolve(free))] });
+    expect(spent(await scene().run(kept.role))).toEqual({
+      modelCalls: 0,
+      steps: 1,
+      toolCalls: 0,
+      totalTokens: 0,
+    });
 
     const tool = spyTool("work");
     const replaced = soloist([asks("work", {}), says("done")], {
@@ -227,7 +235,7 @@ test("a model call that its wrap has looked away from says nothing after its age
   const { length } = stage.sink.events;
   held.open();
   await quiet();
-  expect([result.text, spent(result).modelCalls]).toEqual(["Made up.", 1]);
+  expect([result.text, spent(result).modelCalls]).toEqual(["Made up.", 2]);
   expect(stage.sink.events.slice(length).map(({ type }) => type)).toEqual([]);
 });
 

@@ -1,0 +1,382 @@
+// Goal: limits hold exactly where they say, also those of an ancestor, and what must stop outweighs whatever asks to go on.
+// Method: whole runs with counted requests, one token on either side of each boundary; signals in both orders of arrival.
+
+import { describe, expect } from "vitest";
+
+import type { AgentState } from "../../src/agent/agent-state.ts";
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import { processStep, transform } from "../../src/hooks/hook.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import type { StopCondition } from "../../src/policies/stop-conditions.ts";
+import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn, use } from "../tree/cast.ts";
+
+const PRICE = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 1_000 };
+
+function ending({ status, reason, steps }: RunResult): readonly [string, string, number] {
+  return [status, reason.code, steps.length];
+}
+
+/** The axis, what a reply uses that comes to 99 or 100 on it, and the smallest request that there is on it. */
+const AXES = [
+  ["inputTokens", (tokens: number) => ({ inputTokens: tokens, outputTokens: 7 }), 1],
+  ["outputTokens", (tokens: number) => ({ inputTokens: 7, outputTokens: tokens }), 1],
+  ["totalTokens", (tokens: number) => ({ inputTokens: 60, outputTokens: tokens - 60 }), 0],
+] as const;
+
+describe("what was consumed", () => {
+  for (const [axis, usageOf, counted] of AXES) {
+    const outcomeAt = async (tokens: number, isMessage: boolean) => {
+      const work = spyTool("work");
+      const usage = usageOf(tokens);
+      const first = isMessage ? says("so far", { usage }) : asks("work", {}, { usage });
+      const { role, model } = soloist(
+        [first, says("done", { usage: { inputTokens: 1, outputTokens: 0 } })],
+        { tools: [work] },
+        { countTokens: () => counted },
+      );
+      const stage = scene();
+      const run = stage.start(role, "Do it.", { budget: { [axis]: 100 } });
+      if (isMessage) {
+        for await (const { phase, state } of run.iterate())
+          if (phase === "infer" && state.log.steps.length === 0) void run.steer("And this?");
+      }
+      const result = await stage.outcome(run);
+      return [ending(result), result.reason.data, model.requests.length, work.calls.length];
+    };
+    const spent = { axis, accountPath: "solo", maximum: 100, current: 100 };
+
+    proves(["R53"], `99 of 100 ${axis} go on to a second inference, 100 stop`, async () => {
+      expect(await outcomeAt(99, false)).toEqual([["completed", "completed", 2], {}, 2, 1]);
+      const stopped = ["stopped", "token_limit", 1];
+      expect(await outcomeAt(100, false)).toEqual([stopped, { ...spent, asked: 0 }, 1, 0]);
+    });
+
+    proves(["R53"], `the same for ${axis} if a message is what is left to do`, async () => {
+      expect(await outcomeAt(99, true)).toEqual([["completed", "completed", 2], {}, 2, 0]);
+      const stopped = ["stopped", "token_limit", 1];
+      expect(await outcomeAt(100, true)).toEqual([stopped, { ...spent, asked: 1 }, 1, 0]);
+    });
+  }
+});
+
+/** Two steps: the second request is counted as `second` tokens, after 15 tokens (10 of input) in the first step. */
+async function twoSteps(budget: Budget, first: number, second: number) {
+  const { role, model } = soloist(
+    [asks("work", {}), says("done", { usage: { inputTokens: second, outputTokens: 1 } })],
+    { tools: [spyTool("work")] },
+    { countTokens: ({ messages }) => (messages.length === 2 ? first : second) },
+  );
+  const result = await scene().run(role, { budget });
+  return {
+    ending: ending(result),
+    asked: result.reason.data["asked"],
+    caps: model.requests.map(({ maxOutputTokens }) => maxOutputTokens),
+    total: result.usage.total.totalTokens,
+  };
+}
+
+describe("what is asked for", () => {
+  const completed = ["completed", "completed", 2];
+  const stopped = (steps: number) => ["stopped", "token_limit", steps];
+
+  proves(["R20"], "a first request of all input tokens is sent, of one more is not", async () => {
+    const only = async (count: number) => {
+      const { role, model } = soloist([says("done")], {}, { countTokens: () => count });
+      const result = await scene().run(role, { budget: { inputTokens: 100 } });
+      return [ending(result), result.reason.data["asked"], model.requests.length];
+    };
+    expect(await only(100)).toEqual([["completed", "completed", 1], undefined, 1]);
+    expect(await only(101)).toEqual([stopped(0), 101, 0]);
+  });
+
+  proves(
+    ["R20"],
+    "a first request that leaves one token to answer is sent, none is not",
+    async () => {
+      const only = async (count: number) => {
+        const usage = { inputTokens: count, outputTokens: 1 };
+        const { role, model } = soloist([says("k", { usage })], {}, { countTokens: () => count });
+        const result = await scene().run(role, { budget: { totalTokens: 100 } });
+        const caps = model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
+        return [ending(result), result.reason.data["asked"], caps, result.usage.total.totalTokens];
+      };
+      expect(await only(99)).toEqual([["completed", "completed", 1], undefined, [1], 100]);
+      expect(await only(100)).toEqual([stopped(0), 101, [], 0]);
+    },
+  );
+
+  proves(["R20"], "a later request is held against what the earlier have left", async () => {
+    const room = 8_192;
+    expect(await twoSteps({ inputTokens: 100 }, 10, 90)).toEqual({
+      ending: completed,
+      asked: undefined,
+      caps: [room, room],
+      total: 106,
+    });
+    expect(await twoSteps({ inputTokens: 100 }, 10, 91)).toEqual({
+      ending: stopped(1),
+      asked: 91,
+      caps: [room],
+      total: 15,
+    });
+    expect(await twoSteps({ totalTokens: 100 }, 10, 84)).toEqual({
+      ending: completed,
+      asked: undefined,
+      caps: [90, 1],
+      total: 100,
+    });
+    expect(await twoSteps({ totalTokens: 100 }, 10, 85)).toEqual({
+      ending: stopped(1),
+      asked: 86,
+      caps: [90],
+      total: 15,
+    });
+  });
+});
+
+/** How agents ended: path, status, reason, steps, model calls, and whose limit it was. */
+function ends(result: RunResult): readonly (readonly unknown[])[] {
+  return result.agents.map(({ agentPath, status, reason, steps, usage }) => [
+    agentPath,
+    status,
+    reason.code,
+    reason.data["accountPath"],
+    steps.length,
+    usage.own.modelCalls,
+  ]);
+}
+
+/** Who was not allowed to start whom, and why. */
+function refusals({ sink }: Scene): readonly (readonly unknown[])[] {
+  return sink
+    .of("subagent.refused")
+    .map(({ agentPath, role, refusal }) => [agentPath, role, refusal]);
+}
+
+function exhausted(maximum: number): object {
+  const message = `Not started: ${maximum} of ${maximum} of the steps budget of root are spent. Answer with what you have.`;
+  return { code: "budget_exhausted", message, maximum, current: maximum };
+}
+
+describe("what an ancestor has used up", () => {
+  proves(["R5"], "with no tokens at all there is no step, whatever else there is", async () => {
+    for (const axis of ["totalTokens", "inputTokens", "outputTokens", "steps"] as const) {
+      const { role, model } = soloist([says("never")]);
+      const result = await scene().run(role, { budget: { [axis]: 0 } });
+      const code = axis === "steps" ? "steps_limit" : "token_limit";
+      expect(ends(result)).toEqual([["solo", "stopped", code, "solo", 0, 0]]);
+      expect([result.steps, model.requests]).toEqual([[], []]);
+    }
+  });
+
+  for (const [how, first] of [
+    ["subagent", calls(spawn("middle"))],
+    ["subtask", calls(use("plan"))],
+  ] as const) {
+    proves(
+      ["R5"],
+      `a ${how} that starts when the root's steps are used up is refused`,
+      async () => {
+        const middle = part("middle", [says("never")]);
+        const plan = spyTool("plan", ({ queueSubtask }) =>
+          queueSubtask({ role: "middle", task: "Look." }),
+        );
+        const root = part("root", [first, says("never")], {
+          subagents: [middle.role],
+          tools: [plan],
+        });
+        const stage = scene();
+        const result = await stage.run(root.role, { budget: { steps: 1 } });
+        expect([root.model.requests.length, middle.model.requests.length]).toEqual([1, 0]);
+        expect(stage.sink.of("step.started").map(({ agentPath }) => agentPath)).toEqual(["root"]);
+      },
+    );
+  }
+
+  proves(["R5"], "two levels down the grandparent's limit stops the start, too", async () => {
+    const leaf = part("leaf", [says("never")]);
+    const middle = part("middle", [calls(spawn("leaf")), says("never")], {
+      subagents: [leaf.role],
+    });
+    const root = part("root", [calls(spawn("middle")), says("never")], {
+      subagents: [middle.role],
+    });
+    const stage = scene();
+    const result = await stage.run(root.role, { budget: { steps: 2 } });
+    expect(ends(result)).toEqual([
+      ["root", "stopped", "steps_limit", "root", 1, 1],
+      ["root/middle#1", "stopped", "steps_limit", "root", 1, 1],
+    ]);
+    expect(refusals(stage)).toEqual([["root/middle#1", "leaf", exhausted(2)]]);
+    expect(leaf.model.requests).toEqual([]);
+  });
+
+  for (const [axis, limit, code] of [
+    ["totalTokens", 30, "token_limit"],
+    ["inputTokens", 20, "token_limit"],
+    ["outputTokens", 10, "token_limit"],
+    // 15 tokens of 1,000 dollars per million each: 0.015.
+    ["costUsd", 0.03, "cost_limit"],
+  ] as const) {
+    proves(
+      ["R5"],
+      `an agent that waits while its sibling uses up the ${axis} makes no call`,
+      async () => {
+        const scripted = { price: PRICE };
+        const helper = part("helper", [says("Helped."), says("never")], { scripted });
+        const plan = spyTool("plan", ({ queueSubtask }) => {
+          for (const task of ["One.", "Two."]) queueSubtask({ role: "helper", task });
+        });
+        const root = part("root", [calls(use("plan")), says("never")], {
+          subagents: [helper.role],
+          tools: [plan],
+          scripted,
+        });
+        const result = await scene().run(root.role, { budget: { [axis]: limit } });
+        expect(ends(result)).toEqual([
+          ["root", "stopped", code, "root", 1, 1],
+          ["root/helper#1", "completed", "completed", undefined, 1, 1],
+          ["root/helper#2", "stopped", code, "root", 0, 0],
+        ]);
+        expect([root.model.requests.length, helper.model.requests.length]).toEqual([1, 1]);
+      },
+    );
+  }
+});
+
+const broken: StopCondition = ({ steps }) => {
+  if (steps.length > 0) throw new Error("bug");
+};
+const limited: StopCondition = ({ steps }) =>
+  steps.length === 0 ? undefined : { code: "steps_limit", message: "Enough.", data: {} };
+const breaking = processStep(() => {
+  throw new Error("bug");
+});
+const unauthorized = new ModelError({ code: "model_not_authorized", message: "No." });
+
+/** Runs in which the last step that is allowed also fails, with the order in which the two are known. */
+const BOTH: Readonly<
+  Record<
+    string,
+    readonly [
+      order: readonly string[],
+      script: readonly ScriptStep[],
+      more: Partial<Omit<AgentDefinition, "model">>,
+    ]
+  >
+> = {
+  "a processor breaks after the limit": [
+    ["steps_limit", "error"],
+    [says("done")],
+    { wrapUp: true, hooks: [breaking] },
+  ],
+  "the calls of the last step are refused, then a condition breaks": [
+    ["steps_limit", "error"],
+    [asks("work", {})],
+    { wrapUp: true, stopWhen: [broken] },
+  ],
+  "the model fails in the last step": [
+    ["error", "steps_limit"],
+    [{ error: unauthorized }],
+    { wrapUp: true },
+  ],
+  "a condition breaks before the limit is given": [
+    ["error", "steps_limit"],
+    [says("done")],
+    { stopWhen: [broken, limited] },
+  ],
+  "a condition breaks after the limit is given": [
+    ["steps_limit", "error"],
+    [says("done")],
+    { stopWhen: [limited, broken] },
+  ],
+};
+
+for (const [what, [order, script, more]] of Object.entries(BOTH)) {
+  proves(["R22"], `an error outranks the step limit in one step: ${what}`, async () => {
+    const stage = scene();
+    const { role } = soloist(script, { tools: [spyTool("work")], ...more });
+    const run = stage.start(role, "Do it.", { budget: { steps: 1 } });
+    const states: AgentState[] = [];
+    for await (const { state } of run.iterate()) states.push(state);
+    const result = await stage.outcome(run);
+    const last = states.at(-1) ?? expect.fail("no state");
+    expect(last.log.signals.map(({ reason }) => reason.code)).toEqual(order);
+    expect(raised(stage)).toEqual(order);
+    const evaluated = stage.sink.of("continuation.evaluated");
+    expect(evaluated.map(({ decision, winner }) => [decision, winner?.code])).toEqual([
+      ["stop", "error"],
+    ]);
+    expect(evaluated[0]?.signals).toEqual(last.log.signals);
+    const ended = stage.sink.of("agent.ended").map(({ status, reason }) => [status, reason]);
+    expect("reason" in last && [[last.status, last.reason]]).toEqual(ended);
+    expect(evaluated[0]?.winner).toEqual(result.reason);
+    expect([ending(result), ended]).toEqual([["failed", "error", 1], [["failed", result.reason]]]);
+  });
+}
+
+function raised({ sink }: Scene): readonly string[] {
+  return sink.of("signal.raised").map(({ signal }) => signal.reason.code);
+}
+
+/** A guard that fires after this step. */
+const guard =
+  (step: number): StopCondition =>
+  ({ steps }) =>
+    steps.length === step ? { code: "found", message: "Found.", data: {} } : undefined;
+
+proves(
+  ["R61"],
+  "a condition that fires outweighs a hook that would have the agent go on",
+  async () => {
+    for (const [stopWhen, end, asked] of [
+      [[], ["completed", "completed", 4], 4],
+      [[guard(1)], ["stopped", "found", 1], 0],
+      [[guard(2)], ["stopped", "found", 2], 1],
+    ] as const) {
+      let count = 0;
+      const veto = transform("stop", ({ vetoes }) => {
+        count += 1;
+        return vetoes < 3 ? { goOn: "Not yet." } : undefined;
+      });
+      const script = [says("one"), says("two"), says("three"), says("four")];
+      const { role, model } = soloist(script, { hooks: [veto], stopWhen });
+      const stage = scene();
+      const result = await stage.run(role);
+      expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
+      // The veto is bounded (C35): the fourth time nobody is asked any more.
+      expect(count).toBe(Math.min(asked, 3));
+      const decisions = stage.sink.of("continuation.evaluated").map(({ work }) => work);
+      expect(decisions).toEqual([...Array.from({ length: end[2] - 1 }, () => ["veto"]), []]);
+    }
+  },
+);
+
+proves(["R61"], "a condition that fires outweighs a history that is too long", async () => {
+  const error = new ModelError({ code: "model_context_overflow", message: "Too long." });
+  const script = [asks("work", {}), asks("work", {}), { error }, says("done")];
+  for (const [stopWhen, end, compacted] of [
+    [[], ["completed", "completed", 4], 1],
+    [[guard(3)], ["stopped", "found", 3], 0],
+  ] as const) {
+    const stage = scene();
+    const { role, model } = soloist(script, {
+      tools: [spyTool("work")],
+      compaction: { keepMessages: 2 },
+      stopWhen,
+    });
+    const result = await stage.run(role);
+    expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
+    expect(stage.sink.of("conversation.compacted")).toHaveLength(compacted);
+    const decisions = stage.sink.of("continuation.evaluated").map(({ decision }) => decision);
+    const rest = compacted === 1 ? ["compact", "stop"] : ["stop"];
+    expect(decisions).toEqual(["continue", "continue", ...rest]);
+  }
+});

@@ -1,0 +1,288 @@
+// Goal: the caller can stop between any two phases, a state changes by its verbs alone, hooks see their own trigger, and nothing
+// alive leaves an agent.
+// Method: one script stopped after each of its reports; each change on each state; walks over all that is handed out, by identity,
+// against every state that there was.
+
+import { expect } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import type { AgentState } from "../../src/agent/agent-state.ts";
+import { transition, type Change } from "../../src/agent/transition.ts";
+import { observe, transform } from "../../src/hooks/hook.ts";
+import type { Model } from "../../src/model/model.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { after, changes, opening, states } from "../support/changes.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { aborted, calls, use } from "../tree/cast.ts";
+
+const REPORTS =
+  "prepare infer evaluate execute incorporate decide prepare infer evaluate execute incorporate decide prepare infer evaluate decide ended";
+
+const STOPPED = "stopped stop_requested";
+const ran = (name: string): string => `${name} succeeded: ${name} done`;
+const left = (name: string): string =>
+  `${name} not_executed: Not executed: the agent stopped before this call (stop_requested).`;
+const FIRST = { none: [], left: [left("work"), left("pay")], ran: [ran("work"), ran("pay")] };
+
+/** After which report the stop is asked for, and then: the end, its text, requests, tool runs, and all results. */
+const STOPS = [
+  ["prepare", STOPPED, "", 0, 0, FIRST.none],
+  ["infer", STOPPED, "", 1, 0, FIRST.left],
+  ["evaluate", STOPPED, "", 1, 0, FIRST.left],
+  ["execute", STOPPED, "", 1, 2, FIRST.ran],
+  ["incorporate", STOPPED, "", 1, 2, FIRST.ran],
+  ["decide", STOPPED, "", 1, 2, FIRST.ran],
+  ["prepare", STOPPED, "", 1, 2, FIRST.ran],
+  ["infer", STOPPED, "", 2, 2, [...FIRST.ran, left("work")]],
+  ["evaluate", STOPPED, "", 2, 2, [...FIRST.ran, left("work")]],
+  ["execute", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
+  ["incorporate", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
+  ["decide", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
+  ["prepare", STOPPED, "", 2, 3, [...FIRST.ran, ran("work")]],
+  ["infer", STOPPED, "done", 3, 3, [...FIRST.ran, ran("work")]],
+  ["evaluate", STOPPED, "done", 3, 3, [...FIRST.ran, ran("work")]],
+  // It has its answer, but has not ended: the caller's word is the higher signal (C3).
+  ["decide", STOPPED, "done", 3, 3, [...FIRST.ran, ran("work")]],
+  ["ended", "completed completed", "done", 3, 3, [...FIRST.ran, ran("work")]],
+] as const;
+
+function answers({ steps }: RunResult): readonly string[] {
+  return steps.flatMap(({ tools }) =>
+    tools.executions.map(({ call, type, text }) => `${call.toolName} ${type}: ${text}`),
+  );
+}
+
+proves(["R3"], "the table of stops has every report of the run that nobody stops", async () => {
+  const run = scene().start(
+    soloist([calls(use("work"), use("pay")), asks("work", {}), says("done")], {
+      tools: [spyTool("work"), spyTool("pay")],
+    }).role,
+  );
+  const phases: string[] = [];
+  for await (const { phase } of run.iterate()) phases.push(phase);
+  expect(phases.join(" ")).toBe(REPORTS);
+  expect(STOPS.map(([phase]) => phase).join(" ")).toBe(REPORTS);
+});
+
+for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries()) {
+  proves(["R3"], `a stop after report ${index + 1}, ${phase}, takes effect there`, async () => {
+    const tools = [spyTool("work"), spyTool("pay")];
+    const { role, model } = soloist(
+      [calls(use("work"), use("pay")), asks("work", {}), says("done")],
+      { tools },
+    );
+    const stage = scene();
+    const run = stage.start(role);
+    const phases: string[] = [];
+    let last: AgentState | undefined;
+    for await (const report of run.iterate()) {
+      if (phases.push(report.phase) === index + 1) run.requestStop("Enough.");
+      last = report.state;
+    }
+    const result = await stage.outcome(run);
+    expect([`${result.status} ${result.reason.code}`, result.text]).toEqual([end, text]);
+    expect([model.requests.length, tools.flatMap((tool) => tool.calls).length]).toEqual([
+      requests,
+      runs,
+    ]);
+    expect(answers(result)).toEqual(results);
+    // Nothing but the completion of the step comes after the stop: what is left of the loop is its end.
+    const still = phases.slice(index + 1).filter((one) => one !== "decide" && one !== "incorporate");
+    expect(still).toEqual(phase === "ended" ? [] : ["ended"]);
+    const told = last?.conversation.messages.filter(({ role: by }) => by === "tool") ?? [];
+    expect(told.map((message) => message.text)).toEqual(
+      result.steps.flatMap(({ tools: used }) => used.executions.map((one) => one.text)),
+    );
+  });
+}
+
+/** States from which each change makes a difference to whatever it can change. */
+function many(): readonly AgentState[] {
+  const all = changes();
+  const { openStep, discardReply, recordOverflow, recordStep, addTime } = all;
+  const { addUsage, recordVeto, recordSubtasks, recordOutput, addSignal, failWith } = all;
+  const { running, incorporated, replied, ...rest } = states();
+  const { recordExecutions } = all;
+  const subtasks = [{ role: "helper", task: "Look." }];
+  const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks }));
+  const fruitless = after(running, openStep, discardReply, recordStep);
+  const next = { ...openStep, number: 2 };
+  const full = after(running, recordVeto, recordSubtasks, recordOutput, addSignal, failWith, addTime);
+  const worked = after(full, openStep, addUsage, recordOverflow, recordStep);
+  const ended = (state: AgentState): AgentState => after(state, all.end);
+  return [
+    ...Object.values(rest),
+    running,
+    incorporated,
+    replied,
+    after(fruitless, next),
+    after(fruitless, next, recordOverflow, recordStep, { ...openStep, number: 3 }),
+    after(incorporated, addUsage),
+    ended(after(worked, next, discardReply, recordStep)),
+    ended(worked),
+    after(replied, { ...recordExecutions, executions: planned }),
+  ];
+}
+
+/** By field of a part, the changes that gave it another value in some state; a part that is not its own stays the very same. */
+function changedBy(
+  part: "conversation" | "log" | "telemetry",
+): Readonly<Record<string, readonly string[]>> {
+  const found = new Map<string, Set<string>>();
+  const list: readonly Change[] = Object.values(changes());
+  for (const state of many()) {
+    for (const change of list) {
+      const next = moved(state, change);
+      if (next === undefined || next[part] === state[part]) continue;
+      const before = new Map(Object.entries(state[part]));
+      for (const [field, value] of Object.entries(next[part])) {
+        if (JSON.stringify([value]) === JSON.stringify([before.get(field)])) continue;
+        found.set(field, (found.get(field) ?? new Set()).add(change.type));
+      }
+    }
+  }
+  return Object.fromEntries(
+    [...found].map(([field, types]) => [field, [...types].toSorted()] as const),
+  );
+}
+
+function moved(state: AgentState, change: Change): AgentState | undefined {
+  const next: AgentState[] = [];
+  try {
+    next.push(transition(state, change));
+  } catch (error) {
+    expect(thrownBy(() => transition(state, change)).code, String(error)).toBe(
+      "illegal_transition",
+    );
+  }
+  return next[0];
+}
+
+proves(["R41"], "the conversation is changed by what is said or left out, and by nothing else", () => {
+  const said = ["addMessages", "brief", "incorporate", "nextExecution", "recordReply", "recordVeto"];
+  expect(changedBy("conversation")).toEqual({
+    messages: [...said, "compact"].toSorted(),
+    prefix: ["compact", "recordReply"],
+  });
+  const { running } = states();
+  const { addMessages, compact } = changes();
+  const grown = transition(running, addMessages);
+  expect(grown.conversation.messages).toEqual([...opening(), ...addMessages.messages]);
+  expect([grown.log === running.log, grown.telemetry === running.telemetry]).toEqual([true, true]);
+  expect(transition(grown, compact).conversation.messages).toEqual(compact.messages);
+});
+
+proves(["R41"], "each entry of the log is changed by its own verbs, and begins anew", () => {
+  expect(changedBy("log")).toEqual({
+    steps: ["nextExecution", "recordStep"],
+    signals: ["addSignal", "failWith", "nextExecution"],
+    errors: ["failWith", "nextExecution"],
+    output: ["nextExecution", "recordOutput"],
+    isBriefed: ["brief", "nextExecution"],
+    uselessReplies: ["discardReply", "nextExecution", "recordReply"],
+    overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
+    vetoes: ["nextExecution", "recordVeto"],
+    subtasks: ["incorporate", "nextExecution", "recordSubtasks"],
+  });
+});
+
+proves(["R41"], "telemetry is changed by the clock and by completed steps, and begins anew", () => {
+  expect(changedBy("telemetry")).toEqual({
+    usage: ["nextExecution", "recordStep"],
+    startedAtMs: ["markStarted", "nextExecution"],
+    endedAtMs: ["end", "nextExecution"],
+    waitedMs: ["addTime", "nextExecution"],
+  });
+});
+
+/** A lead with hooks at every point, whose first reply asks for a tool, an approval and a child. */
+function watched(hooks: readonly Hook[], child: readonly Hook[]) {
+  const seen: ToolContext[] = [];
+  const tools = [
+    spyTool("work", (context) => void seen.push(context)),
+    spyTool("pay", (context) => void seen.push(context), { needsApproval: true }),
+  ];
+  const helper = part("helper", [says("Helped.")], { hooks: child });
+  const lead = part("lead", [calls(use("work"), use("pay"), spawn("helper")), says("Done.")], {
+    tools,
+    subagents: [helper.role],
+    hooks,
+    compaction: { maxInputTokens: 5 },
+  });
+  return { lead, seen };
+}
+
+/** What is no plain JSON in a value: its path, and what it is. A state, a part of one, or a cycle is never plain. */
+function alive(value: unknown, states: ReadonlySet<object>): readonly string[] {
+  const walk = (part: unknown, path: string, above: readonly object[]): readonly string[] => {
+    if (part === undefined || part === null || typeof part === "string") return [];
+    if (typeof part === "boolean" || Number.isFinite(part)) return [];
+    if (part instanceof AbortSignal) return [`${path}: signal`];
+    if (typeof part !== "object") return [`${path}: ${typeof part}`];
+    if (states.has(part)) return [`${path}: state`];
+    if (above.includes(part)) return [`${path}: cycle`];
+    const plain: unknown = Object.getPrototypeOf(part);
+    if (plain !== Object.prototype && plain !== Array.prototype) return [`${path}: class`];
+    return Object.entries(part).flatMap(([key, below]) =>
+      walk(below, path === "" ? key : `${path}.${key}`, [...above, part]),
+    );
+  };
+  return walk(value, "", []);
+}
+
+async function statesOf(run: Run): Promise<readonly object[]> {
+  const found: object[] = [];
+  for await (const { state } of run.iterate()) {
+    const { conversation, log, telemetry } = state;
+    const step = "step" in state && state.step !== undefined ? [state.step] : [];
+    found.push(state, conversation, log, telemetry, ...step);
+  }
+  return found;
+}
+
+proves(
+  ["R46"],
+  "nothing that a paused and resumed run hands out has a state, a cycle or anything but JSON and services in it",
+  async () => {
+    const contexts: (readonly [point: string, context: object])[] = [];
+    const inputs: object[] = [];
+    const at = (point: TransformPoint): Hook =>
+      transform(point, (input: object, context: object) => {
+        contexts.push([point, context]);
+        inputs.push(input);
+      });
+    const ofChild = [at("subagentStop")];
+    const { lead, seen } = watched(POINTS.map(at), ofChild);
+    const stage = scene();
+    const first = stage.start(lead.role, "Do it.", { metadata: { tenant: { name: "a" } } });
+    const before = await statesOf(first);
+    const paused = await stage.outcome(first);
+    expect([paused.status, paused.questions.length]).toEqual(["paused", 1]);
+    const second = stage.resume(lead.role, paused.pausedRun, approveAll(paused));
+    const states = new Set([...before, ...(await statesOf(second))]);
+    const result = await stage.outcome(second);
+    expect([result.status, states.size > 20]).toEqual(["completed", true]);
+    expect(new Set(contexts.map(([point]) => point))).toEqual(new Set(POINTS));
+
+    const plain = [paused, result, ...stage.sink.events, ...inputs];
+    expect(plain.flatMap((value) => alive(value, states))).toEqual([]);
+    expect(JSON.parse(JSON.stringify(paused.pausedRun))).toEqual(paused.pausedRun);
+    for (const [point, context] of contexts)
+      expect([point, alive(context, states).toSorted()]).toEqual([
+        point,
+        ["requestStop: function", "signal: signal"],
+      ]);
+    expect(seen).toHaveLength(2);
+    for (const context of seen)
+      expect(alive(context, states)).toEqual(["signal: signal", "queueSubtask: function"]);
+    // The walk finds a state where there is one.
+    expect(alive({ deep: [before[0]] }, states)).toEqual(["deep.0: state"]);
+  },
+);

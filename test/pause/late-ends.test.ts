@@ -1,0 +1,140 @@
+// What comes to a paused agent while others still work: it ends before the run rests, and nothing goes round in circles.
+
+import { expect, test } from "vitest";
+
+import { approve } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import { wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+
+test("a paused subagent that is cancelled while its sibling works ends, and the rest pauses as it was asked to", async () => {
+  const held = gate();
+  const stage = scene();
+  const quick = part("quick", [asks("look", {}), says("x")], {
+    tools: [spyTool("look", () => "seen", { needsApproval: true })],
+  });
+  const slow = part("slow", [asks("wait", {}), says("x")], {
+    tools: [spyTool("wait", () => held.opened)],
+  });
+  const lead = part("lead", [calls(spawn("quick"), spawn("slow")), says("end")], {
+    subagents: [quick.role, slow.role],
+  });
+  const run = stage.start(lead.role);
+  await settled();
+  run.requestPause();
+  run.cancelAgent(stage.sink.of("subagent.spawned")[0]?.childId ?? expect.fail("no child"));
+  await settled();
+  held.open();
+  const result = await stage.outcome(run);
+  expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
+    ["lead", "paused"],
+    ["lead/quick#1", "cancelled"],
+    ["lead/slow#1", "paused"],
+  ]);
+  expect((await stage.outcome(stage.resume(lead.role, result.pausedRun))).status).toBe("completed");
+});
+
+test("an answered question of a subagent is acted upon before a pause that is asked for", async () => {
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const payer = part("payer", [asks("pay", {}), says("x")], { tools: [pay] });
+  const lead = part("lead", [calls(spawn("payer")), says("end")], { subagents: [payer.role] });
+  const stage = scene();
+  const paused = await stage.run(lead.role);
+  const answers = paused.questions.map((question) => approve(question));
+  const run = stage.resume(lead.role, paused.pausedRun, answers);
+  run.requestPause();
+  const again = await stage.outcome(run);
+  expect([again.status, again.questions, pay.calls.length]).toEqual(["paused", [], 1]);
+});
+
+test("a subtask that breaks does not leave a paused one behind", async () => {
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const payer = part("payer", () => asks("pay", {}), { tools: [pay] });
+  const queue = spyTool("queue", (context) => {
+    context.queueSubtask({ role: "payer", task: "ask" });
+    context.queueSubtask({ role: "payer", task: "boom" });
+  });
+  const breaks = transform("subagentStart", ({ task }) => {
+    if (task === "boom") throw new Error("boom");
+  });
+  const lead = part("lead", [asks("queue", {}), says("end")], {
+    tools: [queue],
+    subagents: [payer.role],
+    hooks: [breaks],
+  });
+  const result = await scene().run(lead.role);
+  expect(result.agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
+});
+
+test("whoever writes to an agent that ended before a pause learns it", async () => {
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const helper = part("helper", [says("x")]);
+  const lead = part("lead", [calls(spawn("helper")), asks("pay", {}), says("end")], {
+    subagents: [helper.role],
+    tools: [pay],
+  });
+  const stage = scene();
+  const paused = await stage.run(lead.role);
+  const [question] = paused.questions;
+  const run = stage.resume(lead.role, paused.pausedRun, [approve(question ?? expect.fail())]);
+  const delivery = await run.steer("hello", paused.agents[1]?.agentId);
+  expect(delivery).toEqual({ isDelivered: false, reason: "completed" });
+  await stage.outcome(run);
+});
+
+test("numbers and keys that would not survive a pause go back to the model", async () => {
+  for (const argumentsText of ['{"x":1e999}', '{"x":{"__proto__":{"a":1}}}']) {
+    const pay = spyTool("pay", () => "paid", { needsApproval: true });
+    const { role } = soloist([asks("pay", argumentsText), says("done")], { tools: [pay] });
+    const result = await scene().run(role);
+    expect([result.status, result.steps[0]?.tools.executions[0]?.errorCode]).toEqual([
+      "completed",
+      "invalid_json",
+    ]);
+  }
+});
+
+test("an answer with other arguments is looked at again by the hooks that may deny", async () => {
+  const write = spyTool("write", () => "written", { needsApproval: true });
+  const inside = transform("beforeTool", ({ arguments: input }) =>
+    JSON.stringify(input).includes("/etc") ? { deny: "Stay inside." } : undefined,
+  );
+  const { role } = soloist([asks("write", { path: "a" }), says("done")], {
+    tools: [write],
+    hooks: [inside],
+  });
+  const approver = scene({
+    approver: (question) => approve(question, { arguments: { path: "/etc/passwd" } }),
+  });
+  const result = await approver.run(role);
+  expect([
+    result.status,
+    write.calls.length,
+    result.steps[0]?.tools.executions[0]?.errorCode,
+  ]).toEqual(["completed", 0, "blocked"]);
+});
+
+for (const [what, hook] of [
+  ["model call", wrapModelCall(() => new Promise(() => undefined), { name: "hangs" })],
+  ["tool call", wrapToolCall(() => new Promise(() => undefined), { name: "hangs" })],
+] as const) {
+  test(`a wrap of a ${what} that never settles fails its agent when its time is up`, async () => {
+    const stage = scene({ hookTimeoutMs: 50 });
+    const { role } = soloist([asks("work", {}), says("done")], {
+      tools: [spyTool("work")],
+      hooks: [hook],
+    });
+    const run = stage.start(role);
+    await settled();
+    stage.clock.advance(50);
+    const result = await stage.outcome(run);
+    expect([
+      result.status,
+      result.agents[0]?.errors.map(({ code, data }) => [code, data["hook"]]),
+    ]).toEqual(["failed", [["hook_timeout", "hangs"]]]);
+  });
+}

@@ -1,0 +1,151 @@
+// Goal: a cost limit survives a pause: whoever goes on needs a price for all that it covers, and a refusal costs nothing.
+// Method: paused runs under a cost limit, gone on with by roles of the same name with and without a price.
+
+import { expect, test } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { approveAll, asked, ending, payTool } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, spawn, type Part } from "../tree/cast.ts";
+
+const PRICE = { inputUsdPerMillion: 1_000, outputUsdPerMillion: 1_000 };
+const PRICED = { scripted: { price: PRICE } };
+const pays = calls({ name: "pay", arguments: { amount: 5 } });
+
+/** A lead that starts a child, which pays. Each has a price or not. */
+function team(lead: boolean, child: boolean, first: readonly ScriptStep[] = []) {
+  const pay = payTool();
+  const helper = part("helper", [...first, says("Paid.")], {
+    tools: [pay],
+    ...(child ? PRICED : {}),
+  });
+  const head = part("lead", [...(first.length > 0 ? [calls(spawn("helper"))] : []), says("Done.")], {
+    subagents: [helper.role],
+    ...(lead ? PRICED : {}),
+  });
+  return { lead: head, helper, pay };
+}
+
+function requests(...parts: readonly Part[]): readonly number[] {
+  return parts.map(({ model }) => model.requests.length);
+}
+
+proves(
+  ["R57"],
+  "a paused run under a cost limit does not go on with a model without a price, at any depth, and can still go on with one",
+  async () => {
+    for (const [lead, child, unpriced] of [
+      [false, true, "lead"],
+      [true, false, "helper"],
+    ] as const) {
+      const stage = scene();
+      const first = team(true, true, [pays]);
+      const paused = await stage.run(first.lead.role, { budget: { costUsd: 1 } });
+      expect([ending(paused), asked(paused)]).toEqual([
+        ["paused", "answers_needed"],
+        [["lead/helper#1", "pay"]],
+      ]);
+      const events = stage.sink.events.length;
+      const answers = approveAll(paused);
+      const without = team(lead, child);
+      expect(
+        thrownBy(() => stage.resume(without.lead.role, paused.pausedRun, answers)),
+      ).toEqual({
+        code: "price_unknown",
+        message: `Expected a price for model ${unpriced}-model of role ${unpriced}, which the cost limit of lead limits, got none. Give the model a price, or leave the cost limit out.`,
+        data: { field: "the cost limit of lead", role: unpriced, model: `${unpriced}-model` },
+      });
+      expect([requests(without.lead, without.helper), without.pay.paid]).toEqual([[0, 0], []]);
+      expect(stage.sink.events).toHaveLength(events);
+
+      const priced = team(true, true);
+      const result = await stage.outcome(
+        stage.resume(priced.lead.role, paused.pausedRun, answers),
+      );
+      expect([ending(result), priced.pay.paid]).toEqual([["completed", "completed"], [5]]);
+      // Four calls of 15 tokens for a thousandth of a dollar each, two of them before the pause.
+      expect([result.usage.total.costMicroUsd, result.usage.total.unpricedCalls]).toEqual([
+        60_000, 0,
+      ]);
+    }
+  },
+);
+
+proves(
+  ["R57"],
+  "the orchestrator that refused a role without a price has not used the pause up",
+  async () => {
+    const stage = scene();
+    const paused = await stage.run(team(true, true, [pays]).lead.role, { budget: { costUsd: 1 } });
+    const given = paused.pausedRun ?? expect.fail("not paused");
+    const { clock, sink } = stage;
+    const orchestrator = new Orchestrator({ clock, sinks: [sink] });
+    const goOn = (role: AgentRole) => orchestrator.resume(given, approveAll(paused), { role });
+    const codeOf = (role: AgentRole): string => thrownBy(() => goOn(role)).code;
+    expect([codeOf(team(false, true).lead.role), codeOf(team(true, false).lead.role)]).toEqual([
+      "price_unknown",
+      "price_unknown",
+    ]);
+    const priced = team(true, true);
+    expect(ending(await goOn(priced.lead.role).result)).toEqual(["completed", "completed"]);
+    expect(codeOf(priced.lead.role)).toBe("already_resumed");
+    expect(priced.pay.paid).toEqual([5]);
+  },
+);
+
+test("without a cost limit a paused run goes on with a model without a price", async () => {
+  const stage = scene();
+  const paused = await stage.run(team(true, true, [pays]).lead.role);
+  const without = team(false, false);
+  const run = stage.resume(without.lead.role, paused.pausedRun, approveAll(paused));
+  const result = await stage.outcome(run);
+  expect([ending(result), result.usage.total.unpricedCalls]).toEqual([
+    ["completed", "completed"],
+    2,
+  ]);
+});
+
+test("a cost limit of a subagent asks for no price of the lead above it, before a pause nor after", async () => {
+  const pay = payTool();
+  const helper = part("helper", [pays, says("Paid.")], {
+    tools: [pay],
+    budget: { costUsd: 1 },
+    ...PRICED,
+  });
+  const { role } = part("lead", [calls(spawn("helper")), says("Done.")], {
+    subagents: [helper.role],
+  });
+  const stage = scene();
+  const paused = await stage.run(role);
+  const [question] = paused.questions;
+  const answers = [approve(question ?? expect.fail("no question"))];
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  expect([ending(result), pay.paid]).toEqual([["completed", "completed"], [5]]);
+});
+
+proves(
+  ["R57"],
+  "a cost limit of a subagent that is paused covers its own model after the pause, too",
+  async () => {
+    const lead = (child: Part): AgentRole =>
+      part("lead", [calls(spawn("helper")), says("Done.")], {
+        subagents: [child.role],
+        ...PRICED,
+      }).role;
+    const limits = { tools: [payTool()], budget: { costUsd: 1 } };
+    const stage = scene();
+    const helper = part("helper", [pays, says("Paid.")], { ...limits, ...PRICED });
+    const paused = await stage.run(lead(helper));
+    const without = part("helper", [says("never")], { tools: limits.tools });
+    const { code, data } = thrownBy(() =>
+      stage.resume(lead(without), paused.pausedRun, approveAll(paused)),
+    );
+    expect([code, data["role"]]).toEqual(["price_unknown", "helper"]);
+    expect(requests(without)).toEqual([0]);
+  },
+);

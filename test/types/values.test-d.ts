@@ -1,0 +1,82 @@
+// Goal: what leaves an agent is a value: no result, report, event or context has a living state or node in it (R46, C25).
+// Method: a type that looks through properties, lists, unions and functions for one; and proof that it finds what is there.
+
+import { expectTypeOf, test } from "vitest";
+
+import type {
+  AgentState,
+  PausedState,
+  PendingState,
+  RunningState,
+} from "../../src/agent/agent-state.ts";
+import type { PhaseReport } from "../../src/agent/run-agent.ts";
+import type { HookContext, PointContext, PointInput } from "../../src/hooks/hook-points.ts";
+import type { ModelCall, ObserverContext, WrappedToolCall } from "../../src/hooks/hook.ts";
+import type { AgentNode } from "../../src/orchestrator/agent-node.ts";
+import type { AgentReport, RunResult } from "../../src/orchestrator/run-result.ts";
+import type { StopFacts } from "../../src/policies/stop-conditions.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { SubagentResult } from "../../src/protocol/subagent.ts";
+import type { DelegationContext, ToolContext } from "../../src/tools/tool.ts";
+
+type Leaf = string | number | boolean | bigint | symbol | null | undefined | AbortSignal;
+type IsAny<T> = 0 extends 1 & T ? true : false;
+/** JSON nests without end: deeper than this nobody looks. */
+type Deepest = 7;
+
+/** True if `T` is alive, or anything in it is; never or false if not. */
+type Alive<T, Depth extends readonly unknown[] = []> =
+  IsAny<T> extends true
+    ? true
+    : Depth["length"] extends Deepest
+      ? false
+      : T extends Leaf
+        ? false
+        : T extends AgentState | AgentNode
+          ? true
+          : T extends (...given: infer Given) => infer Returned
+            ? Alive<Given[number], [...Depth, 0]> | Alive<Awaited<Returned>, [...Depth, 0]>
+            : T extends readonly (infer Item)[]
+              ? Alive<Item, [...Depth, 0]>
+              : T extends object
+                ? { [K in keyof T]-?: Alive<T[K], [...Depth, 0]> }[keyof T]
+                : false;
+
+/** Whether there is something alive in `T`. */
+type Holds<T> = true extends Alive<T> ? true : false;
+
+test("what is alive is found, wherever it is", () => {
+  expectTypeOf<Holds<AgentState>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<PendingState>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<RunningState>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<PausedState>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<AgentNode>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<PhaseReport>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<{ a?: { b: readonly { c: PausedState | null }[] } }>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<RunResult & { readonly node: AgentNode }>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<ToolContext & { look(): Promise<RunningState> }>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<HookContext & { see(state: AgentState): void }>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<EspalierEvent | { readonly state: AgentState }>>().toEqualTypeOf<true>();
+});
+
+test("no result and no report holds anything alive", () => {
+  expectTypeOf<Holds<RunResult>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<AgentReport>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<SubagentResult>>().toEqualTypeOf<false>();
+});
+
+test("no event holds anything alive", () => {
+  expectTypeOf<Holds<EspalierEvent>>().toEqualTypeOf<false>();
+});
+
+test("no context, and nothing that is shown with it, holds anything alive", () => {
+  expectTypeOf<Holds<ToolContext>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<DelegationContext>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<HookContext>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<PointContext[keyof PointContext]>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<PointInput[keyof PointInput]>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<ObserverContext>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<ModelCall>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<WrappedToolCall>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<StopFacts>>().toEqualTypeOf<false>();
+});
