@@ -50,16 +50,14 @@ const reader = defineAgent({
       log.push(`${toolName} ran`);
       return result;
     }),
-    processStep(({ number }) => void log.push(`step ${number}`)),
+    processStep(({ number }) => log.push(`step ${number}`)),
     // A bounded veto: the agent is told to go on instead of ending.
     transform("stop", ({ isActive }) => (isActive ? undefined : { goOn: "Check it once more." })),
   ],
 });
 
 const orchestrator = new Orchestrator({
-  hooks: [
-    observe("agent.ended", ({ status, steps }) => void log.push(`${status}, ${steps} steps`)),
-  ],
+  hooks: [observe("agent.ended", ({ status, steps }) => log.push(`${status}, ${steps} steps`))],
 });
 const { text } = await orchestrator.start(reader, "What is in the notes?").result;
 

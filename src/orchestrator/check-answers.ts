@@ -23,7 +23,6 @@ export function checkAnswers(
   given: unknown,
   checks: AnswerChecks,
 ): ReadonlyMap<Question["questionId"], Answer> {
-  if (!Array.isArray(given)) throw mismatch(given);
   const open = new Map(run.questions.map((question) => [question.questionId, question]));
   const answers = new Map<Question["questionId"], Answer>();
   for (const [index, one] of listOf(given).entries()) {
@@ -70,7 +69,12 @@ export function checkAnswers(
 }
 
 function listOf(given: unknown): readonly unknown[] {
-  return Array.isArray(given) ? given : [];
+  if (Array.isArray(given)) return given;
+  throw new EspalierError({
+    code: "invalid_answer",
+    message: `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
+    data: { problem: "malformed" },
+  });
 }
 
 /** The tool must be there still, and accept what an approval changed. */
@@ -92,14 +96,6 @@ function checkTool(tools: ToolSet, question: Question, answer: Answer | undefine
     code: "invalid_answer",
     message: `Expected the arguments of the answer to ${questionId} to fit ${toolName}, got others. ${bound.text}`,
     data: { problem: "invalid_arguments", questionId },
-  });
-}
-
-function mismatch(given: unknown): EspalierError {
-  return new EspalierError({
-    code: "invalid_answer",
-    message: `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
-    data: { problem: "malformed" },
   });
 }
 

@@ -14,7 +14,7 @@ import type { PausedRun } from "./paused-run.ts";
 import type { Account } from "../protocol/account.ts";
 import type { RunTree } from "./run-tree.ts";
 
-/** How one agent of the tree ended. */
+/** How one agent of the tree ended, or where it is paused. */
 export interface AgentReport {
   readonly agentId: AgentId;
   readonly executionId: ExecutionId;

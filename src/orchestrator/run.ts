@@ -39,7 +39,7 @@ export interface RunParts {
 
 const DEFAULT_MAX_BACKLOG = 10_000;
 
-/** The caller's handle on one tree execution. Made by `Orchestrator.start`. */
+/** The caller's handle on one tree execution. Made by `Orchestrator.start` and `Orchestrator.resume`. */
 export class Run {
   readonly runId: RunId;
   /** How the run ended, or that it is paused. Never rejects for what happens in the run: a failed run has a result with status `failed`. */
@@ -59,8 +59,8 @@ export class Run {
   }
 
   /**
-   * All events of the tree, in order, from now on; from the first if called in the same tick as `start`.
-   * Ends with the run; reading slowly never slows the run.
+   * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
+   * Ends with the run, or with its pause; reading slowly never slows the run.
    *
    * @throws EspalierError `invalid_option` or `unknown_agent` at once; `event_backlog_overflow` from the iteration, if this reader is too slow.
    */

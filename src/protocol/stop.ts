@@ -60,7 +60,7 @@ export const StopReasonSchema = z.strictObject({
   /** The facts behind it, such as `maximum` and `current`. */
   data: JsonObjectSchema,
 });
-/** Why an execution ended. */
+/** Why an execution ended, or why it is paused. */
 export type StopReason = Readonly<z.infer<typeof StopReasonSchema>>;
 
 export const StopSignalSchema = z.strictObject({

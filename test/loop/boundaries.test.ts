@@ -82,40 +82,33 @@ async function twoSteps(budget: Budget, first: number, second: number) {
   };
 }
 
-describe("what is asked for", () => {
-  const completed = ["completed", "completed", 2];
-  const stopped = (steps: number) => ["stopped", "token_limit", steps];
+/** One step, whose request is counted as so many tokens. */
+async function oneStep(axis: "inputTokens" | "totalTokens", count: number) {
+  const usage = { inputTokens: count, outputTokens: 1 };
+  const { role, model } = soloist([says("done", { usage })], {}, { countTokens: () => count });
+  const result = await scene().run(role, { budget: { [axis]: 100 } });
+  const caps = model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
+  return [ending(result), result.reason.data["asked"], caps, result.usage.total.totalTokens];
+}
 
+const completed = (steps: number) => ["completed", "completed", steps];
+const stopped = (steps: number) => ["stopped", "token_limit", steps];
+
+describe("what is asked for", () => {
   proves(["R20"], "a first request of all input tokens is sent, of one more is not", async () => {
-    const only = async (count: number) => {
-      const { role, model } = soloist([says("done")], {}, { countTokens: () => count });
-      const result = await scene().run(role, { budget: { inputTokens: 100 } });
-      return [ending(result), result.reason.data["asked"], model.requests.length];
-    };
-    expect(await only(100)).toEqual([["completed", "completed", 1], undefined, 1]);
-    expect(await only(101)).toEqual([stopped(0), 101, 0]);
+    expect(await oneStep("inputTokens", 100)).toEqual([completed(1), undefined, [8_192], 101]);
+    expect(await oneStep("inputTokens", 101)).toEqual([stopped(0), 101, [], 0]);
   });
 
-  proves(
-    ["R20"],
-    "a first request that leaves one token to answer is sent, none is not",
-    async () => {
-      const only = async (count: number) => {
-        const usage = { inputTokens: count, outputTokens: 1 };
-        const { role, model } = soloist([says("k", { usage })], {}, { countTokens: () => count });
-        const result = await scene().run(role, { budget: { totalTokens: 100 } });
-        const caps = model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
-        return [ending(result), result.reason.data["asked"], caps, result.usage.total.totalTokens];
-      };
-      expect(await only(99)).toEqual([["completed", "completed", 1], undefined, [1], 100]);
-      expect(await only(100)).toEqual([stopped(0), 101, [], 0]);
-    },
-  );
+  proves(["R20"], "a request that leaves one token to answer is sent, none is not", async () => {
+    expect(await oneStep("totalTokens", 99)).toEqual([completed(1), undefined, [1], 100]);
+    expect(await oneStep("totalTokens", 100)).toEqual([stopped(0), 101, [], 0]);
+  });
 
   proves(["R20"], "a later request is held against what the earlier have left", async () => {
     const room = 8_192;
     expect(await twoSteps({ inputTokens: 100 }, 10, 90)).toEqual({
-      ending: completed,
+      ending: completed(2),
       asked: undefined,
       caps: [room, room],
       total: 106,
@@ -127,7 +120,7 @@ describe("what is asked for", () => {
       total: 15,
     });
     expect(await twoSteps({ totalTokens: 100 }, 10, 84)).toEqual({
-      ending: completed,
+      ending: completed(2),
       asked: undefined,
       caps: [90, 1],
       total: 100,
@@ -194,6 +187,8 @@ describe("what an ancestor has used up", () => {
         });
         const stage = scene();
         const result = await stage.run(root.role, { budget: { steps: 1 } });
+        expect(ends(result)).toEqual([["root", "stopped", "steps_limit", "root", 1, 1]]);
+        expect(refusals(stage)).toEqual([["root", "middle", exhausted(1)]]);
         expect([root.model.requests.length, middle.model.requests.length]).toEqual([1, 0]);
         expect(stage.sink.of("step.started").map(({ agentPath }) => agentPath)).toEqual(["root"]);
       },

@@ -285,53 +285,67 @@ function listener() {
   return { model, signals, entered };
 }
 
-proves(["R12"], "a cancellation during inference aborts the signal that the model has", async () => {
-  const { model, signals, entered } = listener();
-  const work = spyTool("work");
-  const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [work] });
-  const stage = scene();
-  const run = stage.start(role);
-  await entered.opened;
-  expect(signals.map((signal) => signal.aborted)).toEqual([false]);
-  const cancelled = run.cancel("Changed my mind.");
-  const reason = { type: "cancelled", message: "Changed my mind.", agentId: "agent_1" };
-  expect(signals.map((signal) => [signal.aborted, signal.reason])).toEqual([[true, reason]]);
-  await cancelled;
-  const result = await stage.outcome(run);
-  expect([result.status, result.reason.message, signals.length, work.calls.length]).toEqual([
-    "cancelled",
-    "Changed my mind.",
-    1,
-    0,
-  ]);
-});
+proves(
+  ["R12"],
+  "a cancellation during inference aborts the signal that the model has",
+  async () => {
+    const { model, signals, entered } = listener();
+    const work = spyTool("work");
+    const role = defineAgent({ name: "solo", instructions: "Work.", model, tools: [work] });
+    const stage = scene();
+    const run = stage.start(role);
+    await entered.opened;
+    expect(signals.map((signal) => signal.aborted)).toEqual([false]);
+    const cancelled = run.cancel("Changed my mind.");
+    const reason = { type: "cancelled", message: "Changed my mind.", agentId: "agent_1" };
+    expect(signals.map((signal): readonly unknown[] => [signal.aborted, signal.reason])).toEqual([
+      [true, reason],
+    ]);
+    await cancelled;
+    const result = await stage.outcome(run);
+    expect([result.status, result.reason.message, signals.length, work.calls.length]).toEqual([
+      "cancelled",
+      "Changed my mind.",
+      1,
+      0,
+    ]);
+  },
+);
 
-proves(["R12"], "a cancellation while tools work aborts their signals, and no request follows", async () => {
-  const entered = gate();
-  const seen: unknown[] = [];
-  const listen = (name: string) =>
-    spyTool(name, async ({ signal }) => {
-      seen.push(signal.aborted);
-      if (seen.length === 2) entered.open();
-      await aborted(signal);
-      seen.push(signal.reason);
-    });
-  const tools = [listen("work"), listen("pay")];
-  const { role, model } = soloist([calls(use("work"), use("pay")), says("never")], { tools });
-  const stage = scene();
-  const run = stage.start(role);
-  await entered.opened;
-  await run.cancel("Enough.");
-  const result = await stage.outcome(run);
-  const reason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
-  expect(seen).toEqual([false, false, reason, reason]);
-  const signals = tools.flatMap((tool) => tool.calls.map(({ signal }) => signal));
-  expect(signals.map((signal) => [signal.aborted, signal.reason])).toEqual([
-    [true, reason],
-    [true, reason],
-  ]);
-  expect([result.status, model.requests.length, result.steps.length]).toEqual(["cancelled", 1, 1]);
-});
+proves(
+  ["R12"],
+  "a cancellation while tools work aborts their signals, and no request follows",
+  async () => {
+    const entered = gate();
+    const seen: unknown[] = [];
+    const listen = (name: string) =>
+      spyTool(name, async ({ signal }) => {
+        seen.push(signal.aborted);
+        if (seen.length === 2) entered.open();
+        await aborted(signal);
+        seen.push(signal.reason);
+      });
+    const tools = [listen("work"), listen("pay")];
+    const { role, model } = soloist([calls(use("work"), use("pay")), says("never")], { tools });
+    const stage = scene();
+    const run = stage.start(role);
+    await entered.opened;
+    await run.cancel("Enough.");
+    const result = await stage.outcome(run);
+    const reason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
+    expect(seen).toEqual([false, false, reason, reason]);
+    const signals = tools.flatMap((tool) => tool.calls.map(({ signal }) => signal));
+    expect(signals.map((signal): readonly unknown[] => [signal.aborted, signal.reason])).toEqual([
+      [true, reason],
+      [true, reason],
+    ]);
+    expect([result.status, model.requests.length, result.steps.length]).toEqual([
+      "cancelled",
+      1,
+      1,
+    ]);
+  },
+);
 
 proves(["R25"], "a scripted model is all that a run needs of a provider", async () => {
   const result = await scene().run(soloist(TOOL_THEN_TEXT, { tools: [spyTool("work")] }).role);

@@ -5,22 +5,23 @@
 
 import { expect } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
 import type { AgentState } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
-import { observe, transform } from "../../src/hooks/hook.ts";
-import type { Model } from "../../src/model/model.ts";
+import type { HookContext, TransformPoint } from "../../src/hooks/hook-points.ts";
+import { observe, transform, type Hook } from "../../src/hooks/hook.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { after, changes, opening, states } from "../support/changes.ts";
-import { unfrozenParts } from "../support/frozen.ts";
-import { thrownBy } from "../support/thrown.ts";
-import { aborted, calls, use } from "../tree/cast.ts";
+import { POINTS } from "../support/hook-sites.ts";
+import { approveAll } from "../support/pause-scenes.ts";
+import { calls, part, spawn, use } from "../tree/cast.ts";
 
 const REPORTS =
   "prepare infer evaluate execute incorporate decide prepare infer evaluate execute incorporate decide prepare infer evaluate decide ended";
@@ -29,11 +30,11 @@ const STOPPED = "stopped stop_requested";
 const ran = (name: string): string => `${name} succeeded: ${name} done`;
 const left = (name: string): string =>
   `${name} not_executed: Not executed: the agent stopped before this call (stop_requested).`;
-const FIRST = { none: [], left: [left("work"), left("pay")], ran: [ran("work"), ran("pay")] };
+const FIRST = { left: [left("work"), left("pay")], ran: [ran("work"), ran("pay")] };
 
 /** After which report the stop is asked for, and then: the end, its text, requests, tool runs, and all results. */
 const STOPS = [
-  ["prepare", STOPPED, "", 0, 0, FIRST.none],
+  ["prepare", STOPPED, "", 0, 0, []],
   ["infer", STOPPED, "", 1, 0, FIRST.left],
   ["evaluate", STOPPED, "", 1, 0, FIRST.left],
   ["execute", STOPPED, "", 1, 2, FIRST.ran],
@@ -94,7 +95,9 @@ for (const [index, [phase, end, text, requests, runs, results]] of STOPS.entries
     ]);
     expect(answers(result)).toEqual(results);
     // Nothing but the completion of the step comes after the stop: what is left of the loop is its end.
-    const still = phases.slice(index + 1).filter((one) => one !== "decide" && one !== "incorporate");
+    const still = phases
+      .slice(index + 1)
+      .filter((one) => one !== "decide" && one !== "incorporate");
     expect(still).toEqual(phase === "ended" ? [] : ["ended"]);
     const told = last?.conversation.messages.filter(({ role: by }) => by === "tool") ?? [];
     expect(told.map((message) => message.text)).toEqual(
@@ -114,7 +117,15 @@ function many(): readonly AgentState[] {
   const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks }));
   const fruitless = after(running, openStep, discardReply, recordStep);
   const next = { ...openStep, number: 2 };
-  const full = after(running, recordVeto, recordSubtasks, recordOutput, addSignal, failWith, addTime);
+  const full = after(
+    running,
+    recordVeto,
+    recordSubtasks,
+    recordOutput,
+    addSignal,
+    failWith,
+    addTime,
+  );
   const worked = after(full, openStep, addUsage, recordOverflow, recordStep);
   const ended = (state: AgentState): AgentState => after(state, all.end);
   return [
@@ -141,11 +152,8 @@ function changedBy(
     for (const change of list) {
       const next = moved(state, change);
       if (next === undefined || next[part] === state[part]) continue;
-      const before = new Map(Object.entries(state[part]));
-      for (const [field, value] of Object.entries(next[part])) {
-        if (JSON.stringify([value]) === JSON.stringify([before.get(field)])) continue;
+      for (const field of differences(state[part], next[part]))
         found.set(field, (found.get(field) ?? new Set()).add(change.type));
-      }
     }
   }
   return Object.fromEntries(
@@ -153,31 +161,49 @@ function changedBy(
   );
 }
 
-function moved(state: AgentState, change: Change): AgentState | undefined {
-  const next: AgentState[] = [];
-  try {
-    next.push(transition(state, change));
-  } catch (error) {
-    expect(thrownBy(() => transition(state, change)).code, String(error)).toBe(
-      "illegal_transition",
-    );
-  }
-  return next[0];
+/** The fields that have another value. */
+function differences(before: object, next: object): readonly string[] {
+  const old = new Map(Object.entries(before));
+  return Object.entries(next)
+    .filter(([field, value]) => JSON.stringify([value]) !== JSON.stringify([old.get(field)]))
+    .map(([field]) => field);
 }
 
-proves(["R41"], "the conversation is changed by what is said or left out, and by nothing else", () => {
-  const said = ["addMessages", "brief", "incorporate", "nextExecution", "recordReply", "recordVeto"];
-  expect(changedBy("conversation")).toEqual({
-    messages: [...said, "compact"].toSorted(),
-    prefix: ["compact", "recordReply"],
-  });
-  const { running } = states();
-  const { addMessages, compact } = changes();
-  const grown = transition(running, addMessages);
-  expect(grown.conversation.messages).toEqual([...opening(), ...addMessages.messages]);
-  expect([grown.log === running.log, grown.telemetry === running.telemetry]).toEqual([true, true]);
-  expect(transition(grown, compact).conversation.messages).toEqual(compact.messages);
-});
+function moved(state: AgentState, change: Change): AgentState | undefined {
+  try {
+    return transition(state, change);
+  } catch (cause) {
+    expect(cause).toMatchObject({ code: "illegal_transition" });
+    return undefined;
+  }
+}
+
+proves(
+  ["R41"],
+  "the conversation is changed by what is said or left out, and by nothing else",
+  () => {
+    const said = [
+      "addMessages",
+      "brief",
+      "incorporate",
+      "nextExecution",
+      "recordReply",
+      "recordVeto",
+    ];
+    expect(changedBy("conversation")).toEqual({
+      messages: [...said, "compact"].toSorted(),
+      prefix: ["compact", "recordReply"],
+    });
+    const { running } = states();
+    const { addMessages } = changes();
+    const grown = transition(running, addMessages);
+    expect(grown.conversation.messages).toEqual([...opening(), ...addMessages.messages]);
+    expect([grown.log === running.log, grown.telemetry === running.telemetry]).toEqual([
+      true,
+      true,
+    ]);
+  },
+);
 
 proves(["R41"], "each entry of the log is changed by its own verbs, and begins anew", () => {
   expect(changedBy("log")).toEqual({
@@ -282,7 +308,93 @@ proves(
     expect(seen).toHaveLength(2);
     for (const context of seen)
       expect(alive(context, states)).toEqual(["signal: signal", "queueSubtask: function"]);
-    // The walk finds a state where there is one.
     expect(alive({ deep: [before[0]] }, states)).toEqual(["deep.0: state"]);
+  },
+);
+
+/** What a hook is shown at each point, by name. */
+const SHOWN: Readonly<Record<TransformPoint, string>> = {
+  userInput: "metadata role task",
+  beforeModel: "instructions messages steps",
+  beforeTool: "arguments callId toolName",
+  afterTool: "arguments callId outcome text toolName",
+  beforeCompaction: "inputTokens maxInputTokens messages",
+  subagentStart: "childDepth role task",
+  stop: "isActive output steps text vetoes",
+  subagentStop: "isActive output steps text vetoes",
+};
+/** How often a tree as above comes by a point, if not once. The child has no compaction. */
+const TIMES: Readonly<Record<string, number>> = {
+  beforeModel: 3,
+  beforeTool: 3,
+  afterTool: 3,
+  beforeCompaction: 2,
+};
+
+const shown = (input: object): string => Object.keys(input).toSorted().join(" ");
+
+proves(
+  ["R84"],
+  "in a run a handler sees its own trigger and no other, with none, one or two arguments",
+  async () => {
+    const none: string[] = [];
+    const one: (readonly [point: string, shown: string])[] = [];
+    const two: (readonly [point: string, shown: string, hook: string, depth: number])[] = [];
+    const hooks = POINTS.flatMap((point) => [
+      transform(point, () => void none.push(point)),
+      transform(point, (input: object) => void one.push([point, shown(input)])),
+      transform(point, (input: object, { hookName, depth }: HookContext) => {
+        two.push([point, shown(input), hookName, depth]);
+      }),
+    ]);
+    const stage = scene({ hooks, approver: (question) => approve(question) });
+    const result = await stage.run(watched([], []).lead.role);
+    expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
+    for (const point of POINTS) {
+      const times = TIMES[point] ?? 1;
+      expect([point, none.filter((name) => name === point).length]).toEqual([point, times]);
+      expect(one.filter(([name]) => name === point)).toEqual(
+        Array.from({ length: times }, () => [point, SHOWN[point]]),
+      );
+      const full = two.filter(([name]) => name === point);
+      expect(full.map((seen) => seen.slice(0, 3))).toEqual(
+        Array.from({ length: times }, () => [point, SHOWN[point], `${point}#3`]),
+      );
+      if (point !== "beforeModel")
+        expect(full.every(([, , , depth]) => depth === (point === "subagentStop" ? 1 : 0))).toBe(
+          true,
+        );
+    }
+  },
+);
+
+proves(
+  ["R84"],
+  "in a run an observer of one type of event sees that type and no other",
+  async () => {
+    const seen: (readonly [wanted: string, type: string, hook: string | undefined])[] = [];
+    const types = [
+      "agent.started",
+      "step.completed",
+      "tool.ended",
+      "agent.ended",
+      "run.ended",
+    ] as const;
+    const hooks = types.flatMap((wanted) => [
+      observe(wanted, ({ type }) => void seen.push([wanted, type, undefined])),
+      observe([wanted], ({ type }, { hookName }) => void seen.push([wanted, type, hookName])),
+    ]);
+    const stage = scene({ hooks, approver: (question) => approve(question) });
+    await stage.run(watched([], []).lead.role);
+    for (const [index, wanted] of types.entries()) {
+      const times = stage.sink.of(wanted).length;
+      expect(times).toBeGreaterThan(0);
+      expect(seen.filter(([type]) => type === wanted)).toEqual(
+        Array.from({ length: times }, () => [
+          [wanted, wanted, undefined],
+          [wanted, wanted, `observe#${2 * index + 2}`],
+        ]).flat(),
+      );
+    }
   },
 );

@@ -133,7 +133,7 @@ proves(["R40"], "two concurrent runs of one role share nothing that could change
   const seenStates = runs.map((): AgentState[] => []);
   const phases = runs.map((run) => run.iterate());
   // One phase of each in turn, so that both live at once.
-  for (let isOver = false; !isOver; ) {
+  for (let isOver = false; !isOver;) {
     const next = await Promise.all(phases.map((one) => one.next()));
     for (const [index, { value }] of next.entries())
       if (value !== undefined) seenStates[index]?.push(value.state);

@@ -4,8 +4,9 @@ import { expect, test } from "vitest";
 
 import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { transform } from "../../src/hooks/hook.ts";
-import { wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
+import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
+import { allOf, toolWasCalled, type StopCondition } from "../../src/policies/stop-conditions.ts";
+import { proves } from "../harness/proves.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -138,3 +139,32 @@ for (const [what, hook] of [
     ]).toEqual(["failed", [["hook_timeout", "hangs"]]]);
   });
 }
+
+const atTenSeconds: StopCondition = ({ elapsedMs }) =>
+  elapsedMs >= 10_000 && elapsedMs < 11_000
+    ? { code: "ten_seconds", message: "Ten seconds.", data: { elapsedMs } }
+    : undefined;
+
+proves(
+  ["R60", "R34"],
+  "what fired before a pause stays fired, by the time without the pause",
+  async () => {
+    const stage = scene();
+    const work = spyTool("work", () => stage.clock.advance(10_000));
+    const pay = spyTool("pay", () => stage.clock.advance(2_000), { needsApproval: true });
+    const { role } = soloist([asks("work", {}), asks("pay", {}), says("never")], {
+      tools: [work, pay],
+      stopWhen: [allOf(atTenSeconds, toolWasCalled("pay"))],
+    });
+    const paused = await stage.run(role);
+    stage.clock.advance(60_000);
+    const [question] = paused.questions;
+    const run = stage.resume(role, paused.pausedRun, [approve(question ?? expect.fail())]);
+    const result = await stage.outcome(run);
+    expect([result.reason.code, result.reason.data, result.steps.length]).toEqual([
+      "ten_seconds",
+      { elapsedMs: 10_000 },
+      2,
+    ]);
+  },
+);

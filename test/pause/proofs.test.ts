@@ -24,10 +24,14 @@ function team(lead: boolean, child: boolean, first: readonly ScriptStep[] = []) 
     tools: [pay],
     ...(child ? PRICED : {}),
   });
-  const head = part("lead", [...(first.length > 0 ? [calls(spawn("helper"))] : []), says("Done.")], {
-    subagents: [helper.role],
-    ...(lead ? PRICED : {}),
-  });
+  const head = part(
+    "lead",
+    [...(first.length > 0 ? [calls(spawn("helper"))] : []), says("Done.")],
+    {
+      subagents: [helper.role],
+      ...(lead ? PRICED : {}),
+    },
+  );
   return { lead: head, helper, pay };
 }
 
@@ -53,9 +57,7 @@ proves(
       const events = stage.sink.events.length;
       const answers = approveAll(paused);
       const without = team(lead, child);
-      expect(
-        thrownBy(() => stage.resume(without.lead.role, paused.pausedRun, answers)),
-      ).toEqual({
+      expect(thrownBy(() => stage.resume(without.lead.role, paused.pausedRun, answers))).toEqual({
         code: "price_unknown",
         message: `Expected a price for model ${unpriced}-model of role ${unpriced}, which the cost limit of lead limits, got none. Give the model a price, or leave the cost limit out.`,
         data: { field: "the cost limit of lead", role: unpriced, model: `${unpriced}-model` },
@@ -64,9 +66,7 @@ proves(
       expect(stage.sink.events).toHaveLength(events);
 
       const priced = team(true, true);
-      const result = await stage.outcome(
-        stage.resume(priced.lead.role, paused.pausedRun, answers),
-      );
+      const result = await stage.outcome(stage.resume(priced.lead.role, paused.pausedRun, answers));
       expect([ending(result), priced.pay.paid]).toEqual([["completed", "completed"], [5]]);
       // Four calls of 15 tokens for a thousandth of a dollar each, two of them before the pause.
       expect([result.usage.total.costMicroUsd, result.usage.total.unpricedCalls]).toEqual([
