@@ -46,7 +46,7 @@ export function agentContext(
   return {
     identity,
     role,
-    tools: toolsOf(role, scope.registry),
+    tools: scope.toolsOf(role),
     hooks,
     effects: localEffects({
       ...forHooks,

@@ -29,7 +29,7 @@ import {
   type Unanswered,
 } from "../agent/approver.ts";
 import { checkHooks, type Hook } from "../hooks/hook.ts";
-import { hookSet, joinHooks, type HookSet } from "../hooks/hook-set.ts";
+import { hookSet, joinHooks } from "../hooks/hook-set.ts";
 import type { Answer } from "../protocol/question.ts";
 import { toolsOf } from "./agent-assembly.ts";
 import type { AgentNode } from "./agent-node.ts";
@@ -296,12 +296,7 @@ export class Orchestrator {
     const { registry, onText, run, answers = new Map() } = given;
     const clock = this.#clock;
     const tree = new RunTree(run?.limits ?? this.#limits, run);
-    const sets = new Map<AgentRole, HookSet>();
-    const hooksOf = (role: AgentRole): HookSet => {
-      const known = sets.get(role) ?? hookSet(joinHooks(this.#hooks, role.hooks));
-      sets.set(role, known);
-      return known;
-    };
+    const hooksOf = once((role: AgentRole) => hookSet(joinHooks(this.#hooks, role.hooks)));
     const isWatched = [this.#hooks, ...[...registry.all].map(({ hooks }) => hooks)].some(
       hasObserver,
     );
@@ -326,9 +321,20 @@ export class Orchestrator {
       desk: this.#desk,
       answers,
       onText,
+      toolsOf: once((role: AgentRole) => toolsOf(role, registry)),
       hooksOf,
     };
   }
+}
+
+/** Makes something for each role once. */
+function once<Made>(make: (role: AgentRole) => Made): (role: AgentRole) => Made {
+  const made = new Map<AgentRole, Made>();
+  return (role) => {
+    const known = made.get(role) ?? make(role);
+    made.set(role, known);
+    return known;
+  };
 }
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {

@@ -8,6 +8,7 @@ import type { HookSet } from "../hooks/hook-set.ts";
 import type { RetryPolicy } from "../model/retry.ts";
 import type { QuestionId, RunId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
+import type { ToolSet } from "../tools/tool-set.ts";
 import type { BudgetLedger } from "./budget-ledger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import type { RoleRegistry } from "./role-registry.ts";
@@ -30,6 +31,8 @@ export interface RunShared {
   /** The answers with which the run was resumed. */
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;
+  /** The tools of a role, with the one by which it delegates if it may: built once for all its agents. */
+  toolsOf(role: AgentRole): ToolSet;
   /** The orchestrator's hooks and those of the role, compiled. */
   hooksOf(role: AgentRole): HookSet;
 }
