@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-import { isPromiseLike, runTimed } from "../kernel/cancel.ts";
+import { isPromiseLike, valueInTime } from "../kernel/cancel.ts";
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
@@ -53,7 +53,9 @@ async function ask(
   const name = conditionName(agent, index);
   try {
     const answer = condition(facts);
-    const given: unknown = isPromiseLike(answer) ? await inTime(agent, answer) : answer;
+    const given: unknown = isPromiseLike(answer)
+      ? await valueInTime(answer, agent.conditionBounds)
+      : answer;
     return reasonsIn(given);
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;
@@ -81,13 +83,6 @@ function reasonsIn(given: unknown): readonly StopReason[] {
     if (RESERVED.has(code)) throw new TypeError(`the code "${code}" is not for conditions to give`);
     return parsed.data;
   });
-}
-
-async function inTime(agent: AgentContext, answer: PromiseLike<unknown>): Promise<unknown> {
-  const outcome = await runTimed(() => answer, agent.conditionBounds);
-  if (outcome.type === "threw") throw outcome.error;
-  if (outcome.type === "returned") return outcome.value;
-  throw new Error(`it did not answer within ${agent.conditionBounds.timeoutMs} ms`);
 }
 
 /** The name of its function, or its place in the role's list (R87). */

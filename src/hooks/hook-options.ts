@@ -1,9 +1,7 @@
 // What goes with a hook besides its function, checked when the hook is made.
 
-import { z } from "zod";
-
 import { checkKeys, checkList, checkText, misdefinition, mismatch } from "../kernel/check.ts";
-import { checkEvent, type EventType } from "../protocol/event.ts";
+import { isEventType, type EventType } from "../protocol/event.ts";
 import type { TransformPoint, ToolPoint } from "./hook-points.ts";
 
 /** What goes with any hook. */
@@ -105,16 +103,6 @@ export function checkEventTypes(field: string, types: unknown): readonly EventTy
 export function checkFunction(field: string, value: unknown): void {
   if (typeof value !== "function")
     throw misdefinition(field, "a function", value, "It does the work.");
-}
-
-// The list of types is no export of the protocol; its check of an event without anything else complains about the type if that is none.
-function isEventType(type: unknown): type is EventType {
-  try {
-    checkEvent({ type });
-    return true;
-  } catch (cause) {
-    return cause instanceof z.ZodError && cause.issues.every(({ path }) => path[0] !== "type");
-  }
 }
 
 function nameOf(

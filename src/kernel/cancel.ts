@@ -120,3 +120,14 @@ export function runTimed<T>(
     void runBounded(() => work(heard.controller.signal), limits).then(settle);
   });
 }
+
+/** What a foreign promise comes to. Rejects with what it rejects with, or says that it took too long. */
+export async function valueInTime(
+  given: PromiseLike<unknown>,
+  bounds: Bounds & { readonly timeoutMs: number },
+): Promise<unknown> {
+  const outcome = await runTimed(() => given, bounds);
+  if (outcome.type === "threw") throw outcome.error;
+  if (outcome.type === "returned") return outcome.value;
+  throw new Error(`it did not answer within ${bounds.timeoutMs} ms`);
+}

@@ -317,6 +317,14 @@ type Bodies = typeof bodies;
 /** The names of all events. */
 export type EventType = keyof Bodies;
 
+/** True for the name of an event. */
+export function isEventType(value: unknown): value is EventType {
+  return typeof value === "string" && Object.hasOwn(bodies, value);
+}
+
+/** The names of all events, at run time. */
+export const EVENT_TYPES: readonly EventType[] = Object.keys(bodies).filter(isEventType);
+
 /** What an event of type `T` says, without its stamp. */
 export type EventBody<T extends EventType = EventType> = {
   [K in T]: { readonly type: K } & Readonly<z.infer<z.ZodObject<Bodies[K], z.core.$strict>>>;
@@ -333,7 +341,7 @@ const schemas = Object.fromEntries(
   ]),
 );
 
-const TypedSchema = z.looseObject({ type: z.enum(Object.keys(bodies)) });
+const TypedSchema = z.looseObject({ type: z.enum(EVENT_TYPES) });
 
 /** Checks that a value is an event of this schema version; for what was stored or received. Throws a `ZodError`. */
 export function checkEvent(value: unknown): void {

@@ -168,3 +168,27 @@ proves(
     ]);
   },
 );
+
+test("a hook that breaks over an answer with other arguments fails the execution, and the call does not run", async () => {
+  const write = spyTool("write", () => "written", { needsApproval: true });
+  const picky = transform(
+    "beforeTool",
+    ({ arguments: input }) => {
+      if (JSON.stringify(input).includes("/etc")) throw new Error("What is this?");
+    },
+    { name: "picky" },
+  );
+  const { role } = soloist([asks("write", { path: "a" }), says("never")], {
+    tools: [write],
+    hooks: [picky],
+  });
+  const approver = scene({
+    approver: (question) => approve(question, { arguments: { path: "/etc/passwd" } }),
+  });
+  const { status, agents } = await approver.run(role);
+  expect([
+    status,
+    write.calls.length,
+    agents[0]?.errors.map(({ code, data }) => [code, data["hook"]]),
+  ]).toEqual(["failed", 0, [["hook_failed", "picky"]]]);
+});

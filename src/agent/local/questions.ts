@@ -3,11 +3,10 @@
 
 import { z } from "zod";
 
-import { isPromiseLike, linkedController, runBounded, runTimed } from "../../kernel/cancel.ts";
+import { isPromiseLike, linkedController, runBounded, valueInTime } from "../../kernel/cancel.ts";
+import { sleep } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import type { JsonValue } from "../../kernel/json.ts";
-import { runChain } from "../../hooks/run-chain.ts";
-import { sleep } from "../../kernel/clock.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { questionIdOf } from "../../protocol/ids.ts";
@@ -19,11 +18,13 @@ import {
   type Question,
   type QuestionKind,
 } from "../../protocol/question.ts";
-import { resultText } from "../../tools/result-text.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import { deniedText, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
+import { errorRecord } from "../life-cycle.ts";
+import { applyChain } from "./apply-chain.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
-import { hookBounds } from "./hook-bounds.ts";
 import { SubtaskQueue, toolContext } from "./tool-context.ts";
 
 type Bound<Type extends BoundCall["type"]> = Extract<BoundCall, { readonly type: Type }>;
@@ -31,9 +32,16 @@ type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
 
 export type Permission =
   | { readonly type: "granted"; readonly bound: Bound<"function"> }
-  | { readonly type: "refused"; readonly rejected: Bound<"rejected"> }
+  | Refused
   | { readonly type: "cancelled" }
   | Deferred;
+
+interface Refused {
+  readonly type: "refused";
+  readonly rejected: Bound<"rejected">;
+  /** Set when a hook broke. */
+  readonly failure?: ErrorRecord;
+}
 
 /** One call at its place. */
 interface Asking {
@@ -99,13 +107,13 @@ async function checked(
   options: LocalEffectsOptions,
   given: PromiseLike<unknown>,
 ): Promise<unknown> {
-  const rest = options.working();
   const { signal, clock, graceMs, hookTimeoutMs: timeoutMs } = options;
-  const outcome = await runTimed(() => given, { signal, clock, graceMs, timeoutMs });
-  rest();
-  if (outcome.type === "threw") throw outcome.error;
-  if (outcome.type === "returned") return outcome.value;
-  throw new Error("it did not answer in time");
+  const rest = options.working();
+  try {
+    return await valueInTime(given, { signal, clock, graceMs, timeoutMs });
+  } finally {
+    rest();
+  }
 }
 
 async function ask(
@@ -226,28 +234,31 @@ async function changedCall(
   bound: Bound<"function">,
   input: JsonValue,
 ): Promise<Permission> {
-  const { toolName, callId } = planned.call;
+  const { call } = planned;
+  const { toolName, callId } = call;
   const point = "beforeTool";
   const chain = options.hooks.chain(point, toolName);
-  const rest = options.working();
+  const asked = { toolName, callId, arguments: input };
+  const at = { stepId: place.stepId, callId };
   try {
-    const asked = { toolName, callId, arguments: input };
-    const { patch, changedBy } = await runChain(point, chain, asked, hookBounds(options, place));
-    const by = changedBy.at(-1)?.hook ?? "";
-    if (patch.deny !== undefined) {
-      const text = deniedText(toolName, patch.deny);
-      return { type: "refused", rejected: { ...rejected("blocked", text), by } };
-    }
-    const again = rebindCall(bound.tool, planned.call, input);
+    const { patch, by } = await applyChain(options, { point, chain, input: asked, place, at });
+    if (patch.deny !== undefined) return blocked(toolName, patch.deny, by);
+    const again = rebindCall(bound.tool, call, input);
     return again.type === "function"
       ? { type: "granted", bound: again }
       : { type: "refused", rejected: again };
   } catch (cause) {
-    const text = deniedText(toolName, messageOf(cause));
-    return { type: "refused", rejected: rejected("blocked", text) };
-  } finally {
-    rest();
+    if (options.signal.aborted) return { type: "cancelled" };
+    return { ...blocked(toolName, "A hook before it failed."), failure: errorRecord(cause) };
   }
+}
+
+function blocked(toolName: string, reason: string, by?: string): Refused {
+  const hook = by === undefined ? {} : { by };
+  return {
+    type: "refused",
+    rejected: { ...rejected("blocked", deniedText(toolName, reason)), ...hook },
+  };
 }
 
 type By = EventBody<"question.answered">["by"];

@@ -1,9 +1,8 @@
 // A delegation on its way to the spawner: hooks of the parent see it first.
 
-import { runChain } from "../../hooks/run-chain.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
 import type { EffectPlace } from "../effects.ts";
-import { hookBounds } from "./hook-bounds.ts";
+import { applyChain } from "./apply-chain.ts";
 import type { DelegatedCall, LocalEffectsOptions } from "./local-options.ts";
 
 /** Starts a subagent with the task as hooks changed it. Rejects with the coded error of a hook that broke, and with nothing else. */
@@ -17,11 +16,8 @@ export async function spawnWithHooks(
   const chain = options.hooks.chain(point);
   if (chain.length === 0) return await options.spawn(request, call);
   const { role, task } = request;
-  const childDepth = options.identity.depth + 1;
-  const rest = options.working();
-  const asked = runChain(point, chain, { role, task, childDepth }, hookBounds(options, place));
-  const { patch, changedBy } = await asked.finally(rest);
-  if (changedBy.length > 0) options.record({ type: "hook.applied", point, changedBy }, call);
+  const input = { role, task, childDepth: options.identity.depth + 1 };
+  const { patch } = await applyChain(options, { point, chain, input, place, at: call });
   if (options.startSignal.aborted) {
     const message = "Not started: the agent was told to end before the subagent could start.";
     return { type: "refused", refusal: { code: "setup_failed", message } };

@@ -5,7 +5,7 @@ import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import type { Chain } from "../../hooks/hook-set.ts";
-import { runChain, wrapped } from "../../hooks/run-chain.ts";
+import { wrapped } from "../../hooks/run-chain.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
@@ -15,9 +15,10 @@ import { argumentsOf, type BoundCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { EventPlace } from "../agent-context.ts";
-import { askForPermission, externalQuestion } from "./questions.ts";
+import { applyChain } from "./apply-chain.ts";
+import { askForPermission, externalQuestion, type Permission } from "./questions.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
-import { hookBounds, hookContext, wrapBounds } from "./hook-bounds.ts";
+import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { delegationContext, SubtaskQueue, toolContext } from "./tool-context.ts";
@@ -105,7 +106,7 @@ async function callFunction(
     case "cancelled":
       return executed(planned, options.clock.nowMs(), options.clock.nowMs(), NOT_BEGUN);
     case "refused":
-      return await perform(options, use, () => Promise.resolve(refused(permission.rejected)));
+      return await perform(options, use, () => Promise.resolve(refusedBy(permission)));
     case "granted": {
       const { bound } = permission;
       const granted = { ...use, planned: { ...planned, bound } };
@@ -213,6 +214,14 @@ function refused({ outcome, text, code, by }: Bound<"rejected">): CallOutcome {
   return { type: outcome, text, errorCode: code, ...blocked };
 }
 
+/** A hook that broke while it looked at the call fails the execution, too (R16). */
+function refusedBy({
+  rejected,
+  failure,
+}: Extract<Permission, { readonly type: "refused" }>): CallOutcome {
+  return { ...refused(rejected), ...(failure === undefined ? {} : { failure }) };
+}
+
 /** The body of a function tool, with the hooks around it and after it. */
 async function run(
   options: LocalEffectsOptions,
@@ -307,31 +316,20 @@ async function followUp(
 ): Promise<CallOutcome> {
   const { toolName, callId } = planned.call;
   if (options.signal.aborted) return outcome;
-  const rest = options.working();
+  const { type, text } = outcome;
   try {
-    const { patch, changedBy } = await runChain(
-      "afterTool",
+    const { patch } = await applyChain(options, {
+      point: "afterTool",
       chain,
-      {
-        toolName,
-        callId,
-        arguments: inputOf(planned),
-        outcome: outcome.type,
-        text: outcome.text,
-      },
-      hookBounds(options, place),
-    );
-    if (changedBy.length > 0)
-      options.record(
-        { type: "hook.applied", point: "afterTool", changedBy },
-        { stepId: place.stepId, callId },
-      );
-    const { text = outcome.text, metadata } = patch;
-    return { ...outcome, text, ...(metadata === undefined ? {} : { metadata }) };
+      input: { toolName, callId, arguments: inputOf(planned), outcome: type, text },
+      place,
+      at: { stepId: place.stepId, callId },
+    });
+    const { metadata } = patch;
+    const noted = metadata === undefined ? {} : { metadata };
+    return { ...outcome, text: patch.text ?? text, ...noted };
   } catch (cause) {
     return options.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
-  } finally {
-    rest();
   }
 }
 
