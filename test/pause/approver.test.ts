@@ -344,7 +344,9 @@ describe("whether a call needs an approval", () => {
     expect([ending(result), tool.paid, texts(result)]).toEqual([
       ["completed", "completed"],
       [],
-      ["Not executed: whether pay may run could not be decided (it did not answer within 1000 ms)."],
+      [
+        "Not executed: whether pay may run could not be decided (it did not answer within 1000 ms).",
+      ],
     ]);
   });
 
