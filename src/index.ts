@@ -8,18 +8,68 @@ export {
   type Compaction,
 } from "./agent/agent-role.ts";
 export {
+  defineDelegation,
   defineTool,
-  type DelegationTool,
-  type ExternalTool,
+  type DelegationDefinition,
   type ExternalToolDefinition,
-  type FunctionTool,
-  type FinishTool,
-  type FunctionUse,
-  type Tool,
-  type ToolContext,
   type ToolDefinition,
-  type ToolReturn,
+} from "./tools/define-tool.ts";
+export {
+  jsonSchema,
+  type ArgumentProblem,
+  type InputOf,
+  type JsonSchemaInput,
+  type ToolInput,
+} from "./tools/input-schema.ts";
+export type {
+  Bound,
+  DelegationTool,
+  ExternalTool,
+  FinishTool,
+  FunctionTool,
+  FunctionUse,
+  Tool,
+  ToolReturn,
 } from "./tools/tool.ts";
+export type { DelegationContext, ToolContext, ToolProgress } from "./tools/tool-context.ts";
+export type { LongResults, ToolDefaults, ToolSettings } from "./tools/tool-settings.ts";
+export type { ToolRetryNote, ToolRuntime } from "./tools/tool-runtime.ts";
+export { ToolError, ToolRetryError, type ToolErrorOptions } from "./tools/tool-error.ts";
+export { isToolTimeout } from "./tools/tool-timeout.ts";
+export { toolResult, type ToolResult, type ToolResultOptions } from "./tools/tool-result.ts";
+export { withApproval, type ApprovalOptions } from "./tools/wrappers/with-approval.ts";
+export { rateLimit, type RateLimit, type RateLimitOptions } from "./tools/wrappers/rate-limit.ts";
+export { withRateLimit } from "./tools/wrappers/with-rate-limit.ts";
+export { withRetries, type RetriesOptions } from "./tools/wrappers/with-retries.ts";
+export { withTimeout, type TimeoutOptions } from "./tools/wrappers/with-timeout.ts";
+export {
+  combineTools,
+  filterTools,
+  prefixTools,
+  renameTools,
+  type ToolsetTool,
+} from "./tools/toolsets.ts";
+export {
+  toolGuard,
+  type GuardAnswer,
+  type GuardCheck,
+  type GuardContext,
+  type GuardedCall,
+  type GuardOptions,
+  type ToolGuard,
+} from "./tools/tool-guard.ts";
+export {
+  toolFilter,
+  type FilterCheck,
+  type FilterFacts,
+  type FilterOptions,
+  type ToolFilter,
+} from "./tools/tool-filter.ts";
+export {
+  DEFAULT_ERROR_BUDGET,
+  type ErrorBudget,
+  type ErrorPolicy,
+} from "./policies/error-budget.ts";
 export type { Budget, BudgetAxis } from "./policies/budget.ts";
 export type { SubagentContextPolicy } from "./policies/subagent-context-policy.ts";
 export { DEFAULT_SUBAGENT_LIMITS, type SubagentLimits } from "./policies/subagent-limits.ts";
@@ -64,6 +114,8 @@ export type {
 export { openai, type OpenAiOptions } from "./model/openai/openai-model.ts";
 export type { MaxTokensField } from "./model/openai/to-openai.ts";
 export type { ModelPrice } from "./model/model-price.ts";
+export { knownPrice, type KnownPrice } from "./model/known-price.ts";
+export { PRICES_AS_OF } from "./model/price-table.ts";
 
 // Run
 export {
@@ -92,6 +144,7 @@ export type {
 export type { LastStep } from "./agent/budget-gate.ts";
 export type { Delivery } from "./orchestrator/agent-inbox.ts";
 export type { Account } from "./protocol/account.ts";
+export type { PriceUsed } from "./orchestrator/prices-used.ts";
 export type { AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
 export type { Concurrency } from "./orchestrator/scheduler.ts";
 export type { TextPiece } from "./orchestrator/run-shared.ts";
@@ -143,7 +196,10 @@ export {
   type StopSignal,
   type TerminalStatus,
 } from "./protocol/stop.ts";
+export type { ToolErrorRecord, ToolErrorSeverity } from "./protocol/tool-error-record.ts";
 export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts";
+export type { Attachment } from "./protocol/attachment.ts";
+export type { ToolFailureCode } from "./protocol/tool-failure.ts";
 export type { Usage, UsageReport } from "./protocol/usage.ts";
 
 // Extend

@@ -16,6 +16,7 @@ import {
 import { EspalierError } from "../kernel/error.ts";
 import type { Model } from "../model/model.ts";
 import { checkPrice } from "../model/model-price.ts";
+import { PRICES_AS_OF } from "../model/price-table.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import type { StopCondition } from "../policies/stop-conditions.ts";
 import {
@@ -23,8 +24,18 @@ import {
   type SubagentContextPolicy,
 } from "../policies/subagent-context-policy.ts";
 import { checkHooks, type Hook } from "../hooks/hook.ts";
-import type { ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
+import {
+  errorBudget,
+  errorPolicy,
+  type ErrorBudget,
+  type ErrorPolicy,
+} from "../policies/error-budget.ts";
+import { checkTool } from "../tools/check-tool.ts";
+import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
+import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
+import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
 import { toolSet } from "../tools/tool-set.ts";
+import { toolDefaults, type ToolDefaults } from "../tools/tool-settings.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
 
 /** What `defineAgent` takes. */
@@ -36,7 +47,17 @@ export interface AgentDefinition {
   /** What the agent is told: its system prompt. */
   readonly instructions: string;
   readonly model: Model;
-  readonly tools?: readonly (FunctionTool | ExternalTool)[];
+  readonly tools?: readonly (FunctionTool | ExternalTool | DelegationTool)[];
+  /** What holds for its tools where they do not say themselves. */
+  readonly toolDefaults?: ToolDefaults;
+  /** What says of each tool call whether it may run, here and in every agent below: nobody below may do what is forbidden here (T4). */
+  readonly guards?: readonly ToolGuard[];
+  /** Which of its tools the agent is offered, step by step. Default: all. */
+  readonly toolFilters?: readonly ToolFilter[];
+  /** How many failures of tool calls each agent of this role bears. Default 5 in all, 3 in a row, 10 requests for a corrected call. */
+  readonly errorBudget?: Partial<ErrorBudget>;
+  /** What is done when a call is denied, or a tool was retried too often. */
+  readonly errorPolicy?: Partial<ErrorPolicy>;
   /** Roles that it may spawn, as values, or by name if they are defined elsewhere in the tree (also its own). Gives it `SpawnSubagent`. */
   readonly subagents?: readonly (AgentRole | string)[];
   /** What its subagents inherit. Default: nothing. */
@@ -78,6 +99,11 @@ export interface AgentRole {
   readonly instructions: string;
   readonly model: Model;
   readonly tools: readonly Tool[];
+  readonly toolDefaults: ToolDefaults;
+  readonly guards: readonly ToolGuard[];
+  readonly toolFilters: readonly ToolFilter[];
+  readonly errorBudget: ErrorBudget;
+  readonly errorPolicy: ErrorPolicy;
   readonly subagents: readonly (AgentRole | string)[];
   readonly context: SubagentContextPolicy;
   readonly budget: Budget;
@@ -103,6 +129,11 @@ const FIELDS = [
   "instructions",
   "model",
   "tools",
+  "toolDefaults",
+  "guards",
+  "toolFilters",
+  "errorBudget",
+  "errorPolicy",
   "subagents",
   "context",
   "budget",
@@ -143,12 +174,20 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     checkAmount(`${name}.temperature`, definition.temperature);
   checkConditions(name, stopWhen);
   checkHooks(`${name}.hooks`, hooks);
+  const { guards = [], toolFilters = [] } = definition;
+  checkGuards(`${name}.guards`, guards);
+  checkFilters(`${name}.toolFilters`, toolFilters);
   return Object.freeze({
     name,
     purpose: definition.purpose,
     instructions: definition.instructions,
     model,
     tools: Object.freeze(tools),
+    toolDefaults: toolDefaults(`${name}.toolDefaults`, definition.toolDefaults ?? {}),
+    guards: Object.freeze([...guards]),
+    toolFilters: Object.freeze([...toolFilters]),
+    errorBudget: errorBudget(`${name}.errorBudget`, definition.errorBudget ?? {}),
+    errorPolicy: errorPolicy(`${name}.errorPolicy`, definition.errorPolicy ?? {}),
     subagents: Object.freeze([...subagents]),
     context: subagentContextPolicy(`${name}.context`, definition.context ?? {}),
     budget,
@@ -170,7 +209,7 @@ export function requirePrice(
   if (role.model.price !== undefined) return;
   throw new EspalierError({
     code: "price_unknown",
-    message: `Expected a price for model ${role.model.id} of role ${role.name}, which ${field} limits, got none. Give the model a price, or leave the cost limit out.`,
+    message: `Expected a price for model ${role.model.id} of role ${role.name}, which ${field} limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
     data: { field, role: role.name, model: role.model.id },
   });
 }
@@ -193,12 +232,11 @@ function checkModel(name: string, model: Model): void {
   if (model.price !== undefined) checkPrice(`${name}.model.price`, model.price);
 }
 
+const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
+
 function checkTools(name: string, tools: readonly Tool[]): void {
-  for (const [index, tool] of tools.entries()) {
-    const fits = typeof tool === "object" && tool !== null && typeof tool.bind === "function";
-    if (!fits || tool.kind === "delegation")
-      throw misdefinition(`${name}.tools[${index}]`, "a tool", tool, "Use defineTool({ … }).");
-  }
+  for (const [index, tool] of tools.entries())
+    checkTool(`${name}.tools[${index}]`, tool, TOOL_KINDS, "Make it with defineTool({ … }).");
   toolSet(name, tools);
   const reserved = tools.find(
     (tool) =>

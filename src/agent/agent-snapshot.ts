@@ -36,6 +36,12 @@ const RunLogSchema = z.strictObject({
   isBriefed: z.boolean(),
   uselessReplies: count,
   overflows: count,
+  failures: z.strictObject({
+    toolErrors: count,
+    consecutiveErrors: count,
+    retryErrors: count,
+    retriesByTool: z.record(z.string(), count).readonly(),
+  }),
   vetoes: count,
   subtasks: z
     .array(
@@ -75,6 +81,7 @@ const StepSnapshotSchema = z.strictObject({
   number: z.int().positive(),
   startedAtMs: z.number(),
   messageCount: count,
+  hiddenTools: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
   reply: z
     .strictObject({ message: AssistantMessageSchema, finishReason: FinishReasonSchema })
     .optional(),

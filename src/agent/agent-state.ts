@@ -5,6 +5,7 @@ import type { LastStep } from "./budget-gate.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { FinishReason } from "../model/model.ts";
+import { NO_FAILURES, type FailureCounts } from "../policies/error-budget.ts";
 import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { Question } from "../protocol/question.ts";
@@ -13,6 +14,7 @@ import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../pro
 import type { SpawnRequest } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, type Usage } from "../protocol/usage.ts";
+import type { HiddenTool } from "../tools/tool-filter.ts";
 
 /** What was said. Kept from execution to execution. */
 export interface Conversation {
@@ -34,6 +36,8 @@ export interface RunLog {
   readonly uselessReplies: number;
   /** Model calls in a row that the model refused because the history was too long. */
   readonly overflows: number;
+  /** What went wrong with tool calls, against the error budget. */
+  readonly failures: FailureCounts;
   /** Times that a stop hook made the agent go on. */
   readonly vetoes: number;
   /** Delegations that tools asked for, in order, which are worked off before the next model call (R13). */
@@ -68,6 +72,8 @@ export interface OpenStep {
   readonly input: readonly Message[];
   /** What it was shown, in number. */
   readonly messageCount: number;
+  /** Tools of the role that it was not offered. */
+  readonly hiddenTools: readonly HiddenTool[];
   readonly reply: StepReply | undefined;
   /** In call order. */
   readonly executions: readonly ToolExecution[];
@@ -140,6 +146,7 @@ const NOTHING_DONE: RunLog = deepFreeze({
   isBriefed: false,
   uselessReplies: 0,
   overflows: 0,
+  failures: NO_FAILURES,
   vetoes: 0,
   subtasks: [],
 });

@@ -3,13 +3,14 @@
 
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
-import type { AgentId, StepId } from "../protocol/ids.ts";
+import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
+import type { EffectiveSettings } from "../tools/tool-settings.ts";
 import type { Deferral, Subtask } from "./agent-state.ts";
 import type { Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
 
@@ -48,6 +49,8 @@ export interface Effects {
 export interface EffectPlace {
   readonly stepId: StepId;
   readonly stepNumber: number;
+  /** Set for a model call that the step makes besides its own: the tool call that it serves. */
+  readonly aside?: { readonly index: number; readonly callId: CallId };
 }
 
 /** A call that was checked and admitted, or the reason why it was not. */
@@ -58,6 +61,11 @@ export interface PlannedCall {
   readonly bound: BoundCall;
   /** The arguments as hooks left them. */
   readonly argumentsText: string;
+  readonly settings: EffectiveSettings;
+  /** How often in a row the model was asked for a corrected call of this tool, before this reply. */
+  readonly retryCount: number;
+  /** How often in a row the very same call was made before. */
+  readonly identicalCalls: number;
   /** The history at the time of the call, for what subagents inherit. */
   readonly messages: readonly Message[];
   /** What it waited for when the run was paused. */
@@ -71,6 +79,8 @@ export type CallEnd =
   | {
       readonly type: "executed";
       readonly execution: ToolExecution;
+      /** True if its result was cut, and is to be summarised instead. */
+      readonly isToSummarize: boolean;
       /** Set when a hook after the call broke: the execution fails. */
       readonly failure?: ErrorRecord;
     }

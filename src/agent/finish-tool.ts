@@ -1,17 +1,27 @@
 import type { z } from "zod";
 
+import type { JsonValue } from "../kernel/json.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
-import { bindWith, toolFace, type FinishTool } from "../tools/tool.ts";
+import { bindWith } from "../tools/define-tool.ts";
+import { inputSchema } from "../tools/input-schema.ts";
+import type { FinishTool } from "../tools/tool.ts";
 
 /** The tool that an agent with a typed result calls to end. */
 export const FINISH_TOOL_NAME = "Finish";
 
-/** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool. */
+/** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool; how often, the loop says (X20). */
 export function finishTool(field: string, output: z.ZodType): FinishTool {
-  const description = "Ends your work with your result. Call it once, alone, when you are done.";
+  const shape = inputSchema(field, output, { isStrict: false });
+  const schema = inputSchema(field, output.pipe(JsonValueSchema), { isStrict: false });
   return Object.freeze({
-    ...toolFace({ name: FINISH_TOOL_NAME, description, input: output, field }),
+    name: FINISH_TOOL_NAME,
+    description: "Ends your work with your result. Call it once, alone, when you are done.",
+    inputSchema: shape.jsonSchema,
+    settings: UNBOUNDED,
+    isSequential: false,
     kind: "finish",
-    bind: (input: unknown) => bindWith(output.pipe(JsonValueSchema), input, (result) => result),
+    bind: (input: JsonValue) => bindWith(schema, input, (result) => result),
   });
 }
+
+const UNBOUNDED = Object.freeze({ maxRetries: Number.MAX_SAFE_INTEGER });

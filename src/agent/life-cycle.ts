@@ -6,8 +6,10 @@ import { stepIdOf } from "../protocol/ids.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { ErrorRecord, StopReason, StopSignal } from "../protocol/stop.ts";
+import { failureClass } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
+import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentContext, EventPlace } from "./agent-context.ts";
 import {
   isAnswered,
@@ -32,6 +34,8 @@ export interface PreparedCall {
   readonly lease: Lease;
   /** True if the request shows the history as it is, so that what the provider counts can be kept. */
   readonly isFaithful: boolean;
+  /** Tools that the model is not offered. */
+  readonly hiddenTools: readonly HiddenTool[];
   /** Set if the model is told in this request that no step can follow. */
   readonly lastStep: LastStep | undefined;
 }
@@ -79,7 +83,7 @@ export function eventPlace(state: AgentState): EventPlace {
 export function openStep(
   agent: AgentContext,
   state: AgentState,
-  { request, lastStep }: PreparedCall,
+  { request, hiddenTools, lastStep }: PreparedCall,
 ): AgentState {
   const { stepId, stepNumber: number } = stepPlace(agent, state);
   agent.record({ type: "step.started", number }, { stepId });
@@ -89,6 +93,7 @@ export function openStep(
     stepId,
     number,
     input: request.messages,
+    hiddenTools,
     lastStep,
     atMs: agent.effects.nowMs(),
   });
@@ -302,6 +307,7 @@ function cutShort(call: ToolCall, atMs: number): ToolExecution {
     type: "cancelled",
     text: "Cancelled: the agent stopped while the subagent was paused.",
     errorCode: "subagent_cancelled",
+    severity: failureClass("subagent_cancelled").severity,
     startedAtMs: atMs,
     endedAtMs: atMs,
   };
@@ -313,6 +319,7 @@ function notExecuted(call: ToolCall, reason: StopReason | undefined, atMs: numbe
     type: "not_executed",
     text: `Not executed: the agent stopped before this call (${reason?.code ?? "unknown"}).`,
     errorCode: "not_executed",
+    severity: failureClass("not_executed").severity,
     startedAtMs: atMs,
     endedAtMs: atMs,
   };

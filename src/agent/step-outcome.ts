@@ -99,7 +99,8 @@ function missedOutputs({ steps }: RunLog, { hasOutput }: StepFacts): number {
     .flatMap((step) => step.tools.executions)
     .filter(
       ({ call, type }) =>
-        call.toolName === FINISH_TOOL_NAME && (type === "failed" || type === "refused"),
+        call.toolName === FINISH_TOOL_NAME &&
+        (type === "retry" || type === "failed" || type === "refused"),
     );
   return texts.length + misfits.length;
 }

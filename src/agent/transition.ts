@@ -16,6 +16,8 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import { countFailures } from "../policies/error-budget.ts";
+import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { LastStep } from "./budget-gate.ts";
 import {
   NO_PREFIX,
@@ -40,6 +42,7 @@ export type Change =
       readonly stepId: StepId;
       readonly number: number;
       readonly input: readonly Message[];
+      readonly hiddenTools: readonly HiddenTool[];
       readonly lastStep: LastStep | undefined;
       readonly atMs: number;
     }
@@ -212,6 +215,7 @@ function openStep(change: Of<"openStep">): OpenStep {
     startedAtMs: change.atMs,
     input: change.input,
     messageCount: change.input.length,
+    hiddenTools: change.hiddenTools,
     reply: undefined,
     executions: [],
     deferrals: [],
@@ -264,7 +268,7 @@ function recordExecutions(
   };
 }
 
-/** One result for every call, in call order, and not one before all are known (L3). */
+/** One result for every call, in call order, and not one before all are known (L3). What failed is counted here, and once. */
 function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporate">): RunningState {
   const isComplete = step.executions.length === step.reply?.message.toolCalls.length;
   if (!isComplete || step.isIncorporated) throw illegal(state, change);
@@ -272,7 +276,10 @@ function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporat
   const subtasks = queued.map((request) => ({ request, childId: undefined, text: undefined }));
   const grown = withMessages(state, step.executions.map(toolMessage));
   return {
-    ...withLog(grown, { subtasks: [...state.log.subtasks, ...subtasks] }),
+    ...withLog(grown, {
+      subtasks: [...state.log.subtasks, ...subtasks],
+      failures: countFailures(state.log.failures, step.executions),
+    }),
     step: { ...step, isIncorporated: true, deferrals: [] },
   };
 }

@@ -17,14 +17,8 @@ function textOf(event: EspalierEvent): string | undefined {
   switch (event.type) {
     case "agent.started":
       return `started: ${fit(firstLine(event.task), LONGEST_TEXT)}`;
-    case "agent.ended": {
-      const { status, reason, steps, usage, durationMs } = event;
-      const why = status === "completed" ? "" : ` (${reason.code}: ${short(reason.message)})`;
-      const subtree =
-        usage.descendants.totalTokens === 0 ? "" : `, subtree ${spentText(usage.total)}`;
-      const spent = `${numberOf(steps, "step")}, ${spentText(usage.own)}${subtree}`;
-      return `${status}${why}: ${spent}, ${durationText(durationMs)}`;
-    }
+    case "agent.ended":
+      return endText(event);
     case "step.completed": {
       const { number, usage, toolCalls } = event;
       const asked = toolCalls === 0 ? "" : `, ${numberOf(toolCalls, "tool call")}`;
@@ -36,9 +30,9 @@ function textOf(event: EspalierEvent): string | undefined {
       return `attempt ${attempt} failed (${error.code}), ${next}: ${short(error.message)}`;
     }
     case "tool.ended":
-      return isNews(event)
-        ? `${oneLine(event.toolName)} ${event.outcome} (${event.errorCode})`
-        : undefined;
+    case "tool.retried":
+    case "result.summarized":
+      return toolText(event);
     case "subagent.refused": {
       const { code, message } = event.refusal;
       return `spawn of ${oneLine(event.role)} refused (${code}): ${short(message)}`;
@@ -68,6 +62,10 @@ function textOf(event: EspalierEvent): string | undefined {
     case "tool.paused":
     case "tool.resumed":
     case "request.repaired":
+    case "reply.filtered":
+    case "tools.filtered":
+    case "tool.guarded":
+    case "tool.progressed":
     case "subagent.spawned":
     case "subagent.ended":
     case "budget.reserved":
@@ -80,6 +78,34 @@ function textOf(event: EspalierEvent): string | undefined {
     default:
       event satisfies never;
       return undefined;
+  }
+}
+
+function endText(event: EspalierEvent<"agent.ended">): string {
+  const { status, reason, steps, usage, durationMs } = event;
+  const why = status === "completed" ? "" : ` (${reason.code}: ${short(reason.message)})`;
+  const subtree = usage.descendants.totalTokens === 0 ? "" : `, subtree ${spentText(usage.total)}`;
+  const spent = `${numberOf(steps, "step")}, ${spentText(usage.own)}${subtree}`;
+  return `${status}${why}: ${spent}, ${durationText(durationMs)}`;
+}
+
+/** What went wrong with a tool call, or was done about it. */
+function toolText(
+  event: EspalierEvent<"tool.ended" | "tool.retried" | "result.summarized">,
+): string | undefined {
+  const toolName = oneLine(event.toolName);
+  switch (event.type) {
+    case "tool.ended":
+      return isNews(event) ? `${toolName} ${event.outcome} (${event.errorCode})` : undefined;
+    case "tool.retried": {
+      const { attempt, error, delayMs } = event;
+      const next = `the next one in ${durationText(delayMs)}`;
+      return `attempt ${attempt} of ${toolName} failed (${error.code}), ${next}: ${short(error.message)}`;
+    }
+    case "result.summarized": {
+      const { resultCharacters, usage } = event;
+      return `result of ${toolName} summarised: ${countText(resultCharacters)} characters, ${spentText(usage)}`;
+    }
   }
 }
 
@@ -156,12 +182,14 @@ function changedText({ changedBy }: EspalierEvent<"hook.applied">): string {
  * and denials have a line of their own already.
  */
 function isNews({ outcome, errorCode = "" }: EspalierEvent<"tool.ended">): boolean {
+  if (outcome === "retry") return true;
   if (outcome === "failed") return errorCode !== "subagent_failed";
   return outcome === "refused" && REFUSALS.has(errorCode);
 }
 
 const REFUSALS: ReadonlySet<string> = new Set([
   "tool_calls_limit",
+  "tool_not_available",
   "blocked",
   "approval_check_failed",
 ]);

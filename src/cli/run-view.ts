@@ -104,17 +104,10 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
       return pauseAgent(view, event);
     case "agent.ended":
       return endAgent(withoutQuestions(view, isOf(event)), event);
-    case "run.paused": {
-      const { atMs, durationMs } = event;
-      const questions = event.questions.map(openQuestion);
-      return { ...view, questions, end: { status: "paused", atMs, durationMs } };
-    }
+    case "run.paused":
     case "run.resumed":
-      return goOn(view, event);
-    case "run.ended": {
-      const { status, atMs, durationMs } = event;
-      return { ...view, questions: [], end: { status, atMs, durationMs } };
-    }
+    case "run.ended":
+      return ofRun(view, event);
     case "subagent.spawned":
     case "subagent.ended":
     case "budget.denied":
@@ -123,11 +116,29 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
     case "request.repaired":
     case "conversation.compacted":
     case "message.delivered":
+    case "reply.filtered":
+    case "tools.filtered":
+    case "tool.guarded":
+    case "tool.retried":
+    case "tool.progressed":
+    case "result.summarized":
       return view;
     default:
       event satisfies never;
       return view;
   }
+}
+
+function ofRun(
+  view: RunView,
+  event: EspalierEvent<"run.paused" | "run.resumed" | "run.ended">,
+): RunView {
+  if (event.type === "run.resumed") return goOn(view, event);
+  const { atMs, durationMs } = event;
+  if (event.type === "run.ended")
+    return { ...view, questions: [], end: { status: event.status, atMs, durationMs } };
+  const questions = event.questions.map(openQuestion);
+  return { ...view, questions, end: { status: "paused", atMs, durationMs } };
 }
 
 type Placed = Pick<EspalierEvent, "agentPath">;

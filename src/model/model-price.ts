@@ -1,4 +1,6 @@
-import { checkAmount, checkKeys } from "../kernel/check.ts";
+import { z } from "zod";
+
+import { checkKeys, mismatch } from "../kernel/check.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
 /** What a model costs, in US dollars per million tokens, as providers publish it. */
@@ -7,20 +9,59 @@ export interface ModelPrice {
   /** Default: the price of other input. */
   readonly cachedInputUsdPerMillion?: number;
   readonly outputUsdPerMillion: number;
+  /** The day on which the price was known to hold: `2026-09-23`. Changes nothing; results show it. */
+  readonly asOf?: string;
+  /** Where the price comes from, in your words. Changes nothing; results show it. */
+  readonly source?: string;
 }
 
-/** Throws `invalid_option` unless every price is a finite number from 0 up. */
+const FIELDS = [
+  "inputUsdPerMillion",
+  "cachedInputUsdPerMillion",
+  "outputUsdPerMillion",
+  "asOf",
+  "source",
+];
+
+/** Throws `invalid_option` unless every price is a finite number from 0 up, `asOf` a day and `source` text. */
 export function checkPrice(field: string, price: ModelPrice): void {
-  checkKeys(field, price, [
-    "inputUsdPerMillion",
-    "cachedInputUsdPerMillion",
-    "outputUsdPerMillion",
-  ]);
-  checkAmount(`${field}.inputUsdPerMillion`, price.inputUsdPerMillion);
-  checkAmount(`${field}.outputUsdPerMillion`, price.outputUsdPerMillion);
-  if (price.cachedInputUsdPerMillion !== undefined) {
-    checkAmount(`${field}.cachedInputUsdPerMillion`, price.cachedInputUsdPerMillion);
+  checkKeys(field, price, FIELDS);
+  const { inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion } = price;
+  checkRate(`${field}.inputUsdPerMillion`, inputUsdPerMillion);
+  checkRate(`${field}.outputUsdPerMillion`, outputUsdPerMillion);
+  if (cachedInputUsdPerMillion !== undefined)
+    checkRate(`${field}.cachedInputUsdPerMillion`, cachedInputUsdPerMillion);
+  const { asOf, source } = price;
+  if (asOf !== undefined && !isDay(asOf)) {
+    const advice = "Say on which day the price was looked up.";
+    throw mismatch(`${field}.asOf`, 'a day like "2026-09-23"', asOf, advice);
   }
+  if (source !== undefined && !(typeof source === "string" && source.trim() !== "")) {
+    throw mismatch(`${field}.source`, "text that is not empty", source, "Leave it out, or say it.");
+  }
+}
+
+function checkRate(field: string, value: unknown): void {
+  if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;
+  const advice = "Give US dollars per million tokens; a price that you do not know is left out.";
+  throw mismatch(field, "a finite number from 0 up", value, advice);
+}
+
+/** Whether `value` is a day that exists, written `YYYY-MM-DD`. */
+export function isDay(value: unknown): boolean {
+  return z.iso.date().safeParse(value).success;
+}
+
+/** The price as a plain frozen value of its own, with its fields in one order. */
+export function copyPrice(price: ModelPrice): ModelPrice {
+  const { inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion, asOf, source } = price;
+  return Object.freeze({
+    inputUsdPerMillion,
+    ...(cachedInputUsdPerMillion === undefined ? {} : { cachedInputUsdPerMillion }),
+    outputUsdPerMillion,
+    ...(asOf === undefined ? {} : { asOf }),
+    ...(source === undefined ? {} : { source }),
+  });
 }
 
 /** The cost of one call in millionths of a dollar, rounded up: dollars per million tokens are micro-dollars per token. */

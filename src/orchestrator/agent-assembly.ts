@@ -7,6 +7,7 @@ import { hookBounds } from "../agent/local/hook-bounds.ts";
 import { localEffects } from "../agent/local/local-effects.ts";
 import type { LocalEffectsOptions } from "../agent/local/local-options.ts";
 import type { Correlation } from "../protocol/event.ts";
+import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
 import { toolSet, type ToolSet } from "../tools/tool-set.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { questionsOf } from "../agent/agent-state.ts";
@@ -53,6 +54,8 @@ export function agentContext(
       ...delegations,
       model: role.model,
       hooks,
+      guards: guardsOf(scope, node),
+      run: scope.tree,
       desk: scope.desk,
       slots,
       startSignal: node.startSignal,
@@ -88,10 +91,14 @@ export function agentContext(
 /** The tools of a role, with the one by which it delegates if it may. */
 export function toolsOf(role: AgentRole, registry: RoleRegistry): ToolSet {
   const subagents = registry.subagentsOf(role);
-  return toolSet(role.name, [
-    ...role.tools,
-    ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)]),
-  ]);
+  const tools = [...role.tools, ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)])];
+  return toolSet(role.name, tools, role.toolDefaults);
+}
+
+/** The orchestrator's guards, those of every agent above, from the root down, and those of its own role (T4). */
+function guardsOf(scope: RunShared, { role, parent }: AgentNode): readonly NamedGuard[] {
+  const above = parent === undefined ? scope.guards : guardsOf(scope, parent);
+  return role.guards.length === 0 ? above : [...above, ...namedGuards(role.name, role.guards)];
 }
 
 function hasDueBelow({ tree, answers }: RunShared, above: AgentNode): boolean {

@@ -79,18 +79,18 @@ function listOf(given: unknown): readonly unknown[] {
 
 /** The tool must be there still, and accept what an approval changed. */
 function checkTool(tools: ToolSet, question: Question, answer: Answer | undefined): void {
-  const { toolName, questionId, callId, kind } = question;
+  const { toolName, questionId, kind } = question;
   const tool = tools.find(toolName);
-  if (tool?.kind !== (kind === "approval" ? "function" : "external")) {
+  const isOwn = tool?.kind === "function" || tool?.kind === "delegation";
+  if (tool === undefined || (kind === "approval" ? !isOwn : tool.kind !== "external")) {
     throw new EspalierError({
       code: "invalid_paused_run",
       message: `Expected the tool ${toolName}, which question ${questionId} is about, got none of its kind. Resume with the roles that the run was started with.`,
       data: { toolName, questionId },
     });
   }
-  if (answer?.type !== "approved" || answer.arguments === undefined || tool.kind !== "function")
-    return;
-  const bound = rebindCall(tool, { callId, toolName, argumentsText: "" }, answer.arguments);
+  if (answer?.type !== "approved" || answer.arguments === undefined) return;
+  const bound = rebindCall(tool, answer.arguments);
   if (bound.type !== "rejected") return;
   throw new EspalierError({
     code: "invalid_answer",

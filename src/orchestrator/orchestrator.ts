@@ -31,6 +31,7 @@ import {
 import { checkHooks, type Hook } from "../hooks/hook.ts";
 import { hookSet, joinHooks } from "../hooks/hook-set.ts";
 import type { Answer } from "../protocol/question.ts";
+import { checkGuards, namedGuards, type NamedGuard, type ToolGuard } from "../tools/tool-guard.ts";
 import { toolsOf } from "./agent-assembly.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { BudgetLedger } from "./budget-ledger.ts";
@@ -63,7 +64,9 @@ export interface OrchestratorOptions {
   readonly roles?: readonly AgentRole[];
   /** What watches and changes all agents, before the hooks of their roles. */
   readonly hooks?: readonly Hook[];
-  /** How long a hook, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
+  /** What says of each tool call of any agent whether it may run, before the guards of roles. */
+  readonly guards?: readonly ToolGuard[];
+  /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
   readonly hookTimeoutMs?: number;
   /** Answers questions about calls while the run waits. Default: nobody; the run pauses. */
   readonly approver?: Approver;
@@ -108,6 +111,7 @@ const OPTION_FIELDS = [
   "graceMs",
   "roles",
   "hooks",
+  "guards",
   "hookTimeoutMs",
   "approver",
   "answerTimeoutMs",
@@ -127,6 +131,7 @@ export class Orchestrator {
   readonly #graceMs: number;
   readonly #roles: readonly AgentRole[];
   readonly #hooks: readonly Hook[];
+  readonly #guards: readonly NamedGuard[];
   readonly #hookTimeoutMs: number;
   readonly #desk: QuestionDesk;
   /** Pauses that were gone on from: what was approved once is not run twice (X17). */
@@ -153,6 +158,9 @@ export class Orchestrator {
     const { hooks = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
     checkHooks("hooks", hooks);
     this.#hooks = [...hooks];
+    const { guards = [] } = options;
+    checkGuards("guards", guards);
+    this.#guards = Object.freeze(namedGuards("orchestrator", guards));
     checkAmount("hookTimeoutMs", hookTimeoutMs);
     this.#hookTimeoutMs = hookTimeoutMs;
     const { approver, answerTimeoutMs, unanswered } = options;
@@ -319,6 +327,7 @@ export class Orchestrator {
       retry: this.#retry,
       hookTimeoutMs: this.#hookTimeoutMs,
       desk: this.#desk,
+      guards: this.#guards,
       answers,
       onText,
       toolsOf: once((role: AgentRole) => toolsOf(role, registry)),

@@ -8,6 +8,7 @@ import type { AgentRole } from "../agent/agent-role.ts";
 import type { QuestionId } from "../protocol/ids.ts";
 import { AgentNode } from "./agent-node.ts";
 import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "./paused-run.ts";
+import { pricesUsed } from "./prices-used.ts";
 import type { RunShared } from "./run-shared.ts";
 
 /** What a paused run is told besides its agents. */
@@ -38,6 +39,7 @@ export function pausedRunOf(scope: RunShared, facts: PauseFacts): PausedRun {
     subagentsByDepth,
     questions,
     agents: nodes.map(pausedAgent),
+    prices: pricesUsed(nodes, tree.pricesBefore).map((used) => structuredClone(used)),
     accounts: ledger.snapshot().map((account) => structuredClone(account)),
   });
 }

@@ -17,6 +17,7 @@ import {
   type AgentId,
 } from "../protocol/ids.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { PriceUsedSchema } from "./prices-used.ts";
 import { argumentsHashOf, QuestionSchema } from "../protocol/question.ts";
 
 /** Version of the paused run's form. */
@@ -67,6 +68,8 @@ const PausedRunSchema = z.strictObject({
   answered: z.array(QuestionIdSchema).readonly(),
   /** The root first, parents before their children. */
   agents: z.array(PausedAgentSchema).min(1).readonly(),
+  /** What the calls so far were charged at. */
+  prices: z.array(PriceUsedSchema).readonly(),
   accounts: z.array(AccountSchema).min(1).readonly(),
 });
 /** A run at rest: plain JSON, to be stored anywhere and handed to `orchestrator.resume`. Take `questions` from it; the rest is ours. */

@@ -7,12 +7,15 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, RestStatus, StopReason, TerminalStatus } from "../protocol/stop.ts";
 import type { SubagentResult } from "../protocol/subagent.ts";
+import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../protocol/usage.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { BudgetLedger } from "./budget-ledger.ts";
 import type { PausedRun } from "./paused-run.ts";
+import { pricesUsed, type PriceUsed } from "./prices-used.ts";
 import type { Account } from "../protocol/account.ts";
 import type { RunTree } from "./run-tree.ts";
+import { toolErrors, toolsUsed } from "./tool-report.ts";
 
 /** How one agent of the tree ended, or where it is paused. */
 export interface AgentReport {
@@ -35,8 +38,10 @@ export interface AgentReport {
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
   readonly usage: UsageReport;
-  /** Errors that ended it. Tool calls that failed and were recovered from are in the steps. */
+  /** Errors that ended it. */
   readonly errors: readonly ErrorRecord[];
+  /** Tool calls that went wrong, in order, whether or not the agent recovered from them (R168). */
+  readonly toolErrors: readonly ToolErrorRecord[];
   readonly metadata: JsonObject;
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
@@ -70,6 +75,11 @@ export interface RunResult {
   /** The root's steps. */
   readonly steps: readonly StepRecord[];
   readonly usage: RunUsage;
+  /**
+   * The price of every model of the tree, in the order in which their agents were started, with the date of the table that it is from.
+   * A model that is there at two prices is listed with each.
+   */
+  readonly prices: readonly PriceUsed[];
   /** Every agent of the tree, in the order of their start; the root first. */
   readonly agents: readonly AgentReport[];
   readonly subagentsByDepth: Readonly<Record<string, number>>;
@@ -101,6 +111,7 @@ export function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): Ag
     toolsUsed: toolsUsed(log.steps),
     usage: ledger.usage(identity.agentId),
     errors: log.errors,
+    toolErrors: toolErrors(log.steps),
     metadata: node.metadata,
     durationMs: (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs),
     waitedMs: telemetry.waitedMs,
@@ -113,7 +124,7 @@ export function subagentResult(
   report: AgentReport & { readonly status: TerminalStatus },
 ): SubagentResult {
   const { agentId, executionId, role, agentPath, depth, status, reason, text, output } = report;
-  const { toolsUsed: tools, usage, errors, metadata, durationMs } = report;
+  const { toolsUsed: tools, usage, errors, toolErrors: failures, metadata, durationMs } = report;
   const typed = output === undefined ? {} : { output };
   const steps = report.steps.length;
   const place = { agentId, executionId, role, agentPath, depth };
@@ -127,6 +138,7 @@ export function subagentResult(
     toolsUsed: tools,
     usage,
     errors,
+    toolErrors: failures,
     metadata,
     durationMs,
   };
@@ -160,6 +172,7 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
       byRole: sumBy(agents, (agent) => agent.role),
       byModel: sumBy(agents, (agent) => agent.model),
     },
+    prices: pricesUsed(tree.nodes, tree.pricesBefore),
     agents,
     subagentsByDepth: tree.subagentsByDepth,
     refusalsByCode: tree.refusalsByCode,
@@ -182,20 +195,4 @@ function sumBy(
     sums.set(key, addUsage(sums.get(key) ?? NO_USAGE, agent.usage.own));
   }
   return Object.fromEntries(sums);
-}
-
-const NOT_RUN: ReadonlySet<string> = new Set([
-  "unknown_tool",
-  "invalid_json",
-  "invalid_arguments",
-  "not_executed",
-]);
-
-function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
-  const counts = new Map<string, number>();
-  for (const { call, type, errorCode } of steps.flatMap((step) => step.tools.executions)) {
-    if (type === "refused" || NOT_RUN.has(errorCode ?? "")) continue;
-    counts.set(call.toolName, (counts.get(call.toolName) ?? 0) + 1);
-  }
-  return Object.fromEntries(counts);
 }

@@ -8,6 +8,7 @@ import type { HookSet } from "../hooks/hook-set.ts";
 import type { RetryPolicy } from "../model/retry.ts";
 import type { QuestionId, RunId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
+import type { NamedGuard } from "../tools/tool-guard.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { BudgetLedger } from "./budget-ledger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
@@ -28,6 +29,8 @@ export interface RunShared {
   readonly retry: RetryPolicy;
   readonly hookTimeoutMs: number;
   readonly desk: QuestionDesk;
+  /** The orchestrator's own; those of roles come after. */
+  readonly guards: readonly NamedGuard[];
   /** The answers with which the run was resumed. */
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;

@@ -7,6 +7,7 @@ import type { StopSignal } from "../protocol/stop.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 import { checkSubagentLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
 import type { AgentNode } from "./agent-node.ts";
+import type { PriceUsed } from "./prices-used.ts";
 
 /** The right to start one subagent. */
 export interface SpawnPermit {
@@ -22,7 +23,12 @@ export interface Counts {
   readonly refusalsByCode: Readonly<Record<string, number>>;
 }
 
-const NOTHING_COUNTED: Counts = { subagentsByDepth: {}, refusalsByCode: {} };
+/** What is known of a run that was paused. */
+export interface Before extends Counts {
+  readonly prices: readonly PriceUsed[];
+}
+
+const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [] };
 
 export class RunTree {
   readonly #limits: SubagentLimits;
@@ -32,10 +38,13 @@ export class RunTree {
   #total = 0;
   #stop: StopSignal | undefined;
   readonly #pause = new AbortController();
+  /** The prices of the models that had run before the run was paused. */
+  readonly pricesBefore: readonly PriceUsed[];
 
-  /** `before`: the counts of a run that was paused. */
-  constructor(limits: SubagentLimits, before: Counts = NOTHING_COUNTED) {
+  /** `before`: of a run that was paused. */
+  constructor(limits: SubagentLimits, before: Before = NOTHING) {
     this.#limits = limits;
+    this.pricesBefore = before.prices;
     for (const [code, count] of Object.entries(before.refusalsByCode))
       this.#refusals.set(code, count);
     for (const [depth, count] of Object.entries(before.subagentsByDepth))

@@ -21,6 +21,7 @@ import {
   TerminalStatusSchema,
 } from "./stop.ts";
 import { SpawnRefusalSchema, UsageReportSchema } from "./subagent.ts";
+import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
 import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
 import { UsageSchema } from "./usage.ts";
 
@@ -74,6 +75,8 @@ const LimitsSchema = z.strictObject({
 });
 
 const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
+
+const GuardDecisionSchema = z.enum(["allow", "ask", "deny"]);
 
 /** What makes an agent take another step (R61): calls that were answered, messages and subtasks that came in, a veto, a reply or a result that is still missing. */
 export const WorkTypeSchema = z.enum([
@@ -215,14 +218,62 @@ const bodies = {
     outcome: ToolOutcomeTypeSchema,
     success: z.boolean(),
     errorCode: z.string().optional(),
-    /** The hook that denied the call. */
+    severity: ToolErrorSeveritySchema.optional(),
+    /** The guard or the hook that denied the call. */
     blockedBy: z.string().optional(),
+    /** Length of the whole result. */
     resultCharacters: count,
+    /** Length of what the model is shown, if that is less. */
+    shownCharacters: count.optional(),
+    /** Images, sounds and files that came with it. */
+    attachments: count.optional(),
     durationMs: z.number(),
     queuedMs: z.number(),
     /** What the delegated subtree consumed. */
     usage: UsageSchema.optional(),
   },
+  /** All guards of a call were asked (R72). */
+  "tool.guarded": {
+    toolName: z.string(),
+    /** Deny beats ask beats allow. */
+    decision: GuardDecisionSchema,
+    answers: z
+      .array(
+        z.strictObject({
+          guard: z.string(),
+          answer: GuardDecisionSchema,
+          reason: z.string().optional(),
+        }),
+      )
+      .readonly(),
+  },
+  /** A wrapper calls the tool once more, without the model. */
+  "tool.retried": {
+    toolName: z.string(),
+    attempt: z.int().positive(),
+    error: ErrorRecordSchema,
+    delayMs: z.number(),
+  },
+  /** How far a call is, as the tool says. */
+  "tool.progressed": {
+    toolName: z.string(),
+    done: z.number().optional(),
+    total: z.number().optional(),
+    message: z.string().optional(),
+  },
+  /** A result that was too long for the model was summarised; what that cost is in the usage of the step (R112). */
+  "result.summarized": {
+    toolName: z.string(),
+    resultCharacters: count,
+    shownCharacters: count,
+    usage: UsageSchema,
+  },
+  /** Tools that the model is not offered in this step, and the filter that took each away. */
+  "tools.filtered": {
+    removed: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
+  },
+  /** The text of a reply was nothing but the arguments of one of its calls, and was dropped (R113). */
+  "reply.filtered": { toolName: z.string(), characters: count },
   "question.asked": { question: QuestionSchema },
   "question.answered": {
     questionId: QuestionIdSchema,

@@ -66,7 +66,7 @@ interface OpenAgent<Scope> {
   readonly spawnKey: string | undefined;
   /** Open agents that it started, the oldest first. */
   readonly children: Set<AgentId>;
-  /** Model calls by step, tool calls by call: see `callKey`. */
+  /** Model calls by step and the call that they serve aside, tool calls by call: see `callKey`. */
   readonly calls: Map<string, Scope>;
 }
 
@@ -106,6 +106,12 @@ export class ScopeTree<Scope> {
       case "step.started":
       case "step.completed":
       case "model.retried":
+      case "reply.filtered":
+      case "tools.filtered":
+      case "tool.guarded":
+      case "tool.retried":
+      case "tool.progressed":
+      case "result.summarized":
       case "question.asked":
       case "question.answered":
       case "hook.applied":
@@ -299,5 +305,5 @@ function scopeAbove<Scope>(
 
 /** Steps have one model call, calls have one tool: a prefix keeps their ids apart. */
 function callKey(type: EventType | "model" | "tool", { stepId, callId }: Correlation): string {
-  return type.startsWith("model") ? `model ${stepId}` : `tool ${callId}`;
+  return type.startsWith("model") ? `model ${stepId} ${callId}` : `tool ${callId}`;
 }

@@ -34,7 +34,7 @@ export type PauseCode = (typeof PAUSE_CODES)[number];
 
 /**
  * Reasons that espalier itself gives, most important first: when several signals are raised, the earliest in this list wins (C3).
- * A stop condition of your own may declare any other code; it ranks between `tool_calls_limit` and `finish_reason`.
+ * A stop condition of your own may declare any other code; it ranks between `blocked` and `finish_reason`.
  */
 export const STOP_CODES = [
   "error",
@@ -46,6 +46,9 @@ export const STOP_CODES = [
   "time_limit",
   "cost_limit",
   "tool_calls_limit",
+  "retry_limit",
+  "error_budget",
+  "blocked",
   "tool_called",
   "finish_reason",
   "completed",
@@ -66,8 +69,8 @@ export type StopReason = Readonly<z.infer<typeof StopReasonSchema>>;
 export const StopSignalSchema = z.strictObject({
   reason: StopReasonSchema,
   /** Who raised it. */
-  source: z.enum(["budget", "caller", "hook", "loop", "model", "stop_condition"]),
-  /** The name of the stop condition or the hook that raised it (R87). */
+  source: z.enum(["budget", "caller", "hook", "loop", "model", "stop_condition", "tool"]),
+  /** The name of the stop condition, the hook or the guard behind it (R87). */
   name: z.string().optional(),
 });
 /** A typed wish to stop. All are kept; the loop reports the highest. */

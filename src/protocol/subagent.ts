@@ -5,6 +5,7 @@ import { z } from "zod";
 import { AgentIdSchema, ExecutionIdSchema, type AgentId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "./stop.ts";
+import { ToolErrorRecordSchema } from "./tool-error-record.ts";
 import { UsageSchema } from "./usage.ts";
 
 export const SpawnRequestSchema = z.strictObject({
@@ -59,8 +60,10 @@ const SubagentResultSchema = z.strictObject({
   /** How often each tool ran, by name. */
   toolsUsed: z.record(z.string(), z.int().positive()).readonly(),
   usage: UsageReportSchema,
-  /** Errors that ended it. Tool calls that failed and were recovered from are in the steps. */
+  /** Errors that ended it. */
   errors: z.array(ErrorRecordSchema).readonly(),
+  /** Tool calls that went wrong, recovered from or not. */
+  toolErrors: z.array(ToolErrorRecordSchema).readonly(),
   /** The metadata that it worked with. */
   metadata: JsonObjectSchema,
   durationMs: z.number().nonnegative(),

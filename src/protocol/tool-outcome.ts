@@ -1,19 +1,23 @@
 import { z } from "zod";
 
+import { AttachmentSchema } from "./attachment.ts";
 import { JsonObjectSchema } from "./json-value.ts";
 import { ToolCallSchema } from "./message.ts";
 import { SpawnRequestSchema } from "./subagent.ts";
+import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
 
 export const ToolOutcomeTypeSchema = z.enum([
   "succeeded",
+  "retry",
   "failed",
   "refused",
   "not_executed",
   "cancelled",
 ]);
 /**
- * How a tool call ended. `failed`: it ran, or could not be understood, and the model is told why. `refused`: policy forbade it.
- * `not_executed`: the agent stopped first. `cancelled`: it was told to end; its late result, if any, is discarded.
+ * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model is told
+ * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it was told to end; its late result, if any,
+ * is discarded.
  */
 export type ToolOutcomeType = z.infer<typeof ToolOutcomeTypeSchema>;
 
@@ -22,8 +26,16 @@ export const ToolExecutionSchema = z.strictObject({
   type: ToolOutcomeTypeSchema,
   /** What the model is told. */
   text: z.string(),
+  /** The whole of a result that was too long for the model (R111). */
+  fullText: z.string().optional(),
+  /** Images, sounds and files that came with the result; the model is told of them in `text`. */
+  attachments: z.array(AttachmentSchema).readonly().optional(),
   /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
   errorCode: z.string().optional(),
+  /** Set unless it succeeded. */
+  severity: ToolErrorSeveritySchema.optional(),
+  /** The guard or the hook that denied it (R87). */
+  blockedBy: z.string().optional(),
   /** What hooks noted about the call (R82). */
   metadata: JsonObjectSchema.optional(),
   /** Subtasks that the tool queued: worked off before the next model call (R13). */

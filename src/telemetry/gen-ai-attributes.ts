@@ -74,6 +74,7 @@ export const ESPALIER = {
   usageEstimated: "espalier.usage.estimated",
   toolKind: "espalier.tool.kind",
   toolResultCharacters: "espalier.tool.result_characters",
+  toolErrorSeverity: "espalier.tool.error.severity",
   spawnRole: "espalier.spawn.role",
   spawnAgentId: "espalier.spawn.agent.id",
   spawnAgentPath: "espalier.spawn.agent.path",

@@ -202,7 +202,9 @@ export function failureOf(body: Closing): string | undefined {
     case "model.failed":
       return isCancelled(body) ? undefined : body.error.code;
     case "tool.ended":
-      return body.outcome === "failed" ? (body.errorCode ?? FAILURE.tool) : undefined;
+      return body.outcome === "failed" || body.outcome === "retry"
+        ? (body.errorCode ?? FAILURE.tool)
+        : undefined;
     default:
       return assertNever(body, "closing event");
   }
@@ -261,6 +263,7 @@ function childAttributes(
 function toolEndAttributes(body: EventBody<"tool.ended">): Attributes {
   return {
     [ESPALIER.outcome]: body.outcome,
+    [ESPALIER.toolErrorSeverity]: body.severity,
     [ESPALIER.queueWaitMs]: body.queuedMs,
     [ESPALIER.toolResultCharacters]: body.resultCharacters,
     [ESPALIER.refusalCode]: body.outcome === "refused" ? body.errorCode : undefined,

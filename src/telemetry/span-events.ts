@@ -22,6 +22,7 @@ export interface SpanEvent {
 export function spanEventOf(body: Note, moment: Moment): SpanEvent | undefined {
   switch (body.type) {
     case "model.retried":
+    case "tool.retried":
       return { name: SPAN_EVENT.retry, attributes: retryAttributes(body) };
     case "budget.denied":
       return { name: SPAN_EVENT.budgetDenied, attributes: denialAttributes(body) };
@@ -48,7 +49,7 @@ export function subtaskEventOf(body: Note): SpanEvent | undefined {
   return { name: SPAN_EVENT.spawnRefused, attributes: refusalAttributes(body) };
 }
 
-function retryAttributes(body: EventBody<"model.retried">): Attributes {
+function retryAttributes(body: EventBody<"model.retried" | "tool.retried">): Attributes {
   return {
     [ESPALIER.retryAttempt]: body.attempt,
     [ESPALIER.retryDelayMs]: body.delayMs,

@@ -1,53 +1,49 @@
 // From a call as the model wrote it to a call that can run, or to a text with which the model can mend it.
 
-import type { z } from "zod";
-
 import { messageOf } from "../kernel/error.ts";
 import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
-import type { StopCode } from "../protocol/stop.ts";
 import type { ToolCall } from "../protocol/message.ts";
-import type { Bound, DelegationTool, ExternalTool, FinishTool, FunctionTool } from "./tool.ts";
+import type { ToolFailureCode } from "../protocol/tool-failure.ts";
+import { problemsText } from "./input-schema.ts";
+import type {
+  Bound,
+  DelegationTool,
+  ExternalTool,
+  FinishTool,
+  FunctionTool,
+  Tool,
+} from "./tool.ts";
 import type { ToolSet } from "./tool-set.ts";
 
 /** A call that may run, with the tool that serves it. */
 export type BoundCall =
-  | {
-      readonly type: "function";
-      readonly tool: FunctionTool;
-      readonly use: UseOf<FunctionTool>;
-      readonly input: JsonValue;
-    }
-  | { readonly type: "external"; readonly tool: ExternalTool; readonly input: JsonValue }
-  | {
-      readonly type: "delegation";
-      readonly tool: DelegationTool;
-      readonly use: UseOf<DelegationTool>;
-      readonly input: JsonValue;
-    }
-  | { readonly type: "finish"; readonly tool: FinishTool; readonly use: UseOf<FinishTool> }
-  | {
-      readonly type: "rejected";
-      readonly outcome: "failed" | "refused" | "not_executed";
-      readonly code: RejectionCode;
-      readonly text: string;
-      /** The hook that denied it (R87). */
-      readonly by?: string;
-    };
+  | BoundTo<"function", FunctionTool>
+  | BoundTo<"external", ExternalTool>
+  | BoundTo<"delegation", DelegationTool>
+  | BoundTo<"finish", FinishTool>
+  | RejectedCall;
 
-/** Why a call does not run: as the model wrote it, or because a limit forbids it. */
-export type RejectionCode =
-  | "unknown_tool"
-  | "invalid_json"
-  | "invalid_arguments"
-  | "approval_check_failed"
-  | "blocked"
-  | "denied"
-  | "not_executed"
-  | "skipped"
-  | StopCode;
+/** A call that runs in this process. */
+export type OwnCall = Extract<BoundCall, { readonly type: "function" | "delegation" }>;
 
-type UseOf<T extends { bind(input: unknown): Bound<unknown> }> =
-  ReturnType<T["bind"]> extends Bound<infer Use> ? Use : never;
+interface BoundTo<Type extends string, T extends { bind(input: JsonValue): Bound<unknown> }> {
+  readonly type: Type;
+  readonly tool: T;
+  readonly use: ReturnType<T["bind"]> extends Bound<infer Use> ? Use : never;
+  /** The arguments as they will be used, after coercion. */
+  readonly input: JsonValue;
+}
+
+/** A call that does not run: as the model wrote it, or because something forbids it. */
+export interface RejectedCall {
+  readonly type: "rejected";
+  /** Undefined if there is no such tool, or nobody has looked. */
+  readonly tool: Tool | undefined;
+  readonly code: ToolFailureCode;
+  readonly text: string;
+  /** The guard or the hook that denied it (R87). */
+  readonly by?: string;
+}
 
 /** What the model reads of a call that somebody or something denied. */
 export function deniedText(toolName: string, reason: string): string {
@@ -57,47 +53,41 @@ export function deniedText(toolName: string, reason: string): string {
 /** Finds the tool, parses the arguments and checks them. Pure. */
 export function bindCall(tools: ToolSet, call: ToolCall): BoundCall {
   const tool = tools.find(call.toolName);
-  if (tool === undefined) return rejected("unknown_tool", unknownTool(tools, call.toolName));
+  if (tool === undefined) return unknownTool(tools, call.toolName);
   let input: JsonValue;
   try {
     input = argumentsOf(call.argumentsText);
   } catch (cause) {
-    return rejected("invalid_json", invalidJson(call, cause));
+    return { type: "rejected", tool, code: "invalid_json", text: invalidJson(call, cause) };
   }
-  switch (tool.kind) {
-    case "function":
-      return rebindCall(tool, call, input);
-    case "external": {
-      const bound = tool.bind(input);
-      return bound.type === "valid"
-        ? { type: "external", tool, input }
-        : misfit(call, bound.issues);
-    }
-    case "delegation": {
-      const bound = tool.bind(input);
-      return bound.type === "valid"
-        ? { type: "delegation", tool, use: bound.use, input }
-        : misfit(call, bound.issues);
-    }
-    case "finish": {
-      const bound = tool.bind(input);
-      return bound.type === "valid"
-        ? { type: "finish", tool, use: bound.use }
-        : misfit(call, bound.issues);
-    }
-  }
+  return rebindCall(tool, input);
 }
 
 /** The call with other arguments, checked like those that the model wrote (C44). */
 export function rebindCall(
-  tool: FunctionTool,
-  call: ToolCall,
+  tool: FunctionTool | DelegationTool,
   input: JsonValue,
-): Extract<BoundCall, { readonly type: "function" | "rejected" }> {
-  const bound = tool.bind(input);
-  return bound.type === "valid"
-    ? { type: "function", tool, use: bound.use, input }
-    : misfit(call, bound.issues);
+): OwnCall | RejectedCall;
+export function rebindCall(tool: Tool, input: JsonValue): BoundCall;
+export function rebindCall(tool: Tool, input: JsonValue): BoundCall {
+  switch (tool.kind) {
+    case "function": {
+      const bound = tool.bind(input);
+      return bound.type === "valid" ? { ...bound, type: "function", tool } : misfit(tool, bound);
+    }
+    case "external": {
+      const bound = tool.bind(input);
+      return bound.type === "valid" ? { ...bound, type: "external", tool } : misfit(tool, bound);
+    }
+    case "delegation": {
+      const bound = tool.bind(input);
+      return bound.type === "valid" ? { ...bound, type: "delegation", tool } : misfit(tool, bound);
+    }
+    case "finish": {
+      const bound = tool.bind(input);
+      return bound.type === "valid" ? { ...bound, type: "finish", tool } : misfit(tool, bound);
+    }
+  }
 }
 
 /** Deeper arguments are no use to anybody, and could make code that walks them run out of stack. */
@@ -111,33 +101,23 @@ export function argumentsOf(text: string): JsonValue {
   return input;
 }
 
-type Rejected = Extract<BoundCall, { readonly type: "rejected" }>;
-
-function rejected(code: RejectionCode, text: string): Rejected {
-  return { type: "rejected", outcome: "failed", code, text };
-}
-
-function unknownTool(tools: ToolSet, name: string): string {
+function unknownTool(tools: ToolSet, name: string): RejectedCall {
   const known =
     tools.names.length === 0
       ? "You have no tools; answer in text."
       : `Your tools are: ${tools.names.join(", ")}.`;
-  return `There is no tool named ${JSON.stringify(name)}. ${known}`;
+  const text = `There is no tool named ${JSON.stringify(name)}. ${known}`;
+  return { type: "rejected", tool: undefined, code: "unknown_tool", text };
 }
 
 function invalidJson(call: ToolCall, cause: unknown): string {
   return `The arguments of ${call.toolName} are not valid JSON (${messageOf(cause)}). Call it again with one JSON object.`;
 }
 
-function misfit(call: ToolCall, issues: readonly z.core.$ZodIssue[]): Rejected {
-  const lines = issues.map(
-    (issue) =>
-      `- ${issue.path.length === 0 ? "arguments" : issue.path.join(".")}: ${issue.message}`,
-  );
-  const text = [
-    `The arguments of ${call.toolName} do not fit its schema:`,
-    ...lines,
-    "Correct them and call it again.",
-  ];
-  return rejected("invalid_arguments", text.join("\n"));
+function misfit(
+  tool: Tool,
+  { problems }: Extract<Bound<unknown>, { readonly type: "invalid" }>,
+): RejectedCall {
+  const text = problemsText(tool.name, problems);
+  return { type: "rejected", tool, code: "invalid_arguments", text };
 }

@@ -1,8 +1,288 @@
-import { canonicalJson } from "../kernel/json.ts";
+// What a model reads of a tool's result: one fixed text for equal values, and an error instead of a silent loss.
 
-/** What the model is shown of a tool's result: text as it is, nothing as an empty text, the rest as JSON. Throws if it is no JSON. */
+import { isPromiseLike } from "../kernel/cancel.ts";
+import { messageOf } from "../kernel/error.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import { redactSecrets } from "./redact-secrets.ts";
+
+/**
+ * What the model is shown of a tool's result: text as it is, nothing as an empty text, the rest as JSON with the keys in order, so that
+ * equal values give equal text (R114). What JSON has no word for:
+ *
+ * - an error, also within other values: `{"error":"TypeError","message":"…"}`, without its stack, its message without secrets;
+ * - a buffer, a typed array or a blob: `[binary: 1234 bytes]`;
+ * - a big integer, a date, a URL, `NaN` and the infinities: their text, within other values in quotes; `-0` is `0`;
+ * - a `Map` with text keys: an object; any other `Map`: a list of pairs; a `Set`: a list;
+ * - an object with a method `toJSON`: what that gives;
+ * - a function, a symbol or nothing within an object is left out, within a list it is `null`, as in JSON.
+ *
+ * @throws TypeError if the value is a function or a symbol, contains itself, a promise, or an object of a class that shows nothing of
+ * itself, is deeper than 500 levels, has more than a million parts, or throws while it is read. The message says where and what to do.
+ */
 export function resultText(result: unknown): string {
   if (typeof result === "string") return result;
-  if (result === undefined) return "";
-  return canonicalJson(result);
+  const plain = plainResult("the result", result);
+  if (plain === undefined) return "";
+  return typeof plain === "string" ? plain : jsonText(plain);
+}
+
+/**
+ * The value behind `resultText`, for a value that messages call `name`: plain JSON that shares nothing with it, every object with its
+ * keys in order; undefined for nothing.
+ *
+ * @throws TypeError as `resultText` does.
+ */
+export function plainResult(name: string, result: unknown): JsonValue | undefined {
+  return new Reading(name).whole(result);
+}
+
+/** What kind of error it is: its name, or that of its class where it has no name of its own. Never throws. */
+export function errorNameOf(error: Error): string {
+  try {
+    const { name } = error;
+    if (typeof name === "string" && name !== "" && name !== "Error") return name;
+    const className = classNameOf(error);
+    return className === "" ? "Error" : className;
+  } catch {
+    return "Error";
+  }
+}
+
+/** Deeper is a cycle that makes itself anew, or no use to anybody. */
+const MOST_LEVELS = 500;
+/** More is no use to a model. Bounds the work also where one part stands in many places. */
+const MOST_PARTS = 1_000_000;
+
+/** What cannot be shown, with the place and the advice. Not worded anew on its way up. */
+class Unshowable extends TypeError {}
+
+/** One way through one value. */
+class Reading {
+  readonly #name: string;
+  /** The objects around the place that is read. */
+  readonly #around = new Set<object>();
+  /** How the place that is read is reached. Stays as it is when something throws. */
+  readonly #path: (string | number)[] = [];
+  #parts = 0;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  whole(value: unknown): JsonValue | undefined {
+    const plain = this.#read(value);
+    if (plain !== undefined || value === undefined) return plain;
+    const got = typeof value === "object" ? "one whose toJSON gives nothing" : `a ${typeof value}`;
+    throw this.#unshowable("a value that can be shown", got, "Return plain data.");
+  }
+
+  /** `isAsked` for what a `toJSON` gave: it is not asked again. */
+  #read(value: unknown, isAsked = false): JsonValue | undefined {
+    switch (typeof value) {
+      case "string":
+      case "boolean":
+        return value;
+      case "number":
+        return readNumber(value);
+      case "bigint":
+        return String(value);
+      case "object":
+        return value === null ? null : this.#readWithin(value, isAsked);
+      default:
+        return undefined;
+    }
+  }
+
+  #readWithin(value: object, isAsked: boolean): JsonValue | undefined {
+    if (this.#around.has(value))
+      throw this.#unshowable(
+        "a value that does not contain itself",
+        "a circular reference",
+        "Return plain data.",
+      );
+    if (this.#around.size >= MOST_LEVELS)
+      throw this.#unshowable(
+        `a value of at most ${MOST_LEVELS} levels`,
+        "more, or a value that contains itself anew",
+        "Return less.",
+      );
+    this.#around.add(value);
+    try {
+      return this.#readObject(value, isAsked);
+    } catch (cause) {
+      if (cause instanceof Unshowable) throw cause;
+      throw this.#unshowable("readable", `an error: ${messageOf(cause)}`, "Return plain data.", {
+        cause,
+      });
+    } finally {
+      this.#around.delete(value);
+    }
+  }
+
+  #readObject(value: object, isAsked: boolean): JsonValue | undefined {
+    const isOfClass = !Array.isArray(value) && !isPlain(value);
+    const known = isOfClass ? readKnown(value) : undefined;
+    if (known !== undefined) return known;
+    const toJson: unknown = isAsked ? undefined : Reflect.get(value, "toJSON");
+    if (typeof toJson === "function") {
+      const json: unknown = Reflect.apply(toJson, value, [String(this.#path.at(-1) ?? "")]);
+      if (json !== value) return this.#read(json, true);
+    }
+    if (isPromiseLike(value))
+      throw this.#unshowable("a value that is there", "a promise", "Await it.");
+    if (Array.isArray(value)) return this.#readList(value);
+    return isOfClass ? this.#readInstance(value) : this.#readFields(value);
+  }
+
+  #readInstance(value: object): JsonValue {
+    if (isOf(value, Map)) return this.#readMap(value);
+    if (isOf(value, Set)) return this.#readList([...this.#counted(value)]);
+    return this.#readFields(value);
+  }
+
+  #readList(list: readonly unknown[]): JsonValue {
+    const { length } = list;
+    this.#count(length);
+    const parts: JsonValue[] = [];
+    for (let index = 0; index < length; index += 1) {
+      this.#path.push(index);
+      parts.push(this.#read(list[index]) ?? null);
+      this.#path.pop();
+    }
+    return parts;
+  }
+
+  #readMap(map: ReadonlyMap<unknown, unknown>): JsonValue {
+    const entries = [...this.#counted(map)];
+    const named: (readonly [string, unknown])[] = [];
+    for (const [key, value] of entries) if (typeof key === "string") named.push([key, value]);
+    if (named.length < entries.length) return this.#readList(entries);
+    const values = new Map(named);
+    return this.#readNamed([...values.keys()], (key) => values.get(key));
+  }
+
+  #readFields(value: object): JsonValue {
+    const keys = Object.keys(value);
+    this.#count(keys.length);
+    if (keys.length === 0 && !isPlain(value))
+      throw this.#unshowable(
+        "plain data",
+        `an object of ${classNameOf(value) || "some class"} without fields`,
+        "Return what it holds: a text, a list or an object with fields.",
+      );
+    return this.#readNamed(keys, (key) => Reflect.get(value, key));
+  }
+
+  // `fromEntries` defines what it makes: a key `__proto__` is a key like any other.
+  #readNamed(keys: readonly string[], valueOf: (key: string) => unknown): JsonValue {
+    const parts: [string, JsonValue][] = [];
+    for (const key of keys.toSorted()) {
+      this.#path.push(key);
+      const part = this.#read(valueOf(key));
+      if (part !== undefined) parts.push([key, part]);
+      this.#path.pop();
+    }
+    return Object.fromEntries(parts);
+  }
+
+  /** One by one, so that what never ends is noticed. */
+  *#counted<Part>(parts: Iterable<Part>): Iterable<Part> {
+    for (const part of parts) {
+      this.#count(1);
+      yield part;
+    }
+  }
+
+  #count(parts: number): void {
+    this.#parts += parts;
+    if (this.#parts <= MOST_PARTS) return;
+    throw this.#unshowable(`a value of at most ${MOST_PARTS} parts`, "more", "Return less.");
+  }
+
+  #unshowable(expected: string, got: string, advice: string, options?: ErrorOptions): Unshowable {
+    const where = `${this.#name}${placeOf(this.#path)}`;
+    return new Unshowable(`Expected ${where} to be ${expected}, got ${got}. ${advice}`, options);
+  }
+}
+
+/** Also of an error of another realm. */
+function ownMessageOf(error: Error): string {
+  try {
+    const message: unknown = error.message;
+    return String(message);
+  } catch {
+    return messageOf(error);
+  }
+}
+
+function readNumber(value: number): JsonValue {
+  return Number.isFinite(value) ? value + 0 : String(value);
+}
+
+/** What is one value, though it is an object. */
+function readKnown(value: object): JsonValue | undefined {
+  if (isOf(value, Error))
+    return { error: errorNameOf(value), message: redactSecrets(ownMessageOf(value)) };
+  const isBuffer = isOf(value, ArrayBuffer) || isOf(value, SharedArrayBuffer);
+  if (isBuffer || ArrayBuffer.isView(value)) return binaryText(value.byteLength);
+  if (isOf(value, Blob)) return binaryText(value.size);
+  if (isOf(value, Date))
+    return Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString();
+  if (isOf(value, String)) return String(value);
+  if (isOf(value, Number)) return readNumber(Number(value));
+  if (isOf(value, Boolean)) return String(value) === "true";
+  return isOf(value, URL) ? value.href : undefined;
+}
+
+/** Also of another realm, where its class is another but its kind is the same. */
+function isOf<T extends object>(
+  value: object,
+  maker: (abstract new (...options: never[]) => T) & { readonly name: string },
+): value is T {
+  return (
+    value instanceof maker || Object.prototype.toString.call(value) === `[object ${maker.name}]`
+  );
+}
+
+function binaryText(bytes: number): string {
+  return `[binary: ${bytes} ${bytes === 1 ? "byte" : "bytes"}]`;
+}
+
+/** Cross-realm, too: the prototype of a plain object is the last of its chain. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return typeof prototype !== "object" || prototype === null || !Object.getPrototypeOf(prototype);
+}
+
+function classNameOf(value: object): string {
+  const maker: unknown = Reflect.get(value, "constructor");
+  return typeof maker === "function" ? maker.name : "";
+}
+
+/** Longer places say no more. */
+const MOST_PLACE_CHARACTERS = 60;
+
+/** The way to a place as it is written in code: `.items[3]["a b"]`. */
+function placeOf(path: readonly (string | number)[]): string {
+  let place = "";
+  for (const step of path) {
+    if (place.length > MOST_PLACE_CHARACTERS) return `${place}…`;
+    place += stepText(step);
+  }
+  return place;
+}
+
+function stepText(step: string | number): string {
+  if (typeof step === "number") return `[${step}]`;
+  const key = step.slice(0, MOST_PLACE_CHARACTERS);
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+}
+
+function jsonText(plain: JsonValue): string {
+  try {
+    return JSON.stringify(plain);
+  } catch (cause) {
+    // Each part can be a text, but all of them together are longer than any text may be.
+    throw new Unshowable("Expected the result to fit in a text, got more. Return less.", { cause });
+  }
 }

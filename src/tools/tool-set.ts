@@ -2,16 +2,23 @@ import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import type { ToolSpec } from "../model/model.ts";
 import type { Tool } from "./tool.ts";
+import { effectiveSettings, type EffectiveSettings, type ToolDefaults } from "./tool-settings.ts";
 
 /** The tools of one agent: found by name, shown to the model in a fixed order. */
 export interface ToolSet {
   readonly specs: readonly ToolSpec[];
   readonly names: readonly string[];
   find(name: string): Tool | undefined;
+  /** What holds for the calls of a tool; of one that is not there: what the role has set for all. */
+  settingsOf(name: string): EffectiveSettings;
 }
 
-/** Builds a set. Throws `duplicate_tool` if two tools have one name. */
-export function toolSet(owner: string, tools: readonly Tool[]): ToolSet {
+/** Builds a set. `defaults`: what the role has set for all its tools. Throws `duplicate_tool` if two tools have one name. */
+export function toolSet(
+  owner: string,
+  tools: readonly Tool[],
+  defaults: ToolDefaults = {},
+): ToolSet {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     if (byName.has(tool.name)) throw duplicate(owner, tool.name);
@@ -22,10 +29,15 @@ export function toolSet(owner: string, tools: readonly Tool[]): ToolSet {
     description,
     inputSchema: structuredClone(inputSchema),
   }));
+  const settings = new Map(
+    tools.map((tool) => [tool.name, effectiveSettings(tool.settings, defaults)]),
+  );
+  const others = effectiveSettings({}, defaults);
   return Object.freeze({
     specs: deepFreeze(specs),
     names: deepFreeze(specs.map((spec) => spec.name)),
     find: (name: string) => byName.get(name),
+    settingsOf: (name: string) => settings.get(name) ?? others,
   });
 }
 

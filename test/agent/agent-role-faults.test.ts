@@ -6,9 +6,10 @@ import { z } from "zod";
 
 import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
 import { observe } from "../../src/hooks/hook.ts";
+import { PRICES_AS_OF } from "../../src/model/price-table.ts";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { defineTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -267,8 +268,7 @@ proves(
     for (const costUsd of [0, 0.5]) {
       expect(thrownBy(() => define({ budget: { costUsd } }))).toEqual({
         code: "price_unknown",
-        message:
-          "Expected a price for model scripted of role lead, which lead.budget.costUsd limits, got none. Give the model a price, or leave the cost limit out.",
+        message: `Expected a price for model scripted of role lead, which lead.budget.costUsd limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
         data: { field: "lead.budget.costUsd", role: "lead", model: "scripted" },
       });
     }

@@ -8,7 +8,7 @@ import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/age
 import { observe } from "../../src/hooks/hook.ts";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { defineTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 
@@ -28,6 +28,11 @@ test("a role has its definition, with the documented defaults", () => {
     instructions: "Lead.",
     model,
     tools: [],
+    toolDefaults: {},
+    guards: [],
+    toolFilters: [],
+    errorBudget: { maxToolErrors: 5, maxConsecutiveErrors: 3, maxRetryErrors: 10 },
+    errorPolicy: { onBlocked: "continue", onRetryLimit: "stop" },
     subagents: [],
     context: {
       inheritMessages: false,

@@ -17,6 +17,7 @@ import {
 } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
 import { isRecord, type JsonObject, parseJson } from "../../src/kernel/json.ts";
+import type { Attachment } from "../../src/protocol/attachment.ts";
 import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { proves } from "../harness/proves.ts";
@@ -64,6 +65,20 @@ const signal: fc.Arbitrary<StopSignal> = fc
 /** What a model and tools say varies; which calls there are, and when, is up to the order of changes. */
 const replies = fc.record({ said: text, refusal: fc.option(text), hasCalls: fc.boolean() });
 
+/** What can go wrong with a call: each of them counts in its own way. */
+const FAILURES = [
+  { type: "failed", errorCode: "tool_error", severity: "recoverable" },
+  { type: "retry", errorCode: "invalid_arguments", severity: "retryable" },
+  { type: "refused", errorCode: "blocked", severity: "fatal", blockedBy: "no-writing" },
+] as const;
+
+/** One of each kind; together they have every key. */
+const ATTACHMENTS: readonly Attachment[] = [
+  { type: "image", mediaType: "image/png", name: "chart.png", data: "aGVsbG8=" },
+  { type: "audio", mediaType: "audio/mpeg", uri: "https://example.com/sound.mp3" },
+  { type: "file", mediaType: "text/plain", name: "notes.txt", text: "Notes." },
+];
+
 const anyChange: fc.Arbitrary<Change> = fc.oneof(
   fc.constantFrom(...Object.values(changes())),
   fc.constantFrom(...Object.values(changes())),
@@ -74,20 +89,28 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
     return { type: "recordReply", reply: { message: spoken, finishReason }, prefix };
   }),
   fc
-    .record({ said: text, metadata: fc.option(facts), hasSubtask: fc.boolean() })
-    .map(({ said, metadata, hasSubtask }): Change => ({
+    .record({
+      said: text,
+      failure: fc.constantFrom(...FAILURES),
+      whole: fc.option(text),
+      metadata: fc.option(facts),
+      hasSubtask: fc.boolean(),
+      isWaiting: fc.boolean(),
+    })
+    .map(({ said, failure, whole, metadata, hasSubtask, isWaiting }): Change => ({
       type: "recordExecutions",
       executions: [
+        ...(isWaiting ? [] : [{ ...executionOf(FIRST), ...failure, text: said }]),
         {
           ...executionOf(SECOND),
-          type: "failed",
+          ...failure,
           text: said,
-          errorCode: "tool_error",
+          ...(whole === null ? {} : { fullText: whole, attachments: ATTACHMENTS }),
           ...(metadata === null ? {} : { metadata }),
           ...(hasSubtask ? { subtasks: [{ role: "helper", task: `${said}.` }] } : {}),
         },
       ],
-      deferrals: [questionAbout(FIRST)],
+      deferrals: isWaiting ? [questionAbout(FIRST)] : [],
     })),
   fc
     .jsonValue({ maxDepth: 3 })
@@ -193,8 +216,12 @@ function fullState(): RestingState {
   if (third === undefined || fourth === undefined || fifth === undefined) throw new Error("three");
   const full = {
     ...executionOf(fifth),
-    type: "failed",
-    errorCode: "tool_error",
+    type: "retry",
+    fullText: "All of it.",
+    attachments: ATTACHMENTS,
+    errorCode: "invalid_arguments",
+    severity: "retryable",
+    blockedBy: "no-writing",
     metadata: { note: "Odd." },
     subtasks: [{ role: "helper", task: "Look." }],
   } as const;
@@ -260,7 +287,7 @@ function keysOfSchema(schema: unknown, path = ""): readonly string[] {
   return schema["type"] === "array" ? keysOfSchema(schema["items"], `${path}[]`) : [path];
 }
 
-const FOREIGN = ["data", "metadata", "arguments", "output", "usage"];
+const FOREIGN = ["data", "metadata", "arguments", "output", "usage", "retriesByTool"];
 
 function listed(keys: readonly string[]): readonly string[] {
   return [...new Set(keys)].toSorted();
@@ -272,8 +299,11 @@ const below = (path: string, list: string): readonly string[] =>
 
 const REASON = "code data message";
 const CALL = "argumentsText callId toolName";
-const EXECUTION =
-  "call.argumentsText call.callId call.toolName type text errorCode metadata subtasks[].role subtasks[].task startedAtMs endedAtMs";
+const EXECUTION = [
+  "call.argumentsText call.callId call.toolName type text fullText errorCode severity blockedBy metadata",
+  "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
+  "attachments[].text subtasks[].role subtasks[].task startedAtMs endedAtMs",
+].join(" ");
 
 /** A new key here is a new version of the paused run's form: add a reader for the old one. */
 const SHARED_KEYS = [
@@ -292,6 +322,7 @@ const SHARED_KEYS = [
   ...below(".log.signals[].reason", REASON),
   ...below(".log.errors[]", REASON),
   ...below(".log", "output isBriefed uselessReplies overflows vetoes"),
+  ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),
   ...below(".log.subtasks[]", "childId request.role request.task text"),
   ...below(".telemetry", "usage startedAtMs waitedMs"),
 ];
@@ -304,6 +335,7 @@ const STEP_KEYS = [
   ...below(".step.deferrals[]", "argumentsText callId childId type"),
   ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
   ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),
+  ...below(".step.hiddenTools[]", "toolName filter"),
   ...below(".step.lastStep", "accountPath maximum"),
   ...below(".step.limit", "name source"),
   ...below(".step.limit.reason", REASON),
@@ -333,7 +365,7 @@ proves(
       expect(JSON.stringify(snapshot)).not.toContain(secret.text);
       expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
         words(
-          "deferrals executions isIncorporated lastStep messageCount number startedAtMs stepId usage",
+          "deferrals executions hiddenTools isIncorporated lastStep messageCount number startedAtMs stepId usage",
         ),
       );
       const back = stepOf(stateOf(snapshot));
@@ -372,13 +404,15 @@ proves(["R45"], "once its step is recorded, no later snapshot has anything of wh
   for (const state of [after(incorporated, recordStep), after(open, failWith, recordStep)]) {
     const between = snapshotOf(resting(transition(state, pause)));
     expect(between).not.toHaveProperty("step");
-    const next = { ...openStep, stepId: stepIdOf(EXECUTION_ID, 2), number: 2, lastStep: undefined };
+    const bare = { hiddenTools: [], lastStep: undefined };
+    const next = { ...openStep, ...bare, stepId: stepIdOf(EXECUTION_ID, 2), number: 2 };
     const snapshot = snapshotOf(resting(after(state, next, pause)));
     expect(snapshot).toHaveProperty("step", {
       stepId: "execution_1.2",
       number: 2,
       startedAtMs: 2,
       messageCount: 2,
+      hiddenTools: [],
       executions: [],
       deferrals: [],
       isIncorporated: false,

@@ -210,6 +210,7 @@ proves(
         isBriefed: false,
         uselessReplies: 0,
         overflows: 0,
+        failures: { toolErrors: 0, consecutiveErrors: 0, retryErrors: 0, retriesByTool: {} },
         vetoes: 0,
         subtasks: [],
       },
@@ -294,13 +295,15 @@ proves(
       expect(thrownBy(() => openStepOf(state)).code).toBe("invalid_state");
       const stepId = stepIdOf(EXECUTION_ID, 2);
       const input = opening().slice(1);
-      const next = { ...openStep, stepId, number: 2, input, lastStep: undefined, atMs: 8 };
+      const bare = { input, hiddenTools: [], lastStep: undefined };
+      const next = { ...openStep, ...bare, stepId, number: 2, atMs: 8 };
       expect(openStepOf(transition(state, next))).toEqual({
         stepId,
         number: 2,
         startedAtMs: 8,
         input,
         messageCount: 1,
+        hiddenTools: [],
         reply: undefined,
         executions: [],
         deferrals: [],

@@ -9,12 +9,8 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { surveyTools } from "../../examples/survey/survey-tools.ts";
-import {
-  AgentIdSchema,
-  CallIdSchema,
-  ExecutionIdSchema,
-  RunIdSchema,
-} from "../../src/protocol/ids.ts";
+import type { JsonValue } from "../../src/kernel/json.ts";
+import { CallStage } from "../support/tool-calls.ts";
 import { temporaryFolder, type TemporaryFolder } from "./temporary-folder.ts";
 
 const MAKE_PIPE = "mkfifo";
@@ -204,25 +200,15 @@ const searchSchema = z.looseObject({ matches: z.array(z.unknown()), isComplete: 
 async function use(
   folder: Pick<TemporaryFolder, "path">,
   toolName: string,
-  input: unknown,
+  input: JsonValue,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<string> {
   const tool = surveyTools(folder.path).find(({ name }) => name === toolName);
   const bound = tool?.bind(input);
   if (bound?.type !== "valid")
     throw new Error(`${toolName} does not take ${JSON.stringify(input)}.`);
-  const result = await bound.use.run({
-    queueSubtask: () => undefined,
-    runId: RunIdSchema.parse("run_1"),
-    agentId: AgentIdSchema.parse("agent_1"),
-    agentPath: "lead",
-    depth: 0,
-    executionId: ExecutionIdSchema.parse("execution_1"),
-    stepNumber: 1,
-    callId: CallIdSchema.parse("call_1"),
-    signal,
-    metadata: {},
-  });
+  const stage = new CallStage();
+  const result = await bound.use.run(stage.context({ signal }), stage.runtime(toolName));
   return typeof result === "string" ? result : JSON.stringify(result);
 }
 

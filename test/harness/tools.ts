@@ -1,24 +1,23 @@
 import { z } from "zod";
 
-import {
-  defineTool,
-  type FunctionTool,
-  type ToolContext,
-  type ToolDefinition,
-  type ToolReturn,
-} from "../../src/tools/tool.ts";
+import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
+import type { FunctionTool, ToolReturn } from "../../src/tools/tool.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
 
-/** A tool that counts its calls and does what the test says. */
+/** A tool that counts its calls and does what the test says. Scripts may repeat a call as they like. */
 export function spyTool(
   name: string,
   execute: (context: ToolContext) => ToolReturn = () => `${name} done`,
-  more: Pick<ToolDefinition<z.ZodObject>, "needsApproval"> = {},
+  more: Partial<
+    Omit<ToolDefinition<z.ZodObject>, "name" | "description" | "input" | "execute">
+  > = {},
 ): FunctionTool & { readonly calls: readonly ToolContext[] } {
   const calls: ToolContext[] = [];
   const tool = defineTool({
     name,
     description: `Does ${name}.`,
     input: z.looseObject({}),
+    maxIdenticalCalls: "unlimited",
     ...more,
     execute: (_input, context) => {
       calls.push(context);

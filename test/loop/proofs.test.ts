@@ -13,7 +13,7 @@ import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import type { ToolContext } from "../../src/tools/tool.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -115,6 +115,8 @@ function many(): readonly AgentState[] {
   const { recordExecutions } = all;
   const subtasks = [{ role: "helper", task: "Look." }];
   const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks }));
+  const failed = recordExecutions.executions.map((one) => ({ ...one, ...FAILED }));
+  const answered = after(replied, { ...recordExecutions, executions: failed });
   const fruitless = after(running, openStep, discardReply, recordStep);
   const next = { ...openStep, number: 2 };
   const full = after(
@@ -139,8 +141,12 @@ function many(): readonly AgentState[] {
     ended(after(worked, next, discardReply, recordStep)),
     ended(worked),
     after(replied, { ...recordExecutions, executions: planned }),
+    answered,
+    ended(after(answered, all.incorporate, recordStep)),
   ];
 }
+
+const FAILED = { type: "failed", errorCode: "tool_error", severity: "recoverable" } as const;
 
 /** By field of a part, the changes that gave it another value in some state; a part that is not its own stays the very same. */
 function changedBy(
@@ -214,6 +220,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     isBriefed: ["brief", "nextExecution"],
     uselessReplies: ["discardReply", "nextExecution", "recordReply"],
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
+    failures: ["incorporate", "nextExecution"],
     vetoes: ["nextExecution", "recordVeto"],
     subtasks: ["incorporate", "nextExecution", "recordSubtasks"],
   });
@@ -307,7 +314,11 @@ proves(
       ]);
     expect(seen).toHaveLength(2);
     for (const context of seen)
-      expect(alive(context, states)).toEqual(["signal: signal", "queueSubtask: function"]);
+      expect(alive(context, states)).toEqual([
+        "signal: signal",
+        "queueSubtask: function",
+        "reportProgress: function",
+      ]);
     expect(alive({ deep: [before[0]] }, states)).toEqual(["deep.0: state"]);
   },
 );

@@ -16,7 +16,7 @@ import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
-import type { ToolContext } from "../../src/tools/tool.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
 
 const SCRIPT: readonly ScriptedReply[] = [asks("work", {}), says("the answer")];
 
@@ -78,11 +78,7 @@ proves(["R46"], "no result, context or event holds a state, a function or a cycl
   const tool = spyTool("work", (context) => void contexts.push(context));
   const stage = scene();
   const result = await stage.run(soloist(SCRIPT, { tools: [tool] }).role);
-  const values = [
-    result,
-    ...stage.sink.events,
-    ...contexts.map(({ signal: _signal, queueSubtask: _service, ...rest }) => rest),
-  ];
+  const values = [result, ...stage.sink.events, ...contexts.map(withoutServices)];
   for (const value of values) {
     const plain = Object.fromEntries(
       Object.entries(value).filter(([, part]) => part !== undefined),
@@ -200,6 +196,14 @@ proves(
     expect((await stage.outcome(run)).status).toBe("completed");
   },
 );
+
+/** All of a context but what it is there for: the services, each a function, and the signal. */
+function withoutServices(context: ToolContext): object {
+  const { signal, queueSubtask, reportProgress, ...rest } = context;
+  expect(signal).toBeInstanceOf(AbortSignal);
+  expect([typeof queueSubtask, typeof reportProgress]).toEqual(["function", "function"]);
+  return rest;
+}
 
 function keysOf(value: unknown): readonly string[] {
   if (typeof value !== "object" || value === null) return [];

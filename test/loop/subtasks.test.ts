@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { says } from "../../src/testing/scripted-model.ts";
-import type { ToolContext } from "../../src/tools/tool.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene } from "../harness/run-scripted.ts";
 import { callers, heading, help, planner, report } from "../support/subtask-scenes.ts";

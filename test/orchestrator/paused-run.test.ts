@@ -8,7 +8,7 @@ import { snapshotOf } from "../../src/agent/agent-snapshot.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { PAUSED_RUN_VERSION, readPausedRun } from "../../src/orchestrator/paused-run.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
-import { defineTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

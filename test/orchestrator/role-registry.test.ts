@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";
+import { PRICES_AS_OF } from "../../src/model/price-table.ts";
 import { RoleRegistry } from "../../src/orchestrator/role-registry.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -141,8 +142,7 @@ proves(
     expect(() => registry.assertReady(lead, {})).not.toThrow();
     expect(thrownBy(() => registry.assertReady(lead, { costUsd: 1 }))).toEqual({
       code: "price_unknown",
-      message:
-        "Expected a price for model scripted of role deep, which budget.costUsd limits, got none. Give the model a price, or leave the cost limit out.",
+      message: `Expected a price for model scripted of role deep, which budget.costUsd limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
       data: { field: "budget.costUsd", role: "deep", model: "scripted" },
     });
   },

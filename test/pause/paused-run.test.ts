@@ -195,7 +195,7 @@ describe("roles that are no longer what they were are refused before anything ha
     expect([ending(result), strict.paid, executions.map(({ type }) => type)]).toEqual([
       ["completed", "completed"],
       [],
-      ["succeeded", "failed"],
+      ["succeeded", "retry"],
     ]);
   });
 });

@@ -17,7 +17,8 @@ import {
   type ScriptedCall,
   type ScriptedReply,
 } from "../../src/testing/scripted-model.ts";
-import { defineTool, type ExternalTool, type FunctionTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { ExternalTool, FunctionTool } from "../../src/tools/tool.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { hookOf } from "./equivalence-hooks.ts";
 import type { Act, Call, ConditionName, Plan, RolePlan, World } from "./equivalence-world.ts";

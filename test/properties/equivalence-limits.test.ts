@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import { approve, giveResult } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { defineTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, ends, part, spawn, use } from "../tree/cast.ts";

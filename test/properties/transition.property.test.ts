@@ -288,6 +288,7 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
     stepId: stepIdOf(EXECUTION_ID, number),
     number,
     input: state.conversation.messages,
+    hiddenTools: [],
     lastStep: undefined,
     atMs: number,
   });

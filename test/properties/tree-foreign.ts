@@ -11,7 +11,8 @@ import { localTracing } from "../../src/orchestrator/local-tracing.ts";
 import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { defineTool, type FunctionTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
 import { settled } from "../harness/run-scripted.ts";
 import {
   nameOf,
@@ -122,6 +123,7 @@ export const TOOLS: readonly FunctionTool[] = TOOL_KINDS.map((kind) =>
     name: kind,
     description: "Acts.",
     input: z.object({}),
+    maxIdenticalCalls: "unlimited",
     execute: (_input, { signal }) => act(kind, signal),
   }),
 );

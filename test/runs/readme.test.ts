@@ -28,14 +28,6 @@ test("every file that the documents link to is there", () => {
   }
 });
 
-test("the condition in the document is the one of the example", () => {
-  const [, snippet = "missing"] =
-    /## Stop conditions[\s\S]*?```ts\n([\s\S]*?)```/.exec(
-      readFileSync("docs/stopping.md", "utf8"),
-    ) ?? [];
-  expect(readFileSync("examples/10-stopping.ts", "utf8")).toContain(snippet);
-});
-
 test("every point at which a hook may change something is in the document, and no other", () => {
   const [, table = ""] = readFileSync("docs/hooks.md", "utf8").split("## Points");
   const points = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, point]) => point);

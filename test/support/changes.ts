@@ -104,6 +104,7 @@ export function changes(): {
       stepId: STEP_ID,
       number: 1,
       input: opening(),
+      hiddenTools: [{ toolName: "write", filter: "read-only" }],
       lastStep: { accountPath: "lead", maximum: 3 },
       atMs: 2,
     },

@@ -1,5 +1,7 @@
 // Every way in which a run comes to rest, each as a script of its own: the reason that it must give is its name.
 
+import { z } from "zod";
+
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
@@ -8,6 +10,8 @@ import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -54,9 +58,21 @@ function ending(
   return { status, code, play };
 }
 
+const misfits = [1, 2, 3, 4].map((wrong) => asks("count", { wrong }));
+
 const PRICE = { inputUsdPerMillion: 1_000_000, outputUsdPerMillion: 1_000_000 };
 const worker = (): AgentRole => soloist(forever, { tools: [spyTool("work")] }).role;
 const waiting = (): AgentRole => soloist([says("late", { after: gate().opened })]).role;
+
+const counter = defineTool({
+  name: "count",
+  description: "Counts.",
+  input: z.object({ to: z.number() }),
+  execute: ({ to }) => to,
+});
+const failing = spyTool("work", () => {
+  throw new Error("No disk.");
+});
 
 export const ENDINGS: readonly Ending[] = [
   ending(["failed", "error"], {
@@ -85,6 +101,20 @@ export const ENDINGS: readonly Ending[] = [
     options: { budget: { costUsd: 20 } },
   }),
   ending(["stopped", "tool_calls_limit"], { role: worker, options: { budget: { toolCalls: 1 } } }),
+  ending(["stopped", "retry_limit"], {
+    role: () => soloist(misfits, { tools: [counter] }).role,
+  }),
+  ending(["stopped", "error_budget"], {
+    role: () =>
+      soloist(forever, { tools: [failing], errorBudget: { maxConsecutiveErrors: 1 } }).role,
+  }),
+  ending(["stopped", "blocked"], {
+    role: () => {
+      const guards = [toolGuard(() => ({ type: "deny", reason: "Not here." }))];
+      const errorPolicy = { onBlocked: "stop" } as const;
+      return soloist(forever, { tools: [spyTool("work")], guards, errorPolicy }).role;
+    },
+  }),
   ending(["stopped", "tool_called"], {
     role: () =>
       soloist(forever, { tools: [spyTool("work")], stopWhen: [toolWasCalled("work")] }).role,

@@ -10,7 +10,8 @@ import {
 import type { TransformPoint, HookContext } from "../../src/hooks/hook-points.ts";
 import type { AgentReport, RunResult } from "../../src/orchestrator/run-result.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
-import type { FunctionTool, ToolContext } from "../../src/tools/tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use, type Part } from "../tree/cast.ts";
 

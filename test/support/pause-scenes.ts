@@ -6,7 +6,8 @@ import { z } from "zod";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { approve, type Answer, type Question } from "../../src/protocol/question.ts";
-import { defineTool, type ExternalTool, type FunctionTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { ExternalTool, FunctionTool } from "../../src/tools/tool.ts";
 
 /** A tool that pays amounts, each of which must be approved. `paid` lists what it was run with. */
 export function payTool(

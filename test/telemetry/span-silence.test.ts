@@ -22,6 +22,7 @@ test("nothing that was written by a user, a model, a tool or who answers is expo
   expect(spans.map((span) => span.name)).toEqual([
     "chat model-1",
     "execute_tool unknown_tool",
+    "chat model-1",
     "execute_tool SpawnSubagent",
     "invoke_agent reader",
     "execute_tool SpawnSubagent reader",
@@ -33,7 +34,7 @@ test("nothing that was written by a user, a model, a tool or who answers is expo
     "invoke_agent lead",
     "invoke_workflow lead",
   ]);
-  expect(JSON.stringify(run.drafts).split(CANARY).length).toBeGreaterThan(40);
+  expect(JSON.stringify(run.drafts).split(CANARY).length).toBeGreaterThan(60);
   expect(JSON.stringify(spans)).not.toContain(CANARY);
 });
 
@@ -43,11 +44,20 @@ function tellEverything(run: RunScript): void {
   const reader = lead.child("reader");
   run.started();
   lead.started();
+  lead.isOfferedLess();
   lead.asks();
   lead.retries();
   lead.hears({ usage: ONE_CALL });
+  lead.repeatsItself("call_1");
+  lead.isGuarded("call_1", CANARY, "ask");
   lead.calls("call_1", CANARY);
-  lead.gets("call_1", CANARY, { outcome: "failed", errorCode: "unknown_tool" });
+  lead.isGuarded("call_1", CANARY, "deny");
+  lead.retriesCall("call_1", CANARY);
+  lead.progresses("call_1", CANARY);
+  const severity = "recoverable";
+  const failed = { outcome: "failed", errorCode: "unknown_tool", severity } as const;
+  lead.gets("call_1", CANARY, { ...failed, blockedBy: CANARY });
+  lead.summarizes("call_1", CANARY);
   lead.calls("call_2", "SpawnSubagent", "delegation");
   lead.isRefused("call_2", CANARY, "unknown_role");
   lead.gets("call_2", "SpawnSubagent", { outcome: "refused", errorCode: "unknown_role" });

@@ -6,22 +6,12 @@ import { z } from "zod";
 
 import { finishTool } from "../../src/agent/finish-tool.ts";
 import { bindCall } from "../../src/tools/bind-call.ts";
-import {
-  bindWith,
-  defineTool,
-  toolFace,
-  type DelegationTool,
-  type ToolContext,
-} from "../../src/tools/tool.ts";
+import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
-import {
-  AgentIdSchema,
-  CallIdSchema,
-  ExecutionIdSchema,
-  RunIdSchema,
-} from "../../src/protocol/ids.ts";
 import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
 import { toolCall } from "../support/changes.ts";
+import { CallStage } from "../support/tool-calls.ts";
 
 const search = defineTool({
   name: "search",
@@ -40,32 +30,20 @@ const REFUSED: SpawnOutcome = {
   refusal: { code: "unknown_role", message: "No." },
 };
 const task = z.object({ task: z.string() });
-const delegate: DelegationTool = Object.freeze({
-  ...toolFace({ name: "delegate", description: "Delegates.", input: task }),
-  kind: "delegation",
-  bind: (input: unknown) => bindWith(task, input, () => () => Promise.resolve(REFUSED)),
+const delegate = defineDelegation({
+  name: "delegate",
+  description: "Delegates.",
+  input: task,
+  execute: () => Promise.resolve(REFUSED),
 });
 const finish = finishTool("lead.output", z.object({ answer: z.number() }));
 const tools = toolSet("lead", [search, ping, delegate, finish]);
 
-const CONTEXT: ToolContext = {
-  runId: RunIdSchema.parse("run_1"),
-  agentId: AgentIdSchema.parse("agent_1"),
-  agentPath: "lead",
-  depth: 0,
-  executionId: ExecutionIdSchema.parse("execution_1"),
-  stepNumber: 1,
-  callId: CallIdSchema.parse("call_1"),
-  signal: new AbortController().signal,
-  metadata: {},
-  queueSubtask: () => undefined,
-};
-
 const bind = (toolName: string, argumentsText: string): ReturnType<typeof bindCall> =>
   bindCall(tools, { ...toolCall("call_1", toolName), argumentsText });
 
-function rejected(code: string, ...lines: readonly string[]): unknown {
-  return { type: "rejected", outcome: "failed", code, text: lines.join("\n") };
+function rejected(tool: Tool | undefined, code: string, ...lines: readonly string[]): unknown {
+  return { type: "rejected", tool, code, text: lines.join("\n") };
 }
 
 test("a call of a function tool is bound to its parsed arguments, defaults included", async () => {
@@ -84,6 +62,7 @@ test("a call of the finish tool gives the result itself", () => {
     type: "finish",
     tool: finish,
     use: { answer: 42 },
+    input: { answer: 42 },
   });
 });
 
@@ -96,7 +75,7 @@ for (const empty of ["", "  ", "\n\t"]) {
 
 test("a tool that is not there is answered with those that are", () => {
   const text = 'There is no tool named "serch". Your tools are: search, ping, delegate, Finish.';
-  expect(bind("serch", "{}")).toEqual(rejected("unknown_tool", text));
+  expect(bind("serch", "{}")).toEqual(rejected(undefined, "unknown_tool", text));
   expect(bind("Search", "{}")).toMatchObject({ code: "unknown_tool" });
   expect(bind("", "{}")).toMatchObject({ code: "unknown_tool" });
 });
@@ -114,7 +93,11 @@ test("names of object properties are no tools", () => {
 test("who has no tools is told to answer in text", () => {
   const none = bindCall(toolSet("lead", []), toolCall("call_1", "search"));
   expect(none).toEqual(
-    rejected("unknown_tool", 'There is no tool named "search". You have no tools; answer in text.'),
+    rejected(
+      undefined,
+      "unknown_tool",
+      'There is no tool named "search". You have no tools; answer in text.',
+    ),
   );
 });
 
@@ -127,7 +110,7 @@ for (const broken of [
 ]) {
   test(`${broken} is no JSON, and the model is told so`, () => {
     const bound = bind("search", broken);
-    expect(bound).toMatchObject({ type: "rejected", outcome: "failed", code: "invalid_json" });
+    expect(bound).toMatchObject({ type: "rejected", tool: search, code: "invalid_json" });
     const text = bound.type === "rejected" ? bound.text : "";
     expect(text).toMatch(
       /^The arguments of search are not valid JSON \(.+\)\. Call it again with one JSON object\.$/,
@@ -143,7 +126,7 @@ for (const [what, given] of [
 ] as const) {
   test(`${what} instead of an object does not fit`, () => {
     const bound = bind("search", given);
-    expect(bound).toMatchObject({ type: "rejected", outcome: "failed", code: "invalid_arguments" });
+    expect(bound).toMatchObject({ type: "rejected", tool: search, code: "invalid_arguments" });
     expect(bound.type === "rejected" && bound.text.split("\n")[1]).toMatch(/^- arguments: /);
   });
 }
@@ -164,11 +147,12 @@ test("every misfit is named with its place, and the model is asked to correct it
   };
   expect(bindCall(toolSet("lead", [nested]), call)).toEqual(
     rejected(
+      nested,
       "invalid_arguments",
       "The arguments of nested do not fit its schema:",
-      "- filter.years.1: Invalid input: expected number, received string",
-      '- mode: Invalid option: expected one of "fast"|"deep"',
-      "Correct them and call it again.",
+      '- filter.years[1]: expected an integer, got "two"',
+      '- mode: expected one of "fast", "deep", got "slow"',
+      "Correct them and call nested again.",
     ),
   );
 });
@@ -215,5 +199,6 @@ test("arguments that a schema's own code throws at are rejected like other misfi
 async function ran(bound: ReturnType<typeof bindCall>): Promise<unknown> {
   if (bound.type !== "function")
     throw new Error(`Expected a function call, got ${JSON.stringify(bound)}.`);
-  return await bound.use.run(CONTEXT);
+  const stage = new CallStage();
+  return await bound.use.run(stage.context(), stage.runtime(bound.tool.name));
 }

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -150,7 +150,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { exectue: () => "" },
     "invalid_option",
     "tool.exectue",
-    "one of name, description, input, execute, needsApproval",
+    "one of name, description, input, isStrict, execute, needsApproval, isSequential, timeoutMs, maxRetries, maxResultCharacters, longResults, maxIdenticalCalls",
     '"exectue"',
   ],
 ];
@@ -197,8 +197,8 @@ test("binding checks without running, and closes over what was parsed", () => {
   const tool = defineTool(GOOD);
   expect(tool.bind({ query: "trees" }).type).toBe("valid");
   const misfit = tool.bind({ query: 1 });
-  expect(misfit.type === "invalid" && misfit.issues.map((issue) => issue.path)).toEqual([
-    ["query"],
+  expect(misfit.type === "invalid" && misfit.problems.map(({ parameter }) => parameter)).toEqual([
+    "query",
   ]);
 });
 

@@ -20,7 +20,9 @@ import {
   type ScriptedReply,
   type ScriptStep,
 } from "../../src/testing/scripted-model.ts";
-import { defineTool, type FunctionTool, type ToolContext } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { settled } from "../harness/run-scripted.ts";
 
 /** A role with the model that plays it. */
@@ -104,6 +106,7 @@ export function tool(name: string, execute: (context: ToolContext) => unknown): 
     name,
     description: `Does ${name}.`,
     input,
+    maxIdenticalCalls: "unlimited",
     execute: (_input, context) => execute(context),
   });
 }

@@ -135,6 +135,7 @@ describe("what events say", () => {
           outcome: "failed",
           success: false,
           errorCode: "tool_error",
+          severity: "recoverable",
           resultCharacters: "broken failed: No disk.".length,
           durationMs: 0,
           queuedMs: 0,

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { Model } from "../../src/model/model.ts";
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { defineTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { z } from "zod";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
@@ -196,6 +196,7 @@ function digger(
     name: "dig",
     description: "Digs.",
     input: z.object({}),
+    maxIdenticalCalls: "unlimited",
     execute: () => meter.tools.during(),
   });
   return defineAgent({

@@ -92,9 +92,9 @@ describe("starting a subagent", () => {
     expect(
       result.steps[0]?.tools.executions.map(({ type, errorCode }) => [type, errorCode]),
     ).toEqual([
-      ["failed", "invalid_arguments"],
-      ["failed", "invalid_arguments"],
-      ["failed", "invalid_json"],
+      ["retry", "invalid_arguments"],
+      ["retry", "invalid_arguments"],
+      ["retry", "invalid_json"],
     ]);
     expect(helper.model.requests).toEqual([]);
   });
@@ -204,6 +204,7 @@ describe("what a parent gets back", () => {
         toolsUsed: { look: 1 },
         usage: { own: used, descendants: none, total: used },
         errors: [],
+        toolErrors: [],
         metadata: { repository: "r" },
         durationMs: 0,
         waitedMs: 0,

@@ -17,7 +17,9 @@ import type { AgentReport, RunResult } from "../../src/orchestrator/run-result.t
 import type { StopFacts } from "../../src/policies/stop-conditions.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { SubagentResult } from "../../src/protocol/subagent.ts";
-import type { DelegationContext, ToolContext } from "../../src/tools/tool.ts";
+import type { DelegationContext, ToolContext } from "../../src/tools/tool-context.ts";
+import type { FilterFacts } from "../../src/tools/tool-filter.ts";
+import type { GuardContext, GuardedCall } from "../../src/tools/tool-guard.ts";
 
 type Leaf = string | number | boolean | bigint | symbol | null | undefined | AbortSignal;
 type IsAny<T> = 0 extends 1 & T ? true : false;
@@ -79,4 +81,7 @@ test("no context, and nothing that is shown with it, holds anything alive", () =
   expectTypeOf<Holds<ModelCall>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<WrappedToolCall>>().toEqualTypeOf<false>();
   expectTypeOf<Holds<StopFacts>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<GuardContext>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<GuardedCall>>().toEqualTypeOf<false>();
+  expectTypeOf<Holds<FilterFacts>>().toEqualTypeOf<false>();
 });

@@ -25,12 +25,12 @@ export function localEffects(options: LocalEffectsOptions): Effects {
   return {
     reserve: (place, ask) =>
       effect(
-        `lease.${place.stepNumber}`,
+        `lease.${placeName(place)}`,
         atWork(options, () => options.reserve(ask)),
       ),
     infer: (place, lease, request) =>
       effect(
-        `model.${place.stepNumber}`,
+        `model.${placeName(place)}`,
         atWork(options, () => inferLocally(options, { place, lease, request })),
       ),
     callTool: (place, call) =>
@@ -52,6 +52,10 @@ export function localEffects(options: LocalEffectsOptions): Effects {
     join: (effects) => Promise.all(effects.map((one) => one[settledBy]())),
     nowMs: () => clock.nowMs(),
   };
+}
+
+function placeName({ stepNumber, aside }: EffectPlace): string {
+  return aside === undefined ? `${stepNumber}` : `${stepNumber}.${aside.index}`;
 }
 
 /** What is put in must not reject: failures of foreign code are data by then. */

@@ -10,6 +10,7 @@ import type { AgentId, CallId } from "../../protocol/ids.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { NamedGuard } from "../../tools/tool-guard.ts";
 import type { AgentIdentity, EventPlace } from "../agent-context.ts";
 import type { QuestionDesk } from "../approver.ts";
 import type { Lease, LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
@@ -26,7 +27,11 @@ export interface LocalEffectsOptions {
   readonly model: Model;
   readonly metadata: JsonObject;
   readonly hooks: HookSet;
-  /** How long a hook, a stop condition or a processor may take. */
+  /** Of the orchestrator, of every agent above, and of its own role. */
+  readonly guards: readonly NamedGuard[];
+  /** Stands for the run, for what wrappers of tools keep over the whole tree. */
+  readonly run: object;
+  /** How long a hook, a guard, a stop condition or a processor may take. */
   readonly hookTimeoutMs: number;
   readonly desk: QuestionDesk;
   readonly clock: Clock;

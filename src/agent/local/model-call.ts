@@ -11,6 +11,7 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "../../model/mode
 import { generateWithRetries, type GenerateOutcome } from "../../model/retry.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
+import type { EventPlace } from "../agent-context.ts";
 import type { Lease } from "../budget-gate.ts";
 import { callUsage } from "../call-usage.ts";
 import type { EffectPlace, InferOutcome } from "../effects.ts";
@@ -176,7 +177,7 @@ async function inferOnce(options: LocalEffectsOptions, call: InferCall): Promise
   const askedAtMs = options.clock.nowMs();
   const outcome = await options.slots.model(options.startSignal, () => {
     const queuedMs = options.clock.nowMs() - askedAtMs;
-    options.record(requested(options, call), call.place);
+    options.record(requested(options, call), at(call));
     return askModel(options, call, queuedMs);
   });
   if (outcome !== undefined) return outcome;
@@ -187,8 +188,10 @@ async function askModel(
   call: InferCall,
   queuedMs: number,
 ): Promise<InferOutcome> {
-  const { model, signal, clock, graceMs, retry, onText } = options;
-  const { place, request } = call;
+  const { model, signal, clock, graceMs, retry } = options;
+  const onText = listenerFor(options, call);
+  const { request } = call;
+  const place = at(call);
   let attempts = 1;
   let isOver = false;
   const hear = (piece: string): void => {
@@ -241,10 +244,8 @@ async function askModel(
 
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 
-function requested(
-  options: LocalEffectsOptions,
-  { lease, request }: InferCall,
-): EventBody<"model.requested"> {
+function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"model.requested"> {
+  const { lease, request } = call;
   return {
     type: "model.requested",
     provider: options.model.provider,
@@ -254,8 +255,17 @@ function requested(
     estimatedInputTokens: lease.inputTokens,
     maxOutputTokens: request.maxOutputTokens,
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    streaming: options.onText !== undefined,
+    streaming: listenerFor(options, call) !== undefined,
   };
+}
+
+/** What a step says aside is nothing that anybody waits to read. */
+function listenerFor({ onText }: LocalEffectsOptions, { place }: InferCall): typeof onText {
+  return place.aside === undefined ? onText : undefined;
+}
+
+function at({ place: { stepId, aside } }: InferCall): EventPlace {
+  return aside === undefined ? { stepId } : { stepId, callId: aside.callId };
 }
 
 /** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */

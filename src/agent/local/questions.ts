@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 
-import { isPromiseLike, linkedController, runBounded, valueInTime } from "../../kernel/cancel.ts";
+import { linkedController, runBounded } from "../../kernel/cancel.ts";
 import { sleep } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import type { JsonValue } from "../../kernel/json.ts";
@@ -19,131 +19,91 @@ import {
   type QuestionKind,
 } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { deniedText, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
-import { resultText } from "../../tools/result-text.ts";
+import { deniedText, rebindCall, type OwnCall, type RejectedCall } from "../../tools/bind-call.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 import { applyChain } from "./apply-chain.ts";
+import { judge, judgeAgain } from "./judge.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
-import { SubtaskQueue, toolContext } from "./tool-context.ts";
+import type { PlacedCall } from "./tool-context.ts";
 
-type Bound<Type extends BoundCall["type"]> = Extract<BoundCall, { readonly type: Type }>;
-type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
+export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
 
 export type Permission =
-  | { readonly type: "granted"; readonly bound: Bound<"function"> }
+  | { readonly type: "granted"; readonly bound: OwnCall }
   | Refused
   | { readonly type: "cancelled" }
   | Deferred;
 
-interface Refused {
+export interface Refused {
   readonly type: "refused";
-  readonly rejected: Bound<"rejected">;
+  readonly rejected: RejectedCall;
   /** Set when a hook broke. */
   readonly failure?: ErrorRecord;
 }
 
-/** One call at its place. */
-interface Asking {
-  readonly place: EffectPlace;
-  readonly planned: PlannedCall;
-}
-
-/** May this call run? Asks whoever can say so, where the tool wants it; never rejects. At once where nobody has to be asked. */
+/** May this call run? Asks whoever can say so; never rejects. At once where nobody has to be asked. */
 export function askForPermission(
   options: LocalEffectsOptions,
-  place: EffectPlace,
-  planned: PlannedCall,
-  bound: Bound<"function">,
+  call: PlacedCall,
+  bound: OwnCall,
 ): Permission | Promise<Permission> {
-  const asking = { place, planned };
-  const { deferral, answer } = planned;
-  if (deferral?.type !== "question") {
-    return bound.use.needsApproval === false
-      ? { type: "granted", bound }
-      : askAnew(options, asking, bound);
+  const { deferral, answer } = call.planned;
+  if (deferral?.type === "question") {
+    const { question } = deferral;
+    if (answer === undefined && !isOverdue(options, question))
+      return { type: "deferred", deferral };
+    return decided(options, call, bound, { question, answer });
   }
-  const { question } = deferral;
-  if (answer === undefined && !isOverdue(options, question)) return { type: "deferred", deferral };
-  return decided(options, asking, bound, { question, answer });
+  const verdict = judge(options, call, bound);
+  if (verdict instanceof Promise) return judged(options, call, bound, verdict);
+  return verdict.type === "allow"
+    ? { type: "granted", bound }
+    : judged(options, call, bound, Promise.resolve(verdict));
 }
 
-async function askAnew(
+async function judged(
   options: LocalEffectsOptions,
-  asking: Asking,
-  bound: Bound<"function">,
+  call: PlacedCall,
+  bound: OwnCall,
+  asked: ReturnType<typeof judgeAgain>,
 ): Promise<Permission> {
-  const reason = await approvalReason(options, asking, bound);
-  if (reason === undefined) return { type: "granted", bound };
-  if (typeof reason !== "string") return { type: "refused", rejected: reason };
-  const question = questionAbout(options, asking, { kind: "approval", reason, input: bound.input });
-  options.record({ type: "question.asked", question }, at(asking));
-  return await ask(options, asking, bound, question);
-}
-
-/** Why the call needs an approval, as a text; undefined: it needs none. A check that throws refuses the call. */
-async function approvalReason(
-  options: LocalEffectsOptions,
-  { place, planned }: Asking,
-  bound: Bound<"function">,
-): Promise<string | undefined | Bound<"rejected">> {
-  const { toolName } = planned.call;
-  const context = toolContext(options, place, planned, new SubtaskQueue());
-  try {
-    const { needsApproval } = bound.use;
-    const given = typeof needsApproval === "function" ? needsApproval(context) : needsApproval;
-    const wanted: unknown = isPromiseLike(given) ? await checked(options, given) : given;
-    if (wanted === false) return undefined;
-    if (wanted === true) return `${toolName} needs an approval.`;
-    if (typeof wanted === "string" && wanted !== "") return wanted;
-    throw new TypeError("it gave neither true, false nor a reason");
-  } catch (cause) {
-    const text = `Not executed: whether ${toolName} may run could not be decided (${messageOf(cause)}).`;
-    return rejected("approval_check_failed", text);
-  }
-}
-
-async function checked(
-  options: LocalEffectsOptions,
-  given: PromiseLike<unknown>,
-): Promise<unknown> {
-  const { signal, clock, graceMs, hookTimeoutMs: timeoutMs } = options;
-  const rest = options.working();
-  try {
-    return await valueInTime(given, { signal, clock, graceMs, timeoutMs });
-  } finally {
-    rest();
-  }
+  const verdict = await asked;
+  if (options.startSignal.aborted) return { type: "cancelled" };
+  if (verdict.type === "allow") return { type: "granted", bound };
+  if (verdict.type === "deny") return { type: "refused", rejected: verdict.rejected };
+  const { reason } = verdict;
+  const question = questionAbout(options, call, { kind: "approval", reason, input: bound.input });
+  options.record({ type: "question.asked", question }, at(call));
+  return await ask(options, call, bound, question);
 }
 
 async function ask(
   options: LocalEffectsOptions,
-  asking: Asking,
-  bound: Bound<"function">,
+  call: PlacedCall,
+  bound: OwnCall,
   question: Question,
 ): Promise<Permission> {
   const settle = options.asking();
   const { approver, unanswered } = options.desk;
-  const answer =
-    approver === undefined ? undefined : await askApprover(options, question, asking, bound);
+  const answer = approver === undefined ? undefined : await askApprover(options, question, bound);
   if (options.startSignal.aborted) {
-    recordAnswer(options, asking, question, { answer: "denied", by: "end" });
+    recordAnswer(options, call, question, { answer: "denied", by: "end" });
     settle();
     return { type: "cancelled" };
   }
   const isLate = isOverdue(options, question);
   const mayWait = unanswered === "pause" || options.pauseSignal.aborted;
-  if (answer === undefined && !isLate && mayWait) return deferred(asking, question);
+  if (answer === undefined && !isLate && mayWait) return deferred(call, question);
   settle();
-  return decided(options, asking, bound, { question, answer: isLate ? undefined : answer });
+  return decided(options, call, bound, { question, answer: isLate ? undefined : answer });
 }
 
 /** The approver's answer; undefined if it gives none that can be used, or not in time. */
 async function askApprover(
   options: LocalEffectsOptions,
   question: Question,
-  { planned }: Asking,
-  bound: Bound<"function">,
+  bound: OwnCall,
 ): Promise<Answer | undefined> {
   const { approver } = options.desk;
   if (approver === undefined) return undefined;
@@ -169,7 +129,7 @@ async function askApprover(
     const parsed = AnswerSchema.safeParse(bounded.value);
     if (!parsed.success) throw new TypeError(z.prettifyError(parsed.error));
     const answer = parsed.data;
-    const problem = problemWith(answer, question) ?? misfit(answer, planned, bound);
+    const problem = problemWith(answer, question) ?? misfit(answer, bound);
     if (problem !== undefined) throw new TypeError(problem);
     return answer;
   } catch (cause) {
@@ -195,140 +155,93 @@ export function problemWith(answer: Answer, question: Question): string | undefi
   return undefined;
 }
 
-function misfit(
-  answer: Answer,
-  { call }: PlannedCall,
-  bound: Bound<"function">,
-): string | undefined {
+function misfit(answer: Answer, { tool }: OwnCall): string | undefined {
   if (answer.type !== "approved" || answer.arguments === undefined) return undefined;
-  const again = rebindCall(bound.tool, call, answer.arguments);
+  const again = rebindCall(tool, answer.arguments);
   return again.type === "rejected" ? again.text : undefined;
 }
 
 /** What becomes of the call, now that nothing more is waited for. */
 function decided(
   options: LocalEffectsOptions,
-  asking: Asking,
-  bound: Bound<"function">,
+  call: PlacedCall,
+  bound: OwnCall,
   { question, answer }: { readonly question: Question; readonly answer: Answer | undefined },
 ): Permission | Promise<Permission> {
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
-    const by = decider(asking);
+    const by = decider(call);
     const change = changed === undefined ? {} : { arguments: changed };
-    recordAnswer(options, asking, question, { answer: "approved", by, ...change });
+    recordAnswer(options, call, question, { answer: "approved", by, ...change });
     return answer.arguments === undefined
       ? { type: "granted", bound }
-      : changedCall(options, asking, bound, answer.arguments);
+      : changedCall(options, call, bound, answer.arguments);
   }
-  const { reason, by } = denial(options, asking, { question, answer });
-  recordAnswer(options, asking, question, { answer: "denied", by, reason });
-  const { toolName } = asking.planned.call;
-  return { type: "refused", rejected: rejected("denied", deniedText(toolName, reason)) };
+  const { reason, by } = denial(options, call, { question, answer });
+  recordAnswer(options, call, question, { answer: "denied", by, reason });
+  const text = deniedText(call.planned.call.toolName, reason);
+  return {
+    type: "refused",
+    rejected: { type: "rejected", tool: bound.tool, code: "denied", text },
+  };
 }
 
-/** A call whose arguments an answer changed: the hooks before it may still deny it, and it is checked again (C44). What was approved is what runs. */
+/** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
 async function changedCall(
   options: LocalEffectsOptions,
-  { place, planned }: Asking,
-  bound: Bound<"function">,
+  call: PlacedCall,
+  { tool }: OwnCall,
   input: JsonValue,
 ): Promise<Permission> {
-  const { call } = planned;
-  const { toolName, callId } = call;
+  const { place, planned } = call;
+  const { toolName, callId } = planned.call;
   const point = "beforeTool";
   const chain = options.hooks.chain(point, toolName);
   const asked = { toolName, callId, arguments: input };
-  const at = { stepId: place.stepId, callId };
   try {
-    const { patch, by } = await applyChain(options, { point, chain, input: asked, place, at });
-    if (patch.deny !== undefined) return blocked(toolName, patch.deny, by);
-    const again = rebindCall(bound.tool, call, input);
-    return again.type === "function"
-      ? { type: "granted", bound: again }
-      : { type: "refused", rejected: again };
+    const { patch, by } = await applyChain(options, {
+      point,
+      chain,
+      input: asked,
+      place,
+      at: at(call),
+    });
+    if (patch.deny !== undefined) return blocked(tool, patch.deny, by);
+    const again = rebindCall(tool, input);
+    if (again.type === "rejected") return { type: "refused", rejected: again };
+    const verdict = await judgeAgain(options, call, again);
+    if (options.startSignal.aborted) return { type: "cancelled" };
+    return verdict.type === "deny"
+      ? { type: "refused", rejected: verdict.rejected }
+      : { type: "granted", bound: again };
   } catch (cause) {
     if (options.signal.aborted) return { type: "cancelled" };
-    return { ...blocked(toolName, "A hook before it failed."), failure: errorRecord(cause) };
+    return { ...blocked(tool, "A hook before it failed."), failure: errorRecord(cause) };
   }
 }
 
-function blocked(toolName: string, reason: string, by?: string): Refused {
+function blocked(tool: OwnCall["tool"], reason: string, by?: string): Refused {
   const hook = by === undefined ? {} : { by };
-  return {
-    type: "refused",
-    rejected: { ...rejected("blocked", deniedText(toolName, reason)), ...hook },
-  };
+  const text = deniedText(tool.name, reason);
+  return { type: "refused", rejected: { type: "rejected", tool, code: "blocked", text, ...hook } };
 }
 
 type By = EventBody<"question.answered">["by"];
 
 function denial(
   options: LocalEffectsOptions,
-  asking: Asking,
+  call: PlacedCall,
   { question, answer }: { readonly question: Question; readonly answer: Answer | undefined },
 ): { readonly reason: string; readonly by: By } {
-  if (answer?.type === "denied") return { reason: answer.reason, by: decider(asking) };
+  if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
   if (isOverdue(options, question)) return { reason: "Nobody answered in time.", by: "deadline" };
   return { reason: "There is nobody who could approve it.", by: "nobody" };
 }
 
-/** The result of a call that is executed elsewhere, or the question for it. */
-export function externalQuestion(
+/** A question about a call, under an id that its place gives. */
+export function questionAbout(
   options: LocalEffectsOptions,
-  place: EffectPlace,
-  planned: PlannedCall,
-  bound: Bound<"external">,
-): Deferred | { readonly type: "answered"; readonly outcome: ExternalOutcome } {
-  const asking = { place, planned };
-  const { deferral, answer } = planned;
-  if (deferral?.type === "question") {
-    const { question } = deferral;
-    if (answer === undefined && !isOverdue(options, question))
-      return { type: "deferred", deferral };
-    return { type: "answered", outcome: externalOutcome(options, asking, question, answer) };
-  }
-  const reason = `${planned.call.toolName} is executed elsewhere.`;
-  const question = questionAbout(options, asking, { kind: "external", reason, input: bound.input });
-  options.record({ type: "question.asked", question }, at(asking));
-  if (options.desk.unanswered === "deny")
-    return { type: "answered", outcome: externalOutcome(options, asking, question, undefined) };
-  options.asking();
-  return deferred(asking, question);
-}
-
-export interface ExternalOutcome {
-  readonly type: "succeeded" | "failed";
-  readonly text: string;
-  readonly errorCode?: string;
-}
-
-function externalOutcome(
-  options: LocalEffectsOptions,
-  asking: Asking,
-  question: Question,
-  answer: Answer | undefined,
-): ExternalOutcome {
-  const { toolName } = question;
-  if (answer?.type === "result") {
-    recordAnswer(options, asking, question, { answer: "result", by: "caller" });
-    return { type: "succeeded", text: resultText(answer.result) };
-  }
-  const isLate = isOverdue(options, question);
-  const reason =
-    answer?.type === "failure"
-      ? answer.message
-      : isLate
-        ? "Nobody answered in time."
-        : "There is nobody who could execute it.";
-  const by = answer?.type === "failure" ? "caller" : isLate ? "deadline" : "nobody";
-  recordAnswer(options, asking, question, { answer: "failure", by, reason });
-  return { type: "failed", text: `${toolName} failed: ${reason}`, errorCode: "tool_error" };
-}
-
-function questionAbout(
-  options: LocalEffectsOptions,
-  { place, planned }: Asking,
+  { place, planned }: PlacedCall,
   about: {
     readonly kind: QuestionKind;
     readonly reason: string;
@@ -354,42 +267,38 @@ function questionAbout(
   };
 }
 
-function recordAnswer(
+/** Says what was answered, and by whom. */
+export function recordAnswer(
   options: LocalEffectsOptions,
-  asking: Asking,
+  call: PlacedCall,
   question: Question,
   said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
 ): void {
   const { questionId, toolName, askedAtMs } = question;
   const waitedMs = options.clock.nowMs() - askedAtMs;
-  options.record(
-    { type: "question.answered", questionId, toolName, ...said, waitedMs },
-    at(asking),
-  );
+  options.record({ type: "question.answered", questionId, toolName, ...said, waitedMs }, at(call));
 }
 
-function deferred({ planned }: Asking, question: Question): Deferred {
+/** The call waits for the answer. */
+export function deferred({ planned }: PlacedCall, question: Question): Deferred {
   const { callId } = planned.call;
   const argumentsText = JSON.stringify(question.arguments);
   return { type: "deferred", deferral: { type: "question", callId, question, argumentsText } };
 }
 
 /** A question that was deferred is answered by whoever resumes the run. */
-function decider({ planned }: Asking): By {
+function decider({ planned }: PlacedCall): By {
   return planned.deferral === undefined ? "approver" : "caller";
 }
 
-function isOverdue({ clock }: LocalEffectsOptions, { deadlineAtMs }: Question): boolean {
+/** True once the answer would come too late. */
+export function isOverdue({ clock }: LocalEffectsOptions, { deadlineAtMs }: Question): boolean {
   return deadlineAtMs !== null && clock.nowMs() >= deadlineAtMs;
 }
 
-function rejected(code: Bound<"rejected">["code"], text: string): Bound<"rejected"> {
-  return { type: "rejected", outcome: "refused", code, text };
-}
-
-function at({ place, planned }: Asking): {
-  stepId: EffectPlace["stepId"];
-  callId: PlannedCall["call"]["callId"];
+function at({ place, planned }: PlacedCall): {
+  readonly stepId: EffectPlace["stepId"];
+  readonly callId: PlannedCall["call"]["callId"];
 } {
   return { stepId: place.stepId, callId: planned.call.callId };
 }

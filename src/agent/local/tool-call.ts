@@ -1,44 +1,35 @@
-// One tool call in this process: ask, where the call needs an approval; run; let hooks see to the result. What the model wrote was
-// rewritten, checked and admitted before (C44). Nothing of it rejects: whatever goes wrong is a result that the model can read.
+// One tool call in this process: guard, ask, run, let hooks see to the result, format it. What the model wrote was rewritten, checked
+// and admitted before (C44). Nothing of it rejects: whatever goes wrong is a result that the model can read.
 
 import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import type { JsonValue } from "../../kernel/json.ts";
 import type { Chain } from "../../hooks/hook-set.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import type { Usage } from "../../protocol/usage.ts";
-import { argumentsOf, type BoundCall } from "../../tools/bind-call.ts";
-import { delegationText } from "../../tools/delegation-text.ts";
-import { resultText } from "../../tools/result-text.ts";
+import { argumentsOf, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
+import { shortenText } from "../../tools/shorten-text.ts";
+import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import type { EventPlace } from "../agent-context.ts";
-import { applyChain } from "./apply-chain.ts";
-import { askForPermission, externalQuestion, type Permission } from "./questions.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
-import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import { errorRecord } from "../life-cycle.ts";
+import { applyChain } from "./apply-chain.ts";
+import {
+  CANCELLED,
+  delegatedOutcome,
+  NOT_BEGUN,
+  rejectedOutcome,
+  returnedOutcome,
+  thrownOutcome,
+  withinRetries,
+  type CallOutcome,
+} from "./call-outcome.ts";
+import { callExternally } from "./external-call.ts";
+import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
-import { delegationContext, SubtaskQueue, toolContext } from "./tool-context.ts";
-
-/** How a tool call came out, before it is stamped. */
-export interface CallOutcome {
-  readonly type: ToolExecution["type"];
-  readonly text: string;
-  readonly errorCode?: string;
-  /** The hook that denied it. */
-  readonly blockedBy?: string;
-  /** What a delegated subtree consumed. */
-  readonly usage?: Usage;
-  readonly metadata?: JsonObject;
-  readonly subtasks?: readonly SpawnRequest[];
-  /** Set when a hook broke: the call has its result, and the execution fails. */
-  readonly failure?: ErrorRecord;
-}
-
-type Bound<Type extends BoundCall["type"]> = Extract<BoundCall, { readonly type: Type }>;
+import { askForPermission } from "./questions.ts";
+import { callServices, delegationContext, toolContext, toolRuntime } from "./tool-context.ts";
 
 /** Runs one call. Never rejects. */
 export async function callToolLocally(
@@ -46,10 +37,10 @@ export async function callToolLocally(
   place: EffectPlace,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  const { bound } = planned;
+  const { bound, deferral } = planned;
   const use: Use = { place, planned, queuedMs: 0 };
-  if (planned.deferral?.type === "subagent") {
-    const { childId } = planned.deferral;
+  if (deferral?.type === "subagent") {
+    const { childId } = deferral;
     const where = { stepId: place.stepId, callId: planned.call.callId };
     return await perform(options, use, () =>
       delegate(options, use, () => options.resumeChild(childId, where)),
@@ -57,17 +48,14 @@ export async function callToolLocally(
   }
   switch (bound.type) {
     case "rejected":
-      return await perform(options, use, () => Promise.resolve(refused(bound)));
+      return await perform(options, use, () => Promise.resolve(rejectedOutcome(bound)));
     case "finish":
       return await perform(options, use, () => Promise.resolve(TAKEN));
     case "external":
       return await callExternal(options, use, bound);
     case "delegation":
-      return await perform(options, use, () =>
-        delegate(options, use, () => bound.use(delegationContext(options, place, planned))),
-      );
     case "function":
-      return await callFunction(options, use, bound);
+      return await callOwn(options, use, bound);
   }
 }
 
@@ -79,60 +67,75 @@ interface Use {
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." };
 
-const CANCELLED: CallOutcome = {
-  type: "cancelled",
-  text: "Cancelled: the agent was told to end before this call had a result.",
-  errorCode: "cancelled",
-};
-
-const NOT_BEGUN: CallOutcome = {
-  type: "not_executed",
-  text: "Not executed: the agent was told to end before this call could begin.",
-  errorCode: "not_executed",
-};
-
-/** Waits for permission without a slot, and works within one. */
-async function callFunction(
-  options: LocalEffectsOptions,
-  use: Use,
-  bound: Bound<"function">,
-): Promise<CallEnd> {
-  const { place, planned } = use;
-  const asked = askForPermission(options, place, planned, bound);
+/** Waits for permission without a slot; a function then works within one, a delegation waits for its child without (S1). */
+async function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
+  const { planned } = use;
+  const asked = askForPermission(options, use, checked);
   const permission = asked instanceof Promise ? await asked : asked;
   switch (permission.type) {
     case "deferred":
       return permission;
     case "cancelled":
-      return executed(planned, options.clock.nowMs(), options.clock.nowMs(), NOT_BEGUN);
-    case "refused":
-      return await perform(options, use, () => Promise.resolve(refusedBy(permission)));
+      return unbegun(options, planned);
+    case "refused": {
+      const { rejected, failure } = permission;
+      const outcome = rejectedOutcome(rejected);
+      const broken = failure === undefined ? outcome : { ...outcome, failure };
+      return await perform(options, use, () => Promise.resolve(broken));
+    }
     case "granted": {
       const { bound } = permission;
       const granted = { ...use, planned: { ...planned, bound } };
-      const askedAtMs = options.clock.nowMs();
-      const rest = options.working();
-      try {
-        const end = await options.slots.tool(options.startSignal, () => {
-          const queued = { ...granted, queuedMs: options.clock.nowMs() - askedAtMs };
-          return perform(options, queued, () => run(options, granted, bound));
-        });
-        return end ?? executed(planned, askedAtMs, options.clock.nowMs(), NOT_BEGUN);
-      } finally {
-        rest();
-      }
+      if (bound.type === "function") return await runInSlot(options, granted, bound);
+      if (options.startSignal.aborted) return unbegun(options, planned);
+      return await perform(options, granted, () => runDelegation(options, granted, bound));
     }
+  }
+}
+
+async function runInSlot(
+  options: LocalEffectsOptions,
+  use: Use,
+  bound: Extract<OwnCall, { readonly type: "function" }>,
+): Promise<CallEnd> {
+  const askedAtMs = options.clock.nowMs();
+  const rest = options.working();
+  try {
+    const end = await options.slots.tool(options.startSignal, () => {
+      const queued = { ...use, queuedMs: options.clock.nowMs() - askedAtMs };
+      return perform(options, queued, () => run(options, use, bound));
+    });
+    return end ?? unbegun(options, use.planned, askedAtMs);
+  } finally {
+    rest();
   }
 }
 
 async function callExternal(
   options: LocalEffectsOptions,
   use: Use,
-  bound: Bound<"external">,
+  bound: Extract<BoundCall, { readonly type: "external" }>,
 ): Promise<CallEnd> {
-  const asked = externalQuestion(options, use.place, use.planned, bound);
-  if (asked.type === "deferred") return asked;
-  return await perform(options, use, () => Promise.resolve(asked.outcome));
+  const asked = await callExternally(options, use, bound);
+  switch (asked.type) {
+    case "deferred":
+      return asked;
+    case "cancelled":
+      return unbegun(options, use.planned);
+    case "refused":
+      return await perform(options, use, () => Promise.resolve(rejectedOutcome(asked.rejected)));
+    case "answered":
+      return await perform(options, use, () => Promise.resolve(asked.outcome));
+  }
+}
+
+/** A call of which nothing happened: no event says that it began. */
+function unbegun(
+  { clock }: LocalEffectsOptions,
+  planned: PlannedCall,
+  startedAtMs = clock.nowMs(),
+): CallEnd {
+  return executed(planned, startedAtMs, clock.nowMs(), { ...NOT_BEGUN, isShortened: false });
 }
 
 /** Runs `work` between the events that say so. */
@@ -158,22 +161,13 @@ async function perform(
     const argumentsText = JSON.stringify(inputOf(planned));
     return { type: "deferred", deferral: { type: "subagent", callId, childId, argumentsText } };
   }
+  const counted = withinRetries(planned, worked);
   const chain = options.hooks.chain("afterTool", toolName);
-  const outcome = chain.length === 0 ? worked : await followUp(options, use, worked, chain);
+  const followed = chain.length === 0 ? counted : await followUp(options, use, counted, chain);
+  const outcome = formatted(planned, followed);
   const endedAtMs = clock.nowMs();
   options.record(
-    {
-      type: "tool.ended",
-      toolName,
-      outcome: outcome.type,
-      success: outcome.type === "succeeded",
-      ...(outcome.errorCode === undefined ? {} : { errorCode: outcome.errorCode }),
-      ...(outcome.blockedBy === undefined ? {} : { blockedBy: outcome.blockedBy }),
-      resultCharacters: outcome.text.length,
-      durationMs: endedAtMs - startedAtMs,
-      queuedMs,
-      ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
-    },
+    ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }),
     where,
   );
   return executed(planned, startedAtMs, endedAtMs, outcome);
@@ -184,57 +178,92 @@ interface PausedChild {
   readonly childId: Extract<SpawnOutcome, { readonly type: "paused" }>["childId"];
 }
 
+/** An outcome as the model will read it. */
+interface Formatted extends CallOutcome {
+  readonly isShortened: boolean;
+  /** The whole text, if it was cut. */
+  readonly fullText?: string;
+}
+
+/** Cuts what is too long for the model; the whole is kept with the call (R111). */
+function formatted({ settings }: PlannedCall, outcome: CallOutcome): Formatted {
+  const { text, isShortened } = shortenText(outcome.text, settings.maxResultCharacters);
+  return isShortened
+    ? { ...outcome, text, isShortened, fullText: outcome.text }
+    : { ...outcome, isShortened };
+}
+
 function faceOf(bound: BoundCall): Pick<EventBody<"tool.started">, "kind" | "description"> {
-  if (bound.type === "rejected") return { kind: "function", description: "" };
-  return { kind: bound.tool.kind, description: bound.tool.description };
+  return { kind: bound.tool?.kind ?? "function", description: bound.tool?.description ?? "" };
+}
+
+function ended(
+  toolName: string,
+  outcome: Formatted,
+  times: { readonly durationMs: number; readonly queuedMs: number },
+): EventBody<"tool.ended"> {
+  const { type, text, fullText, errorCode, severity, blockedBy, attachments, usage } = outcome;
+  return {
+    type: "tool.ended",
+    toolName,
+    outcome: type,
+    success: type === "succeeded",
+    ...(errorCode === undefined ? {} : { errorCode }),
+    ...(severity === undefined ? {} : { severity }),
+    ...(blockedBy === undefined ? {} : { blockedBy }),
+    resultCharacters: (fullText ?? text).length,
+    ...(fullText === undefined ? {} : { shownCharacters: text.length }),
+    ...(attachments === undefined ? {} : { attachments: attachments.length }),
+    ...times,
+    ...(usage === undefined ? {} : { usage }),
+  };
 }
 
 function executed(
-  planned: PlannedCall,
+  { call, settings }: PlannedCall,
   startedAtMs: number,
   endedAtMs: number,
-  outcome: CallOutcome,
+  outcome: Formatted,
 ): CallEnd {
-  const { type, text, errorCode, metadata, subtasks, failure } = outcome;
+  const { type, text, fullText, errorCode, severity, blockedBy } = outcome;
+  const { attachments, metadata, subtasks, failure, isShortened } = outcome;
   const execution: ToolExecution = {
-    call: planned.call,
+    call,
     type,
     text,
+    ...(fullText === undefined ? {} : { fullText }),
+    ...(attachments === undefined ? {} : { attachments }),
     ...(errorCode === undefined ? {} : { errorCode }),
+    ...(severity === undefined ? {} : { severity }),
+    ...(blockedBy === undefined ? {} : { blockedBy }),
     ...(metadata === undefined ? {} : { metadata }),
     ...(subtasks === undefined || subtasks.length === 0 ? {} : { subtasks }),
     startedAtMs,
     endedAtMs,
   };
-  return { type: "executed", execution, ...(failure === undefined ? {} : { failure }) };
-}
-
-function refused({ outcome, text, code, by }: Bound<"rejected">): CallOutcome {
-  const blocked = by === undefined ? {} : { blockedBy: by };
-  return { type: outcome, text, errorCode: code, ...blocked };
-}
-
-/** A hook that broke while it looked at the call fails the execution, too (R16). */
-function refusedBy({
-  rejected,
-  failure,
-}: Extract<Permission, { readonly type: "refused" }>): CallOutcome {
-  return { ...refused(rejected), ...(failure === undefined ? {} : { failure }) };
+  const isToSummarize = isShortened && settings.longResults === "summarize";
+  const broken = failure === undefined ? {} : { failure };
+  return { type: "executed", execution, isToSummarize, ...broken };
 }
 
 /** The body of a function tool, with the hooks around it and after it. */
 async function run(
   options: LocalEffectsOptions,
   use: Use,
-  bound: Bound<"function">,
+  bound: Extract<OwnCall, { readonly type: "function" }>,
 ): Promise<CallOutcome> {
   const { place, planned } = use;
   const { toolName, callId } = planned.call;
-  const queue = new SubtaskQueue();
-  const context = toolContext(options, place, planned, queue);
+  const services = callServices(options, use);
+  const context = toolContext(options, use, services);
+  const runtime = toolRuntime(options, use, services);
   const where: EventPlace = { stepId: place.stepId, callId };
   const wraps = options.hooks.toolWraps(toolName);
-  const body = async (): Promise<unknown> => await bound.use.run(context);
+  const { timeoutMs } = planned.settings;
+  const body = async (): Promise<unknown> =>
+    timeoutMs === undefined
+      ? await bound.use.run(context, runtime)
+      : await runInTime(bound.use, context, runtime, timeoutMs);
   const work = (): Promise<unknown> =>
     wraps.length === 0
       ? body()
@@ -250,23 +279,32 @@ async function run(
           wrapBounds(options),
         );
   const bounded = await runBounded(() => options.within(where, work), options);
-  const subtasks = queue.close();
+  const subtasks = services.close();
   if (options.signal.aborted) return CANCELLED;
-  return { ...returned(options, toolName, bounded), subtasks };
+  return { ...outcomeOf(toolName, bounded), subtasks };
 }
 
-function returned(
-  options: LocalEffectsOptions,
-  toolName: string,
-  bounded: BoundedOutcome<unknown>,
-): CallOutcome {
+function outcomeOf(toolName: string, bounded: BoundedOutcome<unknown>): CallOutcome {
   if (bounded.type === "abandoned") return CANCELLED;
   try {
-    if (bounded.type === "threw") throw bounded.error;
-    return { type: "succeeded", text: resultText(bounded.value) };
+    if (bounded.type === "threw") return thrownOutcome(toolName, bounded.error);
+    return returnedOutcome(bounded.value);
   } catch (cause) {
-    return broken(options, toolName, cause);
+    return thrownOutcome(toolName, cause);
   }
+}
+
+async function runDelegation(
+  options: LocalEffectsOptions,
+  use: Use,
+  bound: Extract<OwnCall, { readonly type: "delegation" }>,
+): Promise<CallOutcome | PausedChild> {
+  const services = callServices(options, use);
+  const ended = await delegate(options, use, () =>
+    bound.use(delegationContext(options, use, services)),
+  );
+  const subtasks = services.close();
+  return ended.type === "paused" ? ended : { ...ended, subtasks };
 }
 
 async function delegate(
@@ -276,35 +314,11 @@ async function delegate(
 ): Promise<CallOutcome | PausedChild> {
   try {
     const outcome = await start();
-    if (outcome.type === "paused") return outcome;
-    return delegated(outcome);
+    return outcome.type === "paused" ? outcome : delegatedOutcome(outcome);
   } catch (cause) {
-    return broken(options, use.planned.call.toolName, cause);
+    if (options.signal.aborted) return CANCELLED;
+    return thrownOutcome(use.planned.call.toolName, cause);
   }
-}
-
-/** A call that threw. What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
-function broken({ signal }: LocalEffectsOptions, toolName: string, thrown: unknown): CallOutcome {
-  if (signal.aborted) return CANCELLED;
-  const isWrap = EspalierError.is(thrown) && thrown.data["point"] === "wrapToolCall";
-  const cause = isWrap ? (thrown.cause ?? thrown) : thrown;
-  const text = `${toolName} failed: ${messageOf(cause)}`;
-  const isHook = EspalierError.is(cause) && HOOK_ERRORS.has(cause.code);
-  const failure = isHook ? { failure: errorRecord(cause) } : {};
-  return { type: "failed", text, errorCode: "tool_error", ...failure };
-}
-
-const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract", "hook_timeout"]);
-
-function delegated(outcome: Exclude<SpawnOutcome, { readonly type: "paused" }>): CallOutcome {
-  const text = delegationText(outcome);
-  if (outcome.type === "refused") return { type: "refused", text, errorCode: outcome.refusal.code };
-  const { status, usage } = outcome.result;
-  const counted = { text, usage: usage.total };
-  if (status === "failed") return { type: "failed", errorCode: "subagent_failed", ...counted };
-  if (status === "cancelled")
-    return { type: "cancelled", errorCode: "subagent_cancelled", ...counted };
-  return { type: "succeeded", ...counted };
 }
 
 /** Lets the hooks that follow a call see its result, and change what the model reads of it. */

@@ -1,19 +1,36 @@
 // What a tool and a delegation may know and do while they serve a call.
 
-import { mismatch } from "../../kernel/check.ts";
+import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
-import type { DelegationContext, ToolContext } from "../../tools/tool.ts";
+import type { DelegationContext, ToolContext, ToolProgress } from "../../tools/tool-context.ts";
+import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
 import type { EffectPlace, PlannedCall } from "../effects.ts";
+import { toolErrorRecord } from "./call-outcome.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { spawnWithHooks } from "./spawn.ts";
 
-/** The subtasks that one call queues. Closed when the call has ended: what is queued later goes nowhere. */
-export class SubtaskQueue {
+/** One call at its place. */
+export interface PlacedCall {
+  readonly place: EffectPlace;
+  readonly planned: PlannedCall;
+}
+
+/** Reports of one call that become events; more would be noise that costs. */
+const MOST_REPORTS = 1_000;
+
+/** What one call asks for on the side. Closed when the call has ended: what comes later goes nowhere. */
+export class CallServices {
+  readonly #tell: (progress: ToolProgress) => void;
   #requests: readonly SpawnRequest[] = [];
+  #reports = 0;
   #isClosed = false;
 
+  constructor(tell: (progress: ToolProgress) => void) {
+    this.#tell = tell;
+  }
+
   /** Throws `invalid_option` for what is no request. */
-  add(request: unknown): void {
+  queueSubtask(request: unknown): void {
     const parsed = SpawnRequestSchema.safeParse(request);
     if (!parsed.success) {
       throw mismatch(
@@ -26,17 +43,50 @@ export class SubtaskQueue {
     if (!this.#isClosed) this.#requests = [...this.#requests, parsed.data];
   }
 
+  /** Throws `invalid_option` or `invalid_definition` for what says nothing. */
+  reportProgress(progress: ToolProgress): void {
+    checkKeys("progress", progress, ["done", "total", "message"]);
+    const { done, total, message } = progress;
+    if (done !== undefined) checkAmount("progress.done", done);
+    if (total !== undefined) checkAmount("progress.total", total);
+    if (message !== undefined) checkText("progress.message", message);
+    if (this.#isClosed || this.#reports >= MOST_REPORTS) return;
+    this.#reports += 1;
+    this.#tell({
+      ...(done === undefined ? {} : { done }),
+      ...(total === undefined ? {} : { total }),
+      ...(message === undefined ? {} : { message }),
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Gives the subtasks that were queued. */
   close(): readonly SpawnRequest[] {
     this.#isClosed = true;
     return this.#requests;
   }
 }
 
+export function callServices(
+  options: LocalEffectsOptions,
+  { place, planned }: PlacedCall,
+): CallServices {
+  const { toolName, callId } = planned.call;
+  return new CallServices((progress) =>
+    options.record(
+      { type: "tool.progressed", toolName, ...progress },
+      { stepId: place.stepId, callId },
+    ),
+  );
+}
+
 export function toolContext(
   options: LocalEffectsOptions,
-  place: EffectPlace,
-  planned: PlannedCall,
-  queue: SubtaskQueue,
+  { place, planned }: PlacedCall,
+  services: CallServices,
 ): ToolContext {
   const { runId, agentId, agentPath, depth, executionId } = options.identity;
   return Object.freeze({
@@ -47,22 +97,50 @@ export function toolContext(
     executionId,
     stepNumber: place.stepNumber,
     callId: planned.call.callId,
+    retryCount: planned.retryCount,
+    maxRetries: planned.settings.maxRetries,
+    messages: planned.messages,
     signal: options.signal,
     metadata: options.metadata,
-    queueSubtask: (request: SpawnRequest) => queue.add(request),
+    queueSubtask: (request: SpawnRequest) => services.queueSubtask(request),
+    reportProgress: (progress: ToolProgress) => services.reportProgress(progress),
   });
 }
 
 export function delegationContext(
   options: LocalEffectsOptions,
-  place: EffectPlace,
-  planned: PlannedCall,
+  call: PlacedCall,
+  services: CallServices,
 ): DelegationContext {
+  const { place, planned } = call;
   const { callId } = planned.call;
   const { messages } = planned;
   return Object.freeze({
-    ...toolContext(options, place, planned, new SubtaskQueue()),
+    ...toolContext(options, call, services),
     spawn: (request: SpawnRequest) =>
       spawnWithHooks(options, place, request, { callId, stepId: place.stepId, messages }),
+  });
+}
+
+/** What the wrappers of a tool work with. */
+export function toolRuntime(
+  options: LocalEffectsOptions,
+  { place, planned }: PlacedCall,
+  services: CallServices,
+): ToolRuntime {
+  const { clock, graceMs, run } = options;
+  const { toolName, callId } = planned.call;
+  return Object.freeze({
+    toolName,
+    clock,
+    graceMs,
+    run,
+    noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
+      if (services.isClosed) return;
+      options.record(
+        { type: "tool.retried", toolName, attempt, error: toolErrorRecord(error), delayMs },
+        { stepId: place.stepId, callId },
+      );
+    },
   });
 }

@@ -5,6 +5,7 @@ import { estimateMessageTokens } from "../../model/count-tokens.ts";
 import type { ModelRequest } from "../../model/model.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 import type { Message } from "../../protocol/message.ts";
+import { hiddenTools, type HiddenTool } from "../../tools/tool-filter.ts";
 import type { AgentContext } from "../agent-context.ts";
 import type { AgentState } from "../agent-state.ts";
 import type { AgentRole } from "../agent-role.ts";
@@ -17,17 +18,44 @@ export interface Assembled {
   readonly request: ModelRequest;
   /** True if the request shows the history as it is. */
   readonly isFaithful: boolean;
+  /** Tools that are not in it, and the filters that took them away. */
+  readonly hiddenTools: readonly HiddenTool[];
 }
 
-/** The request that shows the history as it is. */
-export function plainRequest({ role, tools }: AgentContext, state: AgentState): Assembled {
+/** The request that shows the history as it is. Throws the coded error of a filter that broke. */
+export function plainRequest(agent: AgentContext, state: AgentState): Assembled {
+  const { role, tools } = agent;
+  const hiddenTools = role.toolFilters.length === 0 ? [] : hiddenNow(agent, state);
+  const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
   const request: ModelRequest = {
     messages: state.conversation.messages,
-    tools: tools.specs,
+    tools: hidden.size === 0 ? tools.specs : tools.specs.filter(({ name }) => !hidden.has(name)),
     maxOutputTokens: role.maxOutputTokens,
     ...(role.temperature === undefined ? {} : { temperature: role.temperature }),
   };
-  return { type: "assembled", request, isFaithful: true };
+  return { type: "assembled", request, isFaithful: true, hiddenTools };
+}
+
+/** What filters take away in this step; `Finish` is none of their business. */
+function hiddenNow(agent: AgentContext, state: AgentState): readonly HiddenTool[] {
+  const { identity, role, tools, metadata } = agent;
+  const place = stepPlace(agent, state);
+  const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);
+  const removed = hiddenTools(
+    role.toolFilters,
+    names,
+    deepFreeze({
+      agentPath: identity.agentPath,
+      depth: identity.depth,
+      stepNumber: place.stepNumber,
+      steps: state.log.steps,
+      usage: state.telemetry.usage,
+      remaining: { ...agent.budget.remaining() },
+      metadata,
+    }),
+  );
+  if (removed.length > 0) agent.record({ type: "tools.filtered", removed }, place);
+  return removed;
 }
 
 /** The request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one. */
@@ -60,7 +88,7 @@ export async function hookedRequest(
   const { messages: shown, repairs } = repairMessages(changed);
   if (repairs.length > 0)
     agent.record({ type: "request.repaired", repairs: repairs.length }, place);
-  return { type: "assembled", request: { ...request, messages: shown }, isFaithful: false };
+  return { ...plain, request: { ...request, messages: shown }, isFaithful: false };
 }
 
 function system(text: string): readonly Message[] {

@@ -1,13 +1,24 @@
 // incorporate: the results go into the history, one for every call, in call order.
 
+import { failureSignals } from "../../policies/error-budget.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { stepOf, type AgentState } from "../agent-state.ts";
 import { raise } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 
-/** Straight through transition(), once every call of the reply has its result (L3); a limit that refused a call becomes a signal here. */
+/**
+ * Straight through transition(), once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
+ * signal here: a limit that refused one, or failures beyond the error budget, unless the result was given and nothing further is wanted.
+ */
 export function incorporate(agent: AgentContext, state: AgentState): AgentState {
-  const limit = stepOf(state)?.limit;
+  const step = stepOf(state);
   const incorporated = transition(state, { type: "incorporate" });
-  return limit === undefined ? incorporated : raise(agent, incorporated, limit);
+  const { limit } = step ?? {};
+  const limited = limit === undefined ? incorporated : raise(agent, incorporated, limit);
+  if (limited.log.output !== undefined) return limited;
+  const { errorBudget: budget, errorPolicy: policy } = agent.role;
+  return failureSignals(limited.log.failures, step?.executions ?? [], {
+    budget,
+    policy,
+  }).reduce<AgentState>((current, signal) => raise(agent, current, signal), limited);
 }

@@ -2,6 +2,7 @@
 
 import { countedPrefix } from "../../model/count-tokens.ts";
 import type { ModelReply } from "../../model/model.ts";
+import { leakedCall } from "../../policies/argument-leak.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
@@ -46,14 +47,20 @@ export async function infer(
         ? transition(charged, { type: "recordOverflow", error: outcome.error })
         : failWith(agent, charged, outcome.error);
     case "replied":
-      return replied(charged, call, outcome.reply);
+      return replied(agent, charged, call, outcome.reply);
   }
 }
 
-function replied(state: AgentState, call: PreparedCall, reply: ModelReply): AgentState {
+function replied(
+  agent: AgentContext,
+  state: AgentState,
+  call: PreparedCall,
+  reply: ModelReply,
+): AgentState {
   const { stepId } = openStepOf(state);
   const { finishReason, usage } = reply;
-  const taken = { message: withOwnCallIds(reply.message, stepId), finishReason };
+  const message = withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
+  const taken = { message, finishReason };
   if (isUseless(state, taken)) return transition(state, { type: "discardReply", reply: taken });
   const prefix = call.isFaithful
     ? countedPrefix(state.conversation.prefix, call.request.messages.length, usage)
@@ -72,6 +79,22 @@ function isUseless(state: AgentState, { message, finishReason }: StepReply): boo
 function mayCompact({ role }: AgentContext, { log }: AgentState, error: ErrorRecord): boolean {
   const isOverflow = error.code === "model_context_overflow";
   return isOverflow && role.compaction !== undefined && log.overflows < MAX_OVERFLOWS;
+}
+
+/** Some models repeat the arguments of a call as their text: that is no text for anybody (R113). */
+function withoutLeak(
+  agent: AgentContext,
+  message: AssistantMessage,
+  stepId: StepId,
+): AssistantMessage {
+  const leaked = message.toolCalls.length === 0 ? undefined : leakedCall(message);
+  if (leaked === undefined) return message;
+  const { toolName, callId } = leaked;
+  agent.record(
+    { type: "reply.filtered", toolName, characters: message.text.length },
+    { stepId, callId },
+  );
+  return { ...message, text: "" };
 }
 
 /** Some servers give several calls of a reply one id: each later one gets an id by its place, so that results find their call (L3). */

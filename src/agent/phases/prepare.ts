@@ -46,7 +46,7 @@ function isHeld(agent: AgentContext, { log }: AgentState): boolean {
 async function hold(
   agent: AgentContext,
   state: AgentState,
-  { request: draft, isFaithful }: Assembled,
+  { request: draft, isFaithful, hiddenTools }: Assembled,
 ): Promise<Prepared> {
   const { role, effects } = agent;
   const place = stepPlace(agent, state);
@@ -75,9 +75,15 @@ async function hold(
   const request = Object.freeze({ ...draft, maxOutputTokens });
   const { lastStep } = lease;
   if (lastStep === undefined || !isLast)
-    return { state: waited, call: { request, lease, isFaithful, lastStep: undefined } };
+    return {
+      state: waited,
+      call: { request, lease, isFaithful, hiddenTools, lastStep: undefined },
+    };
   const closing = closingRequest(role, request);
-  return { state: waited, call: { request: closing, lease, isFaithful: false, lastStep } };
+  return {
+    state: waited,
+    call: { request: closing, lease, isFaithful: false, hiddenTools, lastStep },
+  };
 }
 
 /** The signal that a limit raises. */

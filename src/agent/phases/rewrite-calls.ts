@@ -60,7 +60,8 @@ function ask(agent: AgentContext, step: OpenStep, call: ToolCall): Asked {
   const { argumentsText } = deferral ?? call;
   const rewritten: Rewritten = { call, argumentsText, change: undefined };
   const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;
-  const isKnown = agent.tools.find(toolName) !== undefined;
+  const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
+  const isKnown = agent.tools.find(toolName) !== undefined && !isHidden;
   const input = isHooked && isKnown ? parsed(argumentsText) : undefined;
   if (deferral !== undefined || input === undefined) return { rewritten };
   const question: BeforeTool = {

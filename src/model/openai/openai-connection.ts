@@ -27,6 +27,7 @@ export interface ConnectionSettings extends WireSettings {
   readonly fetch: typeof globalThis.fetch | undefined;
 }
 
+const OPENAI_URL = "https://api.openai.com/v1";
 const PATH = "/chat/completions";
 const JSON_BODY = { "content-type": "application/json" };
 /** The client wants some key; a server that needs none does not look at it. */
@@ -75,7 +76,8 @@ export class OpenAiConnection {
 function clientOf({ apiKey = NO_KEY, baseUrl, headers, fetch }: ConnectionSettings): OpenAI {
   const options = {
     apiKey,
-    ...(baseUrl === undefined ? {} : { baseURL: baseUrl }),
+    // Said, or the client would look into the environment itself, later than we did.
+    baseURL: baseUrl ?? OPENAI_URL,
     defaultHeaders: { "User-Agent": "espalier", ...headers },
     // One layer retries, and one deadline counts: ours.
     maxRetries: 0,

@@ -1,11 +1,13 @@
 // openai(): the model port over the Chat Completions interface, of OpenAI or of any server that speaks it.
-// Owns one connection, opened at the first call: until then nothing of the provider's code is loaded and no key is needed.
+// Owns one connection, opened at the first call: until then nothing of the provider's code is loaded. Options and environment are
+// read together when the model is first used, or found ready for it, and hold from then on.
 
 import { checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { Model } from "../model.ts";
-import { checkPrice, type ModelPrice } from "../model-price.ts";
+import { knownPrice } from "../known-price.ts";
+import { checkPrice, copyPrice, type ModelPrice } from "../model-price.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
 import type { MaxTokensField } from "./to-openai.ts";
 
@@ -14,8 +16,11 @@ export interface OpenAiOptions {
   readonly apiKey?: string;
   /** Where the server is, up to and without `/chat/completions`. Default: `OPENAI_BASE_URL`, else OpenAI itself. */
   readonly baseUrl?: string;
-  /** What the model costs. Left out: unknown, and a cost limit over it is refused. */
-  readonly price?: ModelPrice;
+  /**
+   * What the model costs. Left out: what `knownPrice` has, if OpenAI itself is asked, not a server at another base URL; else it is
+   * unknown, and a cost limit over it is refused. `"unknown"`: as if we did not know either.
+   */
+  readonly price?: ModelPrice | "unknown";
   /** How long one attempt may take, from the request to the last byte of the reply. Default: 600,000. */
   readonly timeoutMs?: number;
   /**
@@ -45,6 +50,7 @@ const MAX_TOKENS_FIELDS: readonly unknown[] = [
   "max_completion_tokens",
   "max_tokens",
 ] satisfies MaxTokensField[];
+const OPENAI_ORIGIN = "https://api.openai.com";
 const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
 
 /**
@@ -55,17 +61,32 @@ const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
 export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   checkText("openai.modelId", modelId);
   checkOptions(options);
+  let settings: ConnectionSettings | undefined;
   let connection: Promise<OpenAiConnection> | undefined;
-  return Object.freeze({
+  const { price } = options;
+  const model: Model = {
     provider: "openai",
     id: modelId,
-    ...(options.price === undefined ? {} : { price: options.price }),
-    assertReady: () => void settingsOf(modelId, options),
+    ...(price === undefined || price === "unknown" ? {} : { price: copyPrice(price) }),
+    assertReady: () => {
+      settings ??= settingsOf(modelId, options);
+    },
     generate: async (request, generation) => {
-      connection ??= connect(settingsOf(modelId, options));
+      settings ??= settingsOf(modelId, options);
+      connection ??= connect(settings);
       return await (await connection).generate(request, generation);
     },
-  } satisfies Model);
+  };
+  const listed = price === undefined ? knownPrice("openai", modelId) : undefined;
+  if (listed !== undefined) {
+    // Whether it holds depends on where the model is asked, and that on the environment until the model is used.
+    const get = (): ModelPrice | undefined =>
+      isOpenAiItself(settings === undefined ? baseUrlOf(options) : settings.baseUrl)
+        ? listed
+        : undefined;
+    Object.defineProperty(model, "price", { get, enumerable: true });
+  }
+  return Object.freeze(model);
 }
 
 async function connect(settings: ConnectionSettings): Promise<OpenAiConnection> {
@@ -75,7 +96,7 @@ async function connect(settings: ConnectionSettings): Promise<OpenAiConnection> 
 
 /** Options and environment together, as they are now. */
 function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings {
-  const baseUrl = options.baseUrl ?? readVariable(URL_VARIABLE);
+  const baseUrl = baseUrlOf(options);
   if (options.baseUrl === undefined && baseUrl !== undefined) checkUrl(URL_VARIABLE, baseUrl);
   const apiKey = (options.apiKey ?? readVariable(KEY_VARIABLE))?.trim();
   if (baseUrl === undefined && (apiKey === undefined || apiKey === "")) throw missingKey(modelId);
@@ -89,6 +110,16 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
     headers: options.headers ?? {},
     fetch: options.fetch,
   };
+}
+
+function baseUrlOf(options: OpenAiOptions): string | undefined {
+  return options.baseUrl ?? readVariable(URL_VARIABLE);
+}
+
+/** Not so at a region's address or at Azure: they may charge more. */
+function isOpenAiItself(baseUrl: string | undefined): boolean {
+  if (baseUrl === undefined) return true;
+  return URL.canParse(baseUrl) && new URL(baseUrl).origin === OPENAI_ORIGIN;
 }
 
 function readVariable(name: string): string | undefined {
@@ -116,7 +147,7 @@ function checkOptions(options: OpenAiOptions): void {
     throw mismatch("openai.apiKey", "text", typeof apiKey, `Leave it out to use ${KEY_VARIABLE}.`);
   }
   if (baseUrl !== undefined) checkUrl("openai.baseUrl", baseUrl);
-  if (price !== undefined) checkPrice("openai.price", price);
+  if (price !== undefined && price !== "unknown") checkPrice("openai.price", price);
   if (timeoutMs !== undefined && !(Number.isSafeInteger(timeoutMs) && timeoutMs > 0)) {
     throw mismatch(
       "openai.timeoutMs",

@@ -8,7 +8,7 @@ import { transform, type Hook } from "../../../src/hooks/hook.ts";
 import type { RunResult } from "../../../src/orchestrator/run-result.ts";
 import { approve, deny, giveResult, type Question } from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
-import { defineTool } from "../../../src/tools/tool.ts";
+import { defineTool } from "../../../src/tools/define-tool.ts";
 import { proves } from "../../harness/proves.ts";
 import { scene } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";

@@ -9,6 +9,8 @@ import type { StopInput } from "../../../src/hooks/hook-points.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
 import type { AgentDefinition } from "../../../src/agent/agent-role.ts";
+import { defineTool } from "../../../src/tools/define-tool.ts";
+import { toolGuard } from "../../../src/tools/tool-guard.ts";
 import { proves } from "../../harness/proves.ts";
 import { gate, scene, settled } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
@@ -117,6 +119,13 @@ test("the bound is for all stop hooks of an agent together, and a veto ends thei
 
 const work = asks("work", {});
 const tools = [spyTool("work")];
+const misfit = asks("count", { wrong: true });
+const counter = defineTool({
+  name: "count",
+  description: "Counts.",
+  input: z.object({ to: z.number() }),
+  execute: ({ to }) => to,
+});
 const refused = new ModelError({ code: "model_refused_request", message: "No." });
 
 interface OtherEnding {
@@ -153,6 +162,24 @@ const OTHER_ENDINGS: Readonly<Record<string, OtherEnding>> = {
       ],
     },
     end: ["stopped", "found"],
+  },
+  "the bound on retries": {
+    script: [misfit, misfit, misfit],
+    more: { tools: [counter] },
+    end: ["stopped", "retry_limit"],
+  },
+  "the bound on errors": {
+    script: [asks("nobody", {}), asks("nobody", {})],
+    more: { errorBudget: { maxToolErrors: 1 } },
+    end: ["stopped", "error_budget"],
+  },
+  "a denied call, where that is the end": {
+    script: [work],
+    more: {
+      guards: [toolGuard(() => ({ type: "deny", reason: "Not here." }))],
+      errorPolicy: { onBlocked: "stop" },
+    },
+    end: ["stopped", "blocked"],
   },
   "a processor that broke": {
     script: [says("done")],

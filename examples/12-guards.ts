@@ -1,0 +1,103 @@
+// What may run: guards that hold for an agent and for everyone below it, and filters that show a model its tools step by step.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import { defineAgent, defineTool, Orchestrator, toolFilter, toolGuard, approve } from "espalier";
+import { asks, says, ScriptedModel } from "espalier/testing";
+
+const written: string[] = [];
+const write = defineTool({
+  name: "write",
+  description: "Writes a file.",
+  input: z.object({ path: z.string(), text: z.string() }),
+  execute: ({ path }) => {
+    written.push(path);
+    return "written";
+  },
+});
+
+// Deny beats ask beats allow, in whatever order guards are listed. A guard that throws has denied the call.
+const PathSchema = z.object({ path: z.string() });
+const onlyDocs = toolGuard(
+  function onlyDocs({ arguments: input }) {
+    const { path } = PathSchema.parse(input);
+    if (path.includes("..")) return { type: "deny", reason: "Stay in the folder." };
+    if (path.startsWith("docs/")) return { type: "allow" };
+    return { type: "ask", reason: `${path} is not in docs/.` };
+  },
+  { tools: ["write"] },
+);
+
+const writer = defineAgent({
+  name: "writer",
+  purpose: "Writes files",
+  instructions: "Write what you are told.",
+  model: new ScriptedModel([
+    asks("write", { path: "../secret", text: "…" }),
+    asks("write", { path: "docs/roses.md", text: "…" }),
+    asks("write", { path: "readme.md", text: "…" }),
+    says("Two of three are written."),
+  ]),
+  tools: [write],
+});
+
+// The guard stands at the lead, and binds the writer below it: nobody below may do what is forbidden above.
+const lead = defineAgent({
+  name: "lead",
+  instructions: "Let the writer write.",
+  model: new ScriptedModel([
+    asks("SpawnSubagent", { role: "writer", task: "Write three files." }),
+    says("Done."),
+  ]),
+  subagents: [writer],
+  guards: [onlyDocs],
+});
+const orchestrator = new Orchestrator({
+  approver: (question) => {
+    console.log(`${question.agentPath} asks: ${question.reason}`);
+    return approve(question);
+  },
+});
+const result = await orchestrator.start(lead, "Document the garden.").result;
+const [blocked] = result.agents[1]?.toolErrors ?? [];
+console.log(`${blocked?.code}: ${blocked?.message}`);
+assert.deepEqual(written, ["docs/roses.md", "readme.md"]);
+assert.deepEqual([blocked?.code, blocked?.severity], ["blocked", "fatal"]);
+assert.equal(result.status, "completed");
+
+// A filter takes a tool out of the request, step by step, and what is not offered cannot be called either.
+const confirm = defineTool({
+  name: "confirm",
+  description: "Confirms that something may be written.",
+  input: z.object({}),
+  execute: () => "confirmed",
+});
+const afterConfirmation = toolFilter(
+  (_toolName, { steps }) =>
+    steps.some(({ tools }) =>
+      tools.executions.some(
+        ({ call, type }) => call.toolName === "confirm" && type === "succeeded",
+      ),
+    ),
+  { name: "after-confirmation", tools: ["write"] },
+);
+const model = new ScriptedModel([
+  asks("write", { path: "docs/tulips.md", text: "…" }), // not offered yet: refused, and the model is told
+  asks("confirm", {}),
+  asks("write", { path: "docs/tulips.md", text: "…" }),
+  says("Written."),
+]);
+const careful = defineAgent({
+  name: "careful",
+  instructions: "Confirm before you write.",
+  model,
+  tools: [write, confirm],
+  toolFilters: [afterConfirmation],
+});
+await new Orchestrator().start(careful, "Write about tulips.").result;
+const offered = model.requests.map(({ tools }) => tools.map(({ name }) => name).join(" "));
+console.log(offered);
+assert.deepEqual(offered, ["confirm", "confirm", "write confirm", "write confirm"]);
+assert.deepEqual(written, ["docs/roses.md", "readme.md", "docs/tulips.md"]);

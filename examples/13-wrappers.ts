@@ -1,0 +1,74 @@
+// Tools in clothes: time limits, retries, rate limits and approvals around any tool, in an order that says what bounds what.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import {
+  combineTools,
+  defineAgent,
+  defineTool,
+  Orchestrator,
+  prefixTools,
+  rateLimit,
+  withRateLimit,
+  withRetries,
+  withTimeout,
+} from "espalier";
+import { says, ScriptedModel } from "espalier/testing";
+
+let tries = 0;
+const fetchPage = defineTool({
+  name: "fetch",
+  description: "Fetches a page.",
+  input: z.object({ url: z.url() }),
+  execute: ({ url }) => {
+    tries += 1;
+    if (tries === 1) throw new Error("503"); // the second try succeeds, and the model never hears of the first
+    return `The text of ${url}.`;
+  },
+});
+
+// From the inside out: each try has 2 s, there are 3 of them, all together have 10 s.
+const patient = withTimeout(
+  withRetries(withTimeout(fetchPage, { timeoutMs: 2_000 }), { maxAttempts: 3, firstDelayMs: 10 }),
+  { timeoutMs: 10_000 },
+);
+// At most 20 calls in any second, over the whole tree of a run, whoever makes them.
+const polite = withRateLimit(patient, rateLimit({ maxCalls: 20, perMs: 1_000 }));
+const web = prefixTools([polite], "web_");
+
+const look = defineTool({
+  name: "look",
+  description: "Looks around.",
+  input: z.object({}),
+  execute: () => "Nothing.",
+});
+
+const reader = defineAgent({
+  name: "reader",
+  instructions: "Read.",
+  model: new ScriptedModel([
+    {
+      calls: [
+        { name: "web_fetch", arguments: { url: "https://example.com" } },
+        { name: "look", arguments: {} },
+      ],
+    },
+    says("Read."),
+  ]),
+  tools: combineTools(web, [look]), // a name that is there twice is refused here
+});
+const events: string[] = [];
+const run = new Orchestrator().start(reader, "Read a page.");
+for await (const event of run.events()) {
+  if (event.type === "tool.retried")
+    events.push(`${event.toolName}: attempt ${event.attempt} failed`);
+  if (event.type === "tool.ended") events.push(`${event.toolName}: ${event.outcome}`);
+}
+console.log(events.join("\n"));
+assert.deepEqual(events.toSorted(), [
+  "look: succeeded",
+  "web_fetch: attempt 1 failed",
+  "web_fetch: succeeded",
+]);

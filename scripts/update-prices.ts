@@ -1,0 +1,264 @@
+// `node scripts/update-prices.ts` makes src/model/price-table.ts anew from the installed @pydantic/genai-prices; `--check` writes
+// nothing and fails if the table is another. To update the prices, update that package and run this.
+// Asks the npm registry for one thing: the day on which a release was published, unless the table has it already.
+
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { resolve } from "node:path";
+
+import { calcPrice, findProvider } from "@pydantic/genai-prices";
+import { z } from "zod";
+
+/** A release of the package that the prices are from, and the day on which it was published. */
+export interface Release {
+  readonly version: string;
+  readonly asOf: string;
+}
+
+/** A model as the source describes it; what we do not read is left out. */
+export type SourceModel = z.infer<typeof SourceModelSchema>;
+
+/** The model at OpenAI that the source means by a name; undefined: none. */
+export type Identify = (name: string) => string | undefined;
+
+const PACKAGE = "@pydantic/genai-prices";
+const TABLE = resolve(import.meta.dirname, "../src/model/price-table.ts");
+
+const MatchSchema = z.union([
+  z.object({ equals: z.string() }),
+  z.object({
+    get or() {
+      return z.array(MatchSchema);
+    },
+  }),
+  z.record(z.string(), z.unknown()),
+]);
+const RateSchema = z.union([
+  z.number(),
+  z.object({ base: z.number(), tiers: z.array(z.object({ price: z.number() })) }),
+]);
+const RatesSchema = z.record(z.string(), RateSchema.optional());
+const ConditionSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("start_date"), start_date: z.iso.date() }),
+  z.object({ type: z.literal("time_of_date") }),
+]);
+const SourceModelSchema = z.object({
+  id: z.string(),
+  match: MatchSchema,
+  price_comments: z.string().optional(),
+  prices: z.union([
+    z.array(z.object({ constraint: ConditionSchema.optional(), prices: RatesSchema })).min(1),
+    RatesSchema,
+  ]),
+});
+
+type Rates = z.infer<typeof RatesSchema>;
+
+interface Row {
+  readonly model: string;
+  readonly inputUsd: number;
+  readonly cachedInputUsd?: number;
+  readonly outputUsd: number;
+  readonly isHighest?: true;
+  readonly hasSnapshots?: true;
+}
+
+/** The text of the table. */
+export function priceTable(
+  models: readonly SourceModel[],
+  identify: Identify,
+  release: Release,
+): string {
+  const rows = models
+    .filter(isPricedByTokens)
+    .flatMap((model) => rowsOf(model, identify, release.asOf))
+    .toSorted((left, right) => (left.model < right.model ? -1 : 1));
+  return [headOf(release), ...rows.map(rowText), "]);\n"].join("\n");
+}
+
+/** OpenAI's models as the installed package has them. */
+export function sourceModels(): readonly SourceModel[] {
+  return z.array(SourceModelSchema).parse(findProvider({ providerId: "openai" })?.models);
+}
+
+/** By the rules of the package itself. */
+export const identified: Identify = (name) =>
+  calcPrice({ input_tokens: 0 }, name, { providerId: "openai" })?.model.id;
+
+export function installedVersion(): string {
+  const manifest = resolve(createRequire(import.meta.url).resolve(PACKAGE), "../../package.json");
+  return z.object({ version: z.string() }).parse(JSON.parse(readFileSync(manifest, "utf8")))
+    .version;
+}
+
+/** What an agent may spend besides tokens, but only on tools of the provider's own, which we never ask for. */
+const IRRELEVANT_RATES = ["web_searches_kcount", "storage_searches_kcount"];
+const TOKEN_RATES = ["input_mtok", "cache_read_mtok", "cache_write_mtok", "output_mtok"];
+const READ_RATES = new Set([...IRRELEVANT_RATES, ...TOKEN_RATES]);
+
+/** False where a call costs more than text tokens, and where the source says that the price is not OpenAI's own. */
+function isPricedByTokens({ prices, price_comments: comments = "" }: SourceModel): boolean {
+  const all = Array.isArray(prices) ? prices.map((one) => one.prices) : [prices];
+  return (
+    !comments.includes("OpenRouter") &&
+    all.every((rates) => Object.keys(rates).every((rate) => READ_RATES.has(rate)))
+  );
+}
+
+const CHAT_FAMILIES = /^(gpt-|chatgpt-|codex-|o\d)/;
+/** Not for chat, or charged per search besides the tokens; fine-tuned; or a name that only others than OpenAI use. */
+const NOT_CHAT =
+  /audio|realtime|transcribe|tts|image|search|deep-research|instruct|[:]|\.ft-|^gpt-35|^gpt-\d-\d(-|$)|-high$/;
+const SOME_DAY = "2099-12-31";
+
+function rowsOf(model: SourceModel, identify: Identify, asOf: string): readonly Row[] {
+  const price = priceOf(model, asOf);
+  if (price === undefined) return [];
+  return namesOf(model.match)
+    .filter((name) => CHAT_FAMILIES.test(name) && !NOT_CHAT.test(name))
+    .filter((name) => identify(name) === model.id)
+    .map((name) => {
+      const hasSnapshots = identify(`${name}-${SOME_DAY}`) === model.id;
+      return { model: name, ...price, ...(hasSnapshots ? { hasSnapshots } : {}) };
+    });
+}
+
+/** The names that are given in full. */
+function namesOf(match: z.infer<typeof MatchSchema>): readonly string[] {
+  const { equals, or } = z
+    .object({ equals: z.string().optional(), or: z.array(MatchSchema).optional() })
+    .parse(match);
+  return equals === undefined ? (or ?? []).flatMap(namesOf) : [equals];
+}
+
+/**
+ * The highest rate of each kind: over all lengths of the prompt and times of the day, for tokens that are written to the cache, and
+ * over what is announced for later. A budget must not be overspent. Undefined: not a price for text in and text out.
+ */
+function priceOf({ prices }: SourceModel, asOf: string): Omit<Row, "model"> | undefined {
+  const candidates = Array.isArray(prices) ? valid(prices, asOf) : [prices];
+  const ratesOf = (...kinds: readonly string[]): readonly number[] =>
+    candidates.flatMap((rates) => kinds.flatMap((kind) => amounts(rates[kind])));
+  const input = ratesOf("input_mtok", "cache_write_mtok");
+  const cachedInput = ratesOf("cache_read_mtok");
+  const output = ratesOf("output_mtok");
+  const inputUsd = Math.max(0, ...input);
+  const outputUsd = Math.max(0, ...output);
+  if (inputUsd === 0 || outputUsd === 0) return undefined;
+  const isCached = candidates.every((rates) => rates["cache_read_mtok"] !== undefined);
+  const isUneven = [input, cachedInput, output].some((rates) => new Set(rates).size > 1);
+  return {
+    inputUsd,
+    ...(isCached ? { cachedInputUsd: Math.max(...cachedInput) } : {}),
+    outputUsd,
+    ...(isUneven || (!isCached && cachedInput.length > 0) ? { isHighest: true } : {}),
+  };
+}
+
+/** What may be charged from that day on: the rates in force, of the list's last that hold, and those that are not always so. */
+function valid(
+  prices: Extract<SourceModel["prices"], readonly unknown[]>,
+  asOf: string,
+): readonly Rates[] {
+  const isOpen = ({ constraint }: (typeof prices)[number]): boolean =>
+    constraint?.type === "time_of_date" ||
+    (constraint !== undefined && constraint.start_date > asOf);
+  const inForce = prices.findLast((one) => !isOpen(one)) ?? prices[0];
+  return prices.filter((one) => one === inForce || isOpen(one)).map((one) => one.prices);
+}
+
+function amounts(rate: z.infer<typeof RateSchema> | undefined): readonly number[] {
+  if (rate === undefined) return [];
+  return typeof rate === "number" ? [rate] : [rate.base, ...rate.tiers.map(({ price }) => price)];
+}
+
+function headOf({ version, asOf }: Release): string {
+  return `\
+// Generated by \`node scripts/update-prices.ts\` from the npm package ${PACKAGE}; do not edit. docs/prices.md says how to
+// update it, which models are in it and what is not: another model has no price here, and unknown is never zero.
+
+import { deepFreeze } from "../kernel/json.ts";
+
+/** The day on which the release of \`PRICES_SOURCE\` was published: the prices are those that it had then. */
+export const PRICES_AS_OF = "${asOf}";
+
+export const PRICES_SOURCE = "${PACKAGE} ${version}";
+
+/** One model at OpenAI itself, in US dollars per million tokens of text, processed at the standard tier. */
+export interface PriceRow {
+  readonly model: string;
+  readonly inputUsd: number;
+  /** Left out: as other input. */
+  readonly cachedInputUsd?: number;
+  readonly outputUsd: number;
+  /** The rates depend on the length of the prompt, on caching or on time: these are the highest, and a call may cost less. */
+  readonly isHighest?: true;
+  /** Its dated snapshots cost the same, also those that have no row. */
+  readonly hasSnapshots?: true;
+}
+
+export const OPENAI_PRICES: readonly PriceRow[] = deepFreeze([`;
+}
+
+const PRINT_WIDTH = 100;
+
+/** As the formatter would write it. */
+function rowText(row: Row): string {
+  const fields = Object.entries(row).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  const line = `  { ${fields.join(", ")} },`;
+  if (line.length <= PRINT_WIDTH) return line;
+  return ["  {", ...fields.map((field) => `    ${field},`), "  },"].join("\n");
+}
+
+/** The release that a table says it was made from. */
+export function releaseOf(table: string): Release | undefined {
+  const asOf = /PRICES_AS_OF = "(\d{4}-\d{2}-\d{2})"/.exec(table)?.[1];
+  const version = /PRICES_SOURCE = "\S+ (\S+)"/.exec(table)?.[1];
+  return asOf === undefined || version === undefined ? undefined : { asOf, version };
+}
+
+function publishedOn(version: string): string {
+  const { stdout, status } = spawnSync("npm", ["view", PACKAGE, "time", "--json"], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  if (status !== 0) throw new Error(`npm could not say when ${PACKAGE} ${version} was published.`);
+  const day = z.record(z.string(), z.string()).parse(JSON.parse(stdout))[version]?.slice(0, 10);
+  return z.iso.date().parse(day);
+}
+
+function readTable(): string {
+  try {
+    return readFileSync(TABLE, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Why a table is not the one that the installed source gives; undefined: it is. */
+export function problemOf(table: string): string | undefined {
+  const version = installedVersion();
+  const release = releaseOf(table);
+  if (release?.version !== version) return `The price table is not of ${PACKAGE} ${version}.`;
+  return table === priceTable(sourceModels(), identified, release)
+    ? undefined
+    : "The price table is not the one that its source gives.";
+}
+
+function check(): number {
+  const problem = problemOf(readTable());
+  if (problem === undefined) return 0;
+  console.error(`${problem} Run \`node scripts/update-prices.ts\` and review the change.`);
+  return 1;
+}
+
+function update(): number {
+  const version = installedVersion();
+  const before = releaseOf(readTable());
+  const release = before?.version === version ? before : { version, asOf: publishedOn(version) };
+  writeFileSync(TABLE, priceTable(sourceModels(), identified, release));
+  return 0;
+}
+
+if (import.meta.main) process.exitCode = process.argv.includes("--check") ? check() : update();

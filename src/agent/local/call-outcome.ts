@@ -1,0 +1,151 @@
+// What came of a tool call, as a value: a result, or a failure by its code in the one table. Here errors become texts for the model.
+
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import type { Attachment } from "../../protocol/attachment.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
+import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.ts";
+import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
+import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
+import type { Usage } from "../../protocol/usage.ts";
+import type { RejectedCall } from "../../tools/bind-call.ts";
+import { delegationText } from "../../tools/delegation-text.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import { isToolError } from "../../tools/tool-error.ts";
+import { outcomeOf } from "../../tools/tool-result.ts";
+import { isToolTimeout } from "../../tools/tool-timeout.ts";
+import type { PlannedCall } from "../effects.ts";
+import { errorRecord } from "../life-cycle.ts";
+
+/** How a tool call came out, before it is stamped. */
+export interface CallOutcome {
+  readonly type: ToolOutcomeType;
+  readonly text: string;
+  readonly errorCode?: ToolFailureCode;
+  readonly severity?: ToolErrorSeverity;
+  /** The guard or the hook that denied it. */
+  readonly blockedBy?: string;
+  readonly attachments?: readonly Attachment[];
+  /** What a delegated subtree consumed. */
+  readonly usage?: Usage;
+  readonly metadata?: JsonObject;
+  readonly subtasks?: readonly SpawnRequest[];
+  /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth going on. */
+  readonly failure?: ErrorRecord;
+}
+
+/** A failure by its code: how severe it is, and as what it counts, the table says. */
+export function failed(
+  code: ToolFailureCode,
+  text: string,
+  more: Partial<CallOutcome> = {},
+): CallOutcome {
+  const { outcome: type, severity } = failureClass(code);
+  return { type, text, errorCode: code, severity, ...more };
+}
+
+export const CANCELLED = failed(
+  "cancelled",
+  "Cancelled: the agent was told to end before this call had a result.",
+);
+
+export const NOT_BEGUN = failed(
+  "not_executed",
+  "Not executed: the agent was told to end before this call could begin.",
+);
+
+/** The outcome of a call that does not run. */
+export function rejectedOutcome({ code, text, by }: RejectedCall): CallOutcome {
+  return failed(code, text, by === undefined ? {} : { blockedBy: by });
+}
+
+/** The outcome of a call whose tool gave this. Throws what the result throws when it is looked at, and a `TypeError` for what is no JSON. */
+export function returnedOutcome(result: unknown): CallOutcome {
+  const { text, attachments } = outcomeOf(result);
+  return { type: "succeeded", text, ...(attachments.length === 0 ? {} : { attachments }) };
+}
+
+const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract", "hook_timeout"]);
+
+/** The outcome of a call that threw (R160). What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
+export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
+  const isWrap = EspalierError.is(thrown) && thrown.data["point"] === "wrapToolCall";
+  const cause = isWrap ? (thrown.cause ?? thrown) : thrown;
+  if (isToolTimeout(cause)) return failed("tool_timeout", messageOf(cause));
+  const text = failureText(toolName, cause);
+  if (isToolError(cause)) {
+    const { severity } = cause;
+    if (severity === "retryable") return failed("tool_retry", text);
+    const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
+    return failed("tool_error", text, { severity, ...failure });
+  }
+  if (EspalierError.is(cause) && HOOK_ERRORS.has(cause.code))
+    return failed("tool_error", text, { severity: "abortive", failure: errorRecord(cause) });
+  return failed("tool_error", text);
+}
+
+/** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead (R162). */
+function failureText(toolName: string, thrown: unknown): string {
+  const message = redactSecrets(messageOf(thrown));
+  if (!isToolError(thrown)) {
+    const kind = kindOf(thrown);
+    return `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: ${message}`;
+  }
+  const hint = thrown.hint === undefined ? "" : ` ${redactSecrets(thrown.hint)}`;
+  switch (thrown.severity) {
+    case "retryable":
+      return `${toolName} asks for a corrected call: ${message}${hint}`;
+    case "fatal":
+      return `${toolName} failed for good: ${message}${hint} Do not make this call again.`;
+    case "recoverable":
+    case "abortive":
+      return `${toolName} failed: ${message}${hint}`;
+  }
+}
+
+const KIND = /^[A-Za-z][\w.]{0,60}$/;
+
+/** The name of a typed error: plain ones, and what is no error, have none worth telling. */
+function kindOf(thrown: unknown): string | undefined {
+  try {
+    if (!(thrown instanceof Error)) return undefined;
+    if (EspalierError.is(thrown)) return thrown.code;
+    const { name } = thrown;
+    return typeof name === "string" && name !== "Error" && KIND.test(name) ? name : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An error of a tool as plain data, without secrets. */
+export function toolErrorRecord(thrown: unknown): ErrorRecord {
+  const known = errorRecord(thrown);
+  const code = EspalierError.is(thrown) ? known.code : "tool_error";
+  return { ...known, code, message: redactSecrets(known.message) };
+}
+
+/** The outcome of a delegation that is not paused. */
+export function delegatedOutcome(
+  outcome: Exclude<SpawnOutcome, { readonly type: "paused" }>,
+): CallOutcome {
+  const text = delegationText(outcome);
+  if (outcome.type === "refused") return failed(outcome.refusal.code, text);
+  const { status, usage } = outcome.result;
+  const counted = { usage: usage.total };
+  if (status === "failed") return failed("subagent_failed", text, counted);
+  if (status === "cancelled") return failed("subagent_cancelled", text, counted);
+  return { type: "succeeded", text, ...counted };
+}
+
+/** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
+export function withinRetries(
+  { call, retryCount, settings }: PlannedCall,
+  outcome: CallOutcome,
+): CallOutcome {
+  if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
+  const tries = retryCount === 1 ? "once" : `${retryCount} times`;
+  const advice = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
+  const text = `${outcome.text}\n${advice}Do not call ${call.toolName} again: do without it, or answer with what you have.`;
+  return failed("retry_limit", text);
+}

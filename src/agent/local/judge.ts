@@ -1,0 +1,243 @@
+// May a call run? Guards, the check whether it needs an approval, and the watch for calls that repeat themselves give one verdict:
+// deny beats ask beats allow, and a call is asked about once (C9, C12). Nothing of it rejects.
+
+import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
+import { shown } from "../../kernel/check.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import { deniedText, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import {
+  guardsFor,
+  type GuardAnswer,
+  type GuardContext,
+  type GuardedCall,
+  type NamedGuard,
+} from "../../tools/tool-guard.ts";
+import type { LocalEffectsOptions } from "./local-options.ts";
+import { callServices, toolContext, type PlacedCall } from "./tool-context.ts";
+
+/** A call about which guards are asked. */
+export type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
+
+/** What is to be done with a call. */
+export type Verdict =
+  | { readonly type: "allow" }
+  | { readonly type: "ask"; readonly reason: string }
+  | { readonly type: "deny"; readonly rejected: RejectedCall };
+
+const ALLOW: Verdict = Object.freeze({ type: "allow" });
+
+/** The verdict on a call that is made for the first time; at once where nobody has to be heard. */
+export function judge(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: GuardableCall,
+): Verdict | Promise<Verdict> {
+  const repeated = repetition(call, bound);
+  const guards = guardsFor(options.guards, bound.tool.name);
+  if (guards.length === 0 && repeated === undefined && !needsCheck(call, bound)) return ALLOW;
+  return judgeFully(options, call, bound, { guards, repeated });
+}
+
+/** The same for a call that somebody approved with other arguments: it can be denied still, and nobody is asked again. */
+export async function judgeAgain(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: GuardableCall,
+): Promise<Verdict> {
+  const guards = guardsFor(options.guards, bound.tool.name);
+  const guarded = await askGuards(options, call, bound, { guards, repeated: undefined });
+  return guarded.type === "deny" ? guarded : ALLOW;
+}
+
+interface Watchers {
+  readonly guards: readonly NamedGuard[];
+  /** Set if the call repeats itself. */
+  readonly repeated: NamedAnswer | undefined;
+}
+
+interface NamedAnswer {
+  readonly guard: string;
+  readonly answer: GuardAnswer;
+}
+
+async function judgeFully(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: GuardableCall,
+  watchers: Watchers,
+): Promise<Verdict> {
+  const guarded = await askGuards(options, call, bound, watchers);
+  if (guarded.type === "deny" || !needsCheck(call, bound)) return guarded;
+  const approval = await checkApproval(options, call, bound);
+  if (approval.type !== "ask") return approval.type === "deny" ? approval : guarded;
+  if (guarded.type !== "ask") return approval;
+  return { type: "ask", reason: `${guarded.reason} ${approval.reason}` };
+}
+
+/** The watch for calls that repeat themselves (R74). It counts calls of function tools: the same call, one right after the other. */
+function repetition({ planned }: PlacedCall, bound: GuardableCall): NamedAnswer | undefined {
+  const { identicalCalls, settings } = planned;
+  const { maxIdenticalCalls } = settings;
+  if (bound.type !== "function" || maxIdenticalCalls === "unlimited") return undefined;
+  if (identicalCalls < maxIdenticalCalls) return undefined;
+  const reason = `${bound.tool.name} was called with the same arguments ${identicalCalls + 1} times in a row.`;
+  return { guard: "identical-calls", answer: { type: "ask", reason } };
+}
+
+async function askGuards(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: GuardableCall,
+  { guards, repeated }: Watchers,
+): Promise<Verdict> {
+  if (guards.length === 0 && repeated === undefined) return ALLOW;
+  const rest = options.working();
+  const guarded: GuardedCall = Object.freeze({
+    toolName: bound.tool.name,
+    callId: call.planned.call.callId,
+    arguments: deepFreeze(structuredClone(bound.input)),
+    kind: bound.type,
+  });
+  const asked = await Promise.all(
+    guards.map(async (named): Promise<NamedAnswer> => ({
+      guard: named.name,
+      answer: await askGuard(options, call, named, guarded),
+    })),
+  );
+  rest();
+  const answers = repeated === undefined ? asked : [...asked, repeated];
+  const verdict = verdictOf(bound, answers);
+  options.record(
+    {
+      type: "tool.guarded",
+      toolName: guarded.toolName,
+      decision: verdict.type,
+      answers: answers.map(said),
+    },
+    { stepId: call.place.stepId, callId: guarded.callId },
+  );
+  return verdict;
+}
+
+function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answers"][number] {
+  const reason = answer.type === "allow" ? {} : { reason: answer.reason };
+  return { guard, answer: answer.type, ...reason };
+}
+
+/** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
+async function askGuard(
+  options: LocalEffectsOptions,
+  { place, planned }: PlacedCall,
+  { name, guard }: NamedGuard,
+  guarded: GuardedCall,
+): Promise<GuardAnswer> {
+  const { runId, agentId, agentPath, depth, executionId } = options.identity;
+  const { clock, graceMs, hookTimeoutMs: timeoutMs } = options;
+  const outcome = await runTimed<unknown>(
+    (signal) => {
+      const context: GuardContext = Object.freeze({
+        guardName: name,
+        runId,
+        agentId,
+        agentPath,
+        depth,
+        role: options.roleName,
+        executionId,
+        stepNumber: place.stepNumber,
+        messages: planned.messages,
+        metadata: options.metadata,
+        signal,
+      });
+      return guard.check(guarded, context);
+    },
+    { signal: options.startSignal, clock, graceMs, timeoutMs },
+  );
+  switch (outcome.type) {
+    case "returned":
+      return readAnswer(name, outcome.value);
+    case "threw":
+      return denial(`The guard ${name} failed: ${redactSecrets(messageOf(outcome.error))}.`);
+    case "timed_out":
+    case "abandoned":
+      return denial(`The guard ${name} did not answer in time.`);
+  }
+}
+
+/** The answer that a guard gave, whatever it is. Looks at each part once: it may be an object with a life of its own. */
+function readAnswer(name: string, given: unknown): GuardAnswer {
+  try {
+    if (isRecord(given)) {
+      const { type, reason } = given;
+      if (type === "allow") return { type };
+      const isText = typeof reason === "string" && reason.trim() !== "";
+      if ((type === "deny" || type === "ask") && isText) return { type, reason };
+    }
+    return denial(`The guard ${name} gave no answer that can be used: ${shown(given)}.`);
+  } catch (cause) {
+    return denial(`The guard ${name} gave no answer that can be used (${messageOf(cause)}).`);
+  }
+}
+
+function denial(reason: string): GuardAnswer {
+  return { type: "deny", reason };
+}
+
+/** Deny beats ask beats allow, in whatever order they are given; reasons of the winning kind are all told. */
+function verdictOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Verdict {
+  const denials = answers.flatMap(({ guard, answer }) =>
+    answer.type === "deny" ? [{ guard, reason: answer.reason }] : [],
+  );
+  if (denials.length > 0) {
+    const text = deniedText(tool.name, denials.map(({ reason }) => reason).join(" "));
+    const by = denials.map(({ guard }) => guard).join(", ");
+    return { type: "deny", rejected: { type: "rejected", tool, code: "blocked", text, by } };
+  }
+  const reasons = answers.flatMap(({ answer }) => (answer.type === "ask" ? [answer.reason] : []));
+  return reasons.length === 0 ? ALLOW : { type: "ask", reason: reasons.join(" ") };
+}
+
+function needsCheck({ planned }: PlacedCall, bound: GuardableCall): boolean {
+  if (bound.type !== "function") return false;
+  return (bound.use.needsApproval ?? planned.settings.needsApproval) !== false;
+}
+
+/** Whether the tool itself wants an approval, and why. A check that throws refuses the call. */
+async function checkApproval(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: GuardableCall,
+): Promise<Verdict> {
+  if (bound.type !== "function") return ALLOW;
+  const { tool, use } = bound;
+  const services = callServices(options, call);
+  services.close();
+  try {
+    const wanted = use.needsApproval ?? call.planned.settings.needsApproval;
+    const given: unknown =
+      typeof wanted === "function" ? wanted(toolContext(options, call, services)) : wanted;
+    const answer: unknown = isPromiseLike(given) ? await inTime(options, given) : given;
+    if (answer === false) return ALLOW;
+    if (answer === true) return { type: "ask", reason: `${tool.name} needs an approval.` };
+    if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
+    throw new TypeError("it gave neither true, false nor a reason");
+  } catch (cause) {
+    const text = `Not executed: whether ${tool.name} may run could not be decided (${redactSecrets(messageOf(cause))}).`;
+    return {
+      type: "deny",
+      rejected: { type: "rejected", tool, code: "approval_check_failed", text },
+    };
+  }
+}
+
+async function inTime(options: LocalEffectsOptions, given: PromiseLike<unknown>): Promise<unknown> {
+  const { signal, clock, graceMs, hookTimeoutMs: timeoutMs } = options;
+  const rest = options.working();
+  try {
+    return await valueInTime(given, { signal, clock, graceMs, timeoutMs });
+  } finally {
+    rest();
+  }
+}

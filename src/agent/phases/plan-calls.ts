@@ -1,0 +1,159 @@
+// Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
+
+import type { JsonValue } from "../../kernel/json.ts";
+import { stopCodeOf } from "../../policies/budget.ts";
+import { retriesOf } from "../../policies/error-budget.ts";
+import { identicalCallsBefore } from "../../policies/identical-calls.ts";
+import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
+import { bindCall, deniedText, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { AgentContext } from "../agent-context.ts";
+import { openStepOf, type AgentState, type OpenStep } from "../agent-state.ts";
+import type { BudgetRefusal } from "../budget-gate.ts";
+import type { PlannedCall } from "../effects.ts";
+import type { Rewritten } from "./rewrite-calls.ts";
+
+/** What is to become of the calls. */
+export interface Plan {
+  readonly calls: readonly PlannedCall[];
+  /** How many calls were charged. Giving a result is none; what was put off has been charged before. */
+  readonly charged: number;
+  /** The typed result, if the model gave it. */
+  readonly output: JsonValue | undefined;
+  /** Set when a limit refused a call. */
+  readonly refusal: BudgetRefusal | undefined;
+}
+
+/** Checks and charges calls, in their order. `isFailing`: the execution fails, and none of them begins. */
+export function planCalls(
+  agent: AgentContext,
+  state: AgentState,
+  calls: readonly Rewritten[],
+  isFailing: boolean,
+): Plan {
+  const step = openStepOf(state);
+  const skip = agent.inbox.takeSkip();
+  let charged = 0;
+  let refusal: BudgetRefusal | undefined;
+  let output: JsonValue | undefined;
+  const planned = calls.map((rewritten): PlannedCall => {
+    const plan = drafted(agent, state, rewritten);
+    const { deferral } = plan;
+    const bound = isFailing
+      ? unbegun(agent.tools.find(plan.call.toolName))
+      : boundCall(agent, step, rewritten, skip);
+    if (deferral?.type === "subagent") return { ...plan, bound };
+    if (deferral !== undefined && bound.type === "rejected") dropAnswer(agent, step, plan);
+    if (bound.type === "finish") output = bound.use;
+    const isFree = bound.type === "finish" || bound.type === "rejected" || deferral !== undefined;
+    const refused = isFree ? undefined : agent.budget.chargeToolCall();
+    if (refused !== undefined) {
+      refusal ??= refused;
+      return { ...plan, bound: overLimit(refused, bound.tool) };
+    }
+    if (!isFree) charged += 1;
+    return { ...plan, bound };
+  });
+  return { calls: planned, charged, output, refusal };
+}
+
+type Draft = Omit<PlannedCall, "bound">;
+
+/** Everything about a call but whether it may begin. */
+function drafted(agent: AgentContext, state: AgentState, rewritten: Rewritten): Draft {
+  const { call, argumentsText } = rewritten;
+  const step = openStepOf(state);
+  const reply = step.reply?.message.toolCalls ?? [];
+  // A call is known by its place in the reply, also after a pause.
+  const index = Math.max(
+    0,
+    reply.findIndex(({ callId }) => callId === call.callId),
+  );
+  const deferral = step.deferrals.find(({ callId }) => callId === call.callId);
+  const answer =
+    deferral?.type === "question" ? agent.answerTo(deferral.question.questionId) : undefined;
+  return {
+    call,
+    argumentsText,
+    index,
+    settings: agent.tools.settingsOf(call.toolName),
+    retryCount: retriesOf(state.log.failures, call.toolName),
+    identicalCalls: identicalCallsBefore(state.log.steps, reply.slice(0, index), call),
+    messages: state.conversation.messages,
+    deferral,
+    answer,
+  };
+}
+
+function boundCall(
+  agent: AgentContext,
+  { hiddenTools }: OpenStep,
+  { call, argumentsText, change }: Rewritten,
+  skip: string | undefined,
+): BoundCall {
+  const tool = agent.tools.find(call.toolName);
+  if (change?.type === "cancelled") return unbegun(tool);
+  if (skip !== undefined) return rejected("skipped", `Not executed: ${skip}`, { tool });
+  if (change?.type === "denied") {
+    const text = deniedText(call.toolName, change.reason);
+    return rejected("blocked", text, { tool, by: change.by });
+  }
+  const filters = hiddenTools.filter(({ toolName }) => toolName === call.toolName);
+  if (filters.length > 0) {
+    const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
+    const offered = agent.tools.names.filter((name) => !hidden.has(name));
+    const choice =
+      offered.length === 0
+        ? "You have no tools in this step; answer in text."
+        : `Your tools are: ${offered.join(", ")}.`;
+    const text = `Not executed: ${call.toolName} is not available in this step. ${choice}`;
+    const by = filters.map(({ filter }) => filter).join(", ");
+    return rejected("tool_not_available", text, { tool, by });
+  }
+  return bindCall(agent.tools, { ...call, argumentsText });
+}
+
+/** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
+function dropAnswer(
+  agent: AgentContext,
+  { stepId }: OpenStep,
+  { call, deferral, answer }: Draft,
+): void {
+  if (deferral?.type !== "question") return;
+  const { questionId, kind, askedAtMs } = deferral.question;
+  const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
+  agent.record(
+    {
+      type: "question.answered",
+      questionId,
+      toolName: call.toolName,
+      answer: given,
+      by: answer === undefined ? "end" : "caller",
+      reason: "The call could not run any more.",
+      waitedMs: agent.effects.nowMs() - askedAtMs,
+    },
+    { stepId, callId: call.callId },
+  );
+}
+
+/** The agent was told to end, or fails, before the call. */
+function unbegun(tool: Tool | undefined): RejectedCall {
+  const text = "Not executed: the agent was told to end before this call could begin.";
+  return rejected("not_executed", text, { tool });
+}
+
+function overLimit(
+  { axis, accountPath, maximum }: BudgetRefusal,
+  tool: Tool | undefined,
+): RejectedCall {
+  const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up. Answer with what you have.`;
+  return rejected(stopCodeOf(axis), text, { tool });
+}
+
+function rejected(
+  code: ToolFailureCode,
+  text: string,
+  { tool, by }: { readonly tool: Tool | undefined; readonly by?: string },
+): RejectedCall {
+  return { type: "rejected", tool, code, text, ...(by === undefined ? {} : { by }) };
+}

@@ -1,0 +1,134 @@
+// Entry `espalier/mcp`: the tools of MCP servers, over stdio and streamable HTTP.
+
+import { EspalierError } from "../kernel/error.ts";
+import type { FunctionTool } from "../tools/tool.ts";
+import { McpConnection, type McpListing } from "./mcp-connection.ts";
+import { McpFault } from "./mcp-fault.ts";
+import { mcpSettings, type McpOptions, type McpSettings } from "./mcp-options.ts";
+import { mcpToolset, type McpToolset, type SkippedMcpTool } from "./mcp-toolset.ts";
+
+export type {
+  McpAnnotations,
+  McpApproval,
+  McpHttp,
+  McpOptions,
+  McpReconnect,
+  McpStdio,
+  McpTool,
+  McpTransport,
+} from "./mcp-options.ts";
+export type { SkippedMcpTool } from "./mcp-toolset.ts";
+
+/** A server that is connected. Its tools work until it is closed, over as many connections as it takes. */
+export interface McpServer extends AsyncDisposable {
+  readonly name: string;
+  /** Its tools as of the last listing, for `tools` of a role. */
+  readonly tools: readonly FunctionTool[];
+  /** Tools of the last listing that cannot be used: their schema is none, or they can only be called as tasks. */
+  readonly skipped: readonly SkippedMcpTool[];
+  /** What the server wants models to know about it, if anything: yours to put into `instructions`. */
+  readonly instructions: string | undefined;
+  /**
+   * Lists the tools anew, and gives them. Roles that were defined before keep theirs.
+   *
+   * @throws EspalierError as `connectMcp`.
+   */
+  refresh(): Promise<readonly FunctionTool[]>;
+  /** Ends the connection, and the server if we started it. Calls under way fail. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Connects to an MCP server and makes its tools into tools for agents. Close it when you are done: until then a server that was started
+ * runs, and so does this process.
+ *
+ * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time; `invalid_definition` or
+ * `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit; `duplicate_tool` if two names come out
+ * the same.
+ */
+export async function connectMcp(options: McpOptions): Promise<McpServer> {
+  const settings = mcpSettings(options);
+  let connection: McpConnection;
+  try {
+    connection = await McpConnection.open(settings);
+  } catch (cause) {
+    throw unavailable(settings, cause);
+  }
+  try {
+    return connectedServer(settings, connection, await listing(settings, connection));
+  } catch (cause) {
+    await connection.close();
+    throw cause;
+  }
+}
+
+interface Listing extends McpToolset {
+  readonly instructions: string | undefined;
+}
+
+function connectedServer(
+  settings: McpSettings,
+  connection: McpConnection,
+  first: Listing,
+): McpServer {
+  let current = first;
+  const close = (): Promise<void> => connection.close();
+  return Object.freeze({
+    name: settings.name,
+    get tools() {
+      return current.tools;
+    },
+    get skipped() {
+      return current.skipped;
+    },
+    get instructions() {
+      return current.instructions;
+    },
+    refresh: async () => {
+      current = await listing(settings, connection);
+      return current.tools;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  });
+}
+
+async function listing(settings: McpSettings, connection: McpConnection): Promise<Listing> {
+  let listed: McpListing;
+  try {
+    listed = await connection.list();
+  } catch (cause) {
+    throw unavailable(settings, cause);
+  }
+  const { instructions } = listed;
+  const toolset = mcpToolset(settings, connection, listed);
+  for (const { name, reason } of toolset.skipped) {
+    const tool = `Tool ${JSON.stringify(name)} of MCP server ${JSON.stringify(settings.name)}`;
+    const advice = "Leave it out with filter to hear no more of it.";
+    process.emitWarning(`${tool} is skipped: ${reason} ${advice}`, "EspalierWarning");
+  }
+  return { ...toolset, instructions };
+}
+
+function unavailable({ name, transport }: McpSettings, cause: unknown): unknown {
+  if (!(cause instanceof McpFault)) return cause;
+  const { kind, message, detail } = cause;
+  const where = transport.type === "http" ? placeOf(transport.url) : transport.command;
+  const more = detail === undefined ? "" : ` (${detail})`;
+  const advice =
+    transport.type === "http"
+      ? "Check its URL, and that it runs."
+      : "Check its command, and that it runs by itself.";
+  return new EspalierError({
+    code: "mcp_unavailable",
+    message: `Expected the MCP server ${JSON.stringify(name)} at ${where} to answer, got: ${message}${more}. ${advice}`,
+    data: { server: name, reason: kind },
+    cause,
+  });
+}
+
+/** Without what may be secret in an address. */
+function placeOf(url: string | URL): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}

@@ -1,0 +1,132 @@
+// The SDK's transport over streamable HTTP, with what it leaves open. Owns one stream for each request under way.
+// 1. A request whose stream ends without an answer gets one: an error that says so. The SDK leaves it pending until its time is up.
+// 2. A request that is cancelled gives up its stream, and the server is told.
+// 3. After `close()` no timer is left.
+
+import {
+  isJSONRPCNotification,
+  isJSONRPCRequest,
+  StreamableHTTPClientTransport,
+  type JSONRPCMessage,
+  type TransportSendOptions,
+} from "@modelcontextprotocol/client";
+
+import { linkedController } from "../kernel/cancel.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { isRecord } from "../kernel/json.ts";
+import { STREAM_LOST } from "./mcp-fault.ts";
+import type { McpHttp } from "./mcp-options.ts";
+
+/** A stream that breaks is taken up again where it was, if the server can do that: after 0.2, 0.4 and 0.8 s, then never. */
+const STREAM_RECONNECTION = {
+  initialReconnectionDelay: 200,
+  maxReconnectionDelay: 1_000,
+  reconnectionDelayGrowFactor: 2,
+  maxRetries: 3,
+};
+
+/** JSON-RPC has a range for errors of our own. */
+const STREAM_LOST_CODE = -32_000;
+
+export class HttpTransport extends StreamableHTTPClientTransport {
+  readonly #streams = new Map<string | number, AbortController>();
+  readonly #timers: Set<() => void>;
+  #isClosed = false;
+
+  constructor(options: McpHttp, clock: Clock) {
+    const timers = new Set<() => void>();
+    super(new URL(options.url), {
+      requestInit: { headers: { ...options.headers } },
+      ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+      reconnectionOptions: STREAM_RECONNECTION,
+      reconnectionScheduler: (reconnect, delayMs) => {
+        const stop = clock.setTimer(delayMs, () => {
+          timers.delete(stop);
+          reconnect();
+        });
+        timers.add(stop);
+      },
+    });
+    this.#timers = timers;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    this.onmessage = (message) => {
+      if ("id" in message && !("method" in message) && message.id !== undefined)
+        this.#streams.delete(message.id);
+    };
+  }
+
+  override async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
+    if (isJSONRPCRequest(message)) return await this.#request(message, options);
+    const sent = super.send(message, sendOptions(options));
+    if (isJSONRPCNotification(message) && message.method === "notifications/cancelled")
+      this.#giveUp(message.params);
+    await sent;
+  }
+
+  override async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const stop of this.#timers) stop();
+    this.#timers.clear();
+    this.#streams.clear();
+    await super.close();
+  }
+
+  async #request(
+    message: JSONRPCMessage & { readonly id: string | number },
+    options: TransportSendOptions,
+  ): Promise<void> {
+    const { requestSignal } = options;
+    const { controller } =
+      requestSignal === undefined
+        ? { controller: new AbortController() }
+        : linkedController(requestSignal);
+    this.#streams.set(message.id, controller);
+    try {
+      await super.send(message, {
+        ...sendOptions(options),
+        requestSignal: controller.signal,
+        onRequestStreamEnd: () => {
+          options.onRequestStreamEnd?.();
+          this.#lose(message.id);
+        },
+      });
+    } catch (cause) {
+      this.#streams.delete(message.id);
+      throw cause;
+    }
+  }
+
+  #lose(id: string | number): void {
+    if (!this.#streams.delete(id)) return;
+    this.onmessage?.({
+      jsonrpc: "2.0",
+      id,
+      error: {
+        code: STREAM_LOST_CODE,
+        message: "the connection broke before an answer came",
+        data: { reason: STREAM_LOST },
+      },
+    });
+  }
+
+  #giveUp(params: unknown): void {
+    const id = isRecord(params) ? params["requestId"] : undefined;
+    if (typeof id !== "string" && typeof id !== "number") return;
+    this.#streams.get(id)?.abort(new DOMException("The call was cancelled.", "AbortError"));
+    this.#streams.delete(id);
+  }
+}
+
+type SendOptions = NonNullable<Parameters<StreamableHTTPClientTransport["send"]>[1]>;
+
+/** The same without what is undefined: the SDK's own types disagree about that. */
+function sendOptions(options: TransportSendOptions): SendOptions {
+  const { resumptionToken, onresumptiontoken, requestSignal, headers } = options;
+  return {
+    ...(resumptionToken === undefined ? {} : { resumptionToken }),
+    ...(onresumptiontoken === undefined ? {} : { onresumptiontoken }),
+    ...(requestSignal === undefined ? {} : { requestSignal }),
+    ...(headers === undefined ? {} : { headers }),
+  };
+}

@@ -1,0 +1,239 @@
+// What `connectMcp` takes: how to reach a server, and what its tools become.
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkList,
+  checkMethods,
+  checkName,
+  checkText,
+  misdefinition,
+  mismatch,
+} from "../kernel/check.ts";
+import { systemClock, type Clock } from "../kernel/clock.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { ToolContext } from "../tools/tool-context.ts";
+
+/** What `connectMcp` takes. */
+export interface McpOptions {
+  /** What the server is called in errors and, with `_` behind it, before the names of its tools: letters, digits, `_` and `-`. */
+  readonly name: string;
+  readonly transport: McpTransport;
+  /** Goes before the name of each tool instead of `<name>_`; an empty text for none. */
+  readonly prefix?: string;
+  /** Which tools to take. Called once for each tool of a listing; what it throws is thrown. Default: all. */
+  readonly filter?: (tool: McpTool) => boolean;
+  /**
+   * Which calls need an approval: all, none, those of tools that may destroy (`destructive`), or as the function says of one call.
+   * Default: as `toolDefaults` of the role say, or none. A tool may destroy unless its server says that it only reads or does not destroy; that is the server's word.
+   */
+  readonly needsApproval?: boolean | "destructive" | McpApproval;
+  /** How long one call may take, a reconnection included. Default 60,000. */
+  readonly timeoutMs?: number;
+  /** How long one attempt to connect, and one listing of tools, may take. Default 30,000. */
+  readonly connectTimeoutMs?: number;
+  readonly reconnect?: McpReconnect;
+  /** Called when the server says that its tools have changed. Must not throw. `refresh()` reads them. */
+  readonly onToolsChanged?: () => void;
+  /** Where time comes from. Default: the machine. */
+  readonly clock?: Clock;
+}
+
+/** How the server is reached. */
+export type McpTransport = McpStdio | McpHttp;
+
+/** A server that is started as a child process and spoken to over its standard input and output. */
+export interface McpStdio {
+  readonly type: "stdio";
+  /** The program, such as `npx`, or `process.execPath` for a script. Started without a shell. */
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Environment variables besides the few harmless ones that every server gets (`PATH`, `HOME`, …). Ours are not handed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where it runs. Default: where we run. */
+  readonly cwd?: string;
+  /** Gets what the server writes to its standard error. Must not throw. Default: nobody reads it. */
+  readonly onStderr?: (text: string) => void;
+}
+
+/** A server that is reached over streamable HTTP. */
+export interface McpHttp {
+  readonly type: "http";
+  /** Of the endpoint, with its path: `https://example.org/mcp`. */
+  readonly url: string | URL;
+  /** Sent with every request: an `authorization`, for instance. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Makes the requests: for proxies, or tokens that expire. Default: the global `fetch`. */
+  readonly fetch?: (url: string | URL, init?: RequestInit) => Promise<Response>;
+}
+
+/** What is done when a call finds that its server is gone. */
+export interface McpReconnect {
+  /** How often a call tries to reach the server again; 0: never, the first loss is the end. Default 3. */
+  readonly maxAttempts?: number;
+  /** How long it waits before the second attempt; twice as long before each further one. Default 500. */
+  readonly delayMs?: number;
+}
+
+/** A tool as its server describes it. */
+export interface McpTool {
+  /** As the server calls it, without prefix. */
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  /** What the server says about it. Hints, not guarantees: do not rely on them for a server that you do not trust. */
+  readonly annotations: McpAnnotations;
+}
+
+/** What a server says about a tool. */
+export interface McpAnnotations {
+  /** It changes nothing. Default: false. */
+  readonly readOnlyHint?: boolean;
+  /** It may destroy something, not only add to it. Default: true. */
+  readonly destructiveHint?: boolean;
+  /** A second call with the same arguments changes nothing more. Default: false. */
+  readonly idempotentHint?: boolean;
+  /** It deals with the world outside. Default: true. */
+  readonly openWorldHint?: boolean;
+}
+
+/** Whether one call needs an approval; a text is the reason that is shown. If it throws, the call is refused. */
+export type McpApproval = (
+  tool: McpTool,
+  input: JsonObject,
+  context: ToolContext,
+) => boolean | string | Promise<boolean | string>;
+
+/** The options with their defaults, checked. */
+export interface McpSettings {
+  readonly name: string;
+  readonly transport: McpTransport;
+  readonly prefix: string;
+  readonly filter: (tool: McpTool) => boolean;
+  readonly needsApproval: undefined | boolean | "destructive" | McpApproval;
+  readonly timeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly maxAttempts: number;
+  readonly delayMs: number;
+  readonly onToolsChanged: () => void;
+  readonly clock: Clock;
+}
+
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const PREFIX = /^[A-Za-z0-9_-]{0,64}$/;
+const FIELDS = [
+  "name",
+  "transport",
+  "prefix",
+  "filter",
+  "needsApproval",
+  "timeoutMs",
+  "connectTimeoutMs",
+  "reconnect",
+  "onToolsChanged",
+  "clock",
+];
+const STDIO_FIELDS = ["type", "command", "args", "env", "cwd", "onStderr"];
+const HTTP_FIELDS = ["type", "url", "headers", "fetch"];
+
+/** Checks the options and fills in the defaults. Throws `invalid_option` or `invalid_definition`. */
+export function mcpSettings(options: McpOptions): McpSettings {
+  checkKeys("connectMcp", options, FIELDS);
+  const { name, clock = systemClock, needsApproval, reconnect = {} } = options;
+  checkName("connectMcp.name", name, NAME);
+  const { prefix = `${name}_` } = options;
+  checkName("connectMcp.prefix", prefix, PREFIX);
+  checkApproval(needsApproval);
+  checkFunction("connectMcp.filter", options.filter);
+  checkFunction("connectMcp.onToolsChanged", options.onToolsChanged);
+  checkKeys("connectMcp.reconnect", reconnect, ["maxAttempts", "delayMs"]);
+  const { maxAttempts = 3, delayMs = 500 } = reconnect;
+  checkCount("connectMcp.reconnect.maxAttempts", maxAttempts);
+  checkAmount("connectMcp.reconnect.delayMs", delayMs);
+  checkMethods("connectMcp.clock", clock, ["nowMs", "setTimer"]);
+  return Object.freeze({
+    name,
+    transport: transportOf(options.transport),
+    prefix,
+    filter: options.filter ?? (() => true),
+    needsApproval,
+    timeoutMs: duration("connectMcp.timeoutMs", options.timeoutMs ?? 60_000),
+    connectTimeoutMs: duration("connectMcp.connectTimeoutMs", options.connectTimeoutMs ?? 30_000),
+    maxAttempts,
+    delayMs,
+    onToolsChanged: options.onToolsChanged ?? (() => {}),
+    clock,
+  });
+}
+
+function checkApproval(value: unknown): void {
+  if (value === undefined || typeof value === "boolean" || typeof value === "function") return;
+  if (value === "destructive") return;
+  const expected = 'true, false, "destructive" or a function';
+  throw misdefinition("connectMcp.needsApproval", expected, value, "Choose one.");
+}
+
+function checkFunction(field: string, value: unknown): void {
+  if (value === undefined || typeof value === "function") return;
+  throw misdefinition(field, "a function", value, "Leave it out for none.");
+}
+
+function duration(field: string, value: number): number {
+  checkAmount(field, value);
+  if (value === 0) throw mismatch(field, "more than 0", value, "It takes some time.");
+  return value;
+}
+
+/** A copy, so that later changes to the caller's object go nowhere. */
+function transportOf(given: McpTransport): McpTransport {
+  const field = "connectMcp.transport";
+  // eslint-disable-next-line typescript/no-unnecessary-condition -- Users without types hand us anything.
+  switch (given?.type) {
+    case "stdio":
+      return stdioOf(field, given);
+    case "http":
+      return httpOf(field, given);
+    default:
+      throw misdefinition(
+        `${field}.type`,
+        '"stdio" or "http"',
+        typeof given === "object" && given !== null ? Reflect.get(given, "type") : given,
+        'For a server that you start say "stdio", for one at a URL "http".',
+      );
+  }
+}
+
+function stdioOf(field: string, given: McpStdio): McpStdio {
+  checkKeys(field, given, STDIO_FIELDS);
+  const { command, args = [], env = {}, cwd, onStderr } = given;
+  checkText(`${field}.command`, command);
+  checkList(`${field}.args`, args);
+  for (const [index, part] of args.entries()) {
+    if (typeof part === "string") continue;
+    throw misdefinition(`${field}.args[${index}]`, "a text", part, "Turn it into a text.");
+  }
+  checkTexts(`${field}.env`, env);
+  if (cwd !== undefined) checkText(`${field}.cwd`, cwd);
+  checkFunction(`${field}.onStderr`, onStderr);
+  return Object.freeze({ ...given, args: [...args], env: { ...env } });
+}
+
+function httpOf(field: string, given: McpHttp): McpHttp {
+  checkKeys(field, given, HTTP_FIELDS);
+  const { url, headers = {}, fetch } = given;
+  const parsed = URL.parse(String(url));
+  if (parsed === null || !/^https?:$/.test(parsed.protocol))
+    throw misdefinition(`${field}.url`, "an http or https URL", String(url), "With its path.");
+  checkTexts(`${field}.headers`, headers);
+  checkFunction(`${field}.fetch`, fetch);
+  return Object.freeze({ ...given, url: parsed, headers: { ...headers } });
+}
+
+function checkTexts(field: string, value: object): void {
+  checkKeys(field, value, Object.keys(value));
+  for (const [key, text] of Object.entries(value)) {
+    if (typeof text === "string") continue;
+    throw misdefinition(`${field}.${key}`, "a text", text, "Turn it into a text, or leave it out.");
+  }
+}

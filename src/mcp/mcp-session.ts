@@ -1,0 +1,266 @@
+// One connection to a server: opened once, used by many calls at once, closed once. Owns the SDK's client and its transport.
+// 1. Whatever fails comes out as a fault that says what it means.
+// 2. All waiting is bounded by our clock; the SDK's own time limits never come first.
+
+import {
+  Client,
+  type CallToolResult,
+  type JSONRPCMessage,
+  type Tool,
+} from "@modelcontextprotocol/client";
+
+import { runTimed } from "../kernel/cancel.ts";
+import { messageOf } from "../kernel/error.ts";
+import { isRecord } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import { HttpTransport } from "./http-transport.ts";
+import { listTools, type ListedTools } from "./list-tools.ts";
+import { faultOf, McpFault, reasonOf } from "./mcp-fault.ts";
+import type { McpSettings } from "./mcp-options.ts";
+import { StdioTransport } from "./stdio-transport.ts";
+
+/** One call of a tool. */
+export interface McpCall {
+  readonly tool: Tool;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** `traceparent` and `tracestate`, if there is a trace. */
+  readonly trace: Readonly<Record<string, string>>;
+  readonly onProgress: (progress: CallProgress) => void;
+}
+
+/** How far a call is, as the server says. */
+export interface CallProgress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+/** Where a session goes, for the attributes of a span. */
+export type SessionAttributes = Readonly<Record<string, string | number>>;
+
+const CLIENT = { name: "espalier", version: "0.1.0" } as const;
+/** The longest time that the SDK can wait. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1;
+/** How long a server is given to take note that its session ends. */
+const GOODBYE_MS = 2_000;
+
+export class McpSession {
+  readonly #settings: McpSettings;
+  readonly #client: Client;
+  readonly #transport: HttpTransport | StdioTransport;
+  #isClosed = false;
+  #isRetired = false;
+  /** Of every call under way, who hears of its progress. */
+  readonly #listeners = new Map<unknown, (progress: CallProgress) => void>();
+  #callCount = 0;
+
+  /** Connects. Throws a fault `unreachable`, after all that it had begun was ended; `closed` if `signal` is aborted. */
+  static async open(
+    settings: McpSettings,
+    signal: AbortSignal,
+    onClosed: (session: McpSession) => void,
+  ): Promise<McpSession> {
+    const session = new McpSession(settings, onClosed);
+    try {
+      await session.#connect(signal);
+      return session;
+    } catch (cause) {
+      await session.#abandon();
+      throw cause;
+    }
+  }
+
+  private constructor(settings: McpSettings, onClosed: (session: McpSession) => void) {
+    const { transport, clock } = settings;
+    this.#settings = settings;
+    this.#transport =
+      transport.type === "http"
+        ? new HttpTransport(transport, clock)
+        : new StdioTransport(transport, clock);
+    this.#client = new Client(CLIENT);
+    const heard = this.#transport.onmessage;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A transport is no event target; the client calls this one, too.
+    this.#transport.onmessage = (message: JSONRPCMessage) => {
+      heard?.(message);
+      if ("method" in message && message.method === "notifications/progress")
+        this.#hear(message.params);
+    };
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- A client is no event target.
+    this.#client.onclose = () => {
+      this.#isClosed = true;
+      onClosed(this);
+    };
+    this.#client.setNotificationHandler("notifications/tools/list_changed", () => {
+      tellOfChange(settings.onToolsChanged);
+    });
+  }
+
+  /** What the server wants models to know about it. */
+  get instructions(): string | undefined {
+    return this.#client.getInstructions();
+  }
+
+  /** For the span of a call that it serves. */
+  get attributes(): SessionAttributes {
+    const { transport } = this.#settings;
+    const version = this.#client.getNegotiatedProtocolVersion();
+    const sessionId = this.#sessionId;
+    return {
+      "mcp.method.name": "tools/call",
+      ...(version === undefined ? {} : { "mcp.protocol.version": version }),
+      ...(sessionId === undefined ? {} : { "mcp.session.id": sessionId }),
+      ...(transport.type === "http"
+        ? { "network.transport": "tcp", "server.address": new URL(transport.url).hostname }
+        : { "network.transport": "pipe" }),
+    };
+  }
+
+  get #sessionId(): string | undefined {
+    return this.#transport instanceof HttpTransport ? this.#transport.sessionId : undefined;
+  }
+
+  /** All tools of the server. Throws a fault. */
+  async listTools(signal: AbortSignal): Promise<ListedTools> {
+    // A server without the capability has none, and may not be asked.
+    if (this.#client.getServerCapabilities()?.tools === undefined)
+      return { tools: [], unreadable: [] };
+    return await this.#inTime("list its tools", signal, (signal) =>
+      listTools(this.#client, { signal, timeout: NO_TIMEOUT_MS }),
+    );
+  }
+
+  /** Calls a tool. Throws a fault; if `signal` is aborted the server is told and the fault is `cancelled`, at once. */
+  async callTool(call: McpCall, signal: AbortSignal): Promise<CallToolResult> {
+    const { tool, arguments: given, trace } = call;
+    if (this.#isClosed) throw new McpFault("not_taken", "the connection is closed");
+    const cancel = new AbortController();
+    const follow = (): void => cancel.abort("The caller no longer needs it.");
+    signal.addEventListener("abort", follow, { once: true });
+    const progressToken = `call-${(this.#callCount += 1)}`;
+    this.#listeners.set(progressToken, call.onProgress);
+    try {
+      if (signal.aborted) throw new McpFault("cancelled", "it was cancelled");
+      return await this.#client.callTool(
+        {
+          name: tool.name,
+          arguments: { ...given },
+          _meta: { ...trace, progressToken },
+        },
+        {
+          signal: cancel.signal,
+          timeout: NO_TIMEOUT_MS,
+          toolDefinition: tool,
+          headers: trace,
+        },
+      );
+    } catch (cause) {
+      if (signal.aborted) throw new McpFault("cancelled", "it was cancelled", cause);
+      throw faultOf(cause, this.#sessionId !== undefined);
+    } finally {
+      signal.removeEventListener("abort", follow);
+      this.#listeners.delete(progressToken);
+      if (this.#isRetired && this.#listeners.size === 0) void this.#shut();
+    }
+  }
+
+  /** Ends the connection, and the server if it is a child. Never rejects. */
+  async close(): Promise<void> {
+    const transport = this.#transport;
+    if (transport instanceof HttpTransport) {
+      const { clock } = this.#settings;
+      const signal = new AbortController().signal;
+      const bounds = { signal, clock, graceMs: 0, timeoutMs: GOODBYE_MS };
+      await runTimed(() => transport.terminateSession(), bounds);
+    }
+    await this.#shut();
+  }
+
+  /** Ends a connection that another one has replaced, as soon as the calls that it still serves are through. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#listeners.size === 0) void this.#shut();
+  }
+
+  /** Heard by ourselves: the SDK loses a report that arrives together with the answer. */
+  #hear(params: unknown): void {
+    if (!isRecord(params)) return;
+    const { progressToken, progress, total, message } = params;
+    if (typeof progress !== "number") return;
+    this.#listeners.get(progressToken)?.({
+      progress,
+      ...(typeof total === "number" ? { total } : {}),
+      ...(typeof message === "string" ? { message } : {}),
+    });
+  }
+
+  async #connect(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#inTime("answer", signal, (signal) =>
+        this.#client.connect(this.#transport, { signal, timeout: NO_TIMEOUT_MS }),
+      );
+    } catch (cause) {
+      throw cause instanceof McpFault && cause.kind === "closed" ? cause : this.#noWay(cause);
+    }
+  }
+
+  /** Why no connection came about, with what the server itself had to say. */
+  #noWay(cause: unknown): McpFault {
+    const reason = cause instanceof McpFault ? cause.message : reasonOf(cause);
+    if (!(this.#transport instanceof StdioTransport))
+      return new McpFault("unreachable", reason, cause);
+    const { ending, errorText } = this.#transport;
+    const message = ending === undefined ? reason : `${reason}; ${ending}`;
+    const detail = errorText === "" ? undefined : `it wrote: ${errorText}`;
+    return new McpFault("unreachable", message, cause, detail);
+  }
+
+  async #abandon(): Promise<void> {
+    if (this.#transport instanceof StdioTransport) this.#transport.terminate();
+    await this.#shut();
+  }
+
+  /** Never rejects. */
+  async #shut(): Promise<void> {
+    this.#isClosed = true;
+    try {
+      await this.#client.close();
+    } catch {
+      // What cannot be closed is gone already.
+    }
+    try {
+      await this.#transport.close();
+    } catch {
+      // The same: the client does not close a transport with which it never connected.
+    }
+  }
+
+  /** Bounded by `connectTimeoutMs`. Throws a fault `closed` if `signal` is aborted, `unreachable` if the time is up. */
+  async #inTime<T>(
+    what: string,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { clock, connectTimeoutMs: timeoutMs } = this.#settings;
+    const outcome = await runTimed(work, { signal, clock, timeoutMs, graceMs: 0 });
+    if (signal.aborted) throw new McpFault("closed", "it was closed");
+    switch (outcome.type) {
+      case "returned":
+        return outcome.value;
+      case "threw":
+        throw faultOf(outcome.error, this.#sessionId !== undefined);
+      case "timed_out":
+        throw new McpFault("unreachable", `it did not ${what} within ${timeoutMs} ms`);
+      case "abandoned":
+        throw new McpFault("closed", "it was closed");
+    }
+  }
+}
+
+/** What a listener throws is said once: nobody waits for it. */
+function tellOfChange(onToolsChanged: () => void): void {
+  try {
+    onToolsChanged();
+  } catch (cause) {
+    warnOnce(onToolsChanged, `onToolsChanged of an MCP server threw: ${messageOf(cause)}`);
+  }
+}

@@ -1,0 +1,134 @@
+// The SDK's transport over standard input and output, with what it leaves open. Owns the child process and the end of what it wrote to
+// its standard error.
+// 1. When `close()` resolves the child has ended, unless the system does not let it: it is asked by the end of its input, then told by
+//    SIGTERM after 2 s, then killed after 4 s.
+// 2. After that none of its pipes keeps this process alive, also if a process of its own holds them open.
+// 3. A child that ends is noticed, also if a process of its own holds its pipes open: the SDK waits for the pipes.
+
+import { ChildProcess } from "node:child_process";
+
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+
+import { runTimed } from "../kernel/cancel.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { messageOf } from "../kernel/error.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { McpStdio } from "./mcp-options.ts";
+
+/** How long a child has that was told to end. */
+const TERMINATION_MS = 1_000;
+/** How long a killed child is waited for. */
+const REAP_MS = 2_000;
+/** How long the pipes of a child that has ended may stay open: what it wrote last is still read. */
+const LINGER_MS = 500;
+/** Characters of standard error that are kept for messages. */
+const KEPT_CHARACTERS = 2_000;
+
+export class StdioTransport extends StdioClientTransport {
+  readonly #clock: Clock;
+  #child: ChildProcess | undefined;
+  #errorText = "";
+  #closed: Promise<void> | undefined;
+
+  constructor(options: McpStdio, clock: Clock) {
+    const { command, args = [], env = {}, cwd, onStderr } = options;
+    super({
+      command,
+      args: [...args],
+      env: { ...env },
+      stderr: "pipe",
+      ...(cwd === undefined ? {} : { cwd }),
+    });
+    this.#clock = clock;
+    const decoder = new TextDecoder();
+    this.stderr?.on("data", (chunk: Uint8Array) => {
+      const text = decoder.decode(chunk, { stream: true });
+      this.#errorText = (this.#errorText + text).slice(-KEPT_CHARACTERS);
+      if (onStderr !== undefined) tell(onStderr, text);
+    });
+  }
+
+  /** The end of what the server wrote to its standard error. */
+  get errorText(): string {
+    return this.#errorText.trim();
+  }
+
+  /** How the child ended; undefined while it runs. */
+  get ending(): string | undefined {
+    const { pid, exitCode = null, signalCode = null } = this.#child ?? {};
+    if (pid === undefined) return undefined;
+    if (exitCode !== null) return `it exited with code ${exitCode}`;
+    return signalCode === null ? undefined : `it was ended by ${signalCode}`;
+  }
+
+  override async start(): Promise<void> {
+    const started = super.start();
+    // The SDK keeps the child to itself. Without it we could only send signals to a number that may be somebody else's by now.
+    const child: unknown = Reflect.get(this, "_process");
+    if (child instanceof ChildProcess) this.#watch(child);
+    await started;
+  }
+
+  /** Tells the child to end instead of asking: for one that never came to anything. It has a second. */
+  terminate(): void {
+    const child = this.#child;
+    if (child?.pid === undefined || hasEnded(child)) return;
+    child.kill("SIGTERM");
+    const stop = this.#clock.setTimer(TERMINATION_MS, () => child.kill("SIGKILL"));
+    child.once("exit", stop);
+  }
+
+  /** Never rejects; a second call waits for the first. */
+  override close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    await super.close();
+    const child = this.#child;
+    if (child === undefined) return;
+    if (child.pid !== undefined && !hasEnded(child)) {
+      child.kill("SIGKILL");
+      await this.#reaped(child);
+    }
+    destroyPipes(child);
+  }
+
+  #watch(child: ChildProcess): void {
+    this.#child = child;
+    child.once("exit", () => {
+      const stop = this.#clock.setTimer(LINGER_MS, () => destroyPipes(child));
+      child.once("close", stop);
+    });
+  }
+
+  async #reaped(child: ChildProcess): Promise<void> {
+    const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    if (hasEnded(child)) return;
+    const never = new AbortController().signal;
+    await runTimed(() => ended, {
+      signal: never,
+      clock: this.#clock,
+      timeoutMs: REAP_MS,
+      graceMs: 0,
+    });
+  }
+}
+
+/** What a listener throws must not end the process: it is called from a stream. */
+function tell(onStderr: (text: string) => void, text: string): void {
+  try {
+    onStderr(text);
+  } catch (cause) {
+    warnOnce(onStderr, `onStderr of an MCP server threw: ${messageOf(cause)}`);
+  }
+}
+
+function destroyPipes({ stdin, stdout, stderr }: ChildProcess): void {
+  for (const pipe of [stdin, stdout, stderr]) pipe?.destroy();
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}

@@ -1,0 +1,56 @@
+// The prices that we know ourselves, by provider and model. A name that the table does not have is unknown: nothing is guessed from
+// names that look alike, and fine-tuned models (`ft:…`) cost something else than what they were made from.
+
+import { isDay, type ModelPrice } from "./model-price.ts";
+import { OPENAI_PRICES, PRICES_AS_OF, PRICES_SOURCE, type PriceRow } from "./price-table.ts";
+
+/** A price from the table, and the date of the table. */
+export interface KnownPrice extends ModelPrice {
+  readonly asOf: string;
+  /** The table that it is from; "highest rate" in it says that what is charged may be less. */
+  readonly source: string;
+}
+
+interface Entry {
+  readonly price: KnownPrice;
+  readonly hasSnapshots: boolean;
+}
+
+const OPENAI: ReadonlyMap<string, Entry> = new Map(
+  OPENAI_PRICES.map((row) => [row.model, entryOf(row)]),
+);
+
+function entryOf({
+  inputUsd,
+  cachedInputUsd,
+  outputUsd,
+  isHighest,
+  hasSnapshots,
+}: PriceRow): Entry {
+  const price = Object.freeze({
+    inputUsdPerMillion: inputUsd,
+    ...(cachedInputUsd === undefined ? {} : { cachedInputUsdPerMillion: cachedInputUsd }),
+    outputUsdPerMillion: outputUsd,
+    asOf: PRICES_AS_OF,
+    source: isHighest === true ? `${PRICES_SOURCE}, highest rate` : PRICES_SOURCE,
+  });
+  return { price, hasSnapshots: hasSnapshots === true };
+}
+
+/**
+ * What a model costs at its own provider, from the table that comes with this release. Undefined: not known, which is never zero.
+ * So far the table has the chat models of `openai`, by exact name or as a dated snapshot (`gpt-5-mini-2025-08-07`).
+ */
+export function knownPrice(provider: string, modelId: string): KnownPrice | undefined {
+  if (provider !== "openai" || typeof modelId !== "string") return undefined;
+  return (OPENAI.get(modelId) ?? snapshotted(modelId))?.price;
+}
+
+const DATE_LENGTH = "2025-08-07".length;
+
+/** The model of which `modelId` is a dated snapshot, if all snapshots of it cost the same. */
+function snapshotted(modelId: string): Entry | undefined {
+  const entry = OPENAI.get(modelId.slice(0, -DATE_LENGTH - 1));
+  const isSnapshot = modelId.at(-DATE_LENGTH - 1) === "-" && isDay(modelId.slice(-DATE_LENGTH));
+  return isSnapshot && entry?.hasSnapshots === true ? entry : undefined;
+}

@@ -1,0 +1,80 @@
+// Some models write the arguments of a call a second time, as the text of the same reply. Pure.
+
+import { isRecord, parseJson, type JsonValue } from "../kernel/json.ts";
+import type { ToolCall } from "../protocol/message.ts";
+
+/** What counts of a reply. */
+export interface SpokenCalls {
+  readonly text: string;
+  readonly toolCalls: readonly ToolCall[];
+}
+
+/**
+ * The first call that the text of its reply repeats; undefined if the text says anything else (R113). It repeats a call if all of it,
+ * but for white space and a fence around it, is one JSON object that is equal to the arguments of the call, or has two keys, `name` and
+ * `arguments`, that are both those of the call.
+ *
+ * Equal is strict: types count (`0` is not `false`, nor `"0"`, nor `-0`) and the order of lists does; the order of keys does not. Of a key
+ * that stands twice the last counts, as when the call is made. Whole numbers beyond the safe integers are equal to nothing, since they
+ * cannot be told apart. No arguments at all are `{}`, as when the call is made. What is no JSON, deeper than 200 levels or longer than a
+ * million characters is repeated by nothing. Never throws.
+ */
+export function leakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
+  if (toolCalls.length === 0) return undefined;
+  const said = objectOf(unfenced(text));
+  if (said === undefined) return undefined;
+  return toolCalls.find((call) => repeats(said, call));
+}
+
+type JsonRecord = Readonly<Record<string, unknown>>;
+
+/** Deeper arguments are refused anyway. */
+const MOST_LEVELS = 200;
+/** Longer texts are not worth the work. */
+const MOST_CHARACTERS = 1_000_000;
+
+/** The text in a fence of three backticks, which may be marked as JSON; or the text as it is. */
+function unfenced(text: string): string {
+  const trimmed = text.trim();
+  const isFenced = trimmed.length >= 6 && trimmed.startsWith("```") && trimmed.endsWith("```");
+  return isFenced ? trimmed.slice(3, -3).replace(/^json(?=\s)/i, "") : trimmed;
+}
+
+/** The JSON object that a text is; undefined if it is none. */
+function objectOf(text: string): JsonRecord | undefined {
+  const isLikely = text.length <= MOST_CHARACTERS && text.trimStart().startsWith("{");
+  if (!isLikely) return undefined;
+  let value: JsonValue;
+  try {
+    value = parseJson(text);
+  } catch {
+    return undefined;
+  }
+  return isRecord(value) ? value : undefined;
+}
+
+function repeats(said: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
+  const given = objectOf(argumentsText.trim() === "" ? "{}" : argumentsText);
+  if (given === undefined) return false;
+  if (isEqual(said, given, MOST_LEVELS)) return true;
+  const named = { name: toolName, arguments: given };
+  return isEqual(said, named, MOST_LEVELS + 1);
+}
+
+function isEqual(left: unknown, right: unknown, levels: number): boolean {
+  if (typeof left !== "object" || left === null || typeof right !== "object" || right === null)
+    return Object.is(left, right) && isExact(left);
+  if (levels === 0 || Array.isArray(left) !== Array.isArray(right)) return false;
+  const keys = Object.keys(left);
+  if (keys.length !== Object.keys(right).length) return false;
+  return keys.every(
+    (key) =>
+      Object.hasOwn(right, key) &&
+      isEqual(Reflect.get(left, key), Reflect.get(right, key), levels - 1),
+  );
+}
+
+/** Beyond the safe integers, numbers that were written differently may have become one. */
+function isExact(value: unknown): boolean {
+  return typeof value !== "number" || Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+}

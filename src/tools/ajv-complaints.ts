@@ -1,0 +1,231 @@
+// From the flat list of errors that Ajv gives to complaints: which part, what would have fitted, and which errors only say why a form
+// of a union did not fit.
+
+import type { ErrorObject } from "ajv";
+
+import { isRecord, type JsonObject } from "../kernel/json.ts";
+import {
+  misfit,
+  strayMisfit,
+  typeMisfit,
+  valueMisfit,
+  type Complaint,
+  type Examine,
+  type Path,
+} from "./complaint.ts";
+import {
+  allowedWords,
+  formatWords,
+  lookUp,
+  NO_SUCH_PARAMETER,
+  oneLine,
+  patternWords,
+  rangeWords,
+  sizeWords,
+  typeWords,
+  wordsOf,
+} from "./schema-words.ts";
+
+/** An error of Ajv with what `verbose` adds. */
+export type AjvError = ErrorObject<string, Readonly<Record<string, unknown>>>;
+
+/** Gives the check of a part of the schema: the keys that lead to it from the whole. */
+export type OptionAt = (path: Path) => Examine;
+
+/** Reads the errors of one schema. */
+export class AjvErrorReader {
+  readonly #schema: JsonObject;
+  readonly #optionAt: OptionAt;
+  /** Where each part of the schema stands. Made when the first union does not fit. */
+  #places: ReadonlyMap<unknown, Path> | undefined;
+  /** All that belongs to the forms of a union, whatever refers to it included. */
+  readonly #formParts = new Map<unknown, ReadonlySet<unknown>>();
+
+  constructor(schema: JsonObject, optionAt: OptionAt) {
+    this.#schema = schema;
+    this.#optionAt = optionAt;
+  }
+
+  complaintsOf(errors: readonly AjvError[]): readonly Complaint[] {
+    const kept: AjvError[] = [];
+    for (const error of errors) {
+      if (SUMMARIES.has(error.keyword)) this.#dropReasons(kept, error);
+      if (error.keyword !== "if" && !isOfName(error)) kept.push(error);
+    }
+    return kept.flatMap((error) => this.#complaintOf(error));
+  }
+
+  /** Takes away what led to `summary`: the errors right before it that come from its forms. */
+  #dropReasons(kept: AjvError[], summary: AjvError): void {
+    const forms = this.#partsOf(summary.schema);
+    for (let last = kept.at(-1); last !== undefined; last = kept.at(-1)) {
+      const isWithin =
+        last.instancePath === summary.instancePath ||
+        last.instancePath.startsWith(`${summary.instancePath}/`);
+      if (!isWithin || !forms.has(last.parentSchema)) return;
+      kept.pop();
+    }
+  }
+
+  #partsOf(forms: unknown): ReadonlySet<unknown> {
+    const known = this.#formParts.get(forms);
+    if (known !== undefined) return known;
+    const parts = new Set<unknown>();
+    const open: object[] = [];
+    const note = (part: unknown): void => {
+      if (typeof part !== "object" || part === null || parts.has(part)) return;
+      parts.add(part);
+      open.push(part);
+    };
+    note(forms);
+    for (let part = open.pop(); part !== undefined; part = open.pop()) {
+      for (const [key, below] of Object.entries<unknown>({ ...part })) {
+        note(key === "$ref" && typeof below === "string" ? lookUp(this.#schema, below) : below);
+      }
+    }
+    this.#formParts.set(forms, parts);
+    return parts;
+  }
+
+  #complaintOf(error: AjvError): Complaint {
+    const path = pathOf(error.instancePath);
+    const { keyword, params, schema } = error;
+    switch (keyword) {
+      case "type":
+        return typeMisfit(path, listOf(schema).map(String), () => typeWords(schema));
+      case "enum":
+        return valueMisfit(path, listOf(schema), () => allowedWords(listOf(schema)));
+      case "const":
+        return valueMisfit(path, [schema], () => allowedWords([schema]));
+      case "required":
+      case "dependentRequired":
+      case "dependencies":
+        return this.#missing(error, [...path, String(params["missingProperty"])]);
+      case "additionalProperties":
+        return strayMisfit(
+          [...path, String(params["additionalProperty"])],
+          () => NO_SUCH_PARAMETER,
+        );
+      case "unevaluatedProperties": {
+        // What belongs to a form that does not fit yet is not known to any form.
+        const key = String(params["unevaluatedProperty"]);
+        return strayMisfit([...path, key], () => NO_SUCH_PARAMETER, false);
+      }
+      case "propertyNames": {
+        const words = "another name: its schema does not accept this one";
+        return misfit([...path, String(params["propertyName"])], () => words);
+      }
+      case "anyOf":
+      case "oneOf":
+        return this.#union(error, path);
+      default:
+        return misfit(path, () => errorWords(error), keyword !== "unevaluatedItems");
+    }
+  }
+
+  #missing({ parentSchema, params }: AjvError, path: Path): Complaint {
+    const properties: unknown = parentSchema?.["properties"];
+    const key = String(params["missingProperty"]);
+    const isKnown = isRecord(properties) && Object.hasOwn(properties, key);
+    const schema = isKnown ? properties[key] : undefined;
+    const words = (): string => wordsOf(schema, this.#schema);
+    const values = allowedBy(schema);
+    return values === undefined ? typeMisfit(path, [], words) : valueMisfit(path, values, words);
+  }
+
+  #union({ keyword, params, schema, parentSchema }: AjvError, path: Path): Complaint {
+    if (Array.isArray(params["passingSchemas"])) {
+      return misfit(path, () => "a value that fits exactly one of its forms");
+    }
+    this.#places ??= placesIn(this.#schema);
+    const place = this.#places.get(parentSchema) ?? [];
+    const options = listOf(schema).map((_form, index) =>
+      this.#optionAt([...place, keyword, String(index)]),
+    );
+    const words = (): string => wordsOf({ anyOf: schema }, this.#schema);
+    return { type: "union", path, expected: words, options };
+  }
+}
+
+/** Errors that come after those which led to them. */
+const SUMMARIES: ReadonlySet<string> = new Set(["anyOf", "oneOf", "contains"]);
+
+/** What is wrong with a key is told by the `propertyNames` error that follows. */
+function isOfName({ propertyName, keyword }: AjvError): boolean {
+  return propertyName !== undefined && keyword !== "propertyNames";
+}
+
+function pathOf(pointer: string): Path {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+/** The values to which a schema confines a part. */
+function allowedBy(schema: unknown): readonly unknown[] | undefined {
+  if (!isRecord(schema)) return undefined;
+  if ("const" in schema) return [schema["const"]];
+  return Array.isArray(schema["enum"]) ? listOf(schema["enum"]) : undefined;
+}
+
+/** The schema is plain JSON: each of its objects stands in one place. */
+function placesIn(schema: JsonObject): ReadonlyMap<unknown, Path> {
+  const places = new Map<unknown, Path>();
+  const note = (part: unknown, path: Path): void => {
+    if (typeof part !== "object" || part === null) return;
+    places.set(part, path);
+    for (const [key, below] of Object.entries<unknown>({ ...part })) note(below, [...path, key]);
+  };
+  note(schema, []);
+  return places;
+}
+
+/** What would have fitted, in words. */
+function errorWords({ keyword, params, schema, parentSchema, message = "" }: AjvError): string {
+  const { limit } = params;
+  switch (keyword) {
+    case "minLength":
+      return sizeWords("text", "at least", limit);
+    case "maxLength":
+      return sizeWords("text", "at most", limit);
+    case "minItems":
+      return sizeWords("list", "at least", limit);
+    case "maxItems":
+      return sizeWords("list", "at most", limit);
+    case "minProperties":
+      return sizeWords("object", "at least", limit);
+    case "maxProperties":
+      return sizeWords("object", "at most", limit);
+    case "minimum":
+      return rangeWords(numberWords(parentSchema), ">=", limit);
+    case "exclusiveMinimum":
+      return rangeWords(numberWords(parentSchema), ">", limit);
+    case "maximum":
+      return rangeWords(numberWords(parentSchema), "<=", limit);
+    case "exclusiveMaximum":
+      return rangeWords(numberWords(parentSchema), "<", limit);
+    case "multipleOf":
+      return `a multiple of ${String(schema)}`;
+    case "pattern":
+      return patternWords(schema);
+    case "format":
+      return formatWords(schema);
+    case "uniqueItems":
+      return "a list without equal items";
+    case "not":
+      return "another value: its schema rules this one out";
+    case "false schema":
+      return NO_SUCH_PARAMETER;
+    default:
+      return `a value that fits its schema (${oneLine(message)})`;
+  }
+}
+
+function numberWords(schema: unknown): string {
+  return isRecord(schema) && schema["type"] === "integer" ? "an integer" : "a number";
+}

@@ -1,0 +1,205 @@
+// From what a schema has against arguments to what a model is told. Bounded: a long list helps nobody to correct a call.
+
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import {
+  isList,
+  misfit,
+  valueAt,
+  valueMisfit,
+  type Complaint,
+  type Misfit,
+  type Path,
+  type UnionMisfit,
+} from "./complaint.ts";
+import { allowedWords, eitherWords, shortened, shownJson } from "./schema-words.ts";
+
+/** One thing that is wrong with arguments. */
+export interface ArgumentProblem {
+  /** The parameter: `filter.tags[2]`; empty: the arguments as a whole. */
+  readonly parameter: string;
+  /** `an integer`, `one of "a", "b"`, `text of at most 10 characters`, `nothing: there is no such parameter`, … */
+  readonly expected: string;
+  /** What came, shortened and as JSON: `"x"`; undefined: it is missing. */
+  readonly received: string | undefined;
+}
+
+/** Arguments that fit, as the tool gets them; or what is wrong with them. */
+export type Checked<Value> =
+  | {
+      readonly type: "valid";
+      readonly value: Value;
+      /** The JSON from which the value was made: what came, after coercion. */
+      readonly input: JsonValue;
+    }
+  | { readonly type: "invalid"; readonly problems: readonly ArgumentProblem[] };
+
+/** What a tool takes: shown to the model as JSON Schema, and checked. */
+export interface InputSchema<Value> {
+  /** Frozen; without `$schema`. */
+  readonly jsonSchema: JsonObject;
+  /** Pure; never throws. */
+  check(input: JsonValue): Checked<Value>;
+}
+
+/** So many problems are found at most. */
+const MOST_PROBLEMS = 50;
+/** So many problems are told to the model. */
+const MOST_TOLD = 10;
+/** So many forms of a union are looked into. */
+const MOST_FORMS = 20;
+const MOST_OF_KEY = 60;
+const MOST_OF_PARAMETER = 200;
+
+/** What the model is told: each problem on a line, the first ten of them. */
+export function problemsText(toolName: string, problems: readonly ArgumentProblem[]): string {
+  const lines = problems.slice(0, MOST_TOLD).map(({ parameter, expected, received }) => {
+    const came = received === undefined ? "but it is missing" : `got ${received}`;
+    return `- ${parameter === "" ? "arguments" : parameter}: expected ${expected}, ${came}`;
+  });
+  return [
+    `The arguments of ${toolName} do not fit its schema:`,
+    ...lines,
+    ...untold(problems.length),
+    `Correct them and call ${toolName} again.`,
+  ].join("\n");
+}
+
+function untold(count: number): readonly string[] {
+  if (count <= MOST_TOLD) return [];
+  const least = count >= MOST_PROBLEMS ? "at least " : "";
+  return [`… and ${least}${count - MOST_TOLD} more`];
+}
+
+/** The problems behind complaints about `value`, told about what was written before coercion. At most 50, none twice. */
+export function problemsOf(
+  written: JsonValue,
+  value: JsonValue,
+  complaints: readonly Complaint[],
+): readonly ArgumentProblem[] {
+  const problems = new Map<string, ArgumentProblem>();
+  for (const told of toldOf(value, complaints)) {
+    const problem = problemOf(written, told);
+    problems.set(JSON.stringify([told.path, problem.expected]), problem);
+    if (problems.size === MOST_PROBLEMS) break;
+  }
+  return [...problems.values()];
+}
+
+function problemOf(written: JsonValue, { path, expected }: Misfit): ArgumentProblem {
+  const value = valueAt(written, path);
+  return {
+    parameter: parameterName(written, path),
+    expected: expected(),
+    received: value === undefined ? undefined : shownJson(value),
+  };
+}
+
+/** `filter.tags[2]`, `headers["x y"]`. */
+function parameterName(written: JsonValue, path: Path): string {
+  let name = "";
+  for (const [index, key] of path.entries()) {
+    const owner = valueAt(written, path.slice(0, index));
+    const isPlace = owner !== undefined && isList(owner);
+    if (isPlace) name += `[${key}]`;
+    else if (PLAIN_KEY.test(key) && key.length <= MOST_OF_KEY)
+      name += name === "" ? key : `.${key}`;
+    else name += `[${shownJson(key)}]`;
+    if (name.length > MOST_OF_PARAMETER) return shortened(name, MOST_OF_PARAMETER);
+  }
+  return name;
+}
+
+const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]*$/u;
+
+/** The misfits worth telling, with unions resolved. */
+function* toldOf(value: JsonValue, complaints: readonly Complaint[]): Generator<Misfit> {
+  const about = new Map<string, Set<string>>();
+  for (const complaint of complaints) {
+    if (complaint.type === "union") continue;
+    const place = placeOf(complaint);
+    about.set(place, (about.get(place) ?? new Set()).add(complaint.about));
+  }
+  for (const complaint of complaints) {
+    const here = about.get(placeOf(complaint)) ?? new Set();
+    if (complaint.type === "union") {
+      if (!here.has("type") && !here.has("values")) yield* toldOfUnion(value, complaint);
+    } else if (complaint.about !== "type" || !here.has("values")) {
+      yield complaint;
+    }
+  }
+}
+
+const placeOf = ({ path }: Complaint): string => JSON.stringify(path);
+
+/** Of the forms that a part may have, tells about the one that was most likely meant. */
+function* toldOfUnion(value: JsonValue, union: UnionMisfit): Generator<Misfit> {
+  const { path, expected, options } = union;
+  const at = valueAt(value, path);
+  if (at === undefined) {
+    yield misfit(path, expected);
+    return;
+  }
+  const forms = options.slice(0, MOST_FORMS).map((examine) => examine(at));
+  const deep = forms.filter((form) => rootOf(form) === undefined);
+  if (deep.length === 0) {
+    yield misfit(path, () => eitherWords(forms.flatMap((form) => rootOf(form)?.expected() ?? [])));
+    return;
+  }
+  const key = commonTag(deep);
+  if (key !== undefined) {
+    yield tagMisfit(
+      [...path, key],
+      deep.flatMap((form) => tagOf(form, key) ?? []),
+    );
+    return;
+  }
+  const [meant] = deep.toSorted(
+    (a, b) =>
+      wrongTags(a) - wrongTags(b) || wrongFields(at, a) - wrongFields(at, b) || a.length - b.length,
+  );
+  if (meant === undefined || meant.length === 0) yield misfit(path, expected);
+  else for (const told of toldOf(at, meant)) yield { ...told, path: [...path, ...told.path] };
+}
+
+/** What shows that a form was not meant at all: the whole is of another type, or another value. */
+function rootOf(form: readonly Complaint[]): Misfit | undefined {
+  return form.find((part): part is Misfit => isAbout(part, 0) && part.about !== "other");
+}
+
+/** A field by whose values all forms are told apart, and that has the value of none. */
+function commonTag(forms: readonly (readonly Complaint[])[]): string | undefined {
+  const [first, ...others] = forms;
+  const keys = (first ?? []).flatMap((part) => (isTag(part) ? part.path : []));
+  return keys.find((key) => others.every((form) => tagOf(form, key) !== undefined));
+}
+
+function tagOf(form: readonly Complaint[], key: string): Misfit | undefined {
+  return form.find((part): part is Misfit => isTag(part) && part.path[0] === key);
+}
+
+function isTag(part: Complaint): part is Misfit {
+  return isAbout(part, 1) && part.about === "values";
+}
+
+/** How many fields say that another form was meant: each may have one value only, and has not. */
+function wrongTags(form: readonly Complaint[]): number {
+  return form.filter((part) => isTag(part) && part.wants.values.length === 1).length;
+}
+
+/** How many fields are missing, or should not be there. */
+function wrongFields(value: JsonValue, form: readonly Complaint[]): number {
+  return form.filter(
+    (part) =>
+      isAbout(part, 1) && (part.about === "presence" || valueAt(value, part.path) === undefined),
+  ).length;
+}
+
+/** None of the values that the forms have here. */
+function tagMisfit(path: Path, tags: readonly Misfit[]): Misfit {
+  const allowed = [...new Set(tags.flatMap((tag) => tag.wants.values))];
+  return valueMisfit(path, allowed, () => allowedWords(allowed));
+}
+
+function isAbout(part: Complaint, depth: number): part is Misfit {
+  return part.type === "misfit" && part.path.length === depth;
+}

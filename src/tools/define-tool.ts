@@ -1,0 +1,209 @@
+// defineTool and defineDelegation: from what a user writes to a tool, checked and frozen.
+
+import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import type { SpawnOutcome } from "../protocol/subagent.ts";
+import { inputSchema, type InputOf, type InputSchema, type ToolInput } from "./input-schema.ts";
+import type { DelegationContext, ToolContext } from "./tool-context.ts";
+import { checkToolName } from "./tool-name.ts";
+import { SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
+import type {
+  Bound,
+  DelegationTool,
+  ExternalTool,
+  FunctionTool,
+  ToolFace,
+  ToolReturn,
+} from "./tool.ts";
+
+interface ToolBasics<Input extends ToolInput> {
+  /** What the model calls it by: letters, digits, `_` and `-`, at most 64. */
+  readonly name: string;
+  /** What the model is told about it. */
+  readonly description: string;
+  /** Its arguments: a zod object schema, or `jsonSchema({ … })` for a tool from elsewhere. */
+  readonly input: Input;
+  /** Takes arguments as they come: the text "3" is no number then. Default false: what fits without loss is taken (R106). */
+  readonly isStrict?: boolean;
+}
+
+/** What `defineTool` takes. */
+export interface ToolDefinition<Input extends ToolInput> extends ToolBasics<Input>, ToolSettings {
+  /**
+   * Does the work. May throw: the message of the error goes to the model as a result, and the run goes on; see `ToolError` and
+   * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should heed `context.signal`.
+   */
+  readonly execute: (input: InputOf<Input>, context: ToolContext) => ToolReturn;
+  /**
+   * Whether somebody must approve a call before it runs: always, or as the function decides, whose text is the reason that is shown.
+   * The approver is asked, or the run pauses. Default: as the role's `toolDefaults` say, or never. If the function throws, the call is
+   * refused.
+   */
+  readonly needsApproval?:
+    | boolean
+    | ((
+        input: InputOf<Input>,
+        context: ToolContext,
+      ) => boolean | string | Promise<boolean | string>);
+  /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). Default false. */
+  readonly isSequential?: boolean;
+}
+
+/** What `defineTool` takes for a tool that is executed elsewhere: the same without `execute`. */
+export interface ExternalToolDefinition<Input extends ToolInput> extends ToolBasics<Input> {
+  /** How often in a row the model is asked for a corrected call. Default 2. */
+  readonly maxRetries?: number;
+  readonly execute?: never;
+}
+
+/** What `defineDelegation` takes. */
+export interface DelegationDefinition<Input extends ToolInput> extends ToolBasics<Input> {
+  /** How often in a row the model is asked for a corrected call. Default 2. */
+  readonly maxRetries?: number;
+  /** Starts a subagent with `context.spawn` and gives what came of it. Holds no place in the queue of tool calls while it waits. */
+  readonly execute: (input: InputOf<Input>, context: DelegationContext) => Promise<SpawnOutcome>;
+}
+
+const BASIC_FIELDS = ["name", "description", "input", "isStrict", "execute"];
+const FUNCTION_FIELDS = [...BASIC_FIELDS, "needsApproval", "isSequential", ...SETTING_FIELDS];
+
+/**
+ * Defines a tool. Without `execute` it is one that somebody else executes: a call pauses the run until its result is handed in.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option` if the name, the description, the schema or a setting cannot be used.
+ */
+export function defineTool<Input extends ToolInput>(
+  definition: ExternalToolDefinition<Input>,
+): ExternalTool;
+export function defineTool<Input extends ToolInput>(
+  definition: ToolDefinition<Input>,
+): FunctionTool;
+export function defineTool<Input extends ToolInput>(
+  definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
+): FunctionTool | ExternalTool {
+  checkKeys("tool", definition, FUNCTION_FIELDS);
+  return isExternal(definition) ? externalTool(definition) : functionTool(definition);
+}
+
+/**
+ * Defines a tool that starts a subagent. The agent may start the roles in its `subagents`; any other is refused, and the model is told.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`, as `defineTool`.
+ */
+export function defineDelegation<Input extends ToolInput>(
+  definition: DelegationDefinition<Input>,
+): DelegationTool {
+  checkKeys("tool", definition, [...BASIC_FIELDS, "maxRetries"]);
+  const { execute } = definition;
+  const { face, schema } = begin(definition, settingsIn(definition));
+  checkExecute(face.name, execute);
+  return Object.freeze({
+    ...face,
+    kind: "delegation",
+    bind: (input: JsonValue) =>
+      bindWith(schema, input, (value) => (context: DelegationContext) => execute(value, context)),
+  });
+}
+
+/** Left out on purpose; an `execute` that is undefined is a slip. */
+function isExternal<Input extends ToolInput>(
+  definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
+): definition is ExternalToolDefinition<Input> {
+  return !("execute" in definition);
+}
+
+function functionTool<Input extends ToolInput>(definition: ToolDefinition<Input>): FunctionTool {
+  const { execute, needsApproval, isSequential = false } = definition;
+  const { face, schema } = begin(definition, settingsIn(definition));
+  checkExecute(face.name, execute);
+  const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
+  if (!isKnown && typeof needsApproval !== "function") {
+    const advice = "Say true, or decide call by call.";
+    const field = `${face.name}.needsApproval`;
+    throw misdefinition(field, "true, false or a function", needsApproval, advice);
+  }
+  checkBoolean(`${face.name}.isSequential`, isSequential);
+  return Object.freeze({
+    ...face,
+    isSequential,
+    kind: "function",
+    bind: (input: JsonValue) =>
+      bindWith(schema, input, (value) => ({
+        run: (context: ToolContext) => execute(value, context),
+        needsApproval:
+          typeof needsApproval === "function"
+            ? (context: ToolContext) => needsApproval(value, context)
+            : needsApproval,
+      })),
+  });
+}
+
+function externalTool<Input extends ToolInput>(
+  definition: ExternalToolDefinition<Input>,
+): ExternalTool {
+  const { face, schema } = begin(definition, settingsIn(definition));
+  const foreign = Object.keys(definition).find((key) => !EXTERNAL_FIELDS.includes(key));
+  if (foreign !== undefined) {
+    const advice = "Whoever executes it decides about that.";
+    const field = `${face.name}.${foreign}`;
+    throw misdefinition(
+      field,
+      "left out without execute",
+      Reflect.get(definition, foreign),
+      advice,
+    );
+  }
+  return Object.freeze({
+    ...face,
+    kind: "external",
+    bind: (input: JsonValue) => bindWith(schema, input, () => undefined),
+  });
+}
+
+const EXTERNAL_FIELDS = ["name", "description", "input", "isStrict", "maxRetries"];
+
+function settingsIn(definition: ToolSettings): ToolSettings {
+  const given = SETTING_FIELDS.filter((field) => definition[field] !== undefined);
+  return Object.fromEntries(given.map((field) => [field, definition[field]]));
+}
+
+function begin<Input extends ToolInput>(
+  definition: ToolBasics<Input>,
+  settings: ToolSettings,
+): { readonly face: ToolFace; readonly schema: InputSchema<InputOf<Input>> } {
+  const { name, description, input, isStrict = false } = definition;
+  checkToolName("tool.name", name);
+  checkText(`${name}.description`, description);
+  checkBoolean(`${name}.isStrict`, isStrict);
+  const schema = inputSchema(`${name}.input`, input, { isStrict });
+  const face = {
+    name,
+    description,
+    inputSchema: schema.jsonSchema,
+    settings: toolSettings(name, settings),
+    isSequential: false,
+  };
+  return { face, schema };
+}
+
+/** Checks `input` and hands what fits to `use`. */
+export function bindWith<Value, Use>(
+  schema: InputSchema<Value>,
+  input: JsonValue,
+  use: (value: Value) => Use,
+): Bound<Use> {
+  const checked = schema.check(input);
+  if (checked.type === "invalid") return checked;
+  return { type: "valid", use: use(checked.value), input: checked.input };
+}
+
+function checkExecute(name: string, execute: unknown): void {
+  if (typeof execute === "function") return;
+  const advice = "It does the work; left out, the tool is executed elsewhere.";
+  throw misdefinition(`${name}.execute`, "a function", execute, advice);
+}
+
+function checkBoolean(field: string, value: unknown): void {
+  if (typeof value === "boolean") return;
+  throw misdefinition(field, "true or false", value, "Say which.");
+}

@@ -1,0 +1,109 @@
+// What a tool takes: a zod schema of its author, or a JSON Schema from elsewhere. Both are shown, checked, coerced and complained about
+// in the same way.
+
+import { z } from "zod";
+
+import { misdefinition } from "../kernel/check.ts";
+import { deepFreeze, isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { problemsOf, type Checked, type InputSchema } from "./argument-problems.ts";
+import { mend } from "./coerce.ts";
+import type { Reading } from "./complaint.ts";
+import { jsonSchemaReader, objectSchema } from "./json-schema-input.ts";
+import { shownJson, thrownWords } from "./schema-words.ts";
+import { readWithZod, zodJsonSchema } from "./zod-input.ts";
+
+export { problemsText } from "./argument-problems.ts";
+export type { ArgumentProblem, Checked, InputSchema } from "./argument-problems.ts";
+
+/** A JSON Schema as the input of a tool from elsewhere. Made by `jsonSchema`. */
+export interface JsonSchemaInput {
+  readonly kind: "jsonSchema";
+  /** Frozen. */
+  readonly schema: JsonObject;
+}
+
+/** What a tool may name as its input. */
+export type ToolInput = z.ZodType | JsonSchemaInput;
+
+/** What a tool with this input gets. */
+export type InputOf<Input extends ToolInput> = Input extends z.ZodType
+  ? z.output<Input>
+  : JsonObject;
+
+/** How arguments are checked. */
+export interface InputOptions {
+  /** Whether text that spells a number or a boolean is refused where one is asked for. */
+  readonly isStrict: boolean;
+}
+
+/**
+ * Makes a JSON Schema the input of a tool, for tools that are not written in TypeScript. It is read by the rules of 2020-12, or of
+ * draft 7 where it says so in `$schema`.
+ *
+ * @throws EspalierError `invalid_definition` if it is not the JSON Schema of an object. The rest is checked when the tool is defined.
+ */
+export function jsonSchema(schema: JsonObject): JsonSchemaInput {
+  return Object.freeze({ kind: "jsonSchema", schema: objectSchema("jsonSchema.schema", schema) });
+}
+
+/** The input of a tool, ready to check calls. `field` is what the user calls it. Throws `invalid_definition` if it cannot be used. */
+export function inputSchema<Input extends ToolInput>(
+  field: string,
+  input: Input,
+  options: InputOptions,
+): InputSchema<InputOf<Input>>;
+export function inputSchema(
+  field: string,
+  input: ToolInput,
+  { isStrict }: InputOptions,
+): InputSchema<unknown> {
+  if (input instanceof z.ZodType) {
+    const read = (value: JsonValue): Reading => readWithZod(input, value);
+    return checkedBy(zodJsonSchema(field, input), read, isStrict);
+  }
+  if (!isRecord(input) || input.kind !== "jsonSchema") {
+    const advice = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
+    throw misdefinition(field, "a zod object schema", input, advice);
+  }
+  const declared = objectSchema(field, input.schema);
+  const { $schema: _dialect, ...shown } = declared;
+  return checkedBy(deepFreeze(shown), jsonSchemaReader(field, declared), isStrict);
+}
+
+function checkedBy(
+  jsonSchema: JsonObject,
+  read: (input: JsonValue) => Reading,
+  isStrict: boolean,
+): InputSchema<unknown> {
+  const check = (input: JsonValue): Checked<unknown> => {
+    try {
+      return checked(read, input, isStrict);
+    } catch (cause) {
+      // Code of the schema's author that words a message, or input that is no JSON.
+      const expected = thrownWords("arguments", cause);
+      return invalid([{ parameter: "", expected, received: shownJson(input) }]);
+    }
+  };
+  return Object.freeze({ jsonSchema, check });
+}
+
+/** As the model wrote it, or coerced. */
+function checked(
+  read: (input: JsonValue) => Reading,
+  input: JsonValue,
+  isStrict: boolean,
+): Checked<unknown> {
+  const first = read(input);
+  if (first.type === "fits") return { type: "valid", value: first.value, input };
+  if (isStrict) return invalid(problemsOf(input, input, first.complaints));
+  const { value, reading } = mend(read, input, first.complaints);
+  return reading.type === "fits"
+    ? { type: "valid", value: reading.value, input: value }
+    : invalid(problemsOf(input, value, reading.complaints));
+}
+
+function invalid(
+  problems: Extract<Checked<unknown>, { readonly type: "invalid" }>["problems"],
+): Checked<unknown> {
+  return { type: "invalid", problems };
+}

@@ -1,0 +1,209 @@
+// A JSON Schema as the input of a tool from elsewhere, checked by Ajv. Each schema has a checker of its own, so that equal `$id`s do not
+// meet. Nothing is ever loaded, filled in or converted. A schema is code to a degree: a pattern or a union that takes for ever to check
+// does so here, too, so tools are to be taken from servers that are trusted with that.
+
+import { Ajv } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+
+import { misdefinition } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import {
+  deepFreeze,
+  isRecord,
+  parseJson,
+  unsoundness,
+  type JsonObject,
+  type JsonValue,
+} from "../kernel/json.ts";
+import { AjvErrorReader } from "./ajv-complaints.ts";
+import { misfit, type Complaint, type Examine, type Path, type Reading } from "./complaint.ts";
+import { oneLine, thrownWords } from "./schema-words.ts";
+
+/** Schemas that are deeper or longer are refused: every request to a model holds them. */
+const MOST_LEVELS = 100;
+const MOST_CHARACTERS = 200_000;
+
+/** A frozen copy of the JSON Schema of an object. Throws `invalid_definition` for anything else. */
+export function objectSchema(field: string, schema: unknown): JsonObject {
+  const copy = jsonCopy(field, schema);
+  if (!isJsonObject(copy)) {
+    throw misdefinition(field, "a JSON Schema of an object", schema, 'Use { type: "object", … }.');
+  }
+  const reason = unsoundness(copy, MOST_LEVELS);
+  if (reason !== undefined) throw unusable(field, reason, "Give a smaller schema.");
+  if (copy["type"] !== "object") {
+    throw misdefinition(
+      field,
+      "a JSON Schema of an object",
+      copy["type"] ?? schema,
+      'Its type must be "object".',
+    );
+  }
+  return deepFreeze(copy);
+}
+
+function jsonCopy(field: string, schema: unknown): JsonValue {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(schema);
+  } catch (cause) {
+    throw unusable(field, messageOf(cause), "Give it as plain JSON.", cause);
+  }
+  if (text === undefined) return null;
+  if (text.length > MOST_CHARACTERS) {
+    const reason = `it is longer than ${MOST_CHARACTERS} characters`;
+    throw unusable(field, reason, "Give a smaller schema.");
+  }
+  return parseJson(text);
+}
+
+function isJsonObject(value: JsonValue): value is JsonObject {
+  return isRecord(value);
+}
+
+function unusable(field: string, reason: string, advice: string, cause?: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_definition",
+    message: `Expected ${field} to be a JSON Schema that can be checked, got one that cannot: ${oneLine(reason)}. ${advice}`,
+    data: { field, reason: oneLine(reason) },
+    cause,
+  });
+}
+
+/** Makes the check of a schema that `objectSchema` gave. Throws `invalid_definition` if it is no JSON Schema, or refers to another document. */
+export function jsonSchemaReader(
+  field: string,
+  declared: JsonObject,
+): (input: JsonValue) => Reading {
+  const { $schema: dialect, ...schema } = declared;
+  const examine = checkerOf(field, deepFreeze(schema), dialect);
+  return (input) => {
+    const complaints = examine(input);
+    return complaints.length === 0
+      ? { type: "fits", value: structuredClone(input) }
+      : { type: "misfits", complaints };
+  };
+}
+
+/** The name of the schema within its checker. */
+const WHOLE = "input:";
+
+function checkerOf(field: string, schema: JsonObject, dialect: JsonValue | undefined): Examine {
+  const isEarly = isEarlyDraft(field, schema, dialect);
+  const options = {
+    ...QUIET,
+    allErrors: true,
+    verbose: true,
+    inlineRefs: false,
+    ownProperties: true,
+    code: { regExp: PATTERNS },
+  };
+  const ajv = isEarly ? new Ajv(options) : new Ajv2020(options);
+  formats.default(ajv);
+  const known = new Map<string, Examine>();
+  const reader = new AjvErrorReader(schema, (path) => {
+    const reference = pointerTo(path);
+    const examine = known.get(reference) ?? lazily(() => compiled(reference));
+    known.set(reference, examine);
+    return examine;
+  });
+  const compiled = (reference: string): Examine => {
+    const validate = ajv.compile({ $ref: reference });
+    validate({}); // A schema that refers to itself without end shows here, not at every call.
+    return (value) => (validate(value) ? [] : reader.complaintsOf(validate.errors ?? []));
+  };
+  try {
+    ajv.addSchema(schema, WHOLE);
+    const whole = compiled(WHOLE);
+    return lazily(() => whole);
+  } catch (cause) {
+    const advice = "Correct it; what it refers to must be within it.";
+    throw unusable(field, reasonOf(cause), advice, cause);
+  }
+}
+
+/** What Ajv says, without the name that we gave the schema. */
+function reasonOf(cause: unknown): string {
+  const message = messageOf(cause);
+  if (message.startsWith("Maximum call stack")) return "it refers to itself without end";
+  return message.replaceAll(` from id ${WHOLE}`, "").replaceAll(WHOLE, "");
+}
+
+/** Makes the check when it is first used. Never throws: what cannot be checked does not fit. */
+function lazily(make: () => Examine): Examine {
+  let made: Examine | undefined;
+  return (value): readonly Complaint[] => {
+    try {
+      made ??= make();
+      return made(value);
+    } catch (cause) {
+      return [misfit([], () => thrownWords("a value", cause))];
+    }
+  };
+}
+
+function pointerTo(path: Path): string {
+  const keys = path.map((key) => key.replaceAll("~", "~0").replaceAll("/", "~1"));
+  return `${WHOLE}#/${keys.map(encodeURIComponent).join("/")}`;
+}
+
+/** Nothing is loaded, logged or filled in; unknown keywords and formats are passed over, as JSON Schema asks. */
+const QUIET = { strict: false, logger: false, meta: false, validateSchema: false } as const;
+
+const EARLY_DRAFT = /draft-0[1-7]/;
+
+/** Whether the rules of draft 7 apply instead of those of 2020-12: it says so, or it is valid under no others. */
+function isEarlyDraft(field: string, schema: JsonObject, dialect: JsonValue | undefined): boolean {
+  if (typeof dialect === "string" && EARLY_DRAFT.test(dialect)) {
+    const fault = faultIn(earlyRules(), schema);
+    if (fault !== undefined) throw unusable(field, fault, "Correct it.");
+    return true;
+  }
+  const fault = faultIn(rules(), schema);
+  if (fault === undefined) return false;
+  if (faultIn(earlyRules(), schema) !== undefined) throw unusable(field, fault, "Correct it.");
+  return true;
+}
+
+function faultIn(rules: Ajv | Ajv2020, schema: JsonObject): string | undefined {
+  if (rules.validateSchema(schema) === true) return undefined;
+  const [fault] = rules.errors ?? [];
+  return `${fault?.instancePath ?? ""} ${fault?.message ?? "is not valid"}`.trim();
+}
+
+// What a schema itself must fulfil: costly to make, so made once, when the first schema comes. They keep nothing of what they check.
+let laterJudge: Ajv2020 | undefined;
+let earlyJudge: Ajv | undefined;
+
+function rules(): Ajv2020 {
+  laterJudge ??= new Ajv2020({ strict: false, logger: false });
+  return laterJudge;
+}
+
+function earlyRules(): Ajv {
+  earlyJudge ??= new Ajv({ strict: false, logger: false });
+  return earlyJudge;
+}
+
+/**
+ * Patterns are read as Unicode. Those that only the older rules of JavaScript allow are read by them, unless a letter is escaped that
+ * means nothing there: such a pattern comes from another language, and would quietly mean something else.
+ */
+const PATTERNS = Object.assign(
+  (pattern: string, flags: string): RegExp => {
+    try {
+      return new RegExp(pattern, flags);
+    } catch (cause) {
+      if (hasForeignEscape(pattern)) throw cause;
+      return new RegExp(pattern);
+    }
+  },
+  { code: "new RegExp" },
+);
+
+function hasForeignEscape(pattern: string): boolean {
+  return [...pattern.matchAll(/\\([\s\S])/gu)].some(
+    ([, escaped = ""]) => /[A-Za-z]/.test(escaped) && !/[bBcdDfnrsStuvwWx]/.test(escaped),
+  );
+}

@@ -1,0 +1,224 @@
+// Takes what looks like a secret out of messages of errors, before a model reads them or a log keeps them.
+// Every pattern is bounded, or begins where no other match of it can be under way: the work grows with the text, not with its square.
+
+const REDACTED = "[redacted]";
+
+/**
+ * The text with `[redacted]` in place of what looks like a secret: keys of well-known providers, JSON web tokens, credentials of
+ * `Authorization` headers and of URLs (scheme and host stay), private keys in PEM, and values of names like `api_key`, `password`,
+ * `token` and `secret` in queries, JSON and environment form. Other text stays as it is: words that only speak of a password, paths,
+ * hashes, ids. A guess by shape, which misses secrets that look like words: no licence to put secrets into messages.
+ */
+export function redactSecrets(text: string): string {
+  const shaped = SHAPES.reduce(
+    (rest, { pattern, replacement }) => rest.replace(pattern, replacement),
+    text,
+  );
+  return redactNamed(shaped.replace(BEARER, withoutToken).replace(BASIC, withoutPassword));
+}
+
+interface Shape {
+  readonly pattern: RegExp;
+  readonly replacement: string;
+}
+
+/** What is known by its own shape. */
+const SHAPES: readonly Shape[] = [
+  {
+    // A whole private key; or the beginning of one that was cut off.
+    pattern:
+      /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-(?!----)){0,32768}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr]){1,20}[\w+/=]{16,32768}){1,1000})/g,
+    replacement: REDACTED,
+  },
+  {
+    // user:password@ in a URL. The user may be an e-mail address; the digest of a container image is no host.
+    pattern: /:\/\/[^\s/?#:"'`<>\\]{0,256}:[^\s/?#"'`<>\\]{1,512}@(?!sha\d)/g,
+    replacement: `://${REDACTED}@`,
+  },
+  {
+    // The same with a password in which `/`, `?` or `#` were left as they are. A port and a path are no password.
+    pattern: /:\/\/[^\s/?#:@"'`<>\\[\]]{0,256}:(?!\d{1,5}[/?#]|\/)[^\s"'`<>\\@]{1,512}@(?!sha\d)/g,
+    replacement: `://${REDACTED}@`,
+  },
+  {
+    // JSON web tokens; those that are encrypted may have an empty part.
+    pattern: /(?<![\w-])eyJ[\w-]{8,}(?:\.[\w-]{4,}|\.(?=\.)){1,4}/g,
+    replacement: REDACTED,
+  },
+  {
+    // OpenAI, Anthropic, OpenRouter, and those who write keys as they do.
+    pattern:
+      /(?<![A-Za-z0-9])sk-(?:(?:proj|svcacct|admin|ant|or|live|test)-[\w-]{8,}|[A-Za-z0-9]{16,}|(?=[A-Za-z_-]{0,200}\d)[\w-]{24,})/g,
+    replacement: REDACTED,
+  },
+  {
+    // GitHub, npm, Hugging Face, Groq, Stripe, DigitalOcean, Shopify.
+    pattern:
+      /(?<![A-Za-z0-9])(?:gh[pousr]|npm|hf|gsk|[sr]k_(?:live|test)|dop_v1|shpat)_[A-Za-z0-9]{16,}/g,
+    replacement: REDACTED,
+  },
+  {
+    // GitHub (fine-grained), GitLab, Google.
+    pattern: /(?<![A-Za-z0-9])(?:github_pat_|glpat-|GOCSPX-|ya29\.|AIza)[\w-]{16,}/g,
+    replacement: REDACTED,
+  },
+  {
+    // Slack.
+    pattern: /(?<![A-Za-z0-9])(?:xox[abeoprs]|xapp)-[\w-]{10,}/g,
+    replacement: REDACTED,
+  },
+  {
+    // AWS.
+    pattern: /(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])/g,
+    replacement: REDACTED,
+  },
+];
+
+const BEARER = /(?<![A-Za-z])(bearer[ \t]{1,4})([\w.~+/-]{16,}=*)/gi;
+const BASIC = /(?<![A-Za-z])(basic[ \t]{1,4})([A-Za-z0-9+/]{8,}={0,2})/gi;
+
+/** A word is no token: tokens of this length have digits. */
+function withoutToken(found: string, scheme: string, token: string): string {
+  return /\d/.test(token) ? `${scheme}${REDACTED}` : found;
+}
+
+/** A word is no user with a password: those have a colon once they are decoded. */
+function withoutPassword(found: string, scheme: string, encoded: string): string {
+  const decoded = Buffer.from(encoded, "base64").toString("utf8");
+  const isCredentials = decoded.includes(":") && !/[\p{Cc}\ufffd]/u.test(decoded);
+  return isCredentials ? `${scheme}${REDACTED}` : found;
+}
+
+/** A name whose value is a secret, with what stands between them. Whatever comes before the name in its word does not matter. */
+const NAME =
+  /(?<name>(?:api[ _-]?|access[_-]?|account[_-]?|secret[_-]?|private[_-]?)key|secret(?:[_-]?value)?|token|password|passwd|passphrase|pwd|[_-]pass|(?<=[?&-])sig(?:nature)?|authorization)\\{0,3}["']?(?<before>[ \t]{0,4})(?:=(?![=>~])|:=|:(?!:|\/\/)|%3D)(?<after>[ \t]{0,4})/gi;
+
+/** A name, and the text that follows it. */
+interface Named {
+  readonly name: string;
+  /** `name=value`, as in queries and environments: nobody writes prose like that. */
+  readonly isTight: boolean;
+  /** The text after the name. */
+  readonly rest: string;
+}
+
+/** Where in the text after a name the secret is. */
+interface Place {
+  readonly start: number;
+  readonly end: number;
+}
+
+function redactNamed(text: string): string {
+  const pieces: string[] = [];
+  let done = 0;
+  for (const { 0: found, index, groups } of text.matchAll(NAME)) {
+    if (index < done) continue;
+    const name = groups?.["name"] ?? "";
+    const from = index + found.length;
+    if (
+      name.toLowerCase() === "token" &&
+      NO_SECRET_TOKEN.test(text.slice(Math.max(0, index - 14), index))
+    )
+      continue;
+    const isTight = groups?.["before"] === "" && groups["after"] === "" && !found.endsWith(":");
+    const place = secretIn({ name, isTight, rest: text.slice(from) });
+    if (place === undefined) continue;
+    pieces.push(text.slice(done, from + place.start), REDACTED);
+    done = from + place.end;
+  }
+  return pieces.length === 0 ? text : `${pieces.join("")}${text.slice(done)}`;
+}
+
+/** Tokens that are parts of a text, or pages of a list. */
+const NO_SECRET_TOKEN =
+  /(?:unexpected |illegal |page|next|continuation|max|min|bos|eos|pad|sep|cls|unk|mask|stop)[_-]?$/i;
+
+function secretIn(named: Named): Place | undefined {
+  const opening = /^\\{0,3}["'`]/.exec(named.rest)?.[0] ?? "";
+  const end = opening === "" ? undefined : closingOf(named.rest, opening);
+  if (named.name.toLowerCase() === "authorization")
+    return credentialsIn(named, opening.length, end);
+  if (end === undefined) return bareSecretIn(named);
+  const value = named.rest.slice(opening.length, end);
+  return value === "" || isHarmless(named.name, value) ? undefined : { start: opening.length, end };
+}
+
+/** Where the quotation ends that `opening` began: at the same quote, escaped as it is, or with the line. */
+function closingOf(rest: string, opening: string): number {
+  const quote = opening.slice(-1);
+  const slashes = opening.length - 1;
+  const inner = rest.slice(opening.length);
+  for (const { 0: found, index } of inner.matchAll(/(?<!\\)\\*["'`]|[\r\n]/g)) {
+    const before = found.length - 1;
+    const isEscaped = slashes === 0 ? before % 2 === 1 : before > slashes;
+    const isClosing = found.endsWith(quote) && !isEscaped;
+    const ownSlashes = Math.max(0, before - slashes);
+    if (isClosing || !/["'`]$/.test(found)) return opening.length + index + ownSlashes;
+  }
+  return rest.length;
+}
+
+/** Whether a value that may be prose is a secret, its beginning tells: to look at all of each would be work without bounds. */
+const MOST_CHARACTERS = 512;
+
+/** The scheme stays, what follows it goes. */
+function credentialsIn(named: Named, start: number, end: number | undefined): Place | undefined {
+  const value = named.rest.slice(start, end);
+  const { scheme, token } = credentialsOf(value.slice(0, MOST_CHARACTERS));
+  if (token === "" || isHarmless("authorization", token)) return undefined;
+  if (scheme === "" && !looksSecret("authorization", token)) return undefined;
+  const from = start + scheme.length;
+  return { start: from, end: from + credentialsOf(value).token.length };
+}
+
+interface Credentials {
+  /** With the spaces that follow it; empty if there is none. */
+  readonly scheme: string;
+  readonly token: string;
+}
+
+function credentialsOf(value: string): Credentials {
+  const [scheme = ""] =
+    /^(?:bearer|basic|token|apikey|bot|dpop|negotiate) {1,4}/i.exec(value) ?? [];
+  const [token = ""] = /^[^\s"'`,;<>()[\]{}\\]*/.exec(value.slice(scheme.length)) ?? [];
+  return { scheme, token };
+}
+
+function bareSecretIn({ name, isTight, rest }: Named): Place | undefined {
+  const value = bareValue(isTight ? rest : rest.slice(0, MOST_CHARACTERS));
+  if (value === "" || isHarmless(name, value)) return undefined;
+  const isSecret = isTight || looksSecret(name, value);
+  return isSecret ? { start: 0, end: bareValue(rest).length } : undefined;
+}
+
+/** All up to a space, a quote, a bracket or a separator, without the end of a sentence. */
+function bareValue(rest: string): string {
+  const found = /^[^\s"'`,;&<>(){}[\]|\\]*/.exec(rest)?.[0] ?? "";
+  return found.replace(/[.:!?]{1,3}$/, "");
+}
+
+/** Words and gaps that stand where a secret would. */
+const NO_SECRET =
+  /^(?:\[redacted\]|[*.…•]{1,64}|x{3,64}|<[^>]{0,64}>|\$(?:[A-Z_][A-Z0-9_]{0,64})?|\$?\{{1,2}[^}]{0,64}\}{1,2}|%\w{1,64}%|process\.env\.\w{1,64}|null|nil|none|undefined|true|false|yes|no|string|number|boolean|object|required|optional|missing|invalid|expired|empty|unknown|token|auth|authentication|scheme|header|credentials)$/i;
+
+/** True for what is no secret whatever its name says. */
+function isHarmless(name: string, value: string): boolean {
+  if (NO_SECRET.test(value)) return true;
+  switch (name.toLowerCase()) {
+    case "token":
+      return /^\d{1,5}$/.test(value); // The token of a parser, or a count.
+    case "pwd":
+      return /^(?:[/~]|[A-Za-z]:[\\/])/.test(value); // The folder that a program runs in.
+    default:
+      return false;
+  }
+}
+
+/** For values that could be prose: words have no digits, and neither paths nor addresses are secrets. */
+function looksSecret(name: string, value: string): boolean {
+  if (/^(?:[/~.]|[a-z][\w+.-]{0,30}:\/\/)/i.test(value)) return false;
+  const isChosen = /pass|pwd|secret/i.test(name);
+  const isMixed = /[a-z]/.test(value) && /[A-Z]/.test(value);
+  if (!/\d/.test(value)) return isMixed && value.length >= 24;
+  return isChosen ? value.length >= 6 : value.length >= 8 && /[A-Za-z]/.test(value);
+}

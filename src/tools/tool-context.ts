@@ -1,0 +1,53 @@
+// What a tool may know and do while it serves a call. Read-only; each call has its own (R169, R170).
+
+import type { JsonObject } from "../kernel/json.ts";
+import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
+import type { Message } from "../protocol/message.ts";
+import type { SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
+
+/** What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. */
+export interface ToolContext {
+  readonly runId: RunId;
+  readonly agentId: AgentId;
+  /** Place of the calling agent in the tree: `lead/researcher#2`. */
+  readonly agentPath: string;
+  /** 0 for the root. */
+  readonly depth: number;
+  readonly executionId: ExecutionId;
+  /** From 1. */
+  readonly stepNumber: number;
+  readonly callId: CallId;
+  /** How often in a row the model was asked for a corrected call of this tool; 0 at first, and after a call that succeeded. */
+  readonly retryCount: number;
+  /** How often it may be asked. With `retryCount` at this number, one more `ToolRetryError` is the end of it. */
+  readonly maxRetries: number;
+  /** The history of the agent at the time of the call. Frozen. */
+  readonly messages: readonly Message[];
+  /**
+   * Aborted when the call must end: its agent was told to (`reason` is a `CancelReason`), or its time is up. Heed it: after a grace
+   * period the result is discarded.
+   */
+  readonly signal: AbortSignal;
+  /** The agent's metadata: given at the start of the run, or inherited. Frozen. */
+  readonly metadata: JsonObject;
+  /**
+   * Queues a delegation that the agent works off before its next model call; the result comes as a message (R13). What is queued
+   * after the tool has returned goes nowhere. A role that the agent may not start is refused in that message.
+   */
+  queueSubtask(request: SpawnRequest): void;
+  /** Tells whoever watches how far the call is: an event, nothing for the model. Of one call the first 1,000 reports count. */
+  reportProgress(progress: ToolProgress): void;
+}
+
+/** How far a call is. Every part may be left out. */
+export interface ToolProgress {
+  readonly done?: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+/** What a delegation gets besides: the means to start a subagent (C31). */
+export interface DelegationContext extends ToolContext {
+  /** Starts a subagent and waits for its end. Never rejects: a refusal and a failure are outcomes. */
+  spawn(request: SpawnRequest): Promise<SpawnOutcome>;
+}

@@ -1,0 +1,57 @@
+// What a tool throws to say more than that it failed.
+
+import { checkText, mismatch } from "../kernel/check.ts";
+import { EspalierError } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
+
+/** What goes with a `ToolError`. */
+export interface ToolErrorOptions {
+  /** What it means for what follows. Default `recoverable`: the model is told, and goes on. */
+  readonly severity?: ToolErrorSeverity;
+  /** What the model should do instead; follows the message. */
+  readonly hint?: string;
+  /** For logs and programs, not for the model. */
+  readonly data?: JsonObject;
+  readonly cause?: unknown;
+}
+
+/**
+ * The failure of a tool, with what it means for what follows. Any other error that a tool throws counts as `recoverable`.
+ *
+ * @throws EspalierError `invalid_option` or `invalid_definition` if the severity or the hint cannot be used.
+ */
+export class ToolError extends EspalierError {
+  readonly severity: ToolErrorSeverity;
+  readonly hint: string | undefined;
+
+  constructor(message: string, options: ToolErrorOptions = {}) {
+    const { severity = "recoverable", hint, data = {}, cause } = options;
+    super({ code: severity === "retryable" ? "tool_retry" : "tool_error", message, data, cause });
+    const parsed = ToolErrorSeveritySchema.safeParse(severity);
+    if (!parsed.success) {
+      const expected = ToolErrorSeveritySchema.options.join(", ");
+      throw mismatch("ToolError.severity", `one of ${expected}`, severity, "Choose one.");
+    }
+    if (hint !== undefined) checkText("ToolError.hint", hint);
+    this.severity = parsed.data;
+    this.hint = hint;
+  }
+}
+
+/** Asks the model to make the call again, corrected as the message says (R107). Bounded by the tool's `maxRetries`. */
+export class ToolRetryError extends ToolError {
+  constructor(message: string, options: Omit<ToolErrorOptions, "severity"> = {}) {
+    super(message, { ...options, severity: "retryable" });
+  }
+}
+
+/** True for what tools throw, also by way of another copy of the package. */
+export function isToolError(thrown: unknown): thrown is ToolError {
+  try {
+    if (!EspalierError.is(thrown) || !("severity" in thrown)) return false;
+    return ToolErrorSeveritySchema.safeParse(thrown.severity).success;
+  } catch {
+    return false; // Something that nobody may look at is none of ours.
+  }
+}

@@ -1,0 +1,125 @@
+// Filters: which of its tools an agent is offered in a step, by the state of its work (R123).
+
+import { checkKeys, checkList, checkText, misdefinition, shown } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import type { Usage } from "../protocol/usage.ts";
+import { checkToolNames } from "./tool-guard.ts";
+
+/** What a filter may look at. Read-only. */
+export interface FilterFacts {
+  readonly agentPath: string;
+  /** 0 for the root. */
+  readonly depth: number;
+  /** Of the step that is about to begin, from 1. */
+  readonly stepNumber: number;
+  /** The completed steps of this execution, oldest first. */
+  readonly steps: readonly StepRecord[];
+  /** What the agent itself has consumed in this execution. */
+  readonly usage: Usage;
+  /** What the agent may still spend, by axis (`totalTokens`, `costMicroUsd`, `steps`, …); axes without a limit are absent. */
+  readonly remaining: Readonly<Record<string, number>>;
+  readonly metadata: JsonObject;
+}
+
+/**
+ * Called before each step for every tool that it is for. Says whether the model is offered the tool in this step. Must be pure, and
+ * answers at once; if it throws or gives no boolean, its agent fails. A tool that one filter takes away is away.
+ */
+export type FilterCheck = (toolName: string, facts: FilterFacts) => boolean;
+
+/** What goes with a filter. */
+export interface FilterOptions {
+  /** Appears in events and errors. Default: the name of the function, or one by place, such as `filter#2`. */
+  readonly name?: string;
+  /** Only these tools; others stay. Default: all. */
+  readonly tools?: readonly string[];
+}
+
+/** Made by {@link toolFilter}. */
+export interface ToolFilter {
+  readonly name: string | undefined;
+  readonly tools: readonly string[] | undefined;
+  readonly isOffered: FilterCheck;
+}
+
+const made = new WeakSet<object>();
+
+/**
+ * A filter for the `toolFilters` of an agent. What it takes away cannot be called either (R124). It holds for agents of the role alone:
+ * to forbid something to those below, too, use a guard.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function toolFilter(isOffered: FilterCheck, options: FilterOptions = {}): ToolFilter {
+  if (typeof isOffered !== "function")
+    throw misdefinition(
+      "toolFilter.isOffered",
+      "a function",
+      isOffered,
+      "It says what is offered.",
+    );
+  checkKeys("toolFilter.options", options, ["name", "tools"]);
+  const { name, tools } = options;
+  if (name !== undefined) checkText("toolFilter.options.name", name);
+  if (tools !== undefined) checkToolNames("toolFilter.options.tools", tools);
+  const own = isOffered.name.trim() === "" ? undefined : isOffered.name;
+  const filter: ToolFilter = Object.freeze({
+    name: name ?? own,
+    tools: tools === undefined ? undefined : Object.freeze([...tools]),
+    isOffered,
+  });
+  made.add(filter);
+  return filter;
+}
+
+/** Throws `invalid_definition` unless `filters` is a list of filters. */
+export function checkFilters(field: string, filters: unknown): void {
+  checkList(field, filters);
+  const list: readonly unknown[] = Array.isArray(filters) ? filters : [];
+  for (const [index, filter] of list.entries()) {
+    if (typeof filter === "object" && filter !== null && made.has(filter)) continue;
+    throw misdefinition(`${field}[${index}]`, "a filter", filter, "Make it with toolFilter().");
+  }
+}
+
+/** A tool that is not offered, and the filter that took it away. */
+export interface HiddenTool {
+  readonly toolName: string;
+  readonly filter: string;
+}
+
+/** The tools that filters take away: each filter that does so is named (C45). What a filter throws comes out with its name. */
+export function hiddenTools(
+  filters: readonly ToolFilter[],
+  toolNames: readonly string[],
+  facts: FilterFacts,
+): readonly HiddenTool[] {
+  return filters.flatMap((filter, index) => {
+    const name = filter.name ?? `filter#${index + 1}`;
+    const concerned = toolNames.filter((tool) => filter.tools?.includes(tool) ?? true);
+    const hidden = concerned.filter((tool) => !asked(name, filter, tool, facts));
+    return hidden.map((toolName) => ({ toolName, filter: name }));
+  });
+}
+
+function asked(name: string, filter: ToolFilter, toolName: string, facts: FilterFacts): boolean {
+  let answer: unknown;
+  try {
+    answer = filter.isOffered(toolName, facts);
+  } catch (cause) {
+    throw filterFailed(name, `it threw: ${messageOf(cause)}`, cause);
+  }
+  if (typeof answer === "boolean") return answer;
+  throw filterFailed(name, `it gave ${shown(answer)}`, undefined);
+}
+
+function filterFailed(filter: string, what: string, cause: unknown): EspalierError {
+  return new EspalierError({
+    code: "filter_failed",
+    message: `Expected the tool filter ${filter} to give true or false, but ${what}. Make it a pure function that answers at once.`,
+    data: { filter },
+    cause,
+  });
+}

@@ -1,0 +1,137 @@
+// Guards: code of the user's own that says of each call whether it may run. They hold for an agent and for all below it (T4).
+
+import { checkKeys, checkList, checkText, misdefinition } from "../kernel/check.ts";
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
+import type { Message } from "../protocol/message.ts";
+
+/** What a guard says of a call: it may run, it must not, or somebody is to be asked (R65). */
+export type GuardAnswer =
+  | { readonly type: "allow" }
+  /** `reason`: the model is told. */
+  | { readonly type: "deny"; readonly reason: string }
+  /** `reason`: whoever is asked is told. */
+  | { readonly type: "ask"; readonly reason: string };
+
+/** The call that a guard is asked about. Its arguments fit the tool's schema. */
+export interface GuardedCall {
+  readonly toolName: string;
+  readonly callId: CallId;
+  /** As they will be used: after hooks, and after coercion. Frozen. */
+  readonly arguments: JsonValue;
+  /** `delegation`: a subagent would be started. `external`: somebody else would execute it. */
+  readonly kind: "function" | "external" | "delegation";
+}
+
+/** What a guard may know of the agent that makes the call. Read-only; it cannot stop anything else than the call (R70). */
+export interface GuardContext {
+  readonly guardName: string;
+  readonly runId: RunId;
+  readonly agentId: AgentId;
+  /** Place of the agent in the tree: `lead/researcher#2`. */
+  readonly agentPath: string;
+  /** 0 for the root. */
+  readonly depth: number;
+  readonly role: string;
+  readonly executionId: ExecutionId;
+  /** From 1. */
+  readonly stepNumber: number;
+  /** The history of the agent. Frozen. */
+  readonly messages: readonly Message[];
+  readonly metadata: JsonObject;
+  /** Aborted when the guard must end: its agent was told to, or its time is up. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Called once for every call of the tools it is for, and once more if an answer changed the arguments. Guards of one call are asked at
+ * the same time, and all of them: deny beats ask beats allow. May be asynchronous, within the time that hooks have. If it throws,
+ * rejects, takes too long or gives anything else than an answer, the call is denied.
+ */
+export type GuardCheck = (
+  call: GuardedCall,
+  context: GuardContext,
+) => GuardAnswer | Promise<GuardAnswer>;
+
+/** What goes with a guard. */
+export interface GuardOptions {
+  /** Appears in events, questions and results. Default: the name of the function, or one by place, such as `researcher.guard#2`. */
+  readonly name?: string;
+  /** Only calls of these tools. Default: all. */
+  readonly tools?: readonly string[];
+}
+
+/** Made by {@link toolGuard}. */
+export interface ToolGuard {
+  readonly name: string | undefined;
+  readonly tools: readonly string[] | undefined;
+  readonly check: GuardCheck;
+}
+
+const made = new WeakSet<object>();
+
+/**
+ * A guard of tool calls, for the `guards` of an agent or an orchestrator. It holds for the agent and for every agent below it.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function toolGuard(check: GuardCheck, options: GuardOptions = {}): ToolGuard {
+  if (typeof check !== "function")
+    throw misdefinition("toolGuard.check", "a function", check, "It says what may run.");
+  checkKeys("toolGuard.options", options, ["name", "tools"]);
+  const { name, tools } = options;
+  if (name !== undefined) checkText("toolGuard.options.name", name);
+  if (tools !== undefined) checkToolNames("toolGuard.options.tools", tools);
+  const own = check.name.trim() === "" ? undefined : check.name;
+  const guard: ToolGuard = Object.freeze({
+    name: name ?? own,
+    tools: tools === undefined ? undefined : Object.freeze([...tools]),
+    check,
+  });
+  made.add(guard);
+  return guard;
+}
+
+/** Throws `invalid_definition` unless `guards` is a list of guards. */
+export function checkGuards(field: string, guards: unknown): void {
+  checkList(field, guards);
+  const list: readonly unknown[] = Array.isArray(guards) ? guards : [];
+  for (const [index, guard] of list.entries()) {
+    if (typeof guard === "object" && guard !== null && made.has(guard)) continue;
+    throw misdefinition(`${field}[${index}]`, "a guard", guard, "Make it with toolGuard().");
+  }
+}
+
+/** Throws unless `names` is a list of at least one tool name. */
+export function checkToolNames(field: string, names: readonly string[]): void {
+  checkList(field, names);
+  if (names.length === 0)
+    throw misdefinition(field, "at least one tool name", names, "Leave it out for all tools.");
+  for (const [index, name] of names.entries()) checkText(`${field}[${index}]`, name);
+}
+
+/** A guard under the name by which it is known. */
+export interface NamedGuard {
+  readonly name: string;
+  readonly guard: ToolGuard;
+}
+
+/** Guards of one owner; those without a name get one by place. */
+export function namedGuards(owner: string, guards: readonly ToolGuard[]): readonly NamedGuard[] {
+  return guards.map((guard, index) => ({
+    name: guard.name ?? `${owner}.guard#${index + 1}`,
+    guard,
+  }));
+}
+
+/** The guards of a call; each once, also where a role and an ancestor of it have the same. */
+export function guardsFor(guards: readonly NamedGuard[], toolName: string): readonly NamedGuard[] {
+  if (guards.length === 0) return guards;
+  const known = new Set<ToolGuard>();
+  return guards.filter(({ guard }) => {
+    const isFor = guard.tools === undefined || guard.tools.includes(toolName);
+    if (!isFor || known.has(guard)) return false;
+    known.add(guard);
+    return true;
+  });
+}

@@ -1,0 +1,161 @@
+// What a tool returns if it has more to give than a value: a text of its own for the model, data, images and files.
+
+import { checkKeys, mismatch } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import { AttachmentSchema, bytesOf, type Attachment } from "../protocol/attachment.ts";
+import { plainResult, resultText } from "./result-text.ts";
+
+/** What `toolResult` takes. */
+export interface ToolResultOptions {
+  /**
+   * What the model reads. Default: `structured` as JSON (or as it is, if it is a text), and a line for each attachment that says what
+   * there is, such as `[image/png "chart.png", 1,234 bytes]`.
+   */
+  readonly text?: string;
+  /** The result as data. Copied. */
+  readonly structured?: unknown;
+  /** Images, sounds and files. Kept in the record of the step; the model is not shown them. Copied. Default none. */
+  readonly attachments?: readonly Attachment[];
+}
+
+const MARK = Symbol.for("espalier.toolResult");
+
+/** A result of a tool with all that belongs to it. Frozen. Made by `toolResult`. */
+export class ToolResult {
+  /** What the model reads. */
+  readonly text: string;
+  /** The result as plain data, if there is any. */
+  readonly structured: JsonValue | undefined;
+  readonly attachments: readonly Attachment[];
+  readonly [MARK] = true;
+
+  constructor(options: ToolResultOptions) {
+    checkKeys("toolResult", options, ["text", "structured", "attachments"]);
+    const { text, structured, attachments } = options;
+    if (text !== undefined && typeof text !== "string")
+      throw mismatch("toolResult.text", "a text", text, "Leave it out to show the data.");
+    this.structured = structuredOf(structured);
+    this.attachments = attachmentsOf(attachments);
+    this.text = text ?? defaultText(this.structured, this.attachments);
+    Object.freeze(this);
+  }
+
+  /** Within another value it is its text. */
+  toJSON(): string {
+    return this.text;
+  }
+}
+
+/**
+ * A result with a text of its own for the model, with data, or with attachments. A tool may return it instead of a plain value.
+ *
+ * @throws EspalierError `invalid_option` if a field has the wrong type, `structured` is nothing that can be shown, or an attachment does
+ * not fit.
+ */
+export function toolResult(options: ToolResultOptions): ToolResult {
+  return new ToolResult(options);
+}
+
+/** What the model reads of a tool's result, and what is kept besides. */
+export interface ResultParts {
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
+}
+
+/**
+ * Text and attachments of whatever a tool returned: those of a `toolResult`, also of another copy of the package, or the text of any
+ * other value.
+ *
+ * @throws TypeError if the value is nothing that can be shown; see `resultText`.
+ * @throws EspalierError `invalid_option` if somebody changed a copy of a `toolResult` into what is none.
+ */
+export function outcomeOf(result: unknown): ResultParts {
+  if (!isMarked(result)) return { text: resultText(result), attachments: [] };
+  const { text, attachments } = result instanceof ToolResult ? result : remade(result);
+  return { text, attachments };
+}
+
+function isMarked(result: unknown): result is object {
+  try {
+    return typeof result === "object" && result !== null && MARK in result;
+  } catch {
+    return false; // Something that nobody may look at; its text says so.
+  }
+}
+
+/** One of another copy of the package, or a copy with other fields. */
+function remade(result: object): ToolResult {
+  const { [MARK]: _mark, ...options }: object & { readonly [MARK]?: unknown } = result;
+  return new ToolResult(options);
+}
+
+function structuredOf(structured: unknown): JsonValue | undefined {
+  const field = "toolResult.structured";
+  try {
+    return deepFreeze(plainResult(field, structured));
+  } catch (cause) {
+    throw new EspalierError({
+      code: "invalid_option",
+      message: messageOf(cause),
+      data: { field },
+      cause,
+    });
+  }
+}
+
+function attachmentsOf(attachments: unknown = []): readonly Attachment[] {
+  if (!Array.isArray(attachments)) {
+    const advice = "Put it in brackets.";
+    throw mismatch("toolResult.attachments", "a list", attachments, advice);
+  }
+  return deepFreeze(Array.from(attachments, attachmentOf));
+}
+
+const ATTACHMENT_FIELDS = Object.keys(AttachmentSchema.shape);
+
+function attachmentOf(attachment: unknown, index: number): Attachment {
+  const field = `toolResult.attachments[${index}]`;
+  const advice = "See the type Attachment.";
+  if (typeof attachment !== "object" || attachment === null)
+    throw mismatch(field, "a plain object", attachment, advice);
+  checkKeys(field, attachment, ATTACHMENT_FIELDS);
+  const parsed = AttachmentSchema.safeParse(attachment);
+  if (parsed.success) return parsed.data;
+  const { message = "an attachment", path = [] } = parsed.error.issues[0] ?? {};
+  const key = path[0];
+  if (key === undefined) throw mismatch(field, message, attachment, advice);
+  const got: unknown = Reflect.get(attachment, key);
+  throw mismatch(`${field}.${String(key)}`, message, got, advice);
+}
+
+function defaultText(
+  structured: JsonValue | undefined,
+  attachments: readonly Attachment[],
+): string {
+  const shown = structured === undefined ? [] : [resultText(structured)];
+  return [...shown, ...attachments.map(lineOf)].join("\n");
+}
+
+/** `[image/png "chart.png", 1,234 bytes]` */
+function lineOf(attachment: Attachment): string {
+  const { mediaType, name = "", uri } = attachment;
+  const title = name === "" ? mediaType : `${mediaType} ${JSON.stringify(brief(name))}`;
+  const bytes = bytesOf(attachment);
+  const size = bytes === undefined ? [] : [sizeText(bytes)];
+  const place =
+    uri === undefined ? [] : [/[\s\p{Cc}]/u.test(uri) ? JSON.stringify(brief(uri)) : brief(uri)];
+  return `[${[title, ...size, ...place].join(", ")}]`;
+}
+
+function sizeText(bytes: number): string {
+  const digits = String(bytes).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
+  return `${digits} ${bytes === 1 ? "byte" : "bytes"}`;
+}
+
+/** Longer names and addresses are no use to a model. */
+const MOST_CHARACTERS = 200;
+
+function brief(text: string): string {
+  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}…`;
+}

@@ -1,0 +1,102 @@
+// What may be set for a tool, and for all tools of a role: the tool's own value comes before the role's, which comes before the default.
+
+import { checkAmount, checkCount, checkKeys, misdefinition, mismatch } from "../kernel/check.ts";
+
+/** What may be set for a tool, and as `toolDefaults` for all tools of a role (R122). */
+export interface ToolSettings {
+  /** How long one call may take, wrappers of the tool included. Default: as long as its agent. */
+  readonly timeoutMs?: number;
+  /** How often in a row the model is asked for a corrected call before the tool is given up: N retries are allowed. Default 2. */
+  readonly maxRetries?: number;
+  /** Most characters of a result that the model is shown. Default 50,000. */
+  readonly maxResultCharacters?: number;
+  /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
+  readonly longResults?: LongResults;
+  /** How often in a row the same call may be made before somebody is asked whether it should go on (R74). Default 2. */
+  readonly maxIdenticalCalls?: number | "unlimited";
+}
+
+/** What may be set for all tools of a role; a tool's own value comes first. */
+export interface ToolDefaults extends ToolSettings {
+  /** Whether calls need an approval, where a tool does not say. Default false. */
+  readonly needsApproval?: boolean;
+}
+
+/** What is done with a result that is too long. */
+export type LongResults = "truncate" | "summarize";
+
+/** What holds for the calls of one tool. */
+export interface EffectiveSettings {
+  readonly timeoutMs: number | undefined;
+  readonly maxRetries: number;
+  readonly maxResultCharacters: number;
+  readonly longResults: LongResults;
+  readonly maxIdenticalCalls: number | "unlimited";
+  /** For tools that do not say. */
+  readonly needsApproval: boolean;
+}
+
+const DEFAULTS: EffectiveSettings = Object.freeze({
+  timeoutMs: undefined,
+  maxRetries: 2,
+  maxResultCharacters: 50_000,
+  longResults: "truncate",
+  maxIdenticalCalls: 2,
+  needsApproval: false,
+});
+
+export const SETTING_FIELDS = [
+  "timeoutMs",
+  "maxRetries",
+  "maxResultCharacters",
+  "longResults",
+  "maxIdenticalCalls",
+] as const;
+
+/** The settings of a definition, checked and frozen. Throws `invalid_option` or `invalid_definition`. */
+export function toolSettings(field: string, given: ToolSettings): ToolSettings {
+  checkKeys(field, given, SETTING_FIELDS);
+  const { timeoutMs, maxRetries, maxResultCharacters, longResults, maxIdenticalCalls } = given;
+  if (timeoutMs !== undefined) checkAmount(`${field}.timeoutMs`, timeoutMs);
+  if (timeoutMs === 0)
+    throw mismatch(`${field}.timeoutMs`, "more than 0", timeoutMs, "A call needs some time.");
+  if (maxRetries !== undefined) checkCount(`${field}.maxRetries`, maxRetries);
+  if (maxResultCharacters !== undefined)
+    checkCount(`${field}.maxResultCharacters`, maxResultCharacters);
+  if (longResults !== undefined && longResults !== "truncate" && longResults !== "summarize")
+    throw misdefinition(
+      `${field}.longResults`,
+      '"truncate" or "summarize"',
+      longResults,
+      "Choose one.",
+    );
+  if (maxIdenticalCalls !== undefined && maxIdenticalCalls !== "unlimited")
+    checkCount(`${field}.maxIdenticalCalls`, maxIdenticalCalls);
+  return Object.freeze({ ...given });
+}
+
+/** The same for all tools of a role. */
+export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
+  checkKeys(field, given, [...SETTING_FIELDS, "needsApproval"]);
+  const { needsApproval, ...settings } = given;
+  if (needsApproval !== undefined && typeof needsApproval !== "boolean")
+    throw misdefinition(`${field}.needsApproval`, "true or false", needsApproval, "Say which.");
+  return Object.freeze({
+    ...toolSettings(field, settings),
+    ...(needsApproval === undefined ? {} : { needsApproval }),
+  });
+}
+
+/** What holds for a tool's calls in a role with these defaults. */
+export function effectiveSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
+  return Object.freeze({
+    needsApproval: defaults.needsApproval ?? DEFAULTS.needsApproval,
+    timeoutMs: own.timeoutMs ?? defaults.timeoutMs,
+    maxRetries: own.maxRetries ?? defaults.maxRetries ?? DEFAULTS.maxRetries,
+    maxResultCharacters:
+      own.maxResultCharacters ?? defaults.maxResultCharacters ?? DEFAULTS.maxResultCharacters,
+    longResults: own.longResults ?? defaults.longResults ?? DEFAULTS.longResults,
+    maxIdenticalCalls:
+      own.maxIdenticalCalls ?? defaults.maxIdenticalCalls ?? DEFAULTS.maxIdenticalCalls,
+  });
+}

@@ -1,0 +1,154 @@
+// Toolsets: plain lists of tools, and functions that make new lists of them. A tool is called by its new name, and works as before; in
+// every list that comes out, each name is there once.
+
+import { checkKeys, checkList, checkText, misdefinition, mismatch } from "../kernel/check.ts";
+import { EspalierError } from "../kernel/error.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import { checkTool } from "./check-tool.ts";
+import { checkToolName } from "./tool-name.ts";
+import type { DelegationTool, ExternalTool, FunctionTool } from "./tool.ts";
+
+/** What a toolset may hold: every tool but `Finish`, which an agent has by its `output`. */
+export type ToolsetTool = FunctionTool | ExternalTool | DelegationTool;
+
+/**
+ * The tools with `prefix` before their names: with `"github_"`, `search` becomes `github_search`.
+ *
+ * @throws EspalierError `invalid_definition` if a name comes out that no tool can have, `duplicate_tool`.
+ */
+export function prefixTools<T extends ToolsetTool>(
+  tools: readonly T[],
+  prefix: string,
+): readonly T[] {
+  const places = placesIn("prefixTools.tools", tools);
+  checkText("prefixTools.prefix", prefix);
+  return uniquelyNamed(
+    "prefixTools",
+    places.map(({ tool, at }) => ({ tool: renamed(at, tool, `${prefix}${tool.name}`), at })),
+  );
+}
+
+/**
+ * The tools, some of them by another name: `renameTools(tools, { search: "find" })`. Two may swap their names.
+ *
+ * @throws EspalierError `invalid_option` if no tool has an old name, `invalid_definition` if no tool can have a new one,
+ * `duplicate_tool` if a new one is taken.
+ */
+export function renameTools<T extends ToolsetTool>(
+  tools: readonly T[],
+  names: Readonly<Record<string, string>>,
+): readonly T[] {
+  const places = placesIn("renameTools.tools", tools);
+  const oldNames = tools.map(({ name }) => name);
+  checkKeys("renameTools.names", names, oldNames);
+  const newNames = new Map(Object.entries(names));
+  return uniquelyNamed(
+    "renameTools",
+    places.map(({ tool, at }) =>
+      newNames.has(tool.name)
+        ? { tool: renamed(`renameTools.names.${tool.name}`, tool, newNames.get(tool.name)), at }
+        : { tool, at },
+    ),
+  );
+}
+
+/**
+ * Some of the tools, in the order that they have: those that are named, or for which the function says true.
+ *
+ * @throws EspalierError `invalid_option` if no tool has a name, `invalid_definition` if the function gives neither true nor false,
+ * `duplicate_tool`.
+ */
+export function filterTools<T extends ToolsetTool>(
+  tools: readonly T[],
+  kept: readonly string[] | ((tool: T) => boolean),
+): readonly T[] {
+  const places = placesIn("filterTools.tools", tools);
+  const isKept = typeof kept === "function" ? kept : isNamed(tools, kept);
+  return uniquelyNamed(
+    "filterTools",
+    places.filter(({ tool, at }) => {
+      const answer: unknown = isKept(tool);
+      if (typeof answer === "boolean") return answer;
+      throw misdefinition(`the answer about ${at}`, "true or false", answer, "Say which.");
+    }),
+  );
+}
+
+/**
+ * The tools of all these lists, in order.
+ *
+ * @throws EspalierError `duplicate_tool` if two of them have one name, with both places.
+ */
+export function combineTools<Lists extends readonly (readonly ToolsetTool[])[]>(
+  ...lists: Lists
+): readonly Lists[number][number][] {
+  const places: Place<Lists[number][number]>[] = [];
+  for (const [index, list] of lists.entries())
+    places.push(...placesIn(`combineTools.lists[${index}]`, list));
+  return uniquelyNamed("combineTools", places);
+}
+
+/** A tool, and where it was found. */
+interface Place<T extends ToolsetTool> {
+  readonly tool: T;
+  readonly at: string;
+}
+
+function placesIn<T extends ToolsetTool>(field: string, tools: readonly T[]): readonly Place<T>[] {
+  checkList(field, tools);
+  return Array.from(tools, (tool, index) => {
+    const at = `${field}[${index}]`;
+    const kinds = ["function", "external", "delegation"] as const;
+    checkTool(at, tool, kinds, "Finish comes with the output of an agent.");
+    return { tool, at };
+  });
+}
+
+function isNamed(
+  tools: readonly ToolsetTool[],
+  names: readonly string[],
+): (tool: ToolsetTool) => boolean {
+  if (!isList(names))
+    throw misdefinition("filterTools.kept", "names or a function", names, "Put names in brackets.");
+  const known = tools.map(({ name }) => name);
+  for (const [index, name] of names.entries()) {
+    if (known.includes(name)) continue;
+    const field = `filterTools.kept[${index}]`;
+    throw mismatch(field, `one of ${known.join(", ")}`, name, "Correct the name.");
+  }
+  return ({ name }) => names.includes(name);
+}
+
+function isList(names: readonly string[]): boolean {
+  return Array.isArray(names);
+}
+
+function renamed<T extends ToolsetTool>(field: string, tool: T, name: unknown): T {
+  checkToolName(`${field}.name`, name);
+  const { kind, description, inputSchema, settings, isSequential } = tool;
+  const face = { kind, name: String(name), description, inputSchema, settings, isSequential };
+  const copy = { ...tool, ...face, bind: (input: JsonValue) => tool.bind(input) };
+  Object.freeze(copy);
+  return copy;
+}
+
+function uniquelyNamed<T extends ToolsetTool>(
+  field: string,
+  places: readonly Place<T>[],
+): readonly T[] {
+  const taken = new Map<string, string>();
+  for (const { tool, at } of places) {
+    const first = taken.get(tool.name);
+    if (first !== undefined) throw duplicate(field, tool.name, [first, at]);
+    taken.set(tool.name, at);
+  }
+  return Object.freeze(places.map(({ tool }) => tool));
+}
+
+function duplicate(field: string, name: string, places: readonly [string, string]): EspalierError {
+  return new EspalierError({
+    code: "duplicate_tool",
+    message: `Expected ${field} to give unique names, got "${name}" from ${places.join(" and from ")}. Rename one of them, or leave it out.`,
+    data: { field, name, places },
+  });
+}

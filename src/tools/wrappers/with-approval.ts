@@ -1,0 +1,47 @@
+import { isPromiseLike } from "../../kernel/cancel.ts";
+import { checkKeys, checkText } from "../../kernel/check.ts";
+import type { FunctionTool, FunctionUse } from "../tool.ts";
+import { checkWrappable, withUse } from "./wrapped-tool.ts";
+
+/** What `withApproval` takes besides the tool. */
+export interface ApprovalOptions {
+  /** Whoever is asked is told. Default: that the tool needs an approval. */
+  readonly reason?: string;
+}
+
+/**
+ * The tool, every call of which needs an approval. If the tool itself wants one, too, that is still one question, with both reasons
+ * (C12); if the tool's own check throws, the call is refused.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function withApproval(tool: FunctionTool, options: ApprovalOptions = {}): FunctionTool {
+  checkWrappable("withApproval", tool);
+  checkKeys("withApproval", options, ["reason"]);
+  const { reason } = options;
+  if (reason !== undefined) checkText("withApproval.reason", reason);
+  return withUse(tool, (use) => ({
+    run: (context, runtime) => use.run(context, runtime),
+    needsApproval: alwaysNeeded(use, reason),
+  }));
+}
+
+function alwaysNeeded(use: FunctionUse, reason: string | undefined): FunctionUse["needsApproval"] {
+  const { needsApproval: own } = use;
+  if (typeof own !== "function") return reason === undefined ? true : () => reason;
+  return (context) => {
+    const said = own(context);
+    return isPromiseLike(said) ? saidLater(said, reason) : bothReasons(said, reason);
+  };
+}
+
+async function saidLater(said: PromiseLike<unknown>, reason: string | undefined): Promise<unknown> {
+  return bothReasons(await said, reason);
+}
+
+/** What is neither a yes, a no nor a reason stays as it is, so that the call is refused. */
+function bothReasons(own: unknown, reason: string | undefined): unknown {
+  if (typeof own === "boolean") return reason ?? true;
+  if (typeof own !== "string" || own === "" || reason === undefined || own === reason) return own;
+  return /[.!?…]\s*$/.test(own) ? `${own.trimEnd()} ${reason}` : `${own.trimEnd()}; ${reason}`;
+}

@@ -1,0 +1,73 @@
+import { timeText } from "../time-text.ts";
+import type { ToolContext } from "../tool-context.ts";
+import { ToolError } from "../tool-error.ts";
+import type { ToolRuntime } from "../tool-runtime.ts";
+import type { FunctionTool, FunctionUse } from "../tool.ts";
+import {
+  limitNamed,
+  lineOf,
+  type RateLimit,
+  type RateLimitOptions,
+  type RateLine,
+} from "./rate-limit.ts";
+import { checkWrappable, toldToEnd, withRun } from "./wrapped-tool.ts";
+
+/**
+ * The tool, of whose calls only so many start in a span of time, counted over the whole tree of a run; another run counts for itself.
+ * Give options for a limit of its own, or a `rateLimit()` that it shares with other tools. Around `withRetries` it counts calls, inside
+ * of it tries; inside of `withTimeout`, waiting for a turn is part of the time. A call that waits keeps its place among the tool calls
+ * that run at the same time. A resumed run begins to count anew.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function withRateLimit(
+  tool: FunctionTool,
+  limit: RateLimit | RateLimitOptions,
+): FunctionTool {
+  checkWrappable("withRateLimit", tool);
+  const checked = limitNamed("withRateLimit", limit);
+  return withRun(tool, (use, context, runtime) => runInTurn(checked, use, context, runtime));
+}
+
+async function runInTurn(
+  limit: RateLimit,
+  use: FunctionUse,
+  context: ToolContext,
+  runtime: ToolRuntime,
+): Promise<unknown> {
+  const { signal } = context;
+  const { clock, toolName } = runtime;
+  if (signal.aborted) throw toldToEnd(toolName);
+  const line = lineOf(limit, runtime.run);
+  if (!line.startAtOnce(clock.nowMs())) {
+    if (limit.whenExceeded === "refuse")
+      throw tooManyCalls(toolName, limit, line.freeInMs(clock.nowMs()));
+    await turn(line, context, runtime);
+  }
+  return await use.run(context, runtime);
+}
+
+/** Waits for a turn and takes it. Throws if the call is told to end before. */
+async function turn(
+  line: RateLine,
+  { signal }: ToolContext,
+  { clock, toolName }: ToolRuntime,
+): Promise<void> {
+  const hasPlace = await line.wait(clock, signal);
+  if (hasPlace && !signal.aborted) return line.start(clock);
+  if (hasPlace) line.giveBack(clock);
+  throw toldToEnd(toolName);
+}
+
+function tooManyCalls(toolName: string, limit: RateLimit, freeInMs: number): ToolError {
+  const { maxCalls, perMs } = limit;
+  const retryAfterMs = Math.ceil(freeInMs);
+  const often = maxCalls === 1 ? "once" : `${maxCalls} times`;
+  return new ToolError(
+    `Not executed: ${toolName} may be called ${often} within ${timeText(perMs)}, and that is used up.`,
+    {
+      hint: `Try again in ${timeText(retryAfterMs)}, or go on without it.`,
+      data: { maxCalls, perMs, retryAfterMs },
+    },
+  );
+}

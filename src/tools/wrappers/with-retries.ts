@@ -1,0 +1,167 @@
+// withRetries: a call that failed is made again, without the model. One of three layers of retries, each with its own count (C29): the
+// model's transport, this one, and corrected calls by the model.
+
+import { sleep } from "../../kernel/clock.ts";
+import { checkAmount, checkKeys, misdefinition, shown } from "../../kernel/check.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
+import type { ToolContext } from "../tool-context.ts";
+import { isToolError } from "../tool-error.ts";
+import type { ToolRuntime } from "../tool-runtime.ts";
+import type { FunctionTool, FunctionUse } from "../tool.ts";
+import { checkAtLeastOne, checkWrappable, closable, withRun } from "./wrapped-tool.ts";
+
+/** What `withRetries` takes besides the tool. */
+export interface RetriesOptions {
+  /** Tries in all, the first one included. 1: no retries. Default 3. */
+  readonly maxAttempts?: number;
+  /** How long the second try is waited for; doubled for each one after it. Default 500. */
+  readonly firstDelayMs?: number;
+  /** The longest wait between two tries. Default 30,000. */
+  readonly maxDelayMs?: number;
+  /**
+   * Whether it makes sense to try again after this error. Asked once for each try that failed and could be followed by another. Answers
+   * at once; if it throws or gives no boolean, the call is not tried again. Default: always.
+   */
+  readonly shouldRetry?: (error: unknown) => boolean;
+}
+
+type Policy = Required<RetriesOptions>;
+
+const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
+
+/**
+ * The tool, whose calls are made again when they fail, before the model hears of it. If the last try fails, too, its error is that of the
+ * call. Never repeated: a `ToolRetryError`, which is for the model, and errors that are `fatal` or `abortive`. A call that is told to
+ * end waits no longer and starts nothing further. Subtasks that a try queued count if no other try follows it.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function withRetries(tool: FunctionTool, options: RetriesOptions = {}): FunctionTool {
+  checkWrappable("withRetries", tool);
+  const policy = policyOf(options);
+  return withRun(tool, (use, context, runtime) =>
+    runWithRetries({ use, policy }, context, runtime),
+  );
+}
+
+function policyOf(options: RetriesOptions): Policy {
+  checkKeys("withRetries", options, FIELDS);
+  const {
+    maxAttempts = 3,
+    firstDelayMs = 500,
+    maxDelayMs = 30_000,
+    shouldRetry = () => true,
+  } = options;
+  checkAtLeastOne("withRetries.maxAttempts", maxAttempts, "1 means no retries.");
+  checkAmount("withRetries.firstDelayMs", firstDelayMs);
+  checkAmount("withRetries.maxDelayMs", maxDelayMs);
+  if (typeof shouldRetry !== "function") {
+    const advice = "It is given the error, and says true or false.";
+    throw misdefinition("withRetries.shouldRetry", "a function", shouldRetry, advice);
+  }
+  return { maxAttempts, firstDelayMs, maxDelayMs, shouldRetry };
+}
+
+interface Work {
+  readonly use: FunctionUse;
+  readonly policy: Policy;
+}
+
+async function runWithRetries(
+  work: Work,
+  context: ToolContext,
+  runtime: ToolRuntime,
+): Promise<unknown> {
+  const { policy } = work;
+  const { signal } = context;
+  for (let attempt = 1; ; attempt += 1) {
+    const tried = await tryOnce(work, context, runtime);
+    if (tried.type === "returned") {
+      tried.keep();
+      return tried.value;
+    }
+    const { error } = tried;
+    const mayFollow = attempt < policy.maxAttempts && !signal.aborted && mayRepeat(policy, error);
+    if (mayFollow) {
+      const delayMs = delayAfter(attempt, policy);
+      runtime.noteRetry({ attempt, error, delayMs });
+      await sleep(runtime.clock, delayMs, signal);
+    }
+    if (!mayFollow || signal.aborted) {
+      tried.keep();
+      throw error;
+    }
+  }
+}
+
+/** How one try ended. `keep`: it is the one that counts; what it queued is queued. */
+type Tried = { keep(): void } & (
+  | { readonly type: "returned"; readonly value: unknown }
+  | { readonly type: "threw"; readonly error: unknown }
+);
+
+async function tryOnce({ use }: Work, context: ToolContext, runtime: ToolRuntime): Promise<Tried> {
+  const queued: SpawnRequest[] = [];
+  const once = closable({
+    ...context,
+    queueSubtask: (request) => {
+      const parsed = SpawnRequestSchema.safeParse(request);
+      if (parsed.success) queued.push(parsed.data);
+      else context.queueSubtask(request); // Which says what is wrong with it.
+    },
+  });
+  const keep = (): void => {
+    for (const request of queued) context.queueSubtask(request);
+  };
+  try {
+    return { type: "returned", value: await use.run(once.context, runtime), keep };
+  } catch (error) {
+    return { type: "threw", error, keep };
+  } finally {
+    once.close();
+  }
+}
+
+function delayAfter(attempt: number, { firstDelayMs, maxDelayMs }: Policy): number {
+  const doublings = Math.min(attempt - 1, 1_000); // More would be infinite, and nothing times infinity is no number.
+  return Math.min(firstDelayMs * 2 ** doublings, maxDelayMs);
+}
+
+function mayRepeat(policy: Policy, error: unknown): boolean {
+  return isForRepetition(error) && isWanted(policy.shouldRetry, error);
+}
+
+/** What nobody may look at is not tried again either. */
+function isForRepetition(error: unknown): boolean {
+  try {
+    return !isToolError(error) || error.severity === "recoverable";
+  } catch {
+    return false;
+  }
+}
+
+function isWanted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean {
+  let what: string;
+  try {
+    const answer: unknown = shouldRetry(error);
+    if (typeof answer === "boolean") return answer;
+    what = `it gave ${shown(answer)}`;
+    void own(answer);
+  } catch (cause) {
+    what = `it threw: ${messageOf(cause)}`;
+  }
+  const message = `Expected shouldRetry of withRetries to give true or false, but ${what}. The call is not tried again.`;
+  warnOnce(shouldRetry, message);
+  return false;
+}
+
+/** Takes a promise that nobody asked for, so that it is not rejected without an owner. */
+async function own(answer: unknown): Promise<void> {
+  try {
+    await answer;
+  } catch {
+    // The warning says already that it should not be a promise.
+  }
+}

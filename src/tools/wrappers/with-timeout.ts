@@ -1,0 +1,89 @@
+import { runTimed } from "../../kernel/cancel.ts";
+import { checkKeys } from "../../kernel/check.ts";
+import type { ToolContext } from "../tool-context.ts";
+import type { ToolRuntime } from "../tool-runtime.ts";
+import { toolTimedOut } from "../tool-timeout.ts";
+import type { FunctionTool, FunctionUse } from "../tool.ts";
+import { checkSpan, checkWrappable, closable, toldToEnd, withRun } from "./wrapped-tool.ts";
+
+/** What `withTimeout` takes besides the tool. */
+export interface TimeoutOptions {
+  /** How long one run of what is wrapped may take. More than 0. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * The tool, whose runs take at most so long: then its `context.signal` is aborted, what it gives later is discarded, and the call fails
+ * with an error for which `isToolTimeout` is true. The model is told. Around `withRetries` it bounds all tries together, inside of it
+ * each of them (C30). A tool that ignores its signal goes on working unseen.
+ *
+ * @throws EspalierError `invalid_definition` or `invalid_option`.
+ */
+export function withTimeout(tool: FunctionTool, options: TimeoutOptions): FunctionTool {
+  checkWrappable("withTimeout", tool);
+  checkKeys("withTimeout", options, ["timeoutMs"]);
+  const { timeoutMs } = options;
+  checkSpan("withTimeout.timeoutMs", timeoutMs);
+  return withRun(tool, (use, context, runtime) => runInTime(use, context, runtime, timeoutMs));
+}
+
+/** One run within a time limit: for `withTimeout`, and for the `timeoutMs` of a tool. */
+export async function runInTime(
+  use: FunctionUse,
+  context: ToolContext,
+  runtime: ToolRuntime,
+  timeoutMs: number,
+): Promise<unknown> {
+  const { clock, graceMs, toolName } = runtime;
+  const { signal: outer } = context;
+  const once = closable(context);
+  const outcome = await runTimed(
+    (signal) =>
+      unlessGivenUp(outer, toolName, () =>
+        use.run(Object.freeze({ ...once.context, signal }), runtime),
+      ),
+    { signal: outer, clock, graceMs, timeoutMs },
+  );
+  once.close();
+  switch (outcome.type) {
+    case "returned":
+      return outcome.value;
+    case "threw":
+      throw outcome.error;
+    case "timed_out":
+      throw toolTimedOut(toolName, timeoutMs);
+    case "abandoned":
+      throw toldToEnd(toolName);
+  }
+}
+
+/**
+ * What comes of `work`. If a time limit around this one runs out first, it ends without a grace period: that limit has its result, and
+ * nobody waits for this one.
+ */
+async function unlessGivenUp(
+  signal: AbortSignal,
+  toolName: string,
+  work: () => unknown,
+): Promise<unknown> {
+  if (isTimeUp(signal)) throw toldToEnd(toolName);
+  const given = Promise.withResolvers<never>();
+  const giveUp = (): void => {
+    if (isTimeUp(signal)) given.reject(toldToEnd(toolName));
+  };
+  signal.addEventListener("abort", giveUp, { once: true });
+  try {
+    return await Promise.race([given.promise, invoke(work)]);
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+}
+
+/** True if the signal was aborted by a limit of time, as `runTimed` does it. */
+function isTimeUp({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason instanceof DOMException && reason.name === "TimeoutError";
+}
+
+async function invoke(work: () => unknown): Promise<unknown> {
+  return await work();
+}

@@ -1,0 +1,85 @@
+// What all wrappers share: the same tool with another use of its calls. Nothing is kept between two calls here.
+
+import { mismatch } from "../../kernel/check.ts";
+import type { JsonValue } from "../../kernel/json.ts";
+import { checkTool } from "../check-tool.ts";
+import { ToolError } from "../tool-error.ts";
+import type { ToolContext } from "../tool-context.ts";
+import type { Bound, FunctionTool, FunctionUse } from "../tool.ts";
+
+/** Throws `invalid_definition` unless `tool` is one that can be wrapped. */
+export function checkWrappable(wrapper: string, tool: unknown): void {
+  const advice = "A wrapper goes around a tool with an execute of its own.";
+  checkTool(`${wrapper}.tool`, tool, ["function"], advice);
+}
+
+/** Throws `invalid_option` unless `value` is a finite number above 0. */
+export function checkSpan(field: string, value: unknown): void {
+  if (typeof value === "number" && Number.isFinite(value) && value > 0) return;
+  throw mismatch(field, "a number of milliseconds above 0", value, "Say how long it is.");
+}
+
+/** Throws `invalid_option` unless `value` is a whole number from 1 up. */
+export function checkAtLeastOne(field: string, value: unknown, advice: string): void {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return;
+  throw mismatch(field, "a whole number from 1 up", value, advice);
+}
+
+/** The tool, whose calls do what `change` makes of them. Name, schema and settings stay. */
+export function withUse(
+  tool: FunctionTool,
+  change: (use: FunctionUse) => FunctionUse,
+): FunctionTool {
+  const { name, description, inputSchema, settings, isSequential } = tool;
+  return Object.freeze({
+    kind: "function",
+    name,
+    description,
+    inputSchema,
+    settings,
+    isSequential,
+    bind: (input: JsonValue): Bound<FunctionUse> => {
+      const bound = tool.bind(input);
+      if (bound.type === "invalid") return bound;
+      return { type: "valid", use: change(bound.use), input: bound.input };
+    },
+  });
+}
+
+/** The tool, whose calls run as `run` says. Whether they need an approval stays. */
+export function withRun(
+  tool: FunctionTool,
+  run: (use: FunctionUse, ...call: Parameters<FunctionUse["run"]>) => Promise<unknown>,
+): FunctionTool {
+  return withUse(tool, (use) => ({
+    run: (context, runtime) => run(use, context, runtime),
+    needsApproval: use.needsApproval,
+  }));
+}
+
+/** A context for one try of a tool: once closed, what is asked of it goes nowhere. */
+export function closable(context: ToolContext): {
+  readonly context: ToolContext;
+  close(): void;
+} {
+  let isClosed = false;
+  return {
+    context: Object.freeze({
+      ...context,
+      queueSubtask: (request) => {
+        if (!isClosed) context.queueSubtask(request);
+      },
+      reportProgress: (progress) => {
+        if (!isClosed) context.reportProgress(progress);
+      },
+    } satisfies ToolContext),
+    close: () => {
+      isClosed = true;
+    },
+  };
+}
+
+/** The failure of a call whose signal was aborted before it had a result. Whoever aborted it decides what is made of it. */
+export function toldToEnd(toolName: string): ToolError {
+  return new ToolError(`${toolName} was told to end before it had a result.`);
+}

@@ -1,0 +1,273 @@
+// Goal: batches and pauses: what waits for an answer holds up all that stands behind it, nothing runs twice, order is kept.
+// Method: approvals before, in and after barriers, over pauses and JSON; who ran when, and what was charged, compared whole.
+
+import { expect, test } from "vitest";
+
+import { transform } from "../../src/hooks/hook.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, asked, ending, externalTool, questionOf } from "../support/pause-scenes.ts";
+import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { outcomes } from "./reading.ts";
+
+interface Flags {
+  readonly isSequential?: boolean;
+  readonly needsApproval?: boolean;
+}
+
+/** Tools that say when they run. */
+function loggers(log: string[]) {
+  return (name: string, flags: Flags = {}): FunctionTool =>
+    spyTool(
+      name,
+      () => {
+        log.push(name);
+        return `${name} done`;
+      },
+      flags,
+    );
+}
+
+const spent = ({ usage }: RunResult): number => usage.total.toolCalls;
+
+proves(
+  ["R125"],
+  "a barrier that waits for an approval holds up what is behind it, over the pause; order stays",
+  async () => {
+    const log: string[] = [];
+    const tool = loggers(log);
+    const tools = [tool("a"), tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
+    const first = soloist([calls(use("a"), use("alone"), use("b"))], { tools });
+    const stage = scene();
+    const paused = await stage.run(first.role);
+    expect([log, asked(paused), spent(paused)]).toEqual([["a"], [["solo", "alone"]], 2]);
+    const second = soloist([says("ok")], { tools });
+    const result = await stage.outcome(
+      stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+    );
+    expect([ending(result), log, spent(result)]).toEqual([
+      ["completed", "completed"],
+      ["a", "alone", "b"],
+      3,
+    ]);
+    expect(told(second.model.requests[0])).toEqual(["a done", "alone done", "b done"]);
+  },
+);
+
+test("a question before a barrier holds it up; the other calls of its batch run at once, and once", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const tools = [
+    tool("a"),
+    tool("pay", { needsApproval: true }),
+    tool("alone", { isSequential: true }),
+    tool("b"),
+  ];
+  const names = ["a", "pay", "b", "alone", "b"];
+  const first = soloist([calls(...names.map(use))], { tools });
+  const stage = scene();
+  const paused = await stage.run(first.role);
+  expect([log, spent(paused)]).toEqual([["a", "b"], 3]);
+  const second = soloist([says("ok")], { tools });
+  const result = await stage.outcome(
+    stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([log, spent(result)]).toEqual([["a", "b", "pay", "alone", "b"], 5]);
+  expect(told(second.model.requests[0])).toEqual(names.map((name) => `${name} done`));
+});
+
+test("a question after a barrier is asked when the barrier has run; each batch has its own pause", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const tools = [tool("pay", { needsApproval: true }), tool("alone", { isSequential: true })];
+  const names = ["pay", "alone", "pay"];
+  const stage = scene();
+  const first = await stage.run(soloist([calls(...names.map(use))], { tools }).role);
+  expect([log, questionOf(first).questionId, first.questions.length]).toEqual([
+    [],
+    "execution_1.1.0",
+    1,
+  ]);
+  const idle = soloist([], { tools });
+  const second = await stage.outcome(
+    stage.resume(idle.role, first.pausedRun, approveAll(first)),
+  );
+  expect([log, questionOf(second).questionId, second.questions.length, spent(second)]).toEqual([
+    ["pay", "alone"],
+    "execution_1.1.2",
+    1,
+    3,
+  ]);
+  const last = soloist([says("ok")], { tools });
+  const result = await stage.outcome(
+    stage.resume(last.role, second.pausedRun, approveAll(second)),
+  );
+  expect([ending(result), log, spent(result)]).toEqual([
+    ["completed", "completed"],
+    ["pay", "alone", "pay"],
+    3,
+  ]);
+});
+
+test("a denial lets the later batches begin", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const tools = [tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
+  const stage = scene();
+  const paused = await stage.run(soloist([calls(use("alone"), use("b"))], { tools }).role);
+  const { role } = soloist([says("ok")], { tools });
+  const answers = [deny(questionOf(paused), "No.")];
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  expect([log, outcomes(result).map(([name, type]) => [name, type])]).toEqual([
+    ["b"],
+    [
+      ["alone", "refused"],
+      ["b", "succeeded"],
+    ],
+  ]);
+});
+
+test("an approver that answers at once makes no pause, and the barrier waits for it", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const tools = [
+    tool("pay", { needsApproval: true }),
+    tool("alone", { isSequential: true, needsApproval: true }),
+    tool("b"),
+  ];
+  const stage = scene({
+    approver: (question) => {
+      log.push(`asked about ${question.toolName}`);
+      return approve(question);
+    },
+  });
+  const { role } = soloist([calls(use("b"), use("pay"), use("alone"), use("b")), says("ok")], {
+    tools,
+  });
+  await stage.run(role);
+  expect(log).toEqual(["b", "asked about pay", "pay", "asked about alone", "alone", "b"]);
+});
+
+test("an external call holds up a barrier, too", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const tools = [externalTool("mail"), tool("alone", { isSequential: true })];
+  const stage = scene();
+  const paused = await stage.run(soloist([calls(use("mail"), use("alone"))], { tools }).role);
+  expect([log, asked(paused)]).toEqual([[], [["solo", "mail"]]]);
+});
+
+test("a subagent that is paused holds up the barrier behind it", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const build = (rootScript: Parameters<typeof part>[1], childScript: Parameters<typeof part>[1]) => {
+    const child = part("child", childScript, { tools: [tool("pay", { needsApproval: true })] });
+    return part("root", rootScript, {
+      subagents: [child.role],
+      tools: [tool("alone", { isSequential: true }), tool("b")],
+    });
+  };
+  const stage = scene();
+  const paused = await stage.run(
+    build([calls(use("b"), spawn("child"), use("alone"), use("b"))], [calls(use("pay"))]).role,
+  );
+  expect([log, asked(paused), spent(paused)]).toEqual([["b"], [["root/child#1", "pay"]], 3]);
+  const again = build([says("ok")], [says("paid")]);
+  const result = await stage.outcome(
+    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([ending(result), log, spent(result)]).toEqual([
+    ["completed", "completed"],
+    ["b", "pay", "alone", "b"],
+    5,
+  ]);
+});
+
+test("hooks before calls see each call once, also over a pause between batches", async () => {
+  const log: string[] = [];
+  const seen: string[] = [];
+  const tool = loggers(log);
+  const tools = [tool("pay", { needsApproval: true }), tool("alone", { isSequential: true }), tool("b")];
+  const hooks = [
+    transform("beforeTool", ({ toolName }) => {
+      seen.push(toolName);
+    }),
+  ];
+  const stage = scene({ hooks });
+  const paused = await stage.run(
+    soloist([calls(use("pay"), use("alone"), use("b"))], { tools }).role,
+  );
+  expect(seen).toEqual(["pay"]);
+  const { role } = soloist([says("ok")], { tools });
+  await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  expect(seen).toEqual(["pay", "alone", "b"]);
+});
+
+test("a run that is cancelled while it is paused between batches gives every call its one result", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const tools = [tool("a"), tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
+  const stage = scene();
+  const paused = await stage.run(soloist([calls(use("a"), use("alone"), use("b"))], { tools }).role);
+  const { role } = soloist([], { tools });
+  const run = stage.resume(role, paused.pausedRun, approveAll(paused));
+  void run.cancel();
+  const result = await stage.outcome(run);
+  expect([ending(result), log, outcomes(result).map(([, type]) => type)]).toEqual([
+    ["cancelled", "cancelled"],
+    ["a"],
+    ["succeeded", "not_executed", "not_executed"],
+  ]);
+});
+
+test("a pause that is asked for while a batch runs loses nothing: everything runs once", async () => {
+  const log: string[] = [];
+  const held = gate();
+  const tool = loggers(log);
+  const tools = [
+    spyTool("slow", () => held.opened.then(() => void log.push("slow"))),
+    tool("alone", { isSequential: true }),
+    tool("b"),
+  ];
+  const stage = scene();
+  const run = stage.start(soloist([calls(use("slow"), use("alone"), use("b"))], { tools }).role);
+  await quiet();
+  run.requestPause();
+  held.open();
+  const paused = await stage.outcome(run);
+  expect(ending(paused)).toEqual(["paused", "pause_requested"]);
+  const { role, model } = soloist([says("ok")], { tools });
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun));
+  expect([ending(result), log, spent(result), model.requests.length]).toEqual([
+    ["completed", "completed"],
+    ["slow", "alone", "b"],
+    3,
+    1,
+  ]);
+});
+
+test("a budget of tool calls that runs out behind a pause refuses the rest", async () => {
+  const log: string[] = [];
+  const tool = loggers(log);
+  const tools = [tool("pay", { needsApproval: true }), tool("alone", { isSequential: true }), tool("b")];
+  const more = { tools, budget: { toolCalls: 2 } };
+  const stage = scene();
+  const paused = await stage.run(
+    soloist([calls(use("pay"), use("alone"), use("b"))], more).role,
+  );
+  const { role } = soloist([], more);
+  const result = await stage.outcome(
+    stage.resume(role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([ending(result), log, spent(result)]).toEqual([
+    ["stopped", "tool_calls_limit"],
+    ["pay", "alone"],
+    2,
+  ]);
+});

@@ -1,0 +1,248 @@
+// Goal: a summary obeys every limit of its agent and of the tree, and a run that must end or pause does not wait for one.
+// Method: budgets that have no room for it, cancels and stops while it is under way, pauses around it.
+
+import { expect, test } from "vitest";
+
+import type { ModelRequest } from "../../src/model/model.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
+import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { outcomes } from "./reading.ts";
+
+const LONG = "abcdefghijklmnopqrstuvwxy";
+const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a smaller part.]";
+const SUMMARY = "[Summary of a result of 25 characters]\nletters";
+
+const longTool = (name = "read") =>
+  spyTool(name, () => LONG, { maxResultCharacters: 10, longResults: "summarize" });
+
+proves(
+  ["R112"],
+  "a summary for which the budget has no room is not made: the cut result stays, and the refusal is told",
+  async () => {
+    // The first step takes 15 of 24 tokens: 9 are left, fewer than a summary's 10 of input.
+    const { role, model } = soloist([calls(use("read"))], { tools: [longTool()] });
+    const stage = scene();
+    const run = stage.start(role, "Do it.", { budget: { totalTokens: 24 } });
+    const result = await stage.outcome(run);
+    expect([ending(result), model.requests.length]).toEqual([["stopped", "token_limit"], 1]);
+    expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
+    expect(
+      stage.sink.of("budget.denied").map(({ axis, callId, maximum, spent }) => [axis, callId, maximum, spent]),
+    ).toEqual([
+      ["totalTokens", "call_1", 24, 15],
+      ["totalTokens", null, 24, 15],
+    ]);
+  },
+);
+
+test("a budget of steps has nothing to say about summaries", async () => {
+  const { role } = soloist([calls(use("read")), says("letters")], { tools: [longTool()] });
+  const stage = scene();
+  const run = stage.start(role, "Do it.", { budget: { steps: 1 } });
+  const result = await stage.outcome(run);
+  expect([ending(result), outcomes(result).map(([, , , text]) => text)]).toEqual([
+    ["stopped", "steps_limit"],
+    [SUMMARY],
+  ]);
+  expect(result.usage.total).toMatchObject({ steps: 1, modelCalls: 2 });
+});
+
+test("two summaries for which the budget has room only one after the other do not wait for each other for ever", async () => {
+  // After the first step 65 tokens are left: the first summary may hold all of them, the second waits until it has ended.
+  const { role, model } = soloist(
+    [calls(use("a"), use("b")), says("letters"), says("letters"), says("ok")],
+    { tools: [longTool("a"), longTool("b")] },
+  );
+  const stage = scene();
+  const run = stage.start(role, "Do it.", { budget: { totalTokens: 80 } });
+  await quiet();
+  expect([model.requests.length, stage.sink.of("run.ended").length]).toEqual([4, 1]);
+  const result = await stage.outcome(run);
+  expect(outcomes(result).map(([, , , text]) => text)).toEqual([SUMMARY, SUMMARY]);
+});
+
+test("the budget of the tree is never exceeded by summaries, however tight it is, and nobody waits for ever", async () => {
+  for (let totalTokens = 15; totalTokens <= 150; totalTokens += 3) {
+    const frugal =
+      (first: ScriptedReply) =>
+      (request: ModelRequest): ScriptedReply => {
+        const usage = { inputTokens: 10, outputTokens: Math.min(5, request.maxOutputTokens) };
+        const isFirst = request.tools.length > 0 && request.messages.at(-1)?.role !== "tool";
+        return isFirst ? { ...first, usage } : says("letters", { usage });
+      };
+    const child = part("child", frugal(calls(use("a"), use("b"))), {
+      tools: [longTool("a"), longTool("b")],
+    });
+    const root = part("root", frugal(calls(spawn("child"), spawn("child"))), {
+      subagents: [child.role],
+    });
+    const stage = scene();
+    const run = stage.start(root.role, "Do it.", { budget: { totalTokens } });
+    await quiet();
+    expect(stage.sink.of("run.ended"), `ended with ${totalTokens}`).toHaveLength(1);
+    const result = await stage.outcome(run);
+    expect(result.usage.total.totalTokens, `of ${totalTokens}`).toBeLessThanOrEqual(totalTokens);
+    const reserved = stage.sink.of("budget.reserved").length;
+    const back = stage.sink.of("budget.settled").length + stage.sink.of("budget.released").length;
+    expect(back, "every lease comes back once").toBe(reserved);
+  }
+});
+
+proves(
+  ["R112"],
+  "a run that is cancelled while a summary is made ends at once, with the cut result and what the call cost",
+  async () => {
+    const held = gate();
+    const { role, model } = soloist([calls(use("read")), says("LATE", { after: held.opened })], {
+      tools: [longTool()],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await quiet();
+    expect(model.requests).toHaveLength(2);
+    void run.cancel("Enough.");
+    const result = await stage.outcome(run);
+    held.open();
+    await quiet();
+    expect([ending(result), outcomes(result)]).toEqual([
+      ["cancelled", "cancelled"],
+      [["read", "succeeded", "", CUT]],
+    ]);
+    expect([result.usage.total.modelCalls, result.usage.total.estimatedCalls]).toEqual([2, 1]);
+    expect(JSON.stringify([result, stage.sink.events])).not.toContain("LATE");
+  },
+);
+
+test("a model that ignores the signal is left behind while it summarises", async () => {
+  const held = gate();
+  const { role } = soloist(
+    [calls(use("read")), says("LATE", { after: held.opened, ignoresSignal: true })],
+    { tools: [longTool()] },
+  );
+  const stage = scene();
+  const run = stage.start(role);
+  await quiet();
+  void run.cancel();
+  await quiet();
+  stage.clock.advance(60_000);
+  const result = await stage.outcome(run);
+  held.open();
+  await quiet();
+  expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
+  expect(JSON.stringify([result, stage.sink.events])).not.toContain("LATE");
+});
+
+test("a stop while a summary is made lets it end; one before it leaves it out", async () => {
+  const held = gate();
+  const { role } = soloist([calls(use("read")), says("letters", { after: held.opened })], {
+    tools: [longTool()],
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  await quiet();
+  run.requestStop();
+  await quiet();
+  held.open();
+  const result = await stage.outcome(run);
+  expect([ending(result), outcomes(result)]).toEqual([
+    ["stopped", "stop_requested"],
+    [["read", "succeeded", "", SUMMARY]],
+  ]);
+
+  const working = gate();
+  const slow = spyTool(
+    "read",
+    async () => {
+      await working.opened;
+      return LONG;
+    },
+    { maxResultCharacters: 10, longResults: "summarize" },
+  );
+  const other = soloist([calls(use("read"))], { tools: [slow] });
+  const again = scene();
+  const stopping = again.start(other.role);
+  await quiet();
+  stopping.requestStop();
+  working.open();
+  const stopped = await again.outcome(stopping);
+  expect([ending(stopped), outcomes(stopped), other.model.requests.length]).toEqual([
+    ["stopped", "stop_requested"],
+    [["read", "succeeded", "", CUT]],
+    1,
+  ]);
+});
+
+test("a long result beside a question is summarised once, before the pause", async () => {
+  const pay = payTool();
+  const tools = [longTool(), pay];
+  const first = soloist(
+    [calls(use("read"), { name: "pay", arguments: { amount: 3 } }), says("letters")],
+    { tools },
+  );
+  const stage = scene();
+  const paused = await stage.run(first.role);
+  expect([ending(paused), first.model.requests.length, paused.usage.total.modelCalls]).toEqual([
+    ["paused", "answers_needed"],
+    2,
+    2,
+  ]);
+  const second = soloist([says("ok")], { tools });
+  const result = await stage.outcome(
+    stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([ending(result), told(second.model.requests[0])]).toEqual([
+    ["completed", "completed"],
+    [SUMMARY, "paid 3"],
+  ]);
+  expect([result.usage.total.modelCalls, pay.paid]).toEqual([3, [3]]);
+  expect(stage.sink.of("result.summarized")).toHaveLength(1);
+});
+
+test("an approved call whose result is long is summarised after the pause", async () => {
+  const tool = spyTool("read", () => LONG, {
+    maxResultCharacters: 10,
+    longResults: "summarize",
+    needsApproval: true,
+  });
+  const first = soloist([calls(use("read"))], { tools: [tool] });
+  const stage = scene();
+  const paused = await stage.run(first.role);
+  const second = soloist([says("letters"), says("ok")], { tools: [tool] });
+  const result = await stage.outcome(
+    stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([ending(result), told(second.model.requests[1])]).toEqual([
+    ["completed", "completed"],
+    [SUMMARY],
+  ]);
+  expect([result.usage.total.steps, result.usage.total.modelCalls]).toEqual([2, 3]);
+});
+
+test("a pause that is asked for while a summary is made comes after it, and loses nothing", async () => {
+  const held = gate();
+  const tools = [longTool()];
+  const first = soloist([calls(use("read")), says("letters", { after: held.opened })], { tools });
+  const stage = scene();
+  const run = stage.start(first.role);
+  await quiet();
+  run.requestPause();
+  await quiet();
+  held.open();
+  const paused = await stage.outcome(run);
+  expect([ending(paused), outcomes(paused)]).toEqual([
+    ["paused", "pause_requested"],
+    [["read", "succeeded", "", SUMMARY]],
+  ]);
+  const second = soloist([says("ok")], { tools });
+  const result = await stage.outcome(stage.resume(second.role, paused.pausedRun));
+  expect([ending(result), told(second.model.requests[0]), result.usage.total.modelCalls]).toEqual([
+    ["completed", "completed"],
+    [SUMMARY],
+    3,
+  ]);
+});

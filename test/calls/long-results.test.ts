@@ -1,0 +1,255 @@
+// Goal: a result that is too long for the model is cut, or summarised by a model call of its own; the whole is kept.
+// Method: tools that give texts of a known size, scripted summaries; requests, records and events compared whole.
+
+import { expect, test } from "vitest";
+
+import { ModelError } from "../../src/model/model-error.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { ending } from "../support/pause-scenes.ts";
+import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { outcomes } from "./reading.ts";
+
+const LONG = "abcdefghijklmnopqrstuvwxy";
+const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a smaller part.]";
+
+const teller = (name: string, text: string, more: Parameters<typeof spyTool>[2] = {}) =>
+  spyTool(name, () => text, { maxResultCharacters: 10, ...more });
+const longTool = (name = "read", text = LONG) => teller(name, text, { longResults: "summarize" });
+
+proves(
+  ["R111"],
+  "a long result is cut with a notice of both sizes, one that fits is left alone, and the whole is kept",
+  async () => {
+    const { role, model } = soloist([calls(use("long"), use("exact"), use("emoji")), says("ok")], {
+      tools: [
+        teller("long", LONG),
+        teller("exact", "abcdefghij"),
+        teller("emoji", "abcdefghi\u{1F600}tail"),
+      ],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    const emoji =
+      "abcdefghi\n[Shortened: 9 of 15 characters are shown. Ask for a smaller part.]";
+    expect(told(model.requests[1])).toEqual([CUT, "abcdefghij", emoji]);
+    expect(
+      result.steps[0]?.tools.executions.map(({ text, fullText }) => ({ text, fullText })),
+    ).toEqual([
+      { text: CUT, fullText: LONG },
+      { text: "abcdefghij", fullText: undefined },
+      { text: emoji, fullText: "abcdefghi\u{1F600}tail" },
+    ]);
+    expect(
+      stage.sink
+        .of("tool.ended")
+        .map(({ resultCharacters, shownCharacters }) => [resultCharacters, shownCharacters]),
+    ).toEqual([
+      [25, CUT.length],
+      [10, undefined],
+      [15, emoji.length],
+    ]);
+    expect([model.requests.length, result.usage.total.modelCalls]).toEqual([2, 2]);
+  },
+);
+
+test("errors, structured values and results of subagents are cut like any other; no limit reaches the empty text", async () => {
+  const failing = spyTool("fail", () => {
+    throw new Error("e".repeat(40));
+  });
+  const tools = [failing, spyTool("list", () => ["abcdefghijkl"]), spyTool("nothing", () => "")];
+  const child = part("child", [says("c".repeat(40))]);
+  const root = part("root", [calls(use("fail"), use("list"), use("nothing"), spawn("child")), says("ok")], {
+    tools,
+    subagents: [child.role],
+    toolDefaults: { maxResultCharacters: 5 },
+  });
+  const result = await scene().run(root.role);
+  expect(
+    result.steps[0]?.tools.executions.map(({ text, fullText }) => [
+      text.split("\n")[0],
+      fullText?.slice(0, 20),
+    ]),
+  ).toEqual([
+    ["fail ", "fail failed: eeeeeee"],
+    ['["abc', '["abcdefghijkl"]'],
+    ["", undefined],
+    ['{"sta', '{"status":"completed'],
+  ]);
+});
+
+test("with a limit of 0 only the notice is left", async () => {
+  const tool = teller("read", LONG, { maxResultCharacters: 0 });
+  const { role, model } = soloist([calls(use("read")), says("ok")], { tools: [tool] });
+  await scene().run(role);
+  expect(told(model.requests[1])).toEqual([
+    "[Shortened: 0 of 25 characters are shown. Ask for a smaller part.]",
+  ]);
+});
+
+const SUMMARY = "[Summary of a result of 25 characters]\nletters";
+
+proves(
+  ["R112"],
+  "a long result is summarised by a model call that counts in usage and leases, and is no step",
+  async () => {
+    const { role, model } = soloist([calls(use("read")), says("letters"), says("ok")], {
+      tools: [longTool()],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([ending(result), result.steps.length]).toEqual([["completed", "completed"], 2]);
+    expect(told(model.requests[2])).toEqual([SUMMARY]);
+    const [execution] = result.steps[0]?.tools.executions ?? [];
+    expect([execution?.text, execution?.fullText]).toEqual([SUMMARY, LONG]);
+    const { modelCalls, steps, totalTokens, toolCalls } = result.usage.total;
+    expect({ modelCalls, steps, totalTokens, toolCalls }).toEqual({
+      modelCalls: 3,
+      steps: 2,
+      totalTokens: 45,
+      toolCalls: 1,
+    });
+    expect(result.steps[0]?.telemetry.usage).toMatchObject({ modelCalls: 2, steps: 1 });
+    const [, summary] = model.requests;
+    expect([summary?.tools, summary?.maxOutputTokens]).toEqual([[], 64]);
+    expect(summary?.messages.map(({ role: who }) => who)).toEqual(["system", "user"]);
+    expect(summary?.messages[1]?.text).toBe(
+      `Shorten the result of read, called with {}, to at most 10 characters.\n\n${LONG}`,
+    );
+    const about = stage.sink.events.filter(
+      ({ type, callId }) => callId !== null && /^(budget|model|result)/.test(type),
+    );
+    expect(about.map(({ type, stepId, callId }) => [type, stepId, callId])).toEqual(
+      ["budget.reserved", "model.requested", "model.replied", "budget.settled", "result.summarized"].map(
+        (type) => [type, "execution_1.1", "call_1"],
+      ),
+    );
+    expect(
+      stage.sink
+        .of("result.summarized")
+        .map(({ toolName, resultCharacters, shownCharacters, usage }) => [
+          toolName,
+          resultCharacters,
+          shownCharacters,
+          usage.totalTokens,
+          usage.steps,
+        ]),
+    ).toEqual([["read", 25, SUMMARY.length, 15, 0]]);
+  },
+);
+
+const BROKEN = new ModelError({ code: "model_refused_request", message: "No such thing." });
+const BUSY = new ModelError({ code: "model_overloaded", message: "Busy." });
+
+const useless: readonly (readonly [string, ScriptedReply, number])[] = [
+  ["an error", { error: BROKEN }, 30],
+  ["an empty text", says("  \n"), 45],
+  ["a refusal", { text: "No.", refusal: "No." }, 45],
+  ["a tool call", calls(use("read")), 45],
+];
+
+for (const [what, reply, totalTokens] of useless) {
+  proves(["R112"], `a summary that comes to ${what} leaves the cut result`, async () => {
+    const tool = longTool();
+    const { role, model } = soloist([calls(use("read")), reply, says("ok")], { tools: [tool] });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([ending(result), told(model.requests[2]), tool.calls.length]).toEqual([
+      ["completed", "completed"],
+      [CUT],
+      1,
+    ]);
+    expect([result.usage.total.totalTokens, result.usage.total.modelCalls]).toEqual([totalTokens, 3]);
+    expect(stage.sink.of("result.summarized")).toEqual([]);
+    expect(result.steps[0]?.tools.executions[0]?.fullText).toBe(LONG);
+    expect(result.steps.map(({ error }) => error)).toEqual([undefined, undefined]);
+  });
+}
+
+test("a summary that is too long itself is cut, and one that fails is tried again like any model call", async () => {
+  const busy = BUSY;
+  const { role, model } = soloist(
+    [calls(use("read")), { error: busy }, says("0123456789+"), says("ok")],
+    { tools: [longTool()] },
+  );
+  const stage = scene();
+  const run = stage.start(role);
+  while (stage.sink.of("run.ended").length === 0) {
+    stage.clock.advance(60_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const result = await stage.outcome(run);
+  expect(told(model.requests[3])).toEqual([
+    "[Summary of a result of 25 characters]\n0123456789\n[Shortened: 10 of 11 characters are shown. Ask for a smaller part.]",
+  ]);
+  expect([stage.sink.of("model.retried").length, result.usage.total.steps]).toEqual([1, 2]);
+});
+
+test("several long results of a reply are summarised each, and stand in call order", async () => {
+  const tools = [longTool("a", `${LONG}!`), spyTool("short"), longTool("b")];
+  const script = [calls(use("a"), use("short"), use("b")), says("A"), says("B"), says("ok")];
+  const { role, model } = soloist(script, { tools });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect(told(model.requests[3])).toEqual([
+    "[Summary of a result of 26 characters]\nA",
+    "short done",
+    "[Summary of a result of 25 characters]\nB",
+  ]);
+  expect([result.usage.total.modelCalls, result.steps[0]?.telemetry.usage.modelCalls]).toEqual([4, 3]);
+  expect(stage.sink.of("result.summarized").map(({ callId }) => callId)).toEqual(["call_1", "call_3"]);
+});
+
+test("one summary of two may fail", async () => {
+  const tools = [longTool("a"), longTool("b")];
+  const script = [calls(use("a"), use("b")), says(""), says("B"), says("ok")];
+  const { role, model } = soloist(script, { tools });
+  await scene().run(role);
+  expect(told(model.requests[3])).toEqual([CUT, "[Summary of a result of 25 characters]\nB"]);
+});
+
+test("what is summarised is not read out: onText hears the answers alone", async () => {
+  const heard: string[] = [];
+  const { role } = soloist([calls(use("read")), says("letters"), says("the answer")], {
+    tools: [longTool()],
+  });
+  const stage = scene();
+  await stage.outcome(stage.start(role, "Do it.", { onText: ({ text }) => void heard.push(text) }));
+  expect(heard.join("")).toBe("the answer");
+  expect(stage.sink.of("model.requested").map(({ streaming }) => streaming)).toEqual([
+    true,
+    false,
+    true,
+  ]);
+});
+
+test("a failure that is too long is summarised, too, and stays a failure", async () => {
+  const tool = spyTool(
+    "read",
+    () => {
+      throw new Error(LONG);
+    },
+    { maxResultCharacters: 10, longResults: "summarize" },
+  );
+  const { role } = soloist([calls(use("read")), says("broken"), says("ok")], { tools: [tool] });
+  const result = await scene().run(role);
+  expect(outcomes(result)).toEqual([
+    ["read", "failed", "tool_error", "[Summary of a result of 38 characters]\nbroken"],
+  ]);
+});
+
+test("a subagent's result is summarised by its parent's model, at its parent's cost", async () => {
+  const child = part("child", [says("c".repeat(40))]);
+  const root = part("root", [calls(spawn("child")), says("forty c"), says("ok")], {
+    subagents: [child.role],
+    toolDefaults: { maxResultCharacters: 10, longResults: "summarize" },
+  });
+  const result = await scene().run(root.role);
+  expect(result.agents.map(({ usage }) => usage.own.modelCalls)).toEqual([3, 1]);
+  expect(outcomes(result).map(([, type, , text]) => [type, text.split("\n")[1]])).toEqual([
+    ["succeeded", "forty c"],
+  ]);
+});

@@ -1,0 +1,33 @@
+// What tests of tool calls read of a run: how each call ended, and every text that is anywhere in a value.
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Scene } from "../harness/run-scripted.ts";
+import { quiet } from "../tree/cast.ts";
+
+/** Tool, outcome, failure code and text of every call of the root, in call order. */
+export function outcomes(result: RunResult): readonly (readonly [string, string, string, string])[] {
+  return result.steps.flatMap(({ tools }) =>
+    tools.executions.map(
+      ({ call, type, errorCode = "", text }) => [call.toolName, type, errorCode, text] as const,
+    ),
+  );
+}
+
+/** True if `needle` is in any text, or any key, anywhere in `value`. */
+export function mentions(value: unknown, needle: string): boolean {
+  const seen = new Set<unknown>();
+  const isIn = (part: unknown): boolean => {
+    if (typeof part === "string") return part.includes(needle);
+    if (typeof part !== "object" || part === null || seen.has(part)) return false;
+    seen.add(part);
+    return Object.entries(part).some(([key, below]) => key.includes(needle) || isIn(below));
+  };
+  return isIn(value);
+}
+
+/** Lets the run go on, moves the time on, and lets it go on again. */
+export async function pass(stage: Scene, byMs: number): Promise<void> {
+  await quiet();
+  stage.clock.advance(byMs);
+  await quiet();
+}

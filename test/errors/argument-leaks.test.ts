@@ -1,0 +1,122 @@
+// Goal: a reply that only repeats the arguments of one of its calls has said nothing; any other text stays.
+// Method: texts that are the arguments and texts that nearly are, in whole runs: history, steps, result and events.
+
+import { expect, test } from "vitest";
+
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+
+interface Said {
+  /** The text in the next request's history, in the step, and as the agent's last text. */
+  readonly kept: readonly (string | undefined)[];
+  readonly events: readonly unknown[];
+}
+
+async function said(text: string, input: object | string): Promise<Said> {
+  const work = spyTool("work");
+  const { role, model } = soloist([asks("work", input, { text }), says("Done.")], { tools: [work] });
+  const stage: Scene = scene();
+  const result = await stage.run(role);
+  expect([result.status, work.calls.length]).toEqual(["completed", 1]);
+  const spoken = model.requests[1]?.messages.find((message) => message.role === "assistant");
+  const events = stage.sink
+    .of("reply.filtered")
+    .map(({ toolName, callId, stepId, characters }) => [toolName, callId, stepId, characters]);
+  return { kept: [spoken?.text, result.steps[0]?.io.text], events };
+}
+
+proves(["R113"], "a false is no zero: the text is kept, and nothing is said of it", async () => {
+  const text = '{"x":0}';
+  expect(await said(text, { x: false })).toEqual({ kept: [text, text], events: [] });
+});
+
+proves(["R113"], "the very same JSON is filtered, and one event says so", async () => {
+  const text = '{"x":false}';
+  expect(await said(text, { x: false })).toEqual({
+    kept: ["", ""],
+    events: [["work", "call_1", "execution_1.1", text.length]],
+  });
+});
+
+const FILTERED = {
+  "with other spaces and another order of keys": ['{ "b": 1,\n "a": [2] }', { a: [2], b: 1 }],
+  "in a fence": ['```json\n{"a":1}\n```', { a: 1 }],
+  "with the name of the tool": ['{"name":"work","arguments":{"a":1}}', { a: 1 }],
+  "with space around it": ['\n {"a":1} \n', '{"a": 1}'],
+} as const;
+
+for (const [what, [text, input]] of Object.entries(FILTERED)) {
+  proves(["R113"], `arguments ${what} are filtered`, async () => {
+    const { kept, events } = await said(text, input);
+    expect([kept, events.length]).toEqual([["", ""], 1]);
+  });
+}
+
+const KEPT = {
+  "with words beside it": ['Now: {"a":1}', { a: 1 }],
+  "with one key more": ['{"a":1,"b":2}', { a: 1 }],
+  "with one key less": ['{"a":1}', { a: 1, b: 2 }],
+  "with a text for a number": ['{"a":"1"}', { a: 1 }],
+  "with null for what is missing": ['{"a":1,"b":null}', { a: 1 }],
+  "with a list in another order": ['{"a":[2,1]}', { a: [1, 2] }],
+  "with the name of another tool": ['{"name":"other","arguments":{"a":1}}', { a: 1 }],
+  "that is empty": ["", { a: 1 }],
+} as const;
+
+for (const [what, [text, input]] of Object.entries(KEPT)) {
+  proves(["R113"], `a text ${what} is kept`, async () => {
+    expect(await said(text, input)).toEqual({ kept: [text, text], events: [] });
+  });
+}
+
+test("the text of a reply with several calls is filtered if it repeats any of them, once", async () => {
+  const { role } = soloist(
+    [
+      {
+        text: '{"b":2}',
+        calls: [
+          { name: "work", arguments: { a: 1 } },
+          { name: "work", arguments: { b: 2 } },
+          { name: "work", arguments: { b: 2 } },
+        ],
+      },
+      says("Done."),
+    ],
+    { tools: [spyTool("work")] },
+  );
+  const stage = scene();
+  const result = await stage.run(role);
+  expect(stage.sink.of("reply.filtered").map(({ callId }) => callId)).toEqual(["call_2"]);
+  expect(result.steps[0]?.tools.executions).toHaveLength(3);
+});
+
+test("JSON in a reply without calls is an answer", async () => {
+  const stage = scene();
+  const result = await stage.run(soloist([says('{"a":1}')]).role);
+  expect([result.status, result.text, stage.sink.of("reply.filtered")]).toEqual([
+    "completed",
+    '{"a":1}',
+    [],
+  ]);
+});
+
+test("what was filtered is nobody's last text, also if the agent is stopped there", async () => {
+  const { role } = soloist([asks("work", { a: 1 }, { text: '{"a":1}' })], { tools: [spyTool("work")] });
+  const result = await scene().run(role, { budget: { steps: 1 } });
+  expect([result.status, result.text]).toEqual(["stopped", ""]);
+});
+
+test("a child's reply is filtered, too, and its calls run", async () => {
+  const child = part("child", [asks("work", { a: 1 }, { text: '{"a":1}' }), says("Child.")], {
+    tools: [spyTool("work")],
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+  const stage = scene();
+  const result = await stage.run(root.role);
+  expect(stage.sink.of("reply.filtered").map(({ agentPath }) => agentPath)).toEqual(["root/child#1"]);
+  expect(result.agents[1]?.steps[0]?.tools.executions.map(({ type }) => type)).toEqual(["succeeded"]);
+});

@@ -1,0 +1,308 @@
+// Goal: what the model gets wrong comes back to it as something that it can mend, and nothing runs meanwhile.
+// Method: scripts with a wrong call and a right one; what the model reads next, what the log keeps, and what the tool got.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
+import { asks, says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, told, use } from "../tree/cast.ts";
+import { acting, ends, executions, fails, retries, succeeds, texts, throws } from "./tool-acts.ts";
+
+interface Taking {
+  readonly tool: FunctionTool;
+  /** What the tool was run with. */
+  readonly inputs: readonly unknown[];
+}
+
+function taking(shape: z.ZodRawShape, more: { readonly isStrict?: boolean } = {}): Taking {
+  const inputs: unknown[] = [];
+  const tool = defineTool({
+    name: "order",
+    description: "Orders.",
+    input: z.object(shape),
+    ...more,
+    execute: (input) => {
+      inputs.push(input);
+      return "ordered";
+    },
+  });
+  return { tool, inputs };
+}
+
+/** A wrong call and a right one: what the model was told, and what the tool got. */
+async function corrected(
+  taken: Taking,
+  wrong: object | string,
+  right: object,
+): Promise<{ readonly told: readonly string[]; readonly ends: readonly string[] }> {
+  const { role, model } = soloist([asks("order", wrong), asks("order", right), says("Done.")], {
+    tools: [taken.tool],
+  });
+  const result = await scene().run(role);
+  expect(result.status).toBe("completed");
+  return { told: told(model.requests[1]), ends: ends(result) };
+}
+
+const RETRIED = ["retry invalid_arguments", "succeeded"];
+
+proves(["R103"], "a text for an integer: the tool is not run, and the model is asked again", async () => {
+  const taken = taking({ count: z.int() });
+  const outcome = await corrected(taken, { count: "x" }, { count: 3 });
+  expect(outcome.ends).toEqual(RETRIED);
+  expect(outcome.told).toEqual([
+    'The arguments of order do not fit its schema:\n- count: expected an integer, got "x"\nCorrect them and call order again.',
+  ]);
+  expect(taken.inputs).toEqual([{ count: 3 }]);
+});
+
+proves(["R103"], "types are checked in nested objects and lists, too", async () => {
+  const taken = taking({ filter: z.object({ tags: z.array(z.object({ id: z.int() })) }) });
+  const wrong = { filter: { tags: [{ id: 1 }, { id: true }] } };
+  const outcome = await corrected(taken, wrong, { filter: { tags: [{ id: 1 }] } });
+  expect(outcome.ends).toEqual(RETRIED);
+  expect(outcome.told[0]).toContain("- filter.tags[1].id: expected an integer, got true");
+  expect(taken.inputs).toEqual([{ filter: { tags: [{ id: 1 }] } }]);
+});
+
+proves(["R104"], "a value outside of an enum: the model reads which are allowed", async () => {
+  const taken = taking({ size: z.enum(["small", "large"]) });
+  const outcome = await corrected(taken, { size: "huge" }, { size: "large" });
+  expect(outcome.ends).toEqual(RETRIED);
+  expect(outcome.told[0]).toContain('- size: expected one of "small", "large", got "huge"');
+  expect(taken.inputs).toEqual([{ size: "large" }]);
+});
+
+proves(["R105"], "a field that is missing is named; one too many is left out for a plain schema", async () => {
+  const taken = taking({ count: z.int(), note: z.string().optional() });
+  const outcome = await corrected(taken, { note: "a" }, { count: 1, colour: "red" });
+  expect(outcome.ends).toEqual(RETRIED);
+  expect(outcome.told[0]).toContain("- count: expected an integer, but it is missing");
+  expect(taken.inputs).toEqual([{ count: 1 }]);
+});
+
+proves(["R106"], "text that spells a number without loss is taken, and the log keeps what was written", async () => {
+  const taken = taking({ count: z.int(), fast: z.boolean() });
+  const { role, model } = soloist([asks("order", { count: "123", fast: "true" }), says("Done.")], {
+    tools: [taken.tool],
+  });
+  const stage = scene();
+  const result = await stage.run(role);
+  const written = '{"count":"123","fast":"true"}';
+  expect(taken.inputs).toEqual([{ count: 123, fast: true }]);
+  expect(result.steps[0]?.tools.calls.map((call) => call.argumentsText)).toEqual([written]);
+  expect(executions(result).map(({ call }) => call.argumentsText)).toEqual([written]);
+  const spoken = model.requests[1]?.messages.find((message) => message.role === "assistant");
+  expect(spoken?.toolCalls.map((call) => call.argumentsText)).toEqual([written]);
+});
+
+for (const count of ["1.5", "abc", "", " 1", "1e3", "0x10", "٣"]) {
+  proves(["R106"], `"${count}" is no integer: the tool is not run`, async () => {
+    const taken = taking({ count: z.int() });
+    const outcome = await corrected(taken, { count }, { count: 1 });
+    expect(outcome.ends).toEqual(RETRIED);
+    expect(taken.inputs).toEqual([{ count: 1 }]);
+  });
+}
+
+proves(["R106"], "a strict tool takes arguments as they come", async () => {
+  const taken = taking({ count: z.int() }, { isStrict: true });
+  const outcome = await corrected(taken, { count: "123" }, { count: 123 });
+  expect(outcome.ends).toEqual(RETRIED);
+  expect(taken.inputs).toEqual([{ count: 123 }]);
+});
+
+proves(
+  ["R161"],
+  "the message says parameter, expectation, what came and what to do, and nothing of our insides",
+  async () => {
+    const { told: messages } = await corrected(taking({ count: z.int() }), { count: "x" }, { count: 1 });
+    const [text = ""] = messages;
+    for (const part of ["count", "integer", '"x"', "Correct them and call order again."])
+      expect(text).toContain(part);
+    expect(text).not.toMatch(/Zod|invalid_type|\bat .+:\d+|espalier|\.ts\b/);
+  },
+);
+
+for (const [what, wrong] of Object.entries({
+  "no JSON": "{oops",
+  "half of it": '{"count": 1',
+  "something after it": '{"count": 1} and so on',
+  "a change of the prototype": '{"__proto__": {"count": 1}}',
+})) {
+  test(`arguments that are ${what} are told of, and the raw text is kept`, async () => {
+    const taken = taking({ count: z.int() });
+    const { role, model } = soloist([asks("order", wrong), asks("order", { count: 1 }), says("Done.")], {
+      tools: [taken.tool],
+    });
+    const result = await scene().run(role);
+    expect(ends(result)).toEqual(["retry invalid_json", "succeeded"]);
+    expect(told(model.requests[1])[0]).toMatch(
+      /^The arguments of order are not valid JSON \(.+\)\. Call it again with one JSON object\.$/,
+    );
+    expect(result.steps[0]?.tools.calls[0]?.argumentsText).toBe(wrong);
+    expect(taken.inputs).toEqual([{ count: 1 }]);
+  });
+}
+
+for (const wrong of ["[]", "null", "3", '"text"']) {
+  test(`${wrong} is JSON, but no arguments: the model is asked again`, async () => {
+    const taken = taking({ count: z.int() });
+    expect((await corrected(taken, wrong, { count: 1 })).ends).toEqual(RETRIED);
+    expect(taken.inputs).toEqual([{ count: 1 }]);
+  });
+}
+
+proves(["R107"], "a tool asks for another try once: the model reads why at that call, and succeeds", async () => {
+  const tool = acting("book", [
+    throws(new ToolRetryError("There is no room on Monday.", { hint: "Ask for another day." })),
+    succeeds,
+  ]);
+  const first: ScriptedCall = { name: "book", arguments: { day: "Monday" }, callId: "c-monday" };
+  const second: ScriptedCall = { name: "book", arguments: { day: "Friday" }, callId: "c-friday" };
+  const { role, model } = soloist([calls(first), calls(second), says("Booked.")], { tools: [tool] });
+  const result = await scene().run(role);
+  const messages = model.requests[1]?.messages.slice(-2);
+  expect(messages).toEqual([
+    expect.objectContaining({
+      role: "assistant",
+      toolCalls: [{ callId: "c-monday", toolName: "book", argumentsText: '{"day":"Monday"}' }],
+    }),
+    {
+      role: "tool",
+      callId: "c-monday",
+      toolName: "book",
+      text: "book asks for a corrected call: There is no room on Monday. Ask for another day.",
+    },
+  ]);
+  expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
+  expect([result.status, result.text]).toEqual(["completed", "Booked."]);
+});
+
+test("a ToolError of severity retryable is the same as a ToolRetryError", async () => {
+  const tool = acting("book", [
+    throws(new ToolError("Full.", { severity: "retryable" })),
+    succeeds,
+  ]);
+  const { role } = soloist([calls(use("book")), calls(use("book")), says("Booked.")], { tools: [tool] });
+  const result = await scene().run(role);
+  expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
+  expect(executions(result)[0]?.severity).toBe("retryable");
+});
+
+proves(["R108"], "another try, a failure and a success differ in message, event and log", async () => {
+  const tools = [acting("again", [retries]), acting("breaks", [fails]), acting("works", [succeeds])];
+  const { role, model } = soloist(
+    [calls(use("again"), use("breaks"), use("works")), says("Done.")],
+    { tools },
+  );
+  const stage = scene();
+  const result = await stage.run(role);
+  expect(told(model.requests[1])).toEqual([
+    "again asks for a corrected call: Say it otherwise.",
+    "breaks failed: broken",
+    "fine",
+  ]);
+  expect(
+    stage.sink
+      .of("tool.ended")
+      .map(({ outcome, success, errorCode, severity }) => [outcome, success, errorCode, severity])
+      .toSorted(),
+  ).toEqual([
+    ["failed", false, "tool_error", "recoverable"],
+    ["retry", false, "tool_retry", "retryable"],
+    ["succeeded", true, undefined, undefined],
+  ]);
+  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
+    ["retry", "tool_retry", "retryable"],
+    ["failed", "tool_error", "recoverable"],
+    ["succeeded", undefined, undefined],
+  ]);
+});
+
+proves(["R115"], "an unknown tool is told of with the names there are, and the others of the reply run", async () => {
+  const tool = spyTool("look");
+  const { role, model } = soloist(
+    [calls(use("lokk"), use("look"), use("Look")), says("Done.")],
+    { tools: [tool, spyTool("write")] },
+  );
+  const stage = scene();
+  const result = await stage.run(role);
+  expect(told(model.requests[1])).toEqual([
+    'There is no tool named "lokk". Your tools are: look, write.',
+    "look done",
+    'There is no tool named "Look". Your tools are: look, write.',
+  ]);
+  expect(ends(result)).toEqual(["failed unknown_tool", "succeeded", "failed unknown_tool"]);
+  expect([result.status, tool.calls.length]).toEqual(["completed", 1]);
+});
+
+test("an unknown tool of an agent without any is told of", async () => {
+  const { role, model } = soloist([calls(use("look")), says("Done.")]);
+  await scene().run(role);
+  expect(told(model.requests[1])).toEqual([
+    'There is no tool named "look". You have no tools; answer in text.',
+  ]);
+});
+
+for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
+  test(`a tool that would be called ${name} is as unknown as any other`, async () => {
+    const { role, model } = soloist([calls(use(name)), says("Done.")], { tools: [spyTool("look")] });
+    const result = await scene().run(role);
+    expect(told(model.requests[1])).toEqual([
+      `There is no tool named "${name}". Your tools are: look.`,
+    ]);
+    expect(result.agents[0]?.toolsUsed).toEqual({});
+  });
+}
+
+test("the unknown name of a megabyte does not become a result of a megabyte", async () => {
+  const { role } = soloist([calls(use("x".repeat(1_000_000))), says("Done.")]);
+  const result = await scene().run(role);
+  expect(ends(result)).toEqual(["failed unknown_tool"]);
+  expect(texts(result)[0]?.length).toBeLessThan(51_000);
+});
+
+test("a hook after a call sees that the model is to try again, and may word it otherwise", async () => {
+  const seen: unknown[] = [];
+  const hook = transform("afterTool", ({ outcome, text }) => {
+    seen.push([outcome, text]);
+    return { text: `${text} Mind the date.`, metadata: { seen: true } };
+  });
+  const { role, model } = soloist([calls(use("book")), calls(use("book")), says("Booked.")], {
+    tools: [acting("book", [retries, succeeds])],
+    hooks: [hook],
+  });
+  const result = await scene().run(role);
+  expect(seen).toEqual([
+    ["retry", "book asks for a corrected call: Say it otherwise."],
+    ["succeeded", "fine"],
+  ]);
+  expect(told(model.requests[1])).toEqual([
+    "book asks for a corrected call: Say it otherwise. Mind the date.",
+  ]);
+  expect(executions(result).map(({ type, errorCode, metadata }) => [type, errorCode, metadata])).toEqual([
+    ["retry", "tool_retry", { seen: true }],
+    ["succeeded", undefined, { seen: true }],
+  ]);
+});
+
+test("what a hook rewrote is what is checked, and the log keeps what the model wrote", async () => {
+  const taken = taking({ count: z.int() });
+  const { role, model } = soloist([asks("order", { count: 1 }), says("Done.")], {
+    tools: [taken.tool],
+    hooks: [transform("beforeTool", () => ({ arguments: { count: "many" } }))],
+  });
+  const result = await scene().run(role);
+  expect(ends(result)).toEqual(["retry invalid_arguments"]);
+  expect(told(model.requests[1])[0]).toContain('got "many"');
+  expect(result.steps[0]?.tools.calls[0]?.argumentsText).toBe('{"count":1}');
+  expect(taken.inputs).toEqual([]);
+});

@@ -1,0 +1,359 @@
+// Goal: a call has the time that it has; what comes of it afterwards is seen nowhere.
+// Method: tools that ignore their signal and are let go by hand after their time, or after the run was told to end.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { aborted, calls, part, quiet, told, use } from "../tree/cast.ts";
+import { ending, ends, executions, texts, type Act } from "./tool-acts.ts";
+
+const DONE = says("Done.");
+const never: Act = () => new Promise(() => undefined);
+
+/** Lets the time of a run pass, once everything waits. */
+async function after(stage: Scene, run: Run, timeMs: number): Promise<RunResult> {
+  await quiet();
+  stage.clock.advance(timeMs);
+  return await stage.outcome(run);
+}
+
+proves(["R163"], "a call that takes too long: the model reads the tool, the limit and a hint", async () => {
+  const { role, model } = soloist([calls(use("work")), DONE], {
+    tools: [spyTool("work", never, { timeoutMs: 30_000 })],
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  await quiet();
+  stage.clock.advance(29_999);
+  await quiet();
+  expect(stage.sink.of("tool.ended")).toEqual([]);
+  const result = await after(stage, run, 1);
+  expect(told(model.requests[1])).toEqual([
+    "Expected work to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
+  ]);
+  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
+    ["failed", "tool_timeout", "recoverable"],
+  ]);
+  expect(result.status).toBe("completed");
+});
+
+const LIMITS: readonly {
+  readonly what: string;
+  readonly inside: number | undefined;
+  readonly own: number | undefined;
+  readonly role: number | undefined;
+  readonly expected: number;
+  readonly text: string;
+}[] = [
+  { what: "the wrapper, if it is tighter", inside: 10_000, own: 30_000, role: 60_000, expected: 10_000, text: "10 s" },
+  { what: "the tool, if it is tighter", inside: 30_000, own: 10_000, role: 5_000, expected: 10_000, text: "10 s" },
+  { what: "the wrapper alone", inside: 250, own: undefined, role: undefined, expected: 250, text: "250 ms" },
+  { what: "the role, if the tool says nothing", inside: undefined, own: undefined, role: 90_000, expected: 90_000, text: "90 s" },
+  { what: "the tool before the role, though it is longer", inside: undefined, own: 120_000, role: 1_000, expected: 120_000, text: "2 min" },
+];
+
+for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
+  proves(["R163"], `the limit that holds is told: ${what}`, async () => {
+    const tool = spyTool("work", never, own === undefined ? {} : { timeoutMs: own });
+    const limited = inside === undefined ? tool : withTimeout(tool, { timeoutMs: inside });
+    const { role, model } = soloist([calls(use("work")), DONE], {
+      tools: [limited],
+      toolDefaults: ofRole === undefined ? {} : { timeoutMs: ofRole },
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(expected - 1);
+    await quiet();
+    expect(stage.sink.of("tool.ended")).toEqual([]);
+    const result = await after(stage, run, 1);
+    expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_timeout"]]);
+    expect(told(model.requests[1])[0]).toContain(`Expected work to end within ${text}, but it did not.`);
+  });
+}
+
+test("the limit of the tool goes around all tries of its wrapper", async () => {
+  const tool = spyTool("work", () => Promise.reject(new Error("again")), { timeoutMs: 700 });
+  const { role, model } = soloist([calls(use("work")), DONE], { tools: [withRetries(tool)] });
+  const stage = scene();
+  const run = stage.start(role);
+  await quiet();
+  stage.clock.advance(500);
+  await quiet();
+  const result = await after(stage, run, 200);
+  expect([tool.calls.length, ends(result)]).toEqual([2, ["failed tool_timeout"]]);
+  expect(told(model.requests[1])[0]).toContain("700 ms");
+});
+
+test("a tool that heeds its signal when its time is up has failed all the same", async () => {
+  const reasons: unknown[] = [];
+  const tool = spyTool(
+    "work",
+    async ({ signal }) => {
+      await aborted(signal);
+      reasons.push(signal.reason);
+      return "in time after all";
+    },
+    { timeoutMs: 1_000 },
+  );
+  const stage = scene();
+  const result = await after(stage, stage.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role), 1_000);
+  expect(ends(result)).toEqual(["failed tool_timeout"]);
+  expect(reasons).toEqual([expect.objectContaining({ name: "TimeoutError" })]);
+});
+
+test("a call that ends in the last moment succeeded", async () => {
+  const held = gate();
+  const tool = spyTool("work", async () => (await held.opened, "just so"), { timeoutMs: 1_000 });
+  const stage = scene();
+  const run = stage.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role);
+  await quiet();
+  stage.clock.advance(999);
+  held.open();
+  const result = await after(stage, run, 1);
+  expect(texts(result)).toEqual(["just so"]);
+});
+
+test("a tool that ends at once leaves no timer, and its limit does not fire later", async () => {
+  const tool = spyTool("work", () => "quick", { timeoutMs: 1_000 });
+  const stage = scene();
+  const result = await stage.run(soloist([calls(use("work")), DONE], { tools: [tool] }).role);
+  stage.clock.advance(5_000);
+  expect(texts(result)).toEqual(["quick"]);
+});
+
+test("parallel calls of one tool have each their own time", async () => {
+  const held = gate();
+  let called = 0;
+  const tool = spyTool(
+    "work",
+    async (context) => {
+      called += 1;
+      if (called === 1) return await never(context);
+      await held.opened;
+      return "done";
+    },
+    { timeoutMs: 1_000 },
+  );
+  const stage = scene();
+  const run = stage.start(soloist([calls(use("work"), use("work")), DONE], { tools: [tool] }).role);
+  await quiet();
+  stage.clock.advance(500);
+  held.open();
+  const result = await after(stage, run, 500);
+  expect(ends(result)).toEqual(["failed tool_timeout", "succeeded"]);
+});
+
+/** What a tool does long after anybody waits for it. */
+const LATE: Readonly<Record<string, (context: ToolContext) => unknown>> = {
+  "gives a result": () => "late",
+  "gives a result that cannot be shown": () => () => "late",
+  "reports progress": ({ reportProgress }) => reportProgress({ done: 1, message: "late" }),
+  "queues a subtask": ({ queueSubtask }) => queueSubtask({ role: "child", task: "late" }),
+  "rejects": () => Promise.reject(new Error("late")),
+  "asks for a retry": () => Promise.reject(new ToolError("late", { severity: "retryable" })),
+  "wants to end everything": () => Promise.reject(new ToolError("late", { severity: "abortive" })),
+  "throws nothing at all": () => Promise.reject(undefined as never),
+};
+
+/** The same tool in a run that ends before it does; what it does at last is done when the gate is opened. */
+function lateWork(late: (context: ToolContext) => unknown, timeoutMs?: number) {
+  const held = gate();
+  const work = spyTool(
+    "work",
+    async (context) => {
+      await held.opened;
+      return await late(context);
+    },
+    timeoutMs === undefined ? {} : { timeoutMs },
+  );
+  const child = part("child", () => says("Child."));
+  const answered = gate();
+  const script = [calls(use("work")), says("Answer.", { after: answered.opened }), says("never")];
+  const { role } = part("root", script, { tools: [work], subagents: [child.role] });
+  return { held, role, answered };
+}
+
+for (const [what, late] of Object.entries(LATE)) {
+  proves(["R163"], `a tool that ${what} after its time was up is heard of no more`, async () => {
+    const { held, role, answered } = lateWork(late, 1_000);
+    const stage = scene();
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(1_000);
+    await quiet();
+    expect(stage.sink.of("tool.ended").map(({ errorCode }) => errorCode)).toEqual(["tool_timeout"]);
+    held.open();
+    await quiet();
+    answered.open();
+    const result = await stage.outcome(run);
+    await quiet();
+    expect([result.status, ends(result), result.agents.length]).toEqual([
+      "completed",
+      ["failed tool_timeout"],
+      1,
+    ]);
+    expect(stage.sink.of("tool.progressed")).toEqual([]);
+    expect(JSON.stringify([result, stage.sink.events])).not.toContain("late");
+  });
+
+  test(`a tool that ${what} after its run was cancelled is heard of no more`, async () => {
+    const { held, role } = lateWork(late);
+    const stage = scene({ graceMs: 300 });
+    const run = stage.start(role);
+    await quiet();
+    void run.cancel("Enough.");
+    await quiet();
+    stage.clock.advance(300);
+    const result = await stage.outcome(run);
+    const before = JSON.stringify([result, stage.sink.events]);
+    held.open();
+    await quiet();
+    expect([result.status, ends(result)]).toEqual(["cancelled", ["cancelled cancelled"]]);
+    expect(JSON.stringify([result, stage.sink.events])).toBe(before);
+  });
+
+  test(`a tool that ${what} within the grace of a cancelled run changes nothing`, async () => {
+    const { held, role } = lateWork(late);
+    const stage = scene({ graceMs: 300 });
+    const run = stage.start(role);
+    await quiet();
+    void run.cancel("Enough.");
+    await quiet();
+    held.open();
+    const result = await stage.outcome(run);
+    expect([result.status, ends(result), result.agents.length, result.agents[0]?.errors]).toEqual([
+      "cancelled",
+      ["cancelled cancelled"],
+      1,
+      [],
+    ]);
+  });
+}
+
+test("what a call did before its time was up counts", async () => {
+  const child = part("child", [says("Child.")]);
+  const work = spyTool(
+    "work",
+    (context) => {
+      context.reportProgress({ done: 1 });
+      context.queueSubtask({ role: "child", task: "Tidy up." });
+      return never(context);
+    },
+    { timeoutMs: 1_000 },
+  );
+  const { role } = part("root", [calls(use("work")), DONE], { tools: [work], subagents: [child.role] });
+  const stage = scene();
+  const result = await after(stage, stage.start(role), 1_000);
+  expect([stage.sink.of("tool.progressed").length, result.agents.length]).toEqual([1, 2]);
+});
+
+test("the time of a run that is up while a call is: the call is cancelled, not timed out", async () => {
+  const tool = spyTool("work", async ({ signal }) => await aborted(signal), { timeoutMs: 5_000 });
+  const stage = scene();
+  const run = stage.start(soloist([calls(use("work"))], { tools: [tool] }).role, "Do it.", {
+    budget: { wallTimeMs: 1_000 },
+  });
+  const result = await after(stage, run, 1_000);
+  expect([result.status, result.reason.code, ends(result)]).toEqual([
+    "stopped",
+    "time_limit",
+    ["cancelled cancelled"],
+  ]);
+});
+
+test("time-outs in a row come to the error budget", async () => {
+  const tool = spyTool("work", never, { timeoutMs: 10 });
+  const stage = scene();
+  const script = Array.from({ length: 4 }, () => calls(use("work")));
+  const run = stage.start(soloist(script, { tools: [tool] }).role);
+  for (let call = 0; call < 3; call += 1) {
+    await quiet();
+    stage.clock.advance(10);
+  }
+  const result = await after(stage, run, 10);
+  expect(ending(result)).toEqual([
+    "stopped",
+    "error_budget",
+    { limit: "maxConsecutiveErrors", maximum: 3, current: 4 },
+  ]);
+});
+
+test("a delegation that never ends is left behind like any tool when its run is cancelled", async () => {
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: () => new Promise(() => undefined),
+  });
+  const stage = scene({ graceMs: 300 });
+  const run = stage.start(soloist([calls(use("ask"))], { tools: [ask] }).role);
+  await quiet();
+  void run.cancel("Enough.");
+  await quiet();
+  stage.clock.advance(300);
+  await quiet();
+  expect(stage.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
+});
+
+test("a delegation that does not wait for its subagent leaves nobody behind", async () => {
+  const held = gate();
+  const child = part("child", [says("Child.", { after: held.opened })]);
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: async (_input, { spawn }) => {
+      void spawn({ role: "child", task: "Work." });
+      await Promise.resolve();
+      throw new Error("no patience");
+    },
+  });
+  const stage = scene();
+  const { role } = part("root", [calls(use("ask")), DONE], { tools: [ask], subagents: [child.role] });
+  const run = stage.start(role);
+  await quiet();
+  held.open();
+  const result = await stage.outcome(run);
+  expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
+});
+
+test("a delegation that starts a subagent after it has ended is refused", async () => {
+  const held = gate();
+  const child = part("child", [says("Child.")]);
+  const late: unknown[] = [];
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: (_input, { spawn }) => {
+      void held.opened.then(async () => late.push((await spawn({ role: "child", task: "Work." })).type));
+      return Promise.reject(new Error("no patience"));
+    },
+  });
+  const stage = scene();
+  const answered = gate();
+  const { role } = part("root", [calls(use("ask")), says("Done.", { after: answered.opened })], {
+    tools: [ask],
+    subagents: [child.role],
+  });
+  const run = stage.start(role);
+  await quiet();
+  held.open();
+  await quiet();
+  answered.open();
+  const result = await stage.outcome(run);
+  expect([late, result.agents.length]).toEqual([["refused"], 1]);
+});

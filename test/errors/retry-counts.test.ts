@@ -1,0 +1,341 @@
+// Goal: the model is asked for a corrected call of a tool as often as that tool allows, and the count is the tool's own.
+// Method: tools that write down the count that they see; scripts over several tools, several calls in a reply, and pauses.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll } from "../support/pause-scenes.ts";
+import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import {
+  acting,
+  ending,
+  ends,
+  fails,
+  historyOf,
+  retries,
+  succeeds,
+  texts,
+  type Act,
+} from "./tool-acts.ts";
+
+interface Counting {
+  readonly tool: FunctionTool;
+  /** What its calls saw, in order: the count and the maximum. */
+  readonly seen: readonly (readonly [number, number])[];
+}
+
+function counting(name: string, acts: readonly Act[], maxRetries?: number): Counting {
+  const seen: (readonly [number, number])[] = [];
+  const noted = acts.map(
+    (act): Act =>
+      (context) => {
+        seen.push([context.retryCount, context.maxRetries]);
+        return act(context);
+      },
+  );
+  const more = maxRetries === undefined ? {} : { maxRetries };
+  return { tool: acting(name, noted, more), seen };
+}
+
+async function play(
+  script: readonly ScriptedReply[],
+  definition: Partial<Omit<AgentDefinition, "model">>,
+): Promise<RunResult> {
+  return await scene().run(soloist(script, definition).role);
+}
+
+const one = (name: string): ScriptedReply => calls(use(name));
+const DONE = says("Done.");
+
+proves(["R109"], "another tool in between changes nothing: A fails, B is fine, A fails: A counts two", async () => {
+  const a = counting("a", [retries, retries, succeeds]);
+  const b = counting("b", [succeeds]);
+  const script = [one("a"), one("b"), one("a"), one("a"), DONE];
+  await play(script, { tools: [a.tool, b.tool] });
+  expect([a.seen, b.seen]).toEqual([[[0, 2], [1, 2], [2, 2]], [[0, 2]]]);
+});
+
+proves(["R109"], "a success takes the count back: A fails, A is fine, A fails: seen are 0, 1, 0", async () => {
+  const a = counting("a", [retries, succeeds, retries, succeeds]);
+  const result = await play([one("a"), one("a"), one("a"), one("a"), DONE], { tools: [a.tool] });
+  expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
+  expect(result.status).toBe("completed");
+});
+
+proves(["R109"], "another tool that needs retries has a count of its own", async () => {
+  const a = counting("a", [retries, retries, succeeds]);
+  const b = counting("b", [retries, succeeds]);
+  await play([calls(use("a"), use("b")), calls(use("b"), use("a")), one("a"), DONE], {
+    tools: [a.tool, b.tool],
+  });
+  expect([a.seen, b.seen].map((seen) => seen.map(([count]) => count))).toEqual([
+    [0, 1, 2],
+    [0, 1],
+  ]);
+});
+
+proves(["R109"], "arguments that do not fit count like a retry that the tool asks for", async () => {
+  const seen: number[] = [];
+  const order = defineTool({
+    name: "order",
+    description: "Orders.",
+    input: z.object({ count: z.int() }),
+    execute: (_input, { retryCount }) => void seen.push(retryCount),
+  });
+  const script = [asks("order", { count: "x" }), asks("order", "{oops"), asks("order", { count: 1 }), DONE];
+  const result = await play(script, { tools: [order] });
+  expect([seen, ends(result)]).toEqual([
+    [2],
+    ["retry invalid_arguments", "retry invalid_json", "succeeded"],
+  ]);
+});
+
+test("a call that fails otherwise neither counts nor takes anything back", async () => {
+  const a = counting("a", [retries, fails, retries, succeeds]);
+  await play([one("a"), one("a"), one("a"), one("a"), DONE], { tools: [a.tool] });
+  expect(a.seen.map(([count]) => count)).toEqual([0, 1, 1, 2]);
+});
+
+test("calls of one reply see the same count, and the model was asked once", async () => {
+  const a = counting("a", [retries, retries, retries, succeeds]);
+  const result = await play([calls(use("a"), use("a"), use("a")), one("a"), DONE], {
+    tools: [a.tool],
+  });
+  expect(a.seen.map(([count]) => count)).toEqual([0, 0, 0, 1]);
+  expect(ends(result)).toEqual([
+    "retry tool_retry",
+    "retry tool_retry",
+    "retry tool_retry",
+    "succeeded",
+  ]);
+});
+
+for (const [order, acts, expected] of [
+  ["a success before it does not cover a retry", [succeeds, retries], 1],
+  ["a success after it does", [retries, succeeds], 0],
+] as const) {
+  test(`two calls in one reply: ${order}`, async () => {
+    const a = counting("a", [...acts, succeeds]);
+    await play([calls(use("a"), use("a")), one("a"), DONE], { tools: [a.tool] });
+    expect(a.seen.map(([count]) => count)).toEqual([0, 0, expected]);
+  });
+}
+
+test("counts are those of the call order, whichever call is done first", async () => {
+  const held = Promise.withResolvers<void>();
+  const slow: Act = async (context) => {
+    await held.promise;
+    return retries(context);
+  };
+  const quick: Act = () => {
+    held.resolve();
+    return "fine";
+  };
+  const a = counting("a", [slow, quick, succeeds]);
+  const result = await play([calls(use("a"), use("a")), one("a"), DONE], { tools: [a.tool] });
+  expect(ends(result)).toEqual(["retry tool_retry", "succeeded", "succeeded"]);
+  expect(a.seen.map(([count]) => count)).toEqual([0, 0, 0]);
+});
+
+proves(["R109"], "counts go through a pause into a fresh orchestrator", async () => {
+  const a = counting("a", [retries, retries, succeeds]);
+  const tools = [a.tool, spyTool("pay", () => "paid", { needsApproval: true })];
+  const { role } = soloist([one("a"), calls(use("a"), use("pay")), one("a"), DONE], { tools });
+  const stage = scene();
+  const paused = await stage.run(role);
+  expect([paused.status, a.seen.map(([count]) => count)]).toEqual(["paused", [0, 1]]);
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  expect([result.status, a.seen.map(([count]) => count)]).toEqual(["completed", [0, 1, 2]]);
+});
+
+test("each agent has its own counts, also of one role and one tool", async () => {
+  const a = counting("a", [retries, retries, retries, retries, succeeds]);
+  let spoken = 0;
+  const script = (): ScriptedReply => {
+    spoken += 1;
+    return spoken % 3 === 0 ? says("Child.") : one("a");
+  };
+  const child = part("child", script, { tools: [a.tool] });
+  const root = part("root", [calls(spawn("child")), calls(spawn("child")), DONE], {
+    subagents: [child.role],
+  });
+  const result = await scene().run(root.role);
+  expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
+  expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed", "completed"]);
+});
+
+// R110
+
+const LIMIT = {
+  status: "stopped",
+  code: "retry_limit",
+  data: { toolName: "a", callId: "call_2" },
+};
+
+proves(["R110"], "one retry is allowed: the first failure is retried, the second stops the agent", async () => {
+  const a = counting("a", [retries], 1);
+  const stage = scene();
+  const run = stage.start(soloist([one("a"), one("a")], { tools: [a.tool] }).role);
+  const history = await historyOf(stage, run);
+  const result = await run.result;
+  expect(a.seen).toEqual([[0, 1], [1, 1]]);
+  expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
+  expect(ending(result)).toEqual([LIMIT.status, LIMIT.code, LIMIT.data]);
+  expect(history).toEqual({
+    texts: [
+      "a asks for a corrected call: Say it otherwise.",
+      "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
+    ],
+    problems: [],
+  });
+  expect(stage.sink.of("tool.ended").map(({ errorCode, severity }) => [errorCode, severity])).toEqual([
+    ["tool_retry", "retryable"],
+    ["retry_limit", "fatal"],
+  ]);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason.code])).toEqual([
+    ["tool", "retry_limit"],
+  ]);
+});
+
+proves(["R110"], "by option the agent goes on without the call, and the history stays valid", async () => {
+  const a = counting("a", [retries], 1);
+  const { role, model } = soloist([one("a"), one("a"), DONE], {
+    tools: [a.tool],
+    errorPolicy: { onRetryLimit: "continue" },
+  });
+  const result = await scene().run(role);
+  expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
+  expect([result.status, result.text]).toEqual(["completed", "Done."]);
+  expect(told(model.requests[2])).toEqual([
+    "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
+  ]);
+  model.assertComplete();
+});
+
+proves(["R110"], "none is allowed: the first failure is the end of it, by either policy", async () => {
+  for (const onRetryLimit of ["stop", "continue"] as const) {
+    const a = counting("a", [retries], 0);
+    const script = onRetryLimit === "stop" ? [one("a")] : [one("a"), DONE];
+    const result = await play(script, { tools: [a.tool], errorPolicy: { onRetryLimit } });
+    expect([onRetryLimit, a.seen, ends(result)]).toEqual([
+      onRetryLimit,
+      [[0, 0]],
+      ["failed retry_limit"],
+    ]);
+    expect(result.status).toBe(onRetryLimit === "stop" ? "stopped" : "completed");
+    expect(texts(result)).toEqual([
+      "a asks for a corrected call: Say it otherwise.\nDo not call a again: do without it, or answer with what you have.",
+    ]);
+  }
+});
+
+proves(["R110"], "by default two retries are allowed, and a third is too many", async () => {
+  const a = counting("a", [retries]);
+  const result = await play([one("a"), one("a"), one("a")], { tools: [a.tool] });
+  expect(ends(result)).toEqual(["retry tool_retry", "retry tool_retry", "failed retry_limit"]);
+  expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
+  expect(texts(result)[2]).toContain("It was corrected 2 times already.");
+});
+
+test("the tool's own maximum comes before that of the role", async () => {
+  const own = counting("own", [retries], 1);
+  const other = counting("other", [retries]);
+  const script = [calls(use("own"), use("other")), calls(use("own"), use("other")), DONE];
+  const result = await play(script, {
+    tools: [own.tool, other.tool],
+    toolDefaults: { maxRetries: 0 },
+    errorPolicy: { onRetryLimit: "continue" },
+  });
+  expect(ends(result)).toEqual([
+    "retry tool_retry",
+    "failed retry_limit",
+    "failed retry_limit",
+    "failed retry_limit",
+  ]);
+});
+
+test("two calls of one reply over the limit: both are told of, the first is the reason", async () => {
+  const a = counting("a", [retries], 1);
+  const result = await play([one("a"), calls(use("a"), use("a"))], { tools: [a.tool] });
+  expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit", "failed retry_limit"]);
+  expect(ending(result)).toEqual(["stopped", "retry_limit", { toolName: "a", callId: "call_2" }]);
+});
+
+test("a call beside the one over the limit runs all the same, and its result is kept", async () => {
+  const a = counting("a", [retries], 0);
+  const b = counting("b", [succeeds]);
+  const result = await play([calls(use("b"), use("a"), use("b"))], { tools: [a.tool, b.tool] });
+  expect(ends(result)).toEqual(["succeeded", "failed retry_limit", "succeeded"]);
+  expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
+});
+
+test("going on after the limit, each further failure is over it until the tool succeeds", async () => {
+  const a = counting("a", [retries, retries, succeeds, retries, succeeds], 1);
+  const result = await play([one("a"), one("a"), one("a"), one("a"), one("a"), DONE], {
+    tools: [a.tool],
+    errorPolicy: { onRetryLimit: "continue" },
+  });
+  expect(ends(result)).toEqual([
+    "retry tool_retry",
+    "failed retry_limit",
+    "succeeded",
+    "retry tool_retry",
+    "succeeded",
+  ]);
+  expect(a.seen.map(([count]) => count)).toEqual([0, 1, 1, 0, 1]);
+});
+
+test("arguments that never fit come to the limit, too, and the tool is not run", async () => {
+  const order = defineTool({
+    name: "order",
+    description: "Orders.",
+    input: z.object({ count: z.int() }),
+    maxRetries: 1,
+    execute: () => expect.unreachable("it must not run"),
+  });
+  const result = await play([asks("order", { count: "x" }), asks("order", "{oops")], { tools: [order] });
+  expect(ends(result)).toEqual(["retry invalid_arguments", "failed retry_limit"]);
+  expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
+});
+
+proves(["R110"], "the limit of a child ends that child, and its parent goes on", async () => {
+  const a = counting("a", [retries], 0);
+  const child = part("child", [one("a")], { tools: [a.tool] });
+  const root = part("root", [calls(spawn("child")), DONE], { subagents: [child.role] });
+  const result = await scene().run(root.role);
+  expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
+    ["completed", "completed"],
+    ["stopped", "retry_limit"],
+  ]);
+  expect(told(root.model.requests[1])[0]).toContain('"reason":"retry_limit"');
+});
+
+test("what a tool queued before it gave up is worked off, as before any other retry", async () => {
+  const queueing: Act = (context) => {
+    context.queueSubtask({ role: "child", task: "Tidy up." });
+    return retries(context);
+  };
+  for (const [maxRetries, what] of [
+    [1, "retry"],
+    [0, "limit"],
+  ] as const) {
+    const child = part("child", [says("Tidy.")]);
+    const tools = [acting("a", [queueing], { maxRetries })];
+    const { role } = part("root", [one("a"), DONE], {
+      tools,
+      subagents: [child.role],
+      errorPolicy: { onRetryLimit: "continue" },
+    });
+    const result = await scene().run(role);
+    expect([what, result.agents.length]).toEqual([what, 2]);
+  }
+});

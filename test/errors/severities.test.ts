@@ -1,0 +1,262 @@
+// Goal: what a failure means for what follows is what the tool says it means, here and in a subagent.
+// Method: one tool for each severity, alone, beside others, before others, and in a child.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform, wrapToolCall } from "../../src/hooks/hook.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { acting, ending, ends, executions, historyOf, retries, succeeds, throws } from "./tool-acts.ts";
+
+const DONE = says("Done.");
+const ABORTIVE = throws(
+  new ToolError("The disk is on fire.", { severity: "abortive", hint: "Run.", data: { disk: 1 } }),
+);
+
+proves(["R159"], "retryable: a retry message; the call may be made again", async () => {
+  const tool = acting("t", [retries, succeeds]);
+  const { role, model } = soloist([calls(use("t")), calls(use("t")), DONE], { tools: [tool] });
+  const result = await scene().run(role);
+  expect(told(model.requests[1])).toEqual(["t asks for a corrected call: Say it otherwise."]);
+  expect(executions(result).map(({ type, severity }) => [type, severity])).toEqual([
+    ["retry", "retryable"],
+    ["succeeded", undefined],
+  ]);
+});
+
+proves(["R159"], "recoverable: an error as result, and the run goes on", async () => {
+  const tool = acting("t", [throws(new ToolError("No such file.", { hint: "List them first." }))]);
+  const { role, model } = soloist([calls(use("t")), DONE], { tools: [tool] });
+  const result = await scene().run(role);
+  expect(told(model.requests[1])).toEqual(["t failed: No such file. List them first."]);
+  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
+    ["failed", "tool_error", "recoverable"],
+  ]);
+  expect(result.status).toBe("completed");
+});
+
+proves(["R159"], "fatal: the call ends without any retry, the model is told not to make it again", async () => {
+  const tool = acting("t", [throws(new ToolError("The account is closed.", { severity: "fatal" }))]);
+  const { role, model } = soloist([calls(use("t")), DONE], { tools: [withRetries(tool)] });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect(told(model.requests[1])).toEqual([
+    "t failed for good: The account is closed. Do not make this call again.",
+  ]);
+  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
+    ["failed", "tool_error", "fatal"],
+  ]);
+  expect([tool.calls.length, stage.sink.of("tool.retried"), result.status]).toEqual([1, [], "completed"]);
+});
+
+proves(["R159"], "abortive: the run ends failed, with the error of the tool", async () => {
+  const tool = acting("t", [ABORTIVE]);
+  const stage = scene();
+  const run = stage.start(soloist([calls(use("t"))], { tools: [withRetries(tool)] }).role);
+  const history = await historyOf(stage, run);
+  const result = await run.result;
+  expect(ending(result)).toEqual(["failed", "error", { error: "tool_error" }]);
+  expect(result.agents[0]?.errors).toEqual([
+    { code: "tool_error", message: "The disk is on fire.", data: { disk: 1 } },
+  ]);
+  expect(executions(result).map(({ type, severity }) => [type, severity])).toEqual([["failed", "abortive"]]);
+  expect(history).toEqual({ texts: ["t failed: The disk is on fire. Run."], problems: [] });
+  expect(tool.calls).toHaveLength(1);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual(["error"]);
+});
+
+proves(["R159"], "abortive in a child: the child failed, its parent is told and goes on", async () => {
+  const child = part("child", [calls(use("t"))], { tools: [acting("t", [ABORTIVE])] });
+  const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+  const result = await scene().run(root.role);
+  expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
+    ["completed", "completed"],
+    ["failed", "error"],
+  ]);
+  expect(ends(result)).toEqual(["failed subagent_failed"]);
+  expect(executions(result)[0]?.severity).toBe("recoverable");
+  expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
+    status: "failed",
+    error: "tool_error",
+    explanation: "The disk is on fire.",
+  });
+});
+
+for (const severity of ["retryable", "recoverable", "fatal"] as const) {
+  test(`${severity} in a child stays in that child`, async () => {
+    const failing = acting("t", [throws(new ToolError("No.", { severity }))]);
+    const child = part("child", [calls(use("t")), says("Child.")], { tools: [failing] });
+    const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+    const result = await scene().run(root.role);
+    expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
+    expect([ends(result), ends(result, 1).length]).toEqual([["succeeded"], 1]);
+  });
+}
+
+test("abortive beside other calls: they end, and all results are kept in call order", async () => {
+  const tools = [acting("t", [ABORTIVE]), spyTool("slow", async () => void (await quiet()))];
+  const result = await scene().run(soloist([calls(use("slow"), use("t"), use("slow"))], { tools }).role);
+  expect([result.status, ends(result)]).toEqual([
+    "failed",
+    ["succeeded", "failed tool_error", "succeeded"],
+  ]);
+});
+
+test("abortive before a sequential tool: what has not begun does not begin", async () => {
+  const late = spyTool("late", () => "late", { isSequential: true });
+  const result = await scene().run(
+    soloist([calls(use("t"), use("late"), use("t"))], { tools: [acting("t", [ABORTIVE]), late] }).role,
+  );
+  expect([result.status, ends(result), late.calls.length]).toEqual([
+    "failed",
+    ["failed tool_error", "not_executed not_executed", "not_executed not_executed"],
+    0,
+  ]);
+});
+
+test("two abortive calls in one reply: both errors are in the log, and the first is the reason", async () => {
+  const tools = [
+    acting("one", [throws(new ToolError("One.", { severity: "abortive" }))]),
+    acting("two", [throws(new ToolError("Two.", { severity: "abortive" }))]),
+  ];
+  const result = await scene().run(soloist([calls(use("one"), use("two"))], { tools }).role);
+  expect(result.agents[0]?.errors.map(({ message }) => message)).toEqual(["One.", "Two."]);
+  expect(result.reason.message).toBe("One.");
+});
+
+test("an abortive failure wins over a limit of retries and an error budget in the same reply", async () => {
+  const tools = [acting("t", [ABORTIVE]), acting("r", [retries], { maxRetries: 0 })];
+  const errorBudget = { maxToolErrors: 0 };
+  const result = await scene().run(soloist([calls(use("r"), use("t"))], { tools, errorBudget }).role);
+  expect([result.status, result.reason.code]).toEqual(["failed", "error"]);
+});
+
+test("no retries are asked for after an abortive or a fatal failure, whatever the tool allows", async () => {
+  for (const severity of ["fatal", "abortive"] as const) {
+    const tool = acting("t", [throws(new ToolError("No.", { severity }))], { maxRetries: 9 });
+    const script = severity === "fatal" ? [calls(use("t")), DONE] : [calls(use("t"))];
+    expect(ends(await scene().run(soloist(script, { tools: [tool] }).role))).toEqual([
+      "failed tool_error",
+    ]);
+  }
+});
+
+for (const [severity, expected] of [
+  ["retryable", "retry tool_retry"],
+  ["recoverable", "failed tool_error"],
+  ["fatal", "failed tool_error"],
+] as const) {
+  test(`what a delegation throws is told of in the same way: ${severity}`, async () => {
+    const ask = defineDelegation({
+      name: "ask",
+      description: "Asks.",
+      input: z.object({}),
+      execute: () => Promise.reject(new ToolError("Nobody is there.", { severity })),
+    });
+    const { role } = soloist([calls(use("ask")), DONE], { tools: [ask] });
+    const result = await scene().run(role);
+    expect([result.status, ends(result)]).toEqual(["completed", [expected]]);
+    expect(executions(result)[0]).toMatchObject({ severity });
+  });
+}
+
+test("an abortive failure of a delegation ends its agent", async () => {
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: () => Promise.reject(new ToolError("Nobody is there.", { severity: "abortive" })),
+  });
+  const result = await scene().run(soloist([calls(use("ask"))], { tools: [ask] }).role);
+  expect([result.status, ends(result)]).toEqual(["failed", ["failed tool_error"]]);
+});
+
+for (const [what, execute] of [
+  ["throws at once", () => expect.unreachable("at once")],
+  ["gives nothing", () => Promise.resolve(undefined)],
+  ["gives an outcome that is none", () => Promise.resolve({ type: "settled" })],
+  ["gives a refusal without a reason", () => Promise.resolve({ type: "refused" })],
+  ["gives a refusal of its own making", () => Promise.resolve({ type: "refused", refusal: { code: "x", message: "y" } })],
+] as const) {
+  test(`a delegation that ${what} has failed, and its agent goes on`, async () => {
+    const definition = { name: "ask", description: "Asks.", input: z.object({}) };
+    const run: unknown = execute;
+    const ask = defineDelegation({ ...definition, execute: isExecute(run) ? run : expect.fail() });
+    const result = await scene().run(soloist([calls(use("ask")), DONE], { tools: [ask] }).role);
+    expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
+  });
+}
+
+type Execute = Parameters<typeof defineDelegation<z.ZodObject>>[0]["execute"];
+
+function isExecute(value: unknown): value is Execute {
+  return typeof value === "function";
+}
+
+// Hooks
+
+test("a hook that breaks before or after a call ends its agent", async () => {
+  for (const point of ["beforeTool", "afterTool"] as const) {
+    const broken = transform(point, () => {
+      throw new Error("hook");
+    });
+    const tools = [acting("t", [succeeds])];
+    const result = await scene().run(soloist([calls(use("t"))], { tools, hooks: [broken] }).role);
+    expect([point, ...ending(result)]).toEqual([point, "failed", "error", { error: "hook_failed" }]);
+  }
+});
+
+test("a hook that breaks after a retry ends its agent, and the call keeps what it came to", async () => {
+  const hooks = [
+    transform("afterTool", () => {
+      throw new Error("hook");
+    }),
+  ];
+  const result = await scene().run(
+    soloist([calls(use("t"))], { tools: [acting("t", [retries])], hooks }).role,
+  );
+  expect([result.status, ends(result)]).toEqual(["failed", ["retry tool_retry"]]);
+});
+
+for (const thrown of [new Error("skin"), "skin", undefined, null, 0]) {
+  test(`what a wrap of a call throws (${String(thrown)}) is the failure of that call alone`, async () => {
+    const hooks = [
+      wrapToolCall(() => {
+        throw thrown;
+      }),
+    ];
+    const result = await scene().run(
+      soloist([calls(use("t")), DONE], { tools: [acting("t", [succeeds])], hooks }).role,
+    );
+    expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
+  });
+}
+
+test("a wrap may ask for another try, and may give up for good", async () => {
+  for (const [thrown, expected] of [
+    [new ToolRetryError("Not so."), "retry tool_retry"],
+    [new ToolError("Never.", { severity: "fatal" }), "failed tool_error"],
+  ] as const) {
+    const hooks = [
+      wrapToolCall(() => {
+        throw thrown;
+      }),
+    ];
+    const result = await scene().run(
+      soloist([calls(use("t")), DONE], { tools: [acting("t", [succeeds])], hooks }).role,
+    );
+    expect([result.status, ends(result), executions(result)[0]?.severity]).toEqual([
+      "completed",
+      [expected],
+      thrown.severity,
+    ]);
+  }
+});

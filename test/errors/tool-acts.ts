@@ -1,0 +1,89 @@
+// What tests of errors share: tools that do something else at each call, and short forms of what came of calls.
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { checkMessages } from "../../src/testing/check-messages.ts";
+import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
+import { ToolRetryError } from "../../src/tools/tool-error.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { Scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+
+/** What a tool does at one call. */
+export type Act = (context: ToolContext) => unknown;
+
+/** A call that succeeds. */
+export const succeeds: Act = () => "fine";
+
+/** A call that throws. */
+export function throws(thrown: unknown): Act {
+  return () => {
+    throw thrown;
+  };
+}
+
+/** A call that fails. */
+export const fails: Act = throws(new Error("broken"));
+
+/** A call for which the model is asked to correct it. */
+export const retries: Act = throws(new ToolRetryError("Say it otherwise."));
+
+/** A tool that does one act after the other, call by call; the last one for ever. */
+export function acting(
+  name: string,
+  acts: readonly Act[],
+  more: Parameters<typeof spyTool>[2] = {},
+): ReturnType<typeof spyTool> {
+  let called = 0;
+  return spyTool(
+    name,
+    (context) => {
+      const act = acts[Math.min(called, acts.length - 1)];
+      called += 1;
+      return act?.(context);
+    },
+    more,
+  );
+}
+
+/** All calls of an agent in order; the root's, if none is named. */
+export function executions(result: RunResult, agent = 0): readonly ToolExecution[] {
+  return result.agents[agent]?.steps.flatMap((step) => step.tools.executions) ?? [];
+}
+
+/** What each call came to, in order: how it ended, and why. */
+export function ends(result: RunResult, agent = 0): readonly string[] {
+  return executions(result, agent).map(({ type, errorCode }) =>
+    errorCode === undefined ? type : `${type} ${errorCode}`,
+  );
+}
+
+/** What the model was told of each call. */
+export function texts(result: RunResult, agent = 0): readonly string[] {
+  return executions(result, agent).map(({ text }) => text);
+}
+
+/** The status, the reason and its data. */
+export function ending(result: RunResult, agent = 0): readonly unknown[] {
+  const { status, reason } = result.agents[agent] ?? result;
+  return [status, reason.code, reason.data];
+}
+
+/** What the history of the root holds at the end, and what is wrong with it. */
+export async function historyOf(
+  stage: Scene,
+  run: Run,
+): Promise<{ readonly texts: readonly string[]; readonly problems: readonly string[] }> {
+  let messages: Parameters<typeof checkMessages>[0] = [];
+  for await (const { state } of run.iterate()) messages = state.conversation.messages;
+  await stage.outcome(run);
+  const told = messages.filter((message) => message.role === "tool");
+  return { texts: told.map(({ text }) => text), problems: checkMessages(messages) };
+}
+
+/** An error whose fields the test may make as strange as it likes; it counts as one of espalier's own. */
+export function coded(fields: PropertyDescriptorMap): Error {
+  const error = new EspalierError({ code: "tool_error", message: "coded" });
+  return Object.defineProperties(error, fields);
+}

@@ -1,0 +1,148 @@
+// Goal: an agent that owes a typed result is corrected a bounded number of times, and fails alone if it never gives it.
+// Method: scripts with results that do not fit, alone and in a tree, beside other calls and under tight error budgets.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { acting, ending, ends, fails, historyOf, retries, succeeds } from "./tool-acts.ts";
+
+const output = z.object({ count: z.int() });
+const RIGHT = asks("Finish", { count: 3 });
+const WRONG = asks("Finish", { count: "three" });
+const finish = (count: unknown) => ({ name: "Finish", arguments: { count } });
+
+const MISSED = ["failed", "error", { error: "model_misbehaved" }];
+
+proves(["X20"], "wrong, wrong, right: the model reads what was wrong, and the result is taken", async () => {
+  const { role, model } = soloist([WRONG, WRONG, RIGHT], { output });
+  const result = await scene().run(role);
+  expect([result.status, result.output, result.steps.length]).toEqual(["completed", { count: 3 }, 3]);
+  const text =
+    'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "three"\nCorrect them and call Finish again.';
+  expect([told(model.requests[1]), told(model.requests[2])]).toEqual([[text], [text]]);
+  expect(ends(result)).toEqual(["retry invalid_arguments", "retry invalid_arguments", "succeeded"]);
+});
+
+proves(["X20"], "wrong three times: the agent failed, its history is valid", async () => {
+  const stage = scene();
+  const run = stage.start(soloist([WRONG, WRONG, WRONG], { output }).role);
+  const history = await historyOf(stage, run);
+  const result = await run.result;
+  expect(ending(result)).toEqual(MISSED);
+  expect([result.output, history.texts.length, history.problems]).toEqual([undefined, 3, []]);
+});
+
+proves(["X20"], "wrong three times in a child: only that child failed, and its sibling and its parent go on", async () => {
+  const bad = part("bad", [WRONG, WRONG, WRONG], { output });
+  const good = part("good", [WRONG, WRONG, RIGHT], { output });
+  const root = part("root", [calls(spawn("bad"), spawn("good")), says("Root.")], {
+    subagents: [bad.role, good.role],
+  });
+  const result = await scene().run(root.role);
+  expect(result.agents.map(({ role, status, output: given }) => [role, status, given])).toEqual([
+    ["root", "completed", undefined],
+    ["bad", "failed", undefined],
+    ["good", "completed", { count: 3 }],
+  ]);
+  const [failed, gave] = told(root.model.requests[1]);
+  expect(JSON.parse(failed ?? "")).toMatchObject({ status: "failed", error: "model_misbehaved" });
+  expect(JSON.parse(gave ?? "")).toMatchObject({ status: "completed", output: { count: 3 } });
+});
+
+test("three wrong results in one reply are three misses", async () => {
+  const result = await scene().run(
+    soloist([calls(finish("a"), finish("b"), finish("c"))], { output }).role,
+  );
+  expect(ending(result)).toEqual(MISSED);
+});
+
+test("two wrong results and a right one in one reply: it is taken", async () => {
+  const result = await scene().run(
+    soloist([calls(finish("a"), finish("b"), finish(3))], { output }).role,
+  );
+  expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
+});
+
+test("texts and wrong results are counted together", async () => {
+  const result = await scene().run(soloist([says("Three."), WRONG, says("3")], { output }).role);
+  expect(ending(result)).toEqual(MISSED);
+});
+
+const FREE: readonly (readonly [string, object])[] = [
+  ["maxRetries of the role", { toolDefaults: { maxRetries: 0 } }],
+  ["maxToolErrors", { errorBudget: { maxToolErrors: 0 } }],
+  ["maxConsecutiveErrors", { errorBudget: { maxConsecutiveErrors: 0 } }],
+];
+
+for (const [what, more] of FREE) {
+  test(`${what} does not bound the result, which has its own bound`, async () => {
+    const result = await scene().run(soloist([WRONG, WRONG, RIGHT], { output, ...more }).role);
+    expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
+  });
+}
+
+test("maxRetryErrors counts wrong results, too: it bounds what the model is asked to correct", async () => {
+  const errorBudget = { maxRetryErrors: 1 };
+  const borne = await scene().run(soloist([WRONG, RIGHT], { output, errorBudget }).role);
+  expect(borne.status).toBe("completed");
+  const stopped = await scene().run(soloist([WRONG, WRONG], { output, errorBudget }).role);
+  expect(ending(stopped)).toEqual([
+    "stopped",
+    "error_budget",
+    { limit: "maxRetryErrors", maximum: 1, current: 2 },
+  ]);
+});
+
+proves(["X20"], "a result that was given wins over failures in the same reply", async () => {
+  const tools = [acting("bad", [fails]), acting("r", [retries], { maxRetries: 0 })];
+  const script: readonly ScriptedReply[] = [calls(use("bad"), use("r"), finish(3))];
+  const errorBudget = { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 };
+  const stage = scene();
+  const result = await stage.run(soloist(script, { output, tools, errorBudget }).role);
+  expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
+  expect(result.agents[0]?.toolErrors.map(({ code }) => code)).toEqual(["tool_error", "retry_limit"]);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual(["completed"]);
+});
+
+test("failures in the reply before the one with the result do stop the agent", async () => {
+  const tools = [acting("bad", [fails])];
+  const errorBudget = { maxToolErrors: 0 };
+  const result = await scene().run(
+    soloist([calls(use("bad"), finish("three"))], { output, tools, errorBudget }).role,
+  );
+  expect(ending(result).slice(0, 2)).toEqual(["stopped", "error_budget"]);
+});
+
+test("a hook that denies the result is a miss like any other", async () => {
+  const hooks = [transform("beforeTool", () => ({ deny: "Not yet." }), { tools: ["Finish"] })];
+  const result = await scene().run(soloist([RIGHT, RIGHT, RIGHT], { output, hooks }).role);
+  expect(ending(result)).toEqual(MISSED);
+  expect(ends(result)).toEqual(["refused blocked", "refused blocked", "refused blocked"]);
+});
+
+test("arguments that are no JSON are a miss, and so is no argument at all", async () => {
+  const script = [asks("Finish", "{oops"), asks("Finish", ""), RIGHT];
+  const result = await scene().run(soloist(script, { output }).role);
+  expect([result.status, ends(result)]).toEqual([
+    "completed",
+    ["retry invalid_json", "retry invalid_arguments", "succeeded"],
+  ]);
+});
+
+test("text for a number is taken without loss in a result, too", async () => {
+  const result = await scene().run(soloist([asks("Finish", { count: "3" })], { output }).role);
+  expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
+});
+
+test("other tools in between do not take misses back", async () => {
+  const tools = [acting("good", [succeeds])];
+  const script = [WRONG, calls(use("good")), WRONG, calls(use("good")), WRONG];
+  const result = await scene().run(soloist(script, { output, tools }).role);
+  expect(ending(result)).toEqual(MISSED);
+});

@@ -1,0 +1,441 @@
+// Goal: what a guard says of a call is what becomes of it: it runs, it does not, or somebody is asked; deny beats ask beats allow.
+// Method: whole runs over a scripted model; results, events and what the model was told are compared whole.
+
+import { expect, test } from "vitest";
+
+import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { approve, deny, type Question } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, ending, questionOf, texts } from "../support/pause-scenes.ts";
+import { calls, quiet, told, use } from "../tree/cast.ts";
+import {
+  ALLOW,
+  allows,
+  asksAbout,
+  denies,
+  fates,
+  giving,
+  guardings,
+  refusal,
+  watch,
+  write,
+  writeTool,
+} from "./guard-scenes.ts";
+
+proves(["R65"], "a guard allows, denies or asks: three guards, three results", async () => {
+  const tools = [spyTool("read"), spyTool("burn"), spyTool("send")];
+  const guards = [
+    toolGuard(() => ALLOW, { name: "first", tools: ["read"] }),
+    toolGuard(() => ({ type: "deny", reason: "Fire." }), { name: "second", tools: ["burn"] }),
+    toolGuard(() => ({ type: "ask", reason: "To whom?" }), { name: "third", tools: ["send"] }),
+  ];
+  const script = [calls(use("read"), use("burn"), use("send")), says("done")];
+  const { role } = soloist(script, { tools, guards });
+  const stage = scene();
+  const paused = await stage.run(role);
+  expect(paused.questions.map(({ kind, toolName, reason }) => [kind, toolName, reason])).toEqual([
+    ["approval", "send", "To whom?"],
+  ]);
+  expect(tools.map((tool) => tool.calls.length)).toEqual([1, 0, 0]);
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  expect(fates(result)).toEqual([["succeeded"], ["refused", "blocked", "second"], ["succeeded"]]);
+  expect(guardings(stage)).toEqual([
+    ["read", "allow", "first allow"],
+    ["burn", "deny", "second deny Fire."],
+    ["send", "ask", "third ask To whom?"],
+  ]);
+});
+
+const ORDERS = [
+  ["allow", "ask", "deny"],
+  ["allow", "deny", "ask"],
+  ["ask", "allow", "deny"],
+  ["ask", "deny", "allow"],
+  ["deny", "allow", "ask"],
+  ["deny", "ask", "allow"],
+] as const;
+
+function made(kind: "allow" | "ask" | "deny"): ToolGuard {
+  if (kind === "allow") return allows();
+  return kind === "ask" ? asksAbout() : denies();
+}
+
+proves(
+  ["R66"],
+  "deny beats ask beats allow in all six orders, and nobody is asked for nothing",
+  async () => {
+    for (const order of ORDERS) {
+      const tool = spyTool("send");
+      let questions = 0;
+      const stage = scene({
+        approver: (question) => {
+          questions += 1;
+          return approve(question);
+        },
+      });
+      const guards = order.map(made);
+      const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
+      const result = await stage.run(role);
+      expect(fates(result), order.join()).toEqual([["refused", "blocked", "deny"]]);
+      expect(told(model.requests[1])).toEqual([refusal("send", "Not here.")]);
+      expect([tool.calls.length, questions]).toEqual([0, 0]);
+      expect(stage.sink.of("tool.guarded")[0]?.answers.map(({ answer }) => answer)).toEqual(order);
+    }
+    for (const order of [
+      ["allow", "ask"],
+      ["ask", "allow"],
+    ] as const) {
+      const { role } = soloist([asks("send", {}), says("done")], {
+        tools: [spyTool("send")],
+        guards: order.map(made),
+      });
+      const paused = await scene().run(role);
+      expect(paused.questions.map(({ reason }) => reason)).toEqual(["Look at it first."]);
+    }
+  },
+);
+
+proves(["R66"], "a guard that throws has denied the call, with its error as the reason", async () => {
+  const failing = toolGuard(
+    () => {
+      throw new TypeError("the list is gone");
+    },
+    { name: "failing" },
+  );
+  for (const guards of [
+    [failing, allows(), asksAbout()],
+    [asksAbout(), allows(), failing],
+  ]) {
+    const tool = spyTool("send");
+    const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
+    const result = await scene().run(role);
+    expect([ending(result), fates(result), tool.calls.length]).toEqual([
+      ["completed", "completed"],
+      [["refused", "blocked", "failing"]],
+      0,
+    ]);
+    expect(told(model.requests[1])).toEqual([
+      refusal("send", "The guard failing failed: the list is gone."),
+    ]);
+  }
+});
+
+proves(
+  ["R67"],
+  "the only call of a reply is denied: the model reads that, and the run goes on",
+  async () => {
+    const tool = spyTool("burn");
+    const script = [asks("burn", { what: "it" }), says("Then I leave it.")];
+    const { role, model } = soloist(script, { tools: [tool], guards: [denies("Fire is hot.")] });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([ending(result), result.text, tool.calls.length]).toEqual([
+      ["completed", "completed"],
+      "Then I leave it.",
+      0,
+    ]);
+    expect(model.requests.length).toBe(2);
+    expect(model.requests[1]?.messages.slice(-2)).toEqual([
+      expect.objectContaining({ role: "assistant" }),
+      expect.objectContaining({
+        role: "tool",
+        callId: "call_1",
+        text: refusal("burn", "Fire is hot."),
+      }),
+    ]);
+    expect(stage.sink.of("continuation.evaluated").map(({ decision }) => decision)).toEqual([
+      "continue",
+      "stop",
+    ]);
+    expect(result.agents[0]?.toolsUsed).toEqual({});
+    expect(result.usage.total.toolCalls).toBe(1);
+  },
+);
+
+proves(
+  ["R68"],
+  "what a guard wants asked goes to the approver, else the run pauses, else it is denied",
+  async () => {
+    const outcomes = await Promise.all(
+      [
+        { approver: (question: Question) => approve(question) },
+        {},
+        { unanswered: "deny" as const },
+        { approver: () => undefined },
+        { approver: () => undefined, unanswered: "deny" as const },
+        {
+          approver: (question: Question) => approve(question),
+          unanswered: "deny" as const,
+        },
+      ].map(async (options) => {
+        const tool = spyTool("send");
+        const script = [asks("send", {}), says("done")];
+        const { role } = soloist(script, { tools: [tool], guards: [asksAbout()] });
+        const stage = scene(options);
+        const result = await stage.run(role);
+        const answers = stage.sink.of("question.answered").map(({ answer, by }) => [answer, by]);
+        return [result.status, fates(result).flat(), tool.calls.length, answers];
+      }),
+    );
+    const ran = ["completed", ["succeeded"], 1, [["approved", "approver"]]];
+    const paused = ["paused", [], 0, []];
+    const denied = ["completed", ["refused", "denied"], 0, [["denied", "nobody"]]];
+    expect(outcomes).toEqual([ran, paused, denied, paused, denied, ran]);
+  },
+);
+
+proves(
+  ["R69"],
+  "the reason of a denial is the same in result, events and step log, each call having its own",
+  async () => {
+    const late = gate();
+    // The first is asked first and answers last: what the second is told in between must not become its reason.
+    const guard = toolGuard(
+      async ({ arguments: input }) => {
+        const isFirst = JSON.stringify(input).includes("/one");
+        if (isFirst) await late.opened;
+        else late.open();
+        return { type: "deny", reason: isFirst ? "One is locked." : "Two is gone." };
+      },
+      { name: "doors" },
+    );
+    const script = [calls(write("/one"), write("/two")), says("done")];
+    const { role, model } = soloist(script, { tools: [writeTool()], guards: [guard] });
+    const stage = scene();
+    const result = await stage.run(role);
+    const reasons = ["One is locked.", "Two is gone."];
+    const shown = reasons.map((reason) => refusal("write", reason));
+    expect(told(model.requests[1])).toEqual(shown);
+    expect(texts(result)).toEqual(shown);
+    expect(fates(result)).toEqual([
+      ["refused", "blocked", "doors"],
+      ["refused", "blocked", "doors"],
+    ]);
+    const said = stage.sink
+      .of("tool.guarded")
+      .map(({ callId, answers }) => [callId, answers])
+      .toSorted();
+    expect(said).toEqual([
+      ["call_1", [{ guard: "doors", answer: "deny", reason: reasons[0] }]],
+      ["call_2", [{ guard: "doors", answer: "deny", reason: reasons[1] }]],
+    ]);
+    const ended = stage.sink.of("tool.ended").map(({ callId, outcome, blockedBy, errorCode }) => [
+      callId,
+      outcome,
+      blockedBy,
+      errorCode,
+    ]);
+    expect(ended.toSorted()).toEqual([
+      ["call_1", "refused", "doors", "blocked"],
+      ["call_2", "refused", "doors", "blocked"],
+    ]);
+  },
+);
+
+test("a guard that uses one object for all its answers gives each call the reason it gave it [R69]", async () => {
+  const answer = { type: "deny" as const, reason: "" };
+  const guard = toolGuard(
+    ({ arguments: input }) => {
+      answer.reason = `Not ${JSON.stringify(input)}.`;
+      return answer;
+    },
+    { name: "thrifty" },
+  );
+  const script = [calls(write("/one"), write("/two")), says("done")];
+  const { role, model } = soloist(script, { tools: [writeTool()], guards: [guard] });
+  await scene().run(role);
+  expect(told(model.requests[1])).toEqual([
+    refusal("write", 'Not {"path":"/one"}.'),
+    refusal("write", 'Not {"path":"/two"}.'),
+  ]);
+});
+
+proves(
+  ["R69"],
+  "the reason of a question is in the question, in events, in the paused run, and with the denial",
+  async () => {
+    const script = [asks("send", {}), says("done")];
+    const { role, model } = soloist(script, {
+      tools: [spyTool("send")],
+      guards: [asksAbout("Is this spam?")],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const reason = "Is this spam?";
+    expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
+    expect(paused.pausedRun?.questions.map((question) => question.reason)).toEqual([reason]);
+    expect(stage.sink.of("question.asked").map(({ question }) => question.reason)).toEqual([reason]);
+    expect(guardings(stage)).toEqual([["send", "ask", "ask ask Is this spam?"]]);
+    const answers = [deny(questionOf(paused), "Yes, it is.")];
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    expect(stage.sink.of("question.answered").map((event) => event.reason)).toEqual(["Yes, it is."]);
+    expect([told(model.requests[1]), texts(result)]).toEqual([
+      [refusal("send", "Yes, it is.")],
+      [refusal("send", "Yes, it is.")],
+    ]);
+  },
+);
+
+proves(["R70"], "a guard has no way to stop the run: what it gives for one is a denial", async () => {
+  const watching = watch();
+  const stop = { type: "stop", reason: { code: "enough", message: "Enough.", data: {} } };
+  const script = [asks("send", {}), says("done")];
+  const { role } = soloist(script, {
+    tools: [spyTool("send")],
+    guards: [giving(() => stop, "stopper"), watching.guard],
+  });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect([ending(result), fates(result)]).toEqual([
+    ["completed", "completed"],
+    [["refused", "blocked", "stopper"]],
+  ]);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    "completed",
+  ]);
+  const [, context] = watching.asked[0] ?? expect.fail("not asked");
+  expect(Object.keys(context).toSorted()).toEqual(
+    [
+      "guardName",
+      "runId",
+      "agentId",
+      "agentPath",
+      "depth",
+      "role",
+      "executionId",
+      "stepNumber",
+      "messages",
+      "metadata",
+      "signal",
+    ].toSorted(),
+  );
+  const functions = Object.values(context).filter((value) => typeof value === "function");
+  expect(functions).toEqual([]);
+});
+
+proves(
+  ["R70"],
+  "a stop condition cannot block one call: the calls of its step have run when it is asked",
+  async () => {
+    const tools = [spyTool("read"), spyTool("burn")];
+    const ran: (readonly number[])[] = [];
+    const { role } = soloist([calls(use("read"), use("burn"))], {
+      tools,
+      stopWhen: [
+        (facts) => {
+          ran.push(tools.map((tool) => tool.calls.length));
+          return toolWasCalled("burn")(facts);
+        },
+      ],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect(ran).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+    expect([ending(result), fates(result)]).toEqual([
+      ["stopped", "tool_called"],
+      [["succeeded"], ["succeeded"]],
+    ]);
+    expect(guardings(stage)).toEqual([]);
+  },
+);
+
+proves(
+  ["R71"],
+  "a blocked call is a failure of its own kind: the run goes on, or stops with it where the policy says so",
+  async () => {
+    const outcomes = await Promise.all(
+      [{}, { onBlocked: "continue" as const }, { onBlocked: "stop" as const }].map(
+        async (errorPolicy) => {
+          const script = [asks("burn", {}), says("done")];
+          const { role } = soloist(script, {
+            tools: [spyTool("burn")],
+            guards: [denies("Fire is hot.")],
+            errorPolicy,
+          });
+          const stage = scene();
+          const result = await stage.run(role);
+          expect(fates(result)).toEqual([["refused", "blocked", "deny"]]);
+          const blocked = stage.sink
+            .of("signal.raised")
+            .flatMap(({ signal }) => (signal.source === "tool" ? [signal] : []));
+          return [result.status, result.reason, blocked];
+        },
+      ),
+    );
+    const reason = {
+      code: "blocked",
+      message: `A call of burn was denied: ${refusal("burn", "Fire is hot.")}`,
+      data: { toolName: "burn", callId: "call_1" },
+    };
+    const completed = ["completed", expect.objectContaining({ code: "completed" }), []];
+    expect(outcomes).toEqual([
+      completed,
+      completed,
+      ["stopped", reason, [{ source: "tool", name: "deny", reason }]],
+    ]);
+  },
+);
+
+proves(
+  ["R72"],
+  "a slow denial beats a fast question; nobody is asked before all have answered, and both are recorded",
+  async () => {
+    const slow = gate();
+    const slowly = toolGuard(
+      async () => {
+        await slow.opened;
+        return { type: "deny", reason: "I looked it up." };
+      },
+      { name: "slow" },
+    );
+    for (const guards of [
+      [slowly, asksAbout("Sure?"), allows()],
+      [allows(), asksAbout("Sure?"), slowly],
+    ]) {
+      let questions = 0;
+      const stage = scene({
+        approver: (question) => {
+          questions += 1;
+          return approve(question);
+        },
+      });
+      const tool = spyTool("send");
+      const { role } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
+      const run = stage.start(role);
+      await quiet();
+      slow.open();
+      const result = await stage.outcome(run);
+      expect([fates(result), tool.calls.length, questions]).toEqual([
+        [["refused", "blocked", "slow"]],
+        0,
+        0,
+      ]);
+      const [event] = stage.sink.of("tool.guarded");
+      expect(event?.decision).toBe("deny");
+      expect(event?.answers.toSorted((one, two) => one.guard.localeCompare(two.guard))).toEqual([
+        { guard: "allow", answer: "allow" },
+        { guard: "ask", answer: "ask", reason: "Sure?" },
+        { guard: "slow", answer: "deny", reason: "I looked it up." },
+      ]);
+    }
+  },
+);
+
+test("all denials are told, and all that denied are named, in the order of the guards", async () => {
+  const guards = [denies("One.", { name: "a" }), allows(), denies("Two.", { name: "b" })];
+  const { role, model } = soloist([asks("burn", {}), says("done")], {
+    tools: [spyTool("burn")],
+    guards,
+  });
+  const result = await scene().run(role);
+  expect(fates(result)).toEqual([["refused", "blocked", "a, b"]]);
+  expect(told(model.requests[1])).toEqual([refusal("burn", "One. Two.")]);
+});

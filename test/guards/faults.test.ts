@@ -1,0 +1,287 @@
+// Goal: whatever is wrong with a guard, the call is denied, the model is told, and the run goes on: nothing slips through, nothing hangs.
+// Method: guards that throw, hang and talk nonsense, one per run; time is moved by hand.
+
+import { describe, expect, test } from "vitest";
+
+import { says, asks } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { ending } from "../support/pause-scenes.ts";
+import { quiet, told } from "../tree/cast.ts";
+import { ALLOW, allows, fates, giving, guardings, refusal, watch } from "./guard-scenes.ts";
+
+interface Denied {
+  readonly stage: Scene;
+  readonly text: string;
+}
+
+/** Runs one call past the guard, which must deny it; gives what the model was told. */
+async function denied(given: () => unknown): Promise<Denied> {
+  const tool = spyTool("send");
+  const { role, model } = soloist([asks("send", {}), says("done")], {
+    tools: [tool],
+    guards: [allows(), giving(given)],
+  });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect([ending(result), fates(result), tool.calls.length]).toEqual([
+    ["completed", "completed"],
+    [["refused", "blocked", "odd"]],
+    0,
+  ]);
+  const [text = ""] = told(model.requests[1]);
+  return { stage, text };
+}
+
+function throwing(thrown: unknown): () => never {
+  return () => {
+    throw thrown;
+  };
+}
+
+const revoked = Proxy.revocable({}, {});
+revoked.revoke();
+
+const THROWN: Readonly<Record<string, readonly [unknown, string]>> = {
+  "an error": [new Error("broken"), "broken"],
+  "an error without a message": [new Error(), ""],
+  "a text": ["broken", "broken"],
+  nothing: [undefined, "undefined"],
+  null: [null, "null"],
+  "a symbol": [Symbol("broken"), "Symbol(broken)"],
+  "an object": [{ message: "broken" }, "[object Object]"],
+  "an object that cannot be shown": [Object.create(null), "something that has no text"],
+  "something that nobody may look at": [revoked.proxy, "something that has no text"],
+  "an error whose message throws": [
+    Object.defineProperty(new Error(), "message", { get: throwing(new Error("no")) }),
+    "something that has no text",
+  ],
+};
+
+describe("a guard that breaks", () => {
+  for (const [what, [thrown, shown]] of Object.entries(THROWN)) {
+    proves(["R66"], `denies when it throws ${what}, at once or later`, async () => {
+      for (const given of [throwing(thrown), async () => throwing(thrown)()]) {
+        const { stage, text } = await denied(given);
+        const reason = `The guard odd failed: ${shown}.`;
+        expect(text).toBe(refusal("send", reason));
+        expect(guardings(stage)).toEqual([["send", "deny", "allow allow", `odd deny ${reason}`]]);
+      }
+    });
+  }
+
+  test("denies when its promise is none of ours, or breaks when it is looked at", async () => {
+    const later = {
+      // oxlint-disable-next-line unicorn/no-thenable -- it is what is tested
+      then: (_resolve: unknown, reject: (why: unknown) => void) => reject(new Error("foreign")),
+    };
+    expect((await denied(() => later)).text).toBe(refusal("send", "The guard odd failed: foreign."));
+    const hostile = Object.defineProperty({}, "then", { get: throwing(new Error("no then")) });
+    expect((await denied(() => hostile)).text).toBe(
+      refusal("send", "The guard odd failed: no then."),
+    );
+  });
+
+  test("does not tell the model the secrets in its error", async () => {
+    const key = `sk-proj-${"a1B2".repeat(8)}`;
+    const { text } = await denied(throwing(new Error(`no access with ${key}`)));
+    expect(text).toBe(refusal("send", "The guard odd failed: no access with [redacted]."));
+    const answer = Object.defineProperty({}, "type", { get: throwing(new Error(`key ${key}`)) });
+    for (const given of [() => answer, () => `not with ${key}`]) {
+      const later = await denied(given);
+      expect(`${later.text} ${JSON.stringify(guardings(later.stage))}`).not.toContain(key);
+    }
+  });
+});
+
+const NONSENSE: Readonly<Record<string, () => unknown>> = {
+  nothing: () => undefined,
+  null: () => null,
+  true: () => true,
+  false: () => false,
+  "the word allow": () => "allow",
+  "a list": () => [{ type: "allow" }],
+  "an empty object": () => ({}),
+  "an unknown type": () => ({ type: "stop", reason: "Enough." }),
+  "a type in capitals": () => ({ type: "ALLOW" }),
+  "a type that is an object": () => ({ type: Object("allow") }),
+  "a type that is a list": () => ({ type: ["allow"] }),
+  "a denial without a reason": () => ({ type: "deny" }),
+  "a denial with an empty reason": () => ({ type: "deny", reason: " \n" }),
+  "a denial with a number": () => ({ type: "deny", reason: 7 }),
+  "a question without a reason": () => ({ type: "ask" }),
+  "a function": () => () => ALLOW,
+  "a promise within an object": () => ({ type: Promise.resolve("allow") }),
+  "a getter that throws": () => Object.defineProperty({}, "type", { get: throwing(new Error("no")) }),
+  "a revoked proxy": () => revoked.proxy,
+  "a proxy that throws": () => new Proxy({}, { get: throwing(new Error("no")) }),
+  "a reason that throws": () =>
+    Object.defineProperty({ type: "deny" }, "reason", { get: throwing(new Error("no")) }),
+};
+
+describe("a guard that gives no answer", () => {
+  for (const [what, given] of Object.entries(NONSENSE)) {
+    test(`denies when it gives ${what}`, async () => {
+      for (const way of [given, async () => await given()]) {
+        const { text } = await denied(way);
+        expect(text).toMatch(
+          /^Not executed: send was denied\. The guard odd (gave no answer that can be used|failed).* Do without it/,
+        );
+      }
+    });
+  }
+
+  test("what it gives is read once: it cannot allow first and deny later, nor the other way", async () => {
+    let reads = 0;
+    const shifty = Object.defineProperties({}, {
+      type: { get: () => (reads++ === 0 ? "deny" : "allow") },
+      reason: { get: () => (reads === 1 ? "First." : 7) },
+    });
+    const { text } = await denied(() => shifty);
+    expect([text, reads]).toEqual([refusal("send", "First."), 1]);
+  });
+});
+
+describe("a guard that gives its answer in an odd way", () => {
+  const ODD: Readonly<Record<string, () => unknown>> = {
+    "a promise of a promise": () =>
+      Promise.resolve(
+        // oxlint-disable-next-line unicorn/no-thenable -- a promise that is not flat yet
+        { then: (resolve: (value: unknown) => void) => resolve(Promise.resolve(ALLOW)) },
+      ),
+    "a frozen object": () => Object.freeze({ type: "allow" }),
+    "an object without a prototype": () => Object.assign(Object.create(null), { type: "allow" }),
+    "more than is asked": () => ({ type: "allow", reason: "Fine.", stop: true, arguments: {} }),
+    "a proxy that answers": () => new Proxy({ type: "allow" }, {}),
+    "an inherited answer": () => Object.create({ type: "allow" }),
+  };
+  for (const [what, given] of Object.entries(ODD)) {
+    test(`allows with ${what}`, async () => {
+      const tool = spyTool("send");
+      const script = [asks("send", {}), says("done")];
+      const { role } = soloist(script, { tools: [tool], guards: [giving(given)] });
+      const stage = scene();
+      const result = await stage.run(role);
+      expect([fates(result), tool.calls.length]).toEqual([[["succeeded"]], 1]);
+      expect(guardings(stage)).toEqual([["send", "allow", "odd allow"]]);
+    });
+  }
+});
+
+describe("a guard that takes its time", () => {
+  test("is waited for within the time of hooks, and its answer counts", async () => {
+    const slow = gate();
+    const watching = watch(async () => {
+      await slow.opened;
+      return ALLOW;
+    });
+    const tool = spyTool("send");
+    const script = [asks("send", {}), says("done")];
+    const { role } = soloist(script, { tools: [tool], guards: [watching.guard] });
+    const stage = scene({ hookTimeoutMs: 1_000 });
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(999);
+    await quiet();
+    expect(tool.calls.length).toBe(0);
+    slow.open();
+    const result = await stage.outcome(run);
+    expect([fates(result), result.durationMs]).toEqual([[["succeeded"]], 999]);
+    expect(watching.asked[0]?.[1].signal.aborted).toBe(false);
+  });
+
+  proves(["R66"], "denies when it never settles: its signal is aborted, others have answered", async () => {
+    const never = watch(() => new Promise(() => {}), { name: "never" });
+    const tool = spyTool("send");
+    const { role, model } = soloist([asks("send", {}), says("done")], {
+      tools: [tool],
+      guards: [never.guard, allows()],
+    });
+    const stage = scene({ hookTimeoutMs: 1_000 });
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(999);
+    await quiet();
+    expect([stage.sink.of("tool.guarded").length, never.asked[0]?.[1].signal.aborted]).toEqual([
+      0,
+      false,
+    ]);
+    stage.clock.advance(1);
+    const result = await stage.outcome(run);
+    const reason = "The guard never did not answer in time.";
+    expect([ending(result), fates(result), tool.calls.length]).toEqual([
+      ["completed", "completed"],
+      [["refused", "blocked", "never"]],
+      0,
+    ]);
+    expect(told(model.requests[1])).toEqual([refusal("send", reason)]);
+    expect(guardings(stage)).toEqual([["send", "deny", `never deny ${reason}`, "allow allow"]]);
+    expect(never.asked[0]?.[1].signal.aborted).toBe(true);
+  });
+
+  test("has nothing to say once its time is up: a late answer or error goes nowhere", async () => {
+    for (const late of [() => ALLOW, throwing(new Error("late"))]) {
+      const slow = gate();
+      const guard = toolGuard(
+        async () => {
+          await slow.opened;
+          return late();
+        },
+        { name: "slow" },
+      );
+      const tool = spyTool("send");
+      const { role } = soloist([asks("send", {}), says("done")], { tools: [tool], guards: [guard] });
+      const stage = scene({ hookTimeoutMs: 10 });
+      const run = stage.start(role);
+      await quiet();
+      stage.clock.advance(10);
+      const result = await stage.outcome(run);
+      const events = stage.sink.events.length;
+      slow.open();
+      await quiet();
+      expect([fates(result), tool.calls.length, stage.sink.events.length]).toEqual([
+        [["refused", "blocked", "slow"]],
+        0,
+        events,
+      ]);
+    }
+  });
+
+  test("has a default time of a minute", async () => {
+    const never = watch(() => new Promise(() => {}), { name: "never" });
+    const script = [asks("send", {}), says("done")];
+    const { role } = soloist(script, { tools: [spyTool("send")], guards: [never.guard] });
+    const stage = scene();
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(59_999);
+    await quiet();
+    expect(stage.sink.of("tool.guarded")).toEqual([]);
+    stage.clock.advance(1);
+    expect(fates(await stage.outcome(run))).toEqual([["refused", "blocked", "never"]]);
+  });
+
+  test("uses up the time of its agent: a time limit ends what it holds up", async () => {
+    const never = watch(() => new Promise(() => {}), { name: "never" });
+    const { role } = soloist([asks("send", {})], {
+      tools: [spyTool("send")],
+      guards: [never.guard],
+      budget: { wallTimeMs: 500 },
+    });
+    const stage = scene({ graceMs: 20 });
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(500);
+    await quiet();
+    expect(never.asked[0]?.[1].signal.aborted).toBe(true);
+    stage.clock.advance(20);
+    const result = await stage.outcome(run);
+    expect([ending(result), fates(result)]).toEqual([
+      ["stopped", "time_limit"],
+      [["not_executed", "not_executed"]],
+    ]);
+  });
+});

@@ -1,0 +1,126 @@
+// What tests of guards share: guards that say one thing, guards that write down what they were asked, and what came of it.
+
+import { z } from "zod";
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import {
+  toolGuard,
+  type GuardAnswer,
+  type GuardContext,
+  type GuardedCall,
+  type GuardOptions,
+  type ToolGuard,
+} from "../../src/tools/tool-guard.ts";
+import type { Scene } from "../harness/run-scripted.ts";
+
+export const ALLOW: GuardAnswer = { type: "allow" };
+
+/** Allows every call, under the name `allow`. */
+export function allows(name = "allow"): ToolGuard {
+  return toolGuard(() => ALLOW, { name });
+}
+
+/** Denies every call, under the name `deny`. */
+export function denies(reason = "Not here.", options: GuardOptions = {}): ToolGuard {
+  return toolGuard(() => ({ type: "deny", reason }), { name: "deny", ...options });
+}
+
+/** Wants every call asked about, under the name `ask`. */
+export function asksAbout(reason = "Look at it first.", options: GuardOptions = {}): ToolGuard {
+  return toolGuard(() => ({ type: "ask", reason }), { name: "ask", ...options });
+}
+
+/** A guard that gives whatever it is told to give, as code without types would. */
+export function giving(given: () => unknown, name = "odd"): ToolGuard {
+  const check: unknown = given;
+  if (!isCheck(check)) throw new TypeError("Expected a function.");
+  return toolGuard(check, { name });
+}
+
+function isCheck(value: unknown): value is Parameters<typeof toolGuard>[0] {
+  return typeof value === "function";
+}
+
+/** A guard with what it was asked, in order. */
+export interface Watch {
+  readonly guard: ToolGuard;
+  readonly asked: readonly (readonly [GuardedCall, GuardContext])[];
+  /** The arguments of the calls it was asked about. */
+  readonly seen: () => readonly unknown[];
+}
+
+/** A guard that writes down what it is asked, and answers as it is told; it allows if it is not. */
+export function watch(
+  answer: (call: GuardedCall, context: GuardContext) => GuardAnswer | Promise<GuardAnswer> = () =>
+    ALLOW,
+  options: GuardOptions = { name: "watch" },
+): Watch {
+  const asked: (readonly [GuardedCall, GuardContext])[] = [];
+  const guard = toolGuard((call, context) => {
+    asked.push([call, context]);
+    return answer(call, context);
+  }, options);
+  return { guard, asked, seen: () => asked.map(([call]) => call.arguments) };
+}
+
+/** What the events say of the guards: tool, decision, and every answer as text. */
+export function guardings(stage: Scene): readonly (readonly string[])[] {
+  return stage.sink
+    .of("tool.guarded")
+    .map(({ toolName, decision, answers }) => [
+      toolName,
+      decision,
+      ...answers.map(({ guard, answer, reason = "" }) => `${guard} ${answer} ${reason}`.trim()),
+    ]);
+}
+
+/** What came of each call of the root, in call order: type, code, and who denied it. */
+export function fates(result: RunResult): readonly (readonly (string | undefined)[])[] {
+  return result.steps.flatMap(({ tools }) =>
+    tools.executions.map(({ type, errorCode, blockedBy }) =>
+      errorCode === undefined ? [type] : [type, errorCode, ...(blockedBy === undefined ? [] : [blockedBy])],
+    ),
+  );
+}
+
+/** What the model is told of a call that was denied. */
+export function refusal(toolName: string, reason: string): string {
+  return `Not executed: ${toolName} was denied. ${reason} Do without it, or answer with what you have.`;
+}
+
+/** A tool that writes to a path, which must be a text. `written` lists the paths. */
+export function writeTool(
+  more: { readonly needsApproval?: boolean; readonly maxIdenticalCalls?: number | "unlimited" } = {},
+): FunctionTool & { readonly written: readonly string[] } {
+  const written: string[] = [];
+  const tool = defineTool({
+    name: "write",
+    description: "Writes to a path.",
+    input: z.object({ path: z.string() }),
+    ...more,
+    execute: ({ path }) => {
+      written.push(path);
+      return `wrote ${path}`;
+    },
+  });
+  return Object.freeze({ ...tool, written });
+}
+
+/** A call of the tool that writes. */
+export function write(path: unknown): ScriptedCall {
+  return { name: "write", arguments: { path } };
+}
+
+/** Denies paths under `/etc`, by their own name. */
+export function keepsOutOfEtc(): ToolGuard {
+  return toolGuard(
+    ({ arguments: input }) =>
+      JSON.stringify(input).includes("/etc")
+        ? { type: "deny", reason: "Nobody writes to /etc." }
+        : ALLOW,
+    { name: "etc" },
+  );
+}

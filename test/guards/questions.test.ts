@@ -1,0 +1,321 @@
+// Goal: whatever wants a call asked about, there is one question, with all reasons; its answer decides, and guards are not asked twice.
+// Method: guards that ask next to tools, wrappers and deadlines that ask; runs that pause and go on in a fresh orchestrator.
+
+import { describe, expect, test } from "vitest";
+
+import { approve, deny, giveResult } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import {
+  approveAll,
+  asked,
+  ending,
+  externalTool,
+  payTool,
+  questionOf,
+  refusalOf,
+} from "../support/pause-scenes.ts";
+import { calls, quiet, told, use } from "../tree/cast.ts";
+import {
+  ALLOW,
+  allows,
+  asksAbout,
+  denies,
+  fates,
+  guardings,
+  refusal,
+  watch,
+  write,
+  writeTool,
+} from "./guard-scenes.ts";
+
+describe("one question per call [C12]", () => {
+  test("guards, the watch for repetition, the tool and a wrapper unite in it, in this order", async () => {
+    const inner = spyTool("pay", () => "paid", {
+      needsApproval: () => "It is money.",
+      maxIdenticalCalls: 0,
+    });
+    const tool = withApproval(inner, { reason: "The house wants it." });
+    const questions: string[] = [];
+    const { role } = soloist([asks("pay", {}), says("done")], {
+      tools: [tool],
+      guards: [asksAbout("First.", { name: "a" }), allows(), asksAbout("Second.", { name: "b" })],
+    });
+    const stage = scene({
+      approver: (question) => {
+        questions.push(question.reason);
+        return approve(question);
+      },
+    });
+    const result = await stage.run(role);
+    expect(questions).toEqual([
+      "First. Second. pay was called with the same arguments 1 times in a row. It is money. The house wants it.",
+    ]);
+    expect([fates(result), inner.calls.length]).toEqual([[["succeeded"]], 1]);
+    expect(stage.sink.of("question.asked").length).toBe(1);
+  });
+
+  proves(["R116"], "a wrapped tool pauses, its twin does not; a denial by a guard wins", async () => {
+    const twin = spyTool("plain");
+    const tool = withApproval(spyTool("wrapped"));
+    const script = [calls(use("wrapped"), use("plain")), says("done")];
+    const stage = scene();
+    const paused = await stage.run(soloist(script, { tools: [tool, twin] }).role);
+    expect([asked(paused), twin.calls.length]).toEqual([[["solo", "wrapped"]], 1]);
+    const denied = soloist(script, { tools: [tool, twin], guards: [denies()] });
+    const result = await scene().run(denied.role);
+    expect([ending(result), result.questions]).toEqual([["completed", "completed"], []]);
+  });
+
+  test("the tool's own check is not asked about a call that a guard denies", async () => {
+    let checks = 0;
+    const tool = payTool(() => {
+      checks += 1;
+      return true;
+    });
+    const { role } = soloist([asks("pay", { amount: 3 }), says("done")], {
+      tools: [tool],
+      guards: [denies()],
+    });
+    const result = await scene().run(role);
+    expect([fates(result), checks]).toEqual([[["refused", "blocked", "deny"]], 0]);
+  });
+
+  test("a guard that allows does not do away with the approval that a tool needs [C10]", async () => {
+    const { role } = soloist([asks("pay", { amount: 3 })], {
+      tools: [payTool()],
+      guards: [allows()],
+    });
+    const paused = await scene().run(role);
+    expect(paused.questions.map(({ reason }) => reason)).toEqual(["pay needs an approval."]);
+  });
+
+  test("a check of the tool that throws refuses the call, whatever guards want asked", async () => {
+    const tool = payTool(() => {
+      throw new Error("no rates");
+    });
+    const { role } = soloist([asks("pay", { amount: 3 }), says("done")], {
+      tools: [tool],
+      guards: [asksAbout()],
+    });
+    const result = await scene().run(role);
+    expect([fates(result), tool.paid]).toEqual([[["refused", "approval_check_failed"]], []]);
+  });
+});
+
+describe("after a pause", () => {
+  test("guards are not asked again about what was asked, in this process or a fresh one", async () => {
+    const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
+    const tool = writeTool();
+    const { role } = soloist([calls(write("/a"), write("/b")), says("done")], {
+      tools: [tool],
+      guards: [watching.guard],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const answers = [approve(questionOf(paused, 0)), deny(questionOf(paused, 1), "Not b.")];
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    expect([fates(result), tool.written]).toEqual([[["succeeded"], ["refused", "denied"]], ["/a"]]);
+    expect([watching.asked.length, guardings(stage).length]).toEqual([2, 2]);
+    expect(stage.sink.of("question.asked").length).toBe(2);
+  });
+
+  test("guards are asked about the calls of later steps, and may pause once more", async () => {
+    const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
+    const tool = writeTool();
+    const script = [calls(write("/a")), calls(write("/b")), says("done")];
+    const { role } = soloist(script, { tools: [tool], guards: [watching.guard] });
+    const stage = scene();
+    const first = await stage.run(role);
+    const second = await stage.outcome(stage.resume(role, first.pausedRun, approveAll(first)));
+    expect([second.status, tool.written, watching.seen()]).toEqual([
+      "paused",
+      ["/a"],
+      [{ path: "/a" }, { path: "/b" }],
+    ]);
+    const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+    expect([ending(result), tool.written]).toEqual([["completed", "completed"], ["/a", "/b"]]);
+  });
+
+  test("a guard that was added meanwhile has no say in what was asked before, but in what comes", async () => {
+    const tool = writeTool();
+    const script = [calls(write("/a")), calls(write("/b")), says("done")];
+    const { role } = soloist(script, { tools: [tool], guards: [asksAbout()] });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const resumed = stage.resume(role, paused.pausedRun, approveAll(paused), {
+      guards: [denies("Closed.")],
+    });
+    const result = await stage.outcome(resumed);
+    expect([fates(result), tool.written]).toEqual([
+      [["succeeded"], ["refused", "blocked", "deny"]],
+      ["/a"],
+    ]);
+  });
+
+  test("calls of later batches are guarded only when their turn comes", async () => {
+    const watching = watch(({ toolName }) =>
+      toolName === "first" ? { type: "ask", reason: "Sure?" } : ALLOW,
+    );
+    const first = spyTool("first", undefined, { isSequential: true });
+    const second = spyTool("second");
+    const { role } = soloist([calls(use("first"), use("second")), says("done")], {
+      tools: [first, second],
+      guards: [watching.guard],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    expect(watching.asked.map(([{ toolName }]) => toolName)).toEqual(["first"]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    expect(watching.asked.map(([{ toolName }]) => toolName)).toEqual(["first", "second"]);
+    expect(fates(result)).toEqual([["succeeded"], ["succeeded"]]);
+  });
+
+  test("a pause that is asked for while a guard is thinking waits for it, and keeps its question", async () => {
+    const slow = gate();
+    const watching = watch(async () => {
+      await slow.opened;
+      return { type: "ask", reason: "Sure?" };
+    });
+    const tool = writeTool();
+    const { role } = soloist([calls(write("/a")), says("done")], {
+      tools: [tool],
+      guards: [watching.guard],
+    });
+    const stage = scene({ unanswered: "deny" });
+    const run = stage.start(role);
+    await quiet();
+    run.requestPause();
+    await quiet();
+    expect(stage.sink.of("run.paused")).toEqual([]);
+    slow.open();
+    const paused = await stage.outcome(run);
+    expect(paused.questions.map(({ reason }) => reason)).toEqual(["Sure?"]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    expect([fates(result), tool.written, watching.asked.length]).toEqual([
+      [["succeeded"]],
+      ["/a"],
+      1,
+    ]);
+  });
+});
+
+describe("a question that nobody answers in time", () => {
+  test("is denied while the approver thinks, and after a pause", async () => {
+    const tool = writeTool();
+    const { role, model } = soloist([calls(write("/a")), says("done")], {
+      tools: [tool],
+      guards: [asksAbout()],
+    });
+    const stage = scene({ approver: () => new Promise(() => {}), answerTimeoutMs: 100 });
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(100);
+    await quiet();
+    stage.clock.advance(0);
+    const result = await stage.outcome(run);
+    expect([fates(result), tool.written, told(model.requests[1])]).toEqual([
+      [["refused", "denied"]],
+      [],
+      [refusal("write", "Nobody answered in time.")],
+    ]);
+    const later = soloist([calls(write("/a")), says("done")], {
+      tools: [tool],
+      guards: [asksAbout()],
+    });
+    const other = scene({ answerTimeoutMs: 100 });
+    const paused = await other.run(later.role);
+    expect(questionOf(paused).deadlineAtMs).toBe(100);
+    other.clock.advance(100);
+    const late = (): unknown => other.resume(later.role, paused.pausedRun, approveAll(paused));
+    expect(refusalOf(late)).toEqual(["invalid_answer", "late"]);
+    const ended = await other.outcome(other.resume(later.role, paused.pausedRun));
+    expect([fates(ended), tool.written]).toEqual([[["refused", "denied"]], []]);
+    expect(other.sink.of("question.answered").map(({ by }) => by)).toEqual(["deadline"]);
+  });
+
+  test("has its time from the moment of asking, not from that of guarding", async () => {
+    const slow = gate();
+    const watching = watch(async () => {
+      await slow.opened;
+      return { type: "ask", reason: "Sure?" };
+    });
+    const { role } = soloist([calls(write("/a"))], {
+      tools: [writeTool()],
+      guards: [watching.guard],
+    });
+    const stage = scene({ answerTimeoutMs: 100 });
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(1_000);
+    slow.open();
+    const paused = await stage.outcome(run);
+    const { askedAtMs, deadlineAtMs } = questionOf(paused);
+    expect([askedAtMs, deadlineAtMs]).toEqual([1_000, 1_100]);
+  });
+});
+
+describe("a tool that is executed elsewhere", () => {
+  const script = [asks("mail", { to: "x" }), says("done")];
+
+  test("is guarded: a denial is the result, and nobody is asked", async () => {
+    const watching = watch(() => ({ type: "deny", reason: "No mail." }));
+    const { role, model } = soloist(script, {
+      tools: [externalTool("mail")],
+      guards: [watching.guard],
+    });
+    const result = await scene().run(role);
+    expect([ending(result), fates(result), told(model.requests[1])]).toEqual([
+      ["completed", "completed"],
+      [["refused", "blocked", "watch"]],
+      [refusal("mail", "No mail.")],
+    ]);
+    expect(watching.asked.map(([{ kind }]) => kind)).toEqual(["external"]);
+  });
+
+  test("has one question, to which a guard's reason is added; its answer is the result", async () => {
+    const { role, model } = soloist(script, {
+      tools: [externalTool("mail")],
+      guards: [allows(), asksAbout("Is this spam?")],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    expect(paused.questions.map(({ kind, reason }) => [kind, reason])).toEqual([
+      ["external", "mail is executed elsewhere. Is this spam?"],
+    ]);
+    expect(refusalOf(() => stage.resume(role, paused.pausedRun, approveAll(paused)))).toEqual([
+      "invalid_answer",
+      "wrong_kind",
+    ]);
+    const answers = [giveResult(questionOf(paused), "sent")];
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    expect([fates(result), told(model.requests[1])]).toEqual([[["succeeded"]], ["sent"]]);
+    expect([stage.sink.of("question.asked").length, guardings(stage).length]).toEqual([1, 1]);
+  });
+
+  test("comes to nothing where nobody can be asked", async () => {
+    const { role } = soloist(script, { tools: [externalTool("mail")], guards: [asksAbout()] });
+    const stage = scene({ unanswered: "deny" });
+    const result = await stage.run(role);
+    expect(fates(result)).toEqual([["failed", "tool_error"]]);
+    expect(stage.sink.of("question.asked").length).toBe(1);
+  });
+
+  test("waits next to approvals of the same reply: each call has its own question", async () => {
+    const { role } = soloist([calls(use("mail"), write("/a"), use("mail")), says("done")], {
+      tools: [externalTool("mail"), writeTool()],
+      guards: [asksAbout("Sure?")],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    expect(paused.questions.map(({ kind, reason }) => [kind, reason])).toEqual([
+      ["external", "mail is executed elsewhere. Sure?"],
+      ["approval", "Sure?"],
+      ["external", "mail is executed elsewhere. Sure?"],
+    ]);
+  });
+});

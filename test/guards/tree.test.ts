@@ -1,0 +1,356 @@
+// Goal: what is forbidden to an agent is forbidden to all below it, over any depth, by delegation, recursion and resumption; what an
+// agent merely does not have is not forbidden.
+// Method: trees of scripted roles in which guards sit at different levels.
+
+import { describe, expect, test } from "vitest";
+
+import { says } from "../../src/testing/scripted-model.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { z } from "zod";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, asked, ending, questionOf } from "../support/pause-scenes.ts";
+import { byTask, calls, ends, part, spawn, told, use } from "../tree/cast.ts";
+import {
+  ALLOW,
+  asksAbout,
+  denies,
+  guardings,
+  keepsOutOfEtc,
+  refusal,
+  watch,
+  write,
+  writeTool,
+} from "./guard-scenes.ts";
+
+proves(
+  ["R75"],
+  "what a parent is forbidden to do, its child cannot do; what it merely lacks, the child may use",
+  async () => {
+    const tool = writeTool();
+    const search = spyTool("search");
+    const child = part("child", [calls(write("/a"), use("search")), says("Child.")], {
+      tools: [tool, search],
+    });
+    const root = part("root", [calls(spawn("child")), says("Root.")], {
+      subagents: [child.role],
+      guards: [denies("Nothing is written here.", { tools: ["write"] })],
+    });
+    const stage = scene();
+    const result = await stage.run(root.role);
+    expect([ending(result), ends(result)]).toEqual([
+      ["completed", "completed"],
+      ["completed", "completed"],
+    ]);
+    expect([tool.written, search.calls.length]).toEqual([[], 1]);
+    expect(told(child.model.requests[1])).toEqual([
+      refusal("write", "Nothing is written here."),
+      "search done",
+    ]);
+    const guarded = stage.sink.of("tool.guarded");
+    expect(guarded.map(({ agentPath, toolName, decision }) => [agentPath, toolName, decision])).toEqual(
+      [["root/child", "write", "deny"]],
+    );
+  },
+);
+
+proves(["R75"], "it holds for every depth, and for children that have guards of their own", async () => {
+  const tool = writeTool();
+  const script = [calls(write("/etc/a"), write("/b")), says("Leaf.")];
+  const lenient = toolGuard(() => ALLOW, { name: "lenient" });
+  const leaf = part("leaf", script, { tools: [tool], guards: [lenient] });
+  const child = part("child", [calls(spawn("leaf")), says("Child.")], {
+    subagents: [leaf.role],
+    guards: [toolGuard(() => ALLOW, { name: "middle" })],
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], {
+    subagents: [child.role],
+    guards: [keepsOutOfEtc()],
+  });
+  const stage = scene({ guards: [toolGuard(() => ALLOW, { name: "house" })] });
+  await stage.run(root.role);
+  expect(tool.written).toEqual(["/b"]);
+  expect(guardings(stage)).toEqual([
+    ["SpawnSubagent", "allow", "house allow", "etc allow"],
+    ["SpawnSubagent", "allow", "house allow", "etc allow", "middle allow"],
+    [
+      "write",
+      "deny",
+      "house allow",
+      "etc deny Nobody writes to /etc.",
+      "middle allow",
+      "lenient allow",
+    ],
+    ["write", "allow", "house allow", "etc allow", "middle allow", "lenient allow"],
+  ]);
+});
+
+test("a guard of a child does not hold for its parent, nor for its siblings", async () => {
+  const tool = writeTool();
+  const strict = part("strict", [calls(write("/s")), says("S.")], {
+    tools: [tool],
+    guards: [denies()],
+  });
+  const free = part("free", [calls(write("/f")), says("F.")], { tools: [tool] });
+  const root = part(
+    "root",
+    [calls(spawn("strict"), spawn("free")), calls(write("/r")), says("Root.")],
+    { tools: [tool], subagents: [strict.role, free.role] },
+  );
+  await scene().run(root.role);
+  expect(tool.written).toEqual(["/f", "/r"]);
+});
+
+test("one guard at several levels is asked once, and so is a role that starts itself", async () => {
+  const watching = watch();
+  const shared = watching.guard;
+  const tool = writeTool();
+  const worker = part(
+    "worker",
+    byTask({
+      Top: [calls(spawn("worker", "Below")), says("Top.")],
+      Below: [calls(spawn("worker", "Bottom")), says("Below.")],
+      Bottom: [calls(write("/b")), says("Bottom.")],
+    }),
+    { tools: [tool], guards: [shared, shared], subagents: ["worker"] },
+  );
+  const root = part("root", [calls(spawn("worker", "Top")), says("Root.")], {
+    subagents: [worker.role],
+    guards: [shared],
+  });
+  const stage = scene({ guards: [shared] });
+  await stage.run(root.role);
+  expect(tool.written).toEqual(["/b"]);
+  expect(guardings(stage)).toEqual([
+    ["SpawnSubagent", "allow", "watch allow"],
+    ["SpawnSubagent", "allow", "watch allow"],
+    ["SpawnSubagent", "allow", "watch allow"],
+    ["write", "allow", "watch allow"],
+  ]);
+  expect(watching.asked.map(([, { agentPath, depth, role }]) => [agentPath, depth, role])).toEqual([
+    ["root", 0, "root"],
+    ["root/worker", 1, "worker"],
+    ["root/worker/worker", 2, "worker"],
+    ["root/worker/worker/worker", 3, "worker"],
+  ]);
+});
+
+test("two guards over the same function are two guards", async () => {
+  let count = 0;
+  const check = () => {
+    count += 1;
+    return ALLOW;
+  };
+  const root = part("root", [calls(use("work")), says("Root.")], {
+    tools: [spyTool("work")],
+    guards: [toolGuard(check), toolGuard(check)],
+  });
+  const stage = scene();
+  await stage.run(root.role);
+  expect([count, guardings(stage)]).toEqual([2, [["work", "allow", "check allow", "check allow"]]]);
+});
+
+test("guards without a name get one by owner and place: the same in every run and at every depth", async () => {
+  const unnamed = () => toolGuard((() => () => ({ type: "ask" as const, reason: "Sure?" }))());
+  const tool = writeTool();
+  const child = part("child", byTask({ "Work.": [calls(write("/a")), says("Child.")] }), {
+    tools: [tool],
+    guards: [unnamed(), unnamed()],
+  });
+  const root = part("root", byTask({ "Do it.": [calls(spawn("child")), says("Root.")] }), {
+    subagents: [child.role],
+    guards: [unnamed()],
+  });
+  for (const run of [1, 2]) {
+    const stage = scene({
+      guards: [toolGuard(() => ALLOW, { name: "named" }), unnamed()],
+      approver: (question) => approve(question),
+    });
+    await stage.run(root.role);
+    expect(guardings(stage), `run ${run}`).toEqual([
+      [
+        "SpawnSubagent",
+        "ask",
+        "named allow",
+        "orchestrator.guard#2 ask Sure?",
+        "root.guard#1 ask Sure?",
+      ],
+      [
+        "write",
+        "ask",
+        "named allow",
+        "orchestrator.guard#2 ask Sure?",
+        "root.guard#1 ask Sure?",
+        "child.guard#1 ask Sure?",
+        "child.guard#2 ask Sure?",
+      ],
+    ]);
+  }
+});
+
+describe("a guard over delegations", () => {
+  const pair = (guards: Parameters<typeof part>[2]) => {
+    const child = part("child", [says("Child.")]);
+    const other = part("other", [says("Other.")]);
+    const root = part("root", [calls(spawn("child")), says("Root.")], {
+      subagents: [child.role, other.role],
+      ...guards,
+    });
+    return { root, child, other };
+  };
+
+  test("denies: no child starts, none is counted, and the model is told", async () => {
+    const watching = watch(() => ({ type: "deny", reason: "Do it yourself." }));
+    const { root } = pair({ guards: [watching.guard] });
+    const stage = scene();
+    const result = await stage.run(root.role);
+    expect([ending(result), ends(result)]).toEqual([["completed", "completed"], ["completed"]]);
+    expect(told(root.model.requests[1])).toEqual([refusal("SpawnSubagent", "Do it yourself.")]);
+    expect(watching.asked.map(([{ kind, arguments: input }]) => [kind, input])).toEqual([
+      ["delegation", { role: "child", task: "Work." }],
+    ]);
+    expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([{}, {}]);
+    expect(stage.sink.of("subagent.spawned")).toEqual([]);
+  });
+
+  test("asks: the run pauses before the child starts, and a fresh orchestrator starts it", async () => {
+    const { root, child } = pair({ guards: [asksAbout("Is it needed?")] });
+    const stage = scene();
+    const paused = await stage.run(root.role);
+    expect([asked(paused), ends(paused), questionOf(paused).reason]).toEqual([
+      [["root", "SpawnSubagent"]],
+      ["paused"],
+      "Is it needed?",
+    ]);
+    const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
+    const result = await stage.outcome(resumed);
+    expect([ending(result), ends(result)]).toEqual([
+      ["completed", "completed"],
+      ["completed", "completed"],
+    ]);
+    expect([child.model.requests.length, told(root.model.requests[1])]).toEqual([1, ["Child."]]);
+  });
+
+  test("asks: a denial starts nobody", async () => {
+    const { root } = pair({ guards: [asksAbout()] });
+    const stage = scene();
+    const paused = await stage.run(root.role);
+    const answers = [deny(questionOf(paused), "Too dear.")];
+    const result = await stage.outcome(stage.resume(root.role, paused.pausedRun, answers));
+    expect([ends(result), told(root.model.requests[1])]).toEqual([
+      ["completed"],
+      [refusal("SpawnSubagent", "Too dear.")],
+    ]);
+  });
+
+  test("sees what an approval changed: another role and another task, once more", async () => {
+    const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
+    const { root, other } = pair({ guards: [watching.guard] });
+    const stage = scene();
+    const paused = await stage.run(root.role);
+    const change = { arguments: { role: "other", task: "Rest." } };
+    const answers = [approve(questionOf(paused), change)];
+    const result = await stage.outcome(stage.resume(root.role, paused.pausedRun, answers));
+    expect(result.agents.map(({ role, task }) => [role, task])).toEqual([
+      ["root", "Do it."],
+      ["other", "Rest."],
+    ]);
+    expect(watching.seen()).toEqual([
+      { role: "child", task: "Work." },
+      { role: "other", task: "Rest." },
+    ]);
+    expect(other.model.requests.length).toBe(1);
+  });
+
+  test("may deny what an approval changed", async () => {
+    const noOther = toolGuard(
+      ({ arguments: input }) =>
+        JSON.stringify(input).includes("other")
+          ? { type: "deny", reason: "Not the other." }
+          : { type: "ask", reason: "Sure?" },
+      { name: "choosy" },
+    );
+    const { root } = pair({ guards: [noOther] });
+    const stage = scene({
+      approver: (question) => approve(question, { arguments: { role: "other", task: "Rest." } }),
+    });
+    const result = await stage.run(root.role);
+    expect([ends(result), told(root.model.requests[1])]).toEqual([
+      ["completed"],
+      [refusal("SpawnSubagent", "Not the other.")],
+    ]);
+  });
+
+  test("holds for delegations of the user's own, by their name", async () => {
+    const child = part("child", [says("Child.")]);
+    const delegate = defineDelegation({
+      name: "delegate",
+      description: "Delegates.",
+      input: z.object({}),
+      execute: (_input, context) => context.spawn({ role: "child", task: "Work." }),
+    });
+    const root = part("root", [calls(use("delegate")), says("Root.")], {
+      tools: [delegate],
+      subagents: [child.role],
+      guards: [denies("No.", { tools: ["delegate"] })],
+    });
+    const result = await scene().run(root.role);
+    expect([ends(result), told(root.model.requests[1])]).toEqual([
+      ["completed"],
+      [refusal("delegate", "No.")],
+    ]);
+  });
+});
+
+describe("over a pause of the tree", () => {
+  test("a question of a grandchild reaches the root with its path, and runs once there", async () => {
+    const tool = writeTool();
+    const leaf = part("leaf", [calls(write("/a")), says("Leaf.")], { tools: [tool] });
+    const child = part("child", [calls(spawn("leaf")), says("Child.")], { subagents: [leaf.role] });
+    const guards = [asksAbout("Sure?", { tools: ["write"] })];
+    const root = part("root", [calls(spawn("child")), says("Root.")], {
+      subagents: [child.role],
+      guards,
+    });
+    const stage = scene();
+    const paused = await stage.run(root.role);
+    expect(asked(paused)).toEqual([["root/child/leaf", "write"]]);
+    const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
+    const result = await stage.outcome(resumed);
+    expect([ending(result), tool.written, ends(result)]).toEqual([
+      ["completed", "completed"],
+      ["/a"],
+      ["completed", "completed", "completed"],
+    ]);
+  });
+
+  proves(["R75"], "guards of ancestors hold in a fresh orchestrator, too", async () => {
+    const tool = writeTool();
+    const script = [calls(write("/a")), calls(write("/etc/a"), write("/b")), says("Leaf.")];
+    const leaf = part("leaf", script, {
+      tools: [tool],
+      guards: [
+        toolGuard(({ arguments: input }) =>
+          JSON.stringify(input).includes("/a\"") ? { type: "ask", reason: "Sure?" } : ALLOW,
+        ),
+      ],
+    });
+    const child = part("child", [calls(spawn("leaf")), says("Child.")], { subagents: [leaf.role] });
+    const root = part("root", [calls(spawn("child")), says("Root.")], {
+      subagents: [child.role],
+      guards: [keepsOutOfEtc()],
+    });
+    const stage = scene();
+    const paused = await stage.run(root.role);
+    const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
+    const result = await stage.outcome(resumed);
+    expect([ending(result), tool.written]).toEqual([["completed", "completed"], ["/a", "/b"]]);
+    expect(told(leaf.model.requests[2])).toEqual([
+      refusal("write", "Nobody writes to /etc."),
+      "wrote /b",
+    ]);
+  });
+});

@@ -1,0 +1,263 @@
+// Goal: what a server offers becomes tools under good names; what does not fit is an error or is skipped, and never costs the rest.
+// Method: the hand-made server, whose tools have odd names, schemas and hints.
+
+import { describe, expect, test } from "vitest";
+
+import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
+import { messageOf } from "../../src/kernel/error.ts";
+import type { McpOptions, McpTool } from "../../src/mcp/mcp-options.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { caller, made, textsOf } from "./agents.ts";
+import { deny, type Answer, type Question } from "../../src/protocol/question.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { scene, settled } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { handMadeOverHttp } from "./http-server.ts";
+import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
+
+const isUsable = ({ name }: McpTool): boolean => name !== "broken" && name !== "chore";
+const isMeta = ({ name }: McpTool): boolean => name === "meta";
+
+async function connected(more: Partial<McpOptions> = {}): Promise<McpServer> {
+  const { transport } = await handMadeOverHttp();
+  const clock = new ManualClock();
+  const server = await connectMcp({ name: "odd", transport, filter: isUsable, clock, ...more });
+  afterwards(async () => {
+    await server.close();
+    expect(clock.pendingTimers, "timers left behind").toBe(0);
+  });
+  return server;
+}
+
+test("names get the server's prefix, and characters that models take", async () => {
+  const { name, tools, skipped, instructions } = await connected();
+  expect({ name, skipped, instructions }).toEqual({
+    name: "odd",
+    skipped: [],
+    instructions: "Handle with care.",
+  });
+  expect(tools.map((tool) => [tool.kind, tool.name, tool.description])).toEqual([
+    ["function", "odd_meta", "Gives the _meta of its call."],
+    ["function", "odd_hang", "hang"],
+    ["function", "odd_seen", "seen"],
+    ["function", "odd_die", "die"],
+    ["function", "odd_grow", "Grows"],
+    ["function", "odd_shy", "shy"],
+    ["function", "odd_empty", "empty"],
+    ["function", "odd_sound", "sound"],
+    ["function", "odd_data", "data"],
+    ["function", "odd_refuse", "refuse"],
+    ["function", "odd_liar", "liar"],
+    ["function", "odd_with_dots_and_more", "with.dots/and more"],
+  ]);
+});
+
+test("the prefix may be another one, or none", async () => {
+  const [own, none] = await Promise.all([
+    connected({ prefix: "my-", filter: isMeta }),
+    connected({ prefix: "", filter: isMeta }),
+  ]);
+  expect([own, none].map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+    ["my-meta"],
+    ["meta"],
+  ]);
+});
+
+test("the filter sees each tool as the server describes it", async () => {
+  const seen: McpTool[] = [];
+  const { tools } = await connected({
+    filter: (tool) => {
+      seen.push(tool);
+      return false;
+    },
+  });
+  expect(tools).toEqual([]);
+  expect(seen.slice(0, 3)).toEqual([
+    { name: "meta", description: "Gives the _meta of its call.", annotations: {} },
+    { name: "hang", annotations: { readOnlyHint: true } },
+    { name: "seen", annotations: { destructiveHint: false } },
+  ]);
+  expect(Object.isFrozen(seen[0]?.annotations)).toBe(true);
+});
+
+test("a tool that only its server can mend is skipped with a warning, and the others are there", async () => {
+  const { tools, skipped } = await connected({
+    filter: ({ name }) => ["meta", "broken", "chore"].includes(name),
+  });
+  expect(tools.map(({ name }) => name)).toEqual(["odd_meta"]);
+  expect(skipped.map(({ name }) => name)).toEqual(["broken", "chore"]);
+  expect(skipped[0]?.reason).toContain("odd_broken.input");
+  expect(skipped[1]?.reason).toBe(
+    "It can only be called as a task (execution.taskSupport is required), which is not supported.",
+  );
+  await settled();
+  expect(takeWarnings()).toEqual([
+    expect.stringMatching(/^EspalierWarning: Tool "broken" of MCP server "odd" is skipped: /),
+    expect.stringMatching(/^EspalierWarning: Tool "chore" of MCP server "odd" is skipped: /),
+  ]);
+});
+
+describe("an error, and no server is left behind", () => {
+  test.each([
+    [
+      "a name that is too long with its prefix",
+      { prefix: "p".repeat(61) },
+      "invalid_definition",
+      /^Expected the name of tool "meta" of MCP server "odd" to be 1 to 64 characters with its prefix, got "p{61}meta"\. Choose a shorter prefix/,
+    ],
+    [
+      "two names that come out the same",
+      {
+        filter: ({ name }: McpTool) => ["with.dots/and more", "with_dots_and_more"].includes(name),
+      },
+      "duplicate_tool",
+      /got "with\.dots\/and more" and "with_dots_and_more", which both become "odd_with_dots_and_more"/,
+    ],
+    [
+      "a filter that throws",
+      {
+        filter: () => {
+          throw new Error("I cannot say.");
+        },
+      },
+      undefined,
+      /^I cannot say\.$/,
+    ],
+  ])("%s", async (_case, more, code, message) => {
+    const peer = handMadeOverStdio("twins");
+    const failed = connectMcp({
+      name: "odd",
+      transport: peer.transport,
+      filter: isUsable,
+      ...more,
+    });
+    const error: unknown = await failed.catch((thrown: unknown) => thrown);
+    expect(messageOf(error)).toMatch(message);
+    expect(Reflect.get(Object(error), "code")).toBe(code);
+    expect(peer.pids.map(isAlive)).toEqual([false]);
+  });
+});
+
+test("a list that changed is told, and read when asked for; tools from before still work", async () => {
+  let changes = 0;
+  const server = await connected({ onToolsChanged: () => (changes += 1) });
+  const before = server.tools;
+  expect(textsOf(await made(before, [["odd_grow"]]))).toEqual(["grown"]);
+  expect(changes).toBe(1);
+  expect(server.tools).toBe(before);
+  const after = await server.refresh();
+  expect(server.tools).toBe(after);
+  expect(after.map(({ name }) => name)).toEqual([...before.map(({ name }) => name), "odd_grown"]);
+  expect(textsOf(await made(after, [["odd_grown"]]))).toEqual(["here"]);
+  expect(textsOf(await made(before, [["odd_data"]]))).toEqual(['{"a":[true,null],"b":1}']);
+});
+
+test("a listener of changes that throws costs nothing but a warning", async () => {
+  const server = await connected({
+    onToolsChanged: () => {
+      throw new Error("Not now.");
+    },
+  });
+  expect(textsOf(await made(server.tools, [["odd_grow"], ["odd_grow"]]))).toEqual([
+    "grown",
+    "grown",
+  ]);
+  await settled();
+  expect(takeWarnings()).toEqual([
+    "EspalierWarning: onToolsChanged of an MCP server threw: Not now.",
+  ]);
+});
+
+/** Which calls somebody is asked about, and why. All are denied. */
+async function asked(
+  needsApproval?: McpOptions["needsApproval"],
+): Promise<readonly (readonly [string, string])[]> {
+  const { tools } = await connected(needsApproval === undefined ? {} : { needsApproval });
+  const questions: Question[] = [];
+  const approver = (question: Question): Answer => {
+    questions.push(question);
+    return deny(question);
+  };
+  const { run } = scene({ approver });
+  // `hang` only reads, `seen` destroys nothing, `sound` says nothing of itself.
+  const names = ["odd_hang", "odd_seen", "odd_sound", "odd_die"];
+  const guarded = toolGuard(({ toolName }) =>
+    toolName === "odd_hang" ? { type: "deny", reason: "It never ends." } : { type: "allow" },
+  );
+  const calls = names.map((name) => [name, { n: 1 }] as const);
+  await run(
+    caller(tools, needsApproval === undefined ? calls.slice(0, 3) : calls, { guards: [guarded] }),
+  );
+  return questions.map(({ toolName, reason }) => [toolName, reason] as const);
+}
+
+describe("approval", () => {
+  test("is asked for nothing, if nobody says so", async () => {
+    expect(await asked()).toEqual([]);
+  });
+
+  test("is asked for calls that may destroy: those of which the server says nothing are among them", async () => {
+    expect(await asked("destructive")).toEqual([
+      ["odd_sound", "odd_sound needs an approval."],
+      ["odd_die", "odd_die needs an approval."],
+    ]);
+  });
+
+  test("is asked for calls as the function says", async () => {
+    const decided: unknown[] = [];
+    const questions = await asked((tool, input, { stepNumber }) => {
+      decided.push([tool.name, input, stepNumber]);
+      return tool.annotations.destructiveHint === true ? "It is dangerous." : stepNumber === 2;
+    });
+    expect(questions).toEqual([
+      ["odd_seen", "odd_seen needs an approval."],
+      ["odd_die", "It is dangerous."],
+    ]);
+    expect(decided).toEqual([
+      ["seen", { n: 1 }, 2],
+      ["sound", { n: 1 }, 3],
+      ["die", { n: 1 }, 4],
+    ]);
+  });
+});
+
+test("a listener that throws costs nothing but a warning", async () => {
+  const peer = handMadeOverStdio("well");
+  const server = await connectMcp({
+    name: "odd",
+    transport: {
+      ...peer.transport,
+      onStderr: () => {
+        throw new Error("Not now.");
+      },
+    },
+    filter: isUsable,
+  });
+  afterwards(() => server.close());
+  expect(server.tools).toHaveLength(12);
+  await settled();
+  expect(takeWarnings()).toEqual(["EspalierWarning: onStderr of an MCP server threw: Not now."]);
+});
+
+test("it can be closed by `await using`", async () => {
+  const peer = handMadeOverStdio("well");
+  {
+    await using server = await connectMcp({
+      name: "odd",
+      transport: peer.transport,
+      filter: isUsable,
+    });
+    expect(server.tools).toHaveLength(12);
+    expect(peer.pids.map(isAlive)).toEqual([true]);
+  }
+  expect(peer.pids.map(isAlive)).toEqual([false]);
+});
+
+test("a server that was closed lists nothing more", async () => {
+  const server = await connected();
+  await server.close();
+  await expect(server.refresh()).rejects.toMatchObject({
+    code: "mcp_unavailable",
+    data: { server: "odd", reason: "closed" },
+  });
+});

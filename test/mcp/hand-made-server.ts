@@ -1,0 +1,137 @@
+// A hand-made MCP server, for what the real one does not do. The same over stdio (`stdio-server.ts`) and HTTP (`http-server.ts`).
+
+/** A message as it comes in. */
+export interface Incoming {
+  readonly id?: number | string;
+  readonly method?: string;
+  readonly params?: {
+    readonly name?: string;
+    readonly arguments?: Readonly<Record<string, unknown>>;
+    readonly requestId?: number | string;
+    readonly reason?: string;
+    readonly protocolVersion?: string;
+    readonly cursor?: string;
+    readonly _meta?: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** A message from its text. */
+export function incoming(text: string): Incoming {
+  const message: unknown = JSON.parse(text);
+  if (isIncoming(message)) return message;
+  throw new Error(`Expected a message, got ${text}`);
+}
+
+function isIncoming(message: unknown): message is Incoming {
+  return typeof message === "object" && message !== null;
+}
+
+export type Outgoing = Readonly<Record<string, unknown>>;
+
+const OBJECT = { type: "object" };
+
+const TOOLS = [
+  { name: "meta", inputSchema: OBJECT, description: "Gives the _meta of its call." },
+  { name: "hang", inputSchema: OBJECT, annotations: { readOnlyHint: true } },
+  { name: "seen", inputSchema: OBJECT, annotations: { destructiveHint: false } },
+  { name: "die", inputSchema: OBJECT, annotations: { destructiveHint: true } },
+  { name: "grow", inputSchema: OBJECT, title: "Grows" },
+  { name: "shy", inputSchema: OBJECT },
+  { name: "empty", inputSchema: OBJECT },
+  { name: "sound", inputSchema: OBJECT },
+  { name: "data", inputSchema: OBJECT },
+  { name: "refuse", inputSchema: OBJECT },
+  {
+    name: "liar",
+    inputSchema: OBJECT,
+    outputSchema: { type: "object", properties: { count: { type: "number" } } },
+  },
+  { name: "broken", inputSchema: { type: "object", properties: { x: { type: "nonsense" } } } },
+  { name: "shapeless", inputSchema: {} },
+  { title: "Nameless" },
+  "no tool",
+  { name: "chore", inputSchema: OBJECT, execution: { taskSupport: "required" } },
+  { name: "with.dots/and more", inputSchema: OBJECT },
+];
+
+/** Comes out the same as the last one. */
+export const TWIN = { name: "with_dots_and_more", inputSchema: OBJECT };
+
+const GROWN = { name: "grown", inputSchema: OBJECT };
+
+const RESULTS: Readonly<Record<string, object>> = {
+  shy: { content: [{ type: "text", text: "I would rather not." }], isError: true },
+  empty: { content: [], isError: true },
+  sound: { content: [{ type: "audio", data: "AAAA", mimeType: "audio/wav" }] },
+  data: { content: [], structuredContent: { b: 1, a: [true, null] } },
+  liar: { content: [], structuredContent: { count: "many" } },
+  grown: { content: [{ type: "text", text: "here" }] },
+  "with.dots/and more": { content: [{ type: "text", text: "dotted" }] },
+};
+
+export class HandMadeServer {
+  /** What came in, in order: methods, of calls the tool, of cancellations the reason. */
+  readonly seen: string[] = [];
+  readonly #more: readonly object[];
+  #hasGrown = false;
+
+  constructor(more: readonly object[] = []) {
+    this.#more = more;
+  }
+
+  /** Answers by `send`, at once or never. */
+  handle({ id, method = "", params = {} }: Incoming, send: (message: Outgoing) => void): void {
+    this.seen.push([method, params.name, params.reason].filter(Boolean).join(" "));
+    if (id === undefined) return;
+    const answer = (result: object): void => send({ jsonrpc: "2.0", id, result });
+    switch (method) {
+      case "initialize":
+        return answer({
+          protocolVersion: params.protocolVersion,
+          capabilities: { tools: { listChanged: true } },
+          serverInfo: { name: "hand-made", version: "1" },
+          instructions: "Handle with care.",
+        });
+      case "tools/list":
+        return params.cursor === undefined
+          ? answer({ tools: TOOLS, nextCursor: "second" })
+          : answer({ tools: [...this.#more, ...(this.#hasGrown ? [GROWN] : [])] });
+      case "tools/call":
+        return this.#call(params, id, send);
+      default:
+        return answer({});
+    }
+  }
+
+  #call(
+    { name = "", _meta: meta = {} }: NonNullable<Incoming["params"]>,
+    id: number | string,
+    send: (message: Outgoing) => void,
+  ): void {
+    const answer = (result: object): void => send({ jsonrpc: "2.0", id, result });
+    const say = (text: string): void => answer({ content: [{ type: "text", text }] });
+    const { progressToken, ...rest } = meta;
+    switch (name) {
+      case "meta":
+        return say(JSON.stringify(rest));
+      case "hang":
+        return send({
+          jsonrpc: "2.0",
+          method: "notifications/progress",
+          params: { progressToken, progress: 0.5, total: 2, message: "hanging" },
+        });
+      case "seen":
+        return say(this.seen.join("\n"));
+      case "die":
+        return process.exit(7);
+      case "grow":
+        this.#hasGrown = true;
+        send({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+        return say("grown");
+      case "refuse":
+        return send({ jsonrpc: "2.0", id, error: { code: -32_603, message: "out of order" } });
+      default:
+        return answer(RESULTS[name] ?? { content: [] });
+    }
+  }
+}

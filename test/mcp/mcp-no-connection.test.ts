@@ -1,0 +1,113 @@
+// Goal: a server that cannot be reached, or is none, is a clear error in bounded time, and leaves nothing behind. Method: programs that
+// end, stay silent, write garbage or do not exist; time stands still unless a test moves it.
+
+import { createServer } from "node:http";
+import { once } from "node:events";
+
+import { expect, test } from "vitest";
+
+import { connectMcp } from "../../src/mcp/connect-mcp.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { refusal, until } from "./connecting.ts";
+import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
+
+test("a command that does not exist", async () => {
+  const fault = await refusal({ type: "stdio", command: "/nowhere/server" });
+  expect([fault.kind, fault.message]).toEqual(["unreachable", "spawn /nowhere/server ENOENT"]);
+});
+
+test("a folder that does not exist", async () => {
+  const { command, args } = handMadeOverStdio("well").transport;
+  const fault = await refusal({ type: "stdio", command, args: args ?? [], cwd: "/nowhere" });
+  expect(fault.kind).toBe("unreachable");
+});
+
+test("a port at which nobody listens", async () => {
+  const port = await freePort();
+  const fault = await refusal({ type: "http", url: `http://127.0.0.1:${port}/mcp` });
+  expect([fault.kind, fault.message]).toEqual([
+    "unreachable",
+    `fetch failed: connect ECONNREFUSED 127.0.0.1:${port}`,
+  ]);
+});
+
+test("a program that ends: with its code, and apart from that what it wrote", async () => {
+  const peer = handMadeOverStdio("exits");
+  const fault = await refusal(peer.transport);
+  expect([fault.kind, fault.message]).toEqual([
+    "unreachable",
+    "the connection was closed; it exited with code 3",
+  ]);
+  expect(fault.detail).toMatch(/^it wrote: pid \d+\nNo key was given\.$/);
+});
+
+test.each(["silent", "garbage"])("a program that is %s, when its time is up", async (behaviour) => {
+  const peer = handMadeOverStdio(behaviour);
+  const clock = new ManualClock();
+  const refused = refusal(peer.transport, { clock, connectTimeoutMs: 1_000 });
+  await peer.started(1);
+  clock.advance(1_000);
+  const fault = await refused;
+  expect([fault.kind, fault.message]).toEqual(["unreachable", "it did not answer within 1000 ms"]);
+  expect(peer.pids.map(isAlive)).toEqual([false]);
+});
+
+test("a program that does not want to end is killed", async () => {
+  const peer = handMadeOverStdio("stubborn");
+  const clock = new ManualClock();
+  const refused = refusal(peer.transport, { clock, connectTimeoutMs: 1_000 });
+  await until(() => peer.errorText().includes("ready"));
+  clock.advance(1_000);
+  await until(() => peer.errorText().includes("no\n"));
+  expect(peer.pids.map(isAlive)).toEqual([true]);
+  clock.advance(1_000);
+  expect((await refused).kind).toBe("unreachable");
+  expect(peer.pids.map(isAlive)).toEqual([false]);
+});
+
+test("a server over HTTP that takes the request and never answers", async () => {
+  const http = createServer(() => {});
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  afterwards(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  const address = http.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  const clock = new ManualClock();
+  const asked = once(http, "request");
+  const refused = refusal(
+    { type: "http", url: `http://127.0.0.1:${port}/` },
+    { clock, connectTimeoutMs: 1_000 },
+  );
+  await asked;
+  clock.advance(1_000);
+  expect((await refused).message).toBe("it did not answer within 1000 ms");
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("what the user is told has the server, the place without secrets, the reason and what to do", async () => {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}/mcp?key=secret`;
+  await expect(connectMcp({ name: "far", transport: { type: "http", url } })).rejects.toMatchObject(
+    {
+      code: "mcp_unavailable",
+      message: `Expected the MCP server "far" at http://127.0.0.1:${port}/mcp to answer, got: fetch failed: connect ECONNREFUSED 127.0.0.1:${port}. Check its URL, and that it runs.`,
+      data: { server: "far", reason: "unreachable" },
+    },
+  );
+  const { transport } = handMadeOverStdio("exits");
+  const near = connectMcp({ name: "near", transport });
+  await expect(near).rejects.toThrow(
+    /^Expected the MCP server "near" at .* to answer, got: the connection was closed; it exited with code 3 \(it wrote: pid \d+\nNo key was given\.\)\. Check its command, and that it runs by itself\.$/,
+  );
+});
+
+async function freePort(): Promise<number> {
+  const http = createServer().listen(0, "127.0.0.1");
+  await once(http, "listening");
+  const address = http.address();
+  await new Promise((resolve) => http.close(resolve));
+  return typeof address === "object" ? (address?.port ?? 0) : 0;
+}

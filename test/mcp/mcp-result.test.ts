@@ -1,0 +1,94 @@
+// Goal: nothing of a result is lost, and one bad part costs no other. Method: results by hand.
+
+import { expect, test } from "vitest";
+
+import { mcpResult } from "../../src/mcp/mcp-result.ts";
+
+test("texts stand one under the other, and every other part has a line and is kept", () => {
+  expect(
+    mcpResult({
+      content: [
+        { type: "text", text: "Here:" },
+        { type: "image", data: "AAAA", mimeType: "image/png" },
+        { type: "audio", data: "AA==", mimeType: "audio/wav" },
+        { type: "resource", resource: { uri: "a://text", text: "é", mimeType: "text/html" } },
+        { type: "resource", resource: { uri: "a://plain", text: "words" } },
+        { type: "resource", resource: { uri: "a://blob", blob: "AAAA", mimeType: "image/gif" } },
+        { type: "resource", resource: { uri: "a://any", blob: "" } },
+        { type: "resource_link", uri: "a://link", name: "notes", description: "Kept for later." },
+        { type: "text", text: "Done." },
+      ],
+    }),
+  ).toEqual({
+    text: [
+      "Here:",
+      "[image/png, 3 bytes]",
+      "[audio/wav, 1 byte]",
+      "[text/html, 2 bytes, a://text]",
+      "é",
+      "[text/plain, 5 bytes, a://plain]",
+      "words",
+      "[image/gif, 3 bytes, a://blob]",
+      "[application/octet-stream, 0 bytes, a://any]",
+      '[application/octet-stream "notes", a://link] Kept for later.',
+      "Done.",
+    ].join("\n"),
+    attachments: [
+      { type: "image", mediaType: "image/png", data: "AAAA" },
+      { type: "audio", mediaType: "audio/wav", data: "AA==" },
+      { type: "file", mediaType: "text/html", uri: "a://text", text: "é" },
+      { type: "file", mediaType: "text/plain", uri: "a://plain", text: "words" },
+      { type: "image", mediaType: "image/gif", uri: "a://blob", data: "AAAA" },
+      { type: "file", mediaType: "application/octet-stream", uri: "a://any", data: "" },
+      {
+        type: "file",
+        mediaType: "application/octet-stream",
+        name: "notes",
+        uri: "a://link",
+      },
+    ],
+  });
+});
+
+test("data is shown where the server gives no text, and kept in any case", () => {
+  const structuredContent = { b: 1, a: [true, null] };
+  expect(mcpResult({ content: [], structuredContent })).toEqual({
+    text: '{"a":[true,null],"b":1}',
+    attachments: [],
+    structured: structuredContent,
+  });
+  expect(mcpResult({ content: [{ type: "text", text: "One." }], structuredContent })).toEqual({
+    text: "One.",
+    attachments: [],
+    structured: structuredContent,
+  });
+});
+
+test("nothing is an empty text", () => {
+  expect(mcpResult({ content: [] })).toEqual({ text: "", attachments: [] });
+});
+
+test("what a server writes badly is mended, or left out with a word", () => {
+  expect(
+    mcpResult({
+      content: [
+        { type: "image", data: "AA\nAA\n", mimeType: "a picture" },
+        { type: "image", data: "no base64!", mimeType: "image/png" },
+        { type: "resource_link", uri: "", name: "" },
+        { type: "resource", resource: { uri: "a://x", text: "", mimeType: "" } },
+      ],
+    }),
+  ).toEqual({
+    text: [
+      "[application/octet-stream, 3 bytes]",
+      "[image, left out: its data cannot be read]",
+      "[file, left out: its uri cannot be read]",
+      "[application/octet-stream, 0 bytes, a://x]",
+      "",
+    ].join("\n"),
+    attachments: [
+      { type: "image", mediaType: "application/octet-stream", data: "AAAA" },
+      { type: "file", mediaType: "application/octet-stream", uri: "a://x", text: "" },
+    ],
+  });
+});

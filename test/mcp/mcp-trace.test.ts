@@ -1,0 +1,104 @@
+// Goal: what a server does can be found in the trace of the run. Method: an OpenTelemetry SDK in memory, and a hand-made server that
+// says what it was sent.
+
+import { context, createTraceState, propagation, trace } from "@opentelemetry/api";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { connectMcp } from "../../src/mcp/connect-mcp.ts";
+import type { McpTransport } from "../../src/mcp/mcp-options.ts";
+import { parseJson } from "../../src/kernel/json.ts";
+import { currentTrace } from "../../src/mcp/trace-context.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { recorder } from "../telemetry/recorded-spans.ts";
+import { made, textsOf } from "./agents.ts";
+import { handMadeOverHttp } from "./http-server.ts";
+import { afterwards, handMadeOverStdio } from "./servers.ts";
+
+const recording = recorder();
+
+/** What the server's tool `meta` gives, called by an agent of a run that is traced. */
+async function metaOf(transport: McpTransport): Promise<unknown> {
+  const server = await connectMcp({
+    name: "peer",
+    transport,
+    filter: ({ name }) => name === "meta",
+  });
+  afterwards(() => server.close());
+  const stage = scene({ tracing: openTelemetry({ tracer: recording.tracer }) });
+  const [text = ""] = textsOf(await made(server.tools, [["peer_meta"]], stage));
+  return parseJson(text);
+}
+
+/** The span of the call of the tool, as far as it says where the call went. */
+function toolSpan() {
+  const span = recording.spans().findLast(({ name }) => name === "execute_tool peer_meta");
+  if (span === undefined) throw new Error("Expected a span of the call.");
+  const about = Object.entries(span.attributes).filter(([key]) =>
+    /^(mcp|network|server)\./.test(key),
+  );
+  const traceparent = `00-${span.traceId}-${span.spanId}-01`;
+  return { traceparent, attributes: Object.fromEntries(about) };
+}
+
+test("without an SDK nothing is sent along", async () => {
+  const { transport, headers } = await handMadeOverHttp();
+  expect(await metaOf(transport)).toEqual({});
+  expect(headers.filter((sent) => "traceparent" in sent)).toEqual([]);
+});
+
+describe("with an SDK", () => {
+  beforeAll(() => recording.provider.register());
+  afterAll(() => {
+    trace.disable();
+    context.disable();
+    propagation.disable();
+  });
+
+  proves(["X28"], "over stdio the span of the tool is in _meta of its call", async () => {
+    const meta = await metaOf(handMadeOverStdio("well").transport);
+    const { traceparent, attributes } = toolSpan();
+    expect(meta).toEqual({ traceparent });
+    expect(attributes).toEqual({
+      "mcp.method.name": "tools/call",
+      "mcp.protocol.version": "2025-11-25",
+      "network.transport": "pipe",
+    });
+  });
+
+  proves(["X28"], "over HTTP it is in the headers of the request, too", async () => {
+    const { transport, headers } = await handMadeOverHttp();
+    const meta = await metaOf(transport);
+    const { traceparent, attributes } = toolSpan();
+    expect(meta).toEqual({ traceparent });
+    expect(headers.map((sent) => sent["traceparent"])).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      traceparent,
+    ]);
+    expect(attributes).toEqual({
+      "mcp.method.name": "tools/call",
+      "mcp.protocol.version": "2025-11-25",
+      "mcp.session.id": "session-1",
+      "network.transport": "tcp",
+      "server.address": "127.0.0.1",
+    });
+  });
+
+  test("the state of the trace goes along, its baggage does not", async () => {
+    const baggage = propagation.createBaggage({ customer: { value: "17" } });
+    const state = trace.wrapSpanContext({
+      traceId: "0af7651916cd43dd8448eb211c80319c",
+      spanId: "b7ad6b7169203331",
+      traceFlags: 1,
+      traceState: createTraceState("vendor=1"),
+    });
+    const outer = propagation.setBaggage(trace.setSpan(context.active(), state), baggage);
+    expect(context.with(outer, currentTrace)).toEqual({
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      tracestate: "vendor=1",
+    });
+  });
+});

@@ -1,0 +1,154 @@
+// Goal: a price is known for exactly the models that the table is about; everything else is unknown, and never zero.
+// Method: names in the table, near it and hostile to it.
+
+import { describe, expect, test } from "vitest";
+
+import { knownPrice } from "../../src/model/known-price.ts";
+import { checkPrice, copyPrice, isDay } from "../../src/model/model-price.ts";
+import { OPENAI_PRICES, PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+proves(
+  ["X30"],
+  "the price of every model in the table is known, with the table's date and source",
+  () => {
+    const known = OPENAI_PRICES.map(({ model }) => knownPrice("openai", model));
+    expect(known).toEqual(
+      OPENAI_PRICES.map(({ inputUsd, cachedInputUsd, outputUsd, isHighest }) => ({
+        inputUsdPerMillion: inputUsd,
+        ...(cachedInputUsd === undefined ? {} : { cachedInputUsdPerMillion: cachedInputUsd }),
+        outputUsdPerMillion: outputUsd,
+        asOf: PRICES_AS_OF,
+        source: isHighest === true ? `${PRICES_SOURCE}, highest rate` : PRICES_SOURCE,
+      })),
+    );
+    for (const price of known) {
+      if (price === undefined) throw new Error("Expected a price.");
+      checkPrice("price", price);
+      expect(Object.isFrozen(price)).toBe(true);
+    }
+  },
+);
+
+test("a snapshot costs what its model costs, where that is so for all of them", () => {
+  const withSnapshots = OPENAI_PRICES.filter(({ hasSnapshots }) => hasSnapshots === true);
+  expect(withSnapshots.length).toBeGreaterThan(0);
+  for (const { model } of withSnapshots)
+    expect(knownPrice("openai", `${model}-2026-10-01`)).toBe(knownPrice("openai", model));
+});
+
+test("a snapshot with a price of its own has that", () => {
+  const outputs = ["gpt-4o", "gpt-4o-2024-05-13", "gpt-4o-2024-08-06"].map(
+    (model) => knownPrice("openai", model)?.outputUsdPerMillion,
+  );
+  expect(outputs).toEqual([10, 15, 10]);
+});
+
+proves(["X30"], "a model that the table does not have is unknown, however its name looks", () => {
+  const names = [
+    "gpt-0",
+    "",
+    " ",
+    "gpt-5-min",
+    "gpt-5-mini ",
+    "GPT-5-MINI",
+    "openai/gpt-5-mini",
+    "gpt-5-mini-2099-01-01",
+    "gpt-6-sol-2026-13-01",
+    "gpt-6-sol-2026-02-30",
+    "gpt-6-sol-20261001",
+    "gpt-6-sol_2026-10-01",
+    "gpt-6-sol-2026-10-01-2026-10-01",
+    "-2026-10-01",
+    "2026-10-01",
+    "ft:gpt-4o-mini-2024-07-18:acme::abc",
+    "ft:gpt-6-sol:acme::abc",
+    "gpt-4o-mini-2024-07-18.ft-0123",
+    "gpt-4o-audio-preview",
+    "gpt-4o-search-preview",
+    "o3-deep-research",
+    "text-embedding-3-small",
+    "__proto__",
+    "constructor",
+    "toString",
+    "constructor-2026-10-01",
+    "__proto__-2026-10-01",
+    "gpt-5-mini\u0000",
+    "\ud800",
+    "x".repeat(1_000_000),
+  ];
+  const known = names.filter((name) => knownPrice("openai", name) !== undefined);
+  expect(known).toEqual([]);
+});
+
+test.each(["", "OpenAI", "azure", "anthropic", "constructor", "__proto__", "scripted"])(
+  "the provider %j has no table",
+  (provider) => {
+    expect(knownPrice(provider, "gpt-5-mini")).toBe(undefined);
+  },
+);
+
+test.each([[undefined], [null], [7], [{}], [["gpt-5-mini"]]])("%j is no model", (modelId) => {
+  expect(Reflect.apply(knownPrice, undefined, ["openai", modelId])).toBe(undefined);
+});
+
+describe("a price", () => {
+  const rates = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+
+  test("may say of which day it is and where it comes from", () => {
+    const price = { ...rates, asOf: "2026-02-28", source: "our contract" };
+    expect(() => checkPrice("price", price)).not.toThrow();
+    expect([copyPrice(price), Object.isFrozen(copyPrice(price))]).toEqual([price, true]);
+  });
+
+  test("is copied without anything else", () => {
+    const more = { ...rates, cachedInputUsdPerMillion: 0, secret: { alive: true } };
+    expect(copyPrice(more)).toEqual({ ...rates, cachedInputUsdPerMillion: 0 });
+  });
+
+  const ADVICE = "Give US dollars per million tokens; a price that you do not know is left out.";
+  const DAY = "Say on which day the price was looked up.";
+  test.each<[object, string]>([
+    [
+      { ...rates, asOf: "2026-02-30" },
+      `Expected p.asOf to be a day like "2026-09-23", got "2026-02-30". ${DAY}`,
+    ],
+    [
+      { ...rates, asOf: "2026-09-23T00:00:00Z" },
+      `Expected p.asOf to be a day like "2026-09-23", got "2026-09-23T00:00:00Z". ${DAY}`,
+    ],
+    [
+      { ...rates, asOf: 20_260_923 },
+      `Expected p.asOf to be a day like "2026-09-23", got 20260923. ${DAY}`,
+    ],
+    [
+      { ...rates, source: " " },
+      'Expected p.source to be text that is not empty, got " ". Leave it out, or say it.',
+    ],
+    [
+      { ...rates, inputUsdPerMillion: Number.NaN },
+      `Expected p.inputUsdPerMillion to be a finite number from 0 up, got NaN. ${ADVICE}`,
+    ],
+    [
+      { inputUsdPerMillion: 1 },
+      `Expected p.outputUsdPerMillion to be a finite number from 0 up, got undefined. ${ADVICE}`,
+    ],
+    [
+      { ...rates, cachedInputUsdPerMillion: "0" },
+      `Expected p.cachedInputUsdPerMillion to be a finite number from 0 up, got "0". ${ADVICE}`,
+    ],
+    [
+      { ...rates, asof: "2026-09-23" },
+      'Expected p.asof to be one of inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion, asOf, source, got "asof". Correct the name.',
+    ],
+  ])("%j is refused", (price, message) => {
+    const thrown = thrownBy(() => Reflect.apply(checkPrice, undefined, ["p", price]));
+    expect([thrown.code, thrown.message]).toEqual(["invalid_option", message]);
+  });
+
+  test("has a day that exists", () => {
+    const days = ["2024-02-29", "2026-02-29", "2026-00-01", "0000-01-01", "2026-1-1", "", null];
+    expect(days.filter(isDay)).toEqual(["2024-02-29", "0000-01-01"]);
+  });
+});

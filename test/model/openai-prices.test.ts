@@ -1,0 +1,135 @@
+// Goal: a model has the table's price only where that price is charged: at OpenAI itself. Its maker's word goes before the table.
+// Method: models at one address or another, by option and by environment, before and after they are used.
+
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { knownPrice } from "../../src/model/known-price.ts";
+import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
+import { proves } from "../harness/proves.ts";
+import { API_KEY, reply } from "../support/openai-calls.ts";
+import { OpenAiServer, says } from "../support/openai-server.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const LISTED = knownPrice("openai", "gpt-5-mini") ?? expect.fail("gpt-5-mini has no price");
+const OWN = { inputUsdPerMillion: 7, outputUsdPerMillion: 8 };
+
+beforeEach(() => {
+  vi.stubEnv("OPENAI_API_KEY", API_KEY);
+  vi.stubEnv("OPENAI_BASE_URL", undefined);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+proves(["X30"], "at OpenAI itself a model has the price of the table, and its date", () => {
+  const addresses: readonly OpenAiOptions[] = [
+    {},
+    { baseUrl: "https://api.openai.com/v1" },
+    { baseUrl: "https://API.OPENAI.COM:443/v1/" },
+  ];
+  expect(addresses.map((options) => openai("gpt-5-mini", options).price)).toEqual([
+    LISTED,
+    LISTED,
+    LISTED,
+  ]);
+});
+
+proves(["X30"], "at any other address the price is unknown", () => {
+  const addresses = [
+    "http://localhost:11434/v1",
+    "http://api.openai.com/v1",
+    "https://api.openai.com:8443/v1",
+    "https://eu.api.openai.com/v1",
+    "https://openai.com/v1",
+    "https://acme.openai.azure.com/v1",
+    "https://api.openai.com.example.org/v1",
+    "https://api.openai.com@example.org/v1",
+    "https://example.org/https://api.openai.com/v1",
+  ];
+  const known = addresses.filter(
+    (baseUrl) => openai("gpt-5-mini", { baseUrl }).price !== undefined,
+  );
+  expect(known).toEqual([]);
+});
+
+proves(["X30"], "a price of its maker's goes before the table, at any address", () => {
+  const models = [
+    openai("gpt-5-mini", { price: OWN }),
+    openai("gpt-5-mini", { price: OWN, baseUrl: "http://localhost:11434/v1" }),
+    openai("unheard-of", { price: OWN }),
+    openai("gpt-5-mini", { price: { inputUsdPerMillion: 0, outputUsdPerMillion: 0 } }),
+  ];
+  expect(models.map(({ price }) => price)).toEqual([
+    OWN,
+    OWN,
+    OWN,
+    { inputUsdPerMillion: 0, outputUsdPerMillion: 0 },
+  ]);
+});
+
+test("an unknown price is no property at all, and may be said on purpose", () => {
+  const models = [openai("unheard-of"), openai("gpt-5-mini", { price: "unknown" })];
+  expect(models.map((model) => "price" in model)).toEqual([false, false]);
+});
+
+test("undefined is left out", () => {
+  expect(Reflect.apply(openai, undefined, ["gpt-5-mini", { price: undefined }])).toMatchObject({
+    price: LISTED,
+  });
+});
+
+test("another word than unknown is refused", () => {
+  const { code, message } = thrownBy(() =>
+    Reflect.apply(openai, undefined, ["gpt-5-mini", { price: "free" }]),
+  );
+  expect([code, message]).toEqual([
+    "invalid_option",
+    'Expected openai.price to be a plain object, got "free". Its fields are inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion, asOf, source.',
+  ]);
+});
+
+test("a price cannot be changed afterwards", () => {
+  const price = { ...OWN };
+  const model = openai("gpt-5-mini", { price });
+  price.outputUsdPerMillion = 0;
+  expect(model.price).toEqual(OWN);
+  expect(Object.isFrozen(model.price)).toBe(true);
+});
+
+test("a base URL in the environment counts as it is until the model is used", async () => {
+  await using server = await OpenAiServer.start(() => says("ok"));
+  const model = openai("gpt-5-mini");
+  const prices = [model.price];
+  vi.stubEnv("OPENAI_BASE_URL", server.baseUrl);
+  prices.push(model.price);
+  await reply(model, "whole");
+  vi.stubEnv("OPENAI_BASE_URL", undefined);
+  prices.push(model.price);
+  expect(prices).toEqual([LISTED, undefined, undefined]);
+  await reply(model, "streamed");
+  expect(server.requests).toHaveLength(2);
+});
+
+test("what the model was found ready for is where it goes, at the price that was found", async () => {
+  const addresses: string[] = [];
+  const model = openai("gpt-5-mini", {
+    fetch: (url) => {
+      addresses.push(url instanceof Request ? url.url : url.toString());
+      return Promise.reject(new TypeError("no network"));
+    },
+  });
+  model.assertReady?.();
+  vi.stubEnv("OPENAI_BASE_URL", "http://localhost:11434/v1");
+  await expect(reply(model, "whole")).rejects.toThrow();
+  expect([addresses, model.price]).toEqual([
+    ["https://api.openai.com/v1/chat/completions"],
+    LISTED,
+  ]);
+});
+
+test("a base URL in the environment that is none leaves the price unknown, and is found at the start", () => {
+  vi.stubEnv("OPENAI_BASE_URL", "localhost");
+  const model = openai("gpt-5-mini");
+  expect(model.price).toBe(undefined);
+  expect(thrownBy(() => model.assertReady?.()).code).toBe("invalid_option");
+});

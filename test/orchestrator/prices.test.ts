@@ -1,0 +1,180 @@
+// Goal: whoever reads a result sees at which prices it was charged and of which day they are; where a price is unknown nothing is
+// limited by cost, and nothing is free.
+// Method: runs with prices from the table, of the maker's and unknown, down to JSON; limits that nobody can keep.
+
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { Model } from "../../src/model/model.ts";
+import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
+import { PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";
+import { asks, says as speaks, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { API_KEY } from "../support/openai-calls.ts";
+import { OpenAiServer, says } from "../support/openai-server.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const DOLLARS = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+const GPT_5_MINI = {
+  inputUsdPerMillion: 0.25,
+  cachedInputUsdPerMillion: 0.025,
+  outputUsdPerMillion: 2,
+  asOf: PRICES_AS_OF,
+  source: PRICES_SOURCE,
+};
+
+beforeEach(() => {
+  vi.stubEnv("OPENAI_API_KEY", API_KEY);
+  vi.stubEnv("OPENAI_BASE_URL", undefined);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+function solo(model: Model, more: object = {}): AgentRole {
+  return defineAgent({ name: "solo", instructions: "Work.", model, ...more });
+}
+
+/** A model that believes to be at OpenAI itself; what it sends goes to the test's server. */
+function modelBehind(server: OpenAiServer, options: OpenAiOptions = {}): Model {
+  const fetch: typeof globalThis.fetch = (url, init) => {
+    const address = url instanceof Request ? url.url : url.toString();
+    return globalThis.fetch(address.replace("https://api.openai.com/v1", server.baseUrl), init);
+  };
+  return openai("gpt-5-mini", { ...options, fetch });
+}
+
+proves(["X30"], "the result names the price from the table and the table's date", async () => {
+  await using server = await OpenAiServer.start(() => says("Done."));
+  const stage = scene();
+  const result = await stage.run(solo(modelBehind(server)), { budget: { costUsd: 1 } });
+  expect(result.prices).toEqual([{ provider: "openai", model: "gpt-5-mini", price: GPT_5_MINI }]);
+  expect(PRICES_AS_OF).toMatch(/^\d{4}-\d{2}-\d{2}$/);
+  // 10 tokens in at a quarter of a dollar, 5 out at two dollars a million.
+  const { costMicroUsd, unpricedCalls } = result.usage.total;
+  expect([result.status, costMicroUsd, unpricedCalls]).toEqual(["completed", 13, 0]);
+});
+
+proves(["X30"], "a price of the user's is what is charged, and the result says so", async () => {
+  await using server = await OpenAiServer.start(() => says("Done."));
+  const price = { ...DOLLARS, asOf: "2026-11-01", source: "our contract" };
+  const result = await scene().run(solo(modelBehind(server, { price })), {
+    budget: { costUsd: 1 },
+  });
+  expect(result.prices).toEqual([{ provider: "openai", model: "gpt-5-mini", price }]);
+  expect(result.usage.total.costMicroUsd).toBe(20);
+});
+
+const neverAsked: Model["generate"] = () => expect.fail("nothing may be asked");
+
+proves(
+  ["X30", "R57"],
+  "a cost limit over an unknown price is an error of the configuration",
+  () => {
+    const unknown: Readonly<Record<string, Model>> = {
+      "a model that the table does not have": openai("unheard-of"),
+      "a fine-tuned model": openai("ft:gpt-5-mini:acme::abc"),
+      "another server": openai("gpt-5-mini", { baseUrl: "http://localhost:11434/v1" }),
+      "unknown on purpose": openai("gpt-5-mini", { price: "unknown" }),
+    };
+    for (const [what, model] of Object.entries(unknown)) {
+      const silent = { ...model, generate: neverAsked };
+      const stage = scene();
+      const refusals = [
+        thrownBy(() => stage.start(solo(silent), "Do it.", { budget: { costUsd: 1 } })),
+        thrownBy(() => stage.start(solo(silent), "Do it.", { budget: { costUsd: 0 } })),
+        thrownBy(() => solo(silent, { budget: { costUsd: 1 } })),
+      ];
+      expect(
+        refusals.map(({ code }) => code),
+        what,
+      ).toEqual(["price_unknown", "price_unknown", "price_unknown"]);
+      expect(stage.sink.events, what).toEqual([]);
+    }
+  },
+);
+
+test("a base URL that came into the environment after a role was defined is found at the start", () => {
+  const role = solo(openai("gpt-5-mini"), { budget: { costUsd: 1 } });
+  vi.stubEnv("OPENAI_BASE_URL", "http://localhost:11434/v1");
+  expect(thrownBy(() => scene().start(role)).code).toBe("price_unknown");
+});
+
+test("an unknown price is null, never zero, and its calls are counted apart", async () => {
+  const result = await scene().run(solo(new ScriptedModel([speaks("Done.")])));
+  expect(result.prices).toEqual([{ provider: "scripted", model: "scripted", price: null }]);
+  expect(JSON.parse(JSON.stringify(result.prices))).toEqual(result.prices);
+  const { costMicroUsd, unpricedCalls } = result.usage.total;
+  expect([costMicroUsd, unpricedCalls]).toEqual([0, 1]);
+});
+
+/** A lead over children, each with a model of its own. */
+function tree(leadModel: ScriptedModel, children: Readonly<Record<string, Model>>): AgentRole {
+  const subagents = Object.entries(children).map(([name, model]) =>
+    defineAgent({ name, purpose: `Is ${name}.`, instructions: "Work.", model }),
+  );
+  return defineAgent({ name: "lead", instructions: "Lead.", model: leadModel, subagents });
+}
+
+function leading(...names: readonly string[]): ScriptedModel {
+  const spawns = names.map((role) => asks("SpawnSubagent", { role, task: "Work." }));
+  return new ScriptedModel([...spawns, speaks("Done.")], { id: "head" });
+}
+
+function worker(id: string, price?: Model["price"]): ScriptedModel {
+  return new ScriptedModel(() => speaks("Done."), {
+    id,
+    ...(price === undefined ? {} : { price }),
+  });
+}
+
+test("each model is listed once, in the order of first use; who never ran is not there", async () => {
+  const idle = worker("idle", DOLLARS);
+  const children = {
+    one: worker("10"),
+    two: worker("9", DOLLARS),
+    three: worker("10"),
+    four: idle,
+  };
+  const result = await scene().run(tree(leading("two", "one", "three", "two"), children));
+  expect(result.prices).toEqual([
+    { provider: "scripted", model: "head", price: null },
+    { provider: "scripted", model: "9", price: DOLLARS },
+    { provider: "scripted", model: "10", price: null },
+  ]);
+});
+
+test("one model at two prices is listed with both; an equal price is the same price", async () => {
+  const dear = { inputUsdPerMillion: 5, outputUsdPerMillion: 6 };
+  const children = {
+    one: worker("__proto__", DOLLARS),
+    two: worker("__proto__", { ...dear }),
+    three: worker("__proto__", { outputUsdPerMillion: 6, inputUsdPerMillion: 5 }),
+    four: worker("__proto__"),
+  };
+  const result = await scene().run(tree(leading("one", "two", "three", "four"), children));
+  const expected = [
+    { provider: "scripted", model: "head", price: null },
+    { provider: "scripted", model: "__proto__", price: DOLLARS },
+    { provider: "scripted", model: "__proto__", price: dear },
+    { provider: "scripted", model: "__proto__", price: null },
+  ];
+  expect(result.prices).toEqual(expected);
+  expect(JSON.parse(JSON.stringify(result.prices))).toEqual(expected);
+});
+
+proves(["X30"], "a paused result names the prices too, and so does the one after it", async () => {
+  const stage = scene();
+  const price = { ...DOLLARS, asOf: "2026-11-01" };
+  const tools = { tools: [payTool()] };
+  const before = new ScriptedModel([asks("pay", { amount: 5 })], { price });
+  const paused = await stage.run(solo(before, tools), { budget: { costUsd: 1 } });
+  const expected = [{ provider: "scripted", model: "scripted", price }];
+  expect([paused.status, paused.prices]).toEqual(["paused", expected]);
+  const after = new ScriptedModel([speaks("Paid.")], { price });
+  const answers = approveAll(paused);
+  const result = await stage.outcome(stage.resume(solo(after, tools), paused.pausedRun, answers));
+  expect([result.status, result.prices]).toEqual(["completed", expected]);
+});

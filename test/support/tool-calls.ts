@@ -1,0 +1,120 @@
+// Calls of tools without a run: a real context and a real runtime, on a clock that the test moves.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import type { JsonValue } from "../../src/kernel/json.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  RunIdSchema,
+} from "../../src/protocol/ids.ts";
+import type { SpawnRequest } from "../../src/protocol/subagent.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
+import type { ToolContext, ToolProgress } from "../../src/tools/tool-context.ts";
+import type { ToolRetryNote, ToolRuntime } from "../../src/tools/tool-runtime.ts";
+import type { FunctionTool, FunctionUse, ToolReturn } from "../../src/tools/tool.ts";
+
+/** The grace period of these calls. */
+export const GRACE_MS = 50;
+
+/** One run, in which tests call tools. */
+export class CallStage {
+  readonly clock = new ManualClock(1_000);
+  /** Aborts the calls that have no signal of their own. */
+  readonly controller = new AbortController();
+  readonly notes: ToolRetryNote[] = [];
+  readonly subtasks: SpawnRequest[] = [];
+  readonly progress: ToolProgress[] = [];
+  readonly #run = {};
+
+  context(more: Partial<ToolContext> = {}): ToolContext {
+    return Object.freeze({
+      runId: RunIdSchema.parse("run_1"),
+      agentId: AgentIdSchema.parse("agent_1"),
+      agentPath: "lead",
+      depth: 0,
+      executionId: ExecutionIdSchema.parse("execution_1"),
+      stepNumber: 1,
+      callId: CallIdSchema.parse("call_1"),
+      retryCount: 0,
+      maxRetries: 2,
+      messages: Object.freeze([]),
+      signal: this.controller.signal,
+      metadata: Object.freeze({ tenant: "a" }),
+      queueSubtask: (request: SpawnRequest) => void this.subtasks.push(request),
+      reportProgress: (progress: ToolProgress) => void this.progress.push(progress),
+      ...more,
+    });
+  }
+
+  runtime(toolName: string): ToolRuntime {
+    return Object.freeze({
+      toolName,
+      clock: this.clock,
+      graceMs: GRACE_MS,
+      run: this.#run,
+      noteRetry: (note: ToolRetryNote) => void this.notes.push(note),
+    });
+  }
+
+  /** Calls the tool as a run would, by the name that it has. */
+  call(tool: FunctionTool, more: Partial<ToolContext> = {}): Call {
+    return watched(async () => await useOf(tool).run(this.context(more), this.runtime(tool.name)));
+  }
+}
+
+/** A call under way, and how it ended. */
+export interface Call {
+  readonly ended: Promise<CallEnd>;
+  /** Lets everything run that waits for no clock; undefined: the call is still under way. */
+  now(): Promise<CallEnd | undefined>;
+}
+
+export type CallEnd =
+  | { readonly type: "returned"; readonly value: unknown }
+  | { readonly type: "threw"; readonly error: unknown };
+
+function watched(work: () => Promise<unknown>): Call {
+  let end: CallEnd | undefined;
+  const ended = work().then(
+    (value): CallEnd => (end = { type: "returned", value }),
+    (error: unknown): CallEnd => (end = { type: "threw", error }),
+  );
+  return {
+    ended,
+    now: async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      return end;
+    },
+  };
+}
+
+/** What a call of the tool may do, with arguments that fit. */
+export function useOf(tool: FunctionTool, input: JsonValue = {}): FunctionUse {
+  const bound = tool.bind(input);
+  if (bound.type === "invalid") expect.unreachable("the arguments fit");
+  return bound.use;
+}
+
+/** A tool that takes anything and does what the test says. */
+export function toolThat(
+  name: string,
+  execute: (context: ToolContext) => ToolReturn,
+  more: Pick<ToolDefinition<z.ZodObject>, "needsApproval" | "isSequential" | "timeoutMs"> = {},
+): FunctionTool {
+  return defineTool({
+    name,
+    description: `Does ${name}.`,
+    input: z.looseObject({}),
+    ...more,
+    execute: (_input, context) => execute(context),
+  });
+}
+
+/** Never settles, whatever its signal says. */
+export function never(): Promise<never> {
+  return new Promise(() => undefined);
+}

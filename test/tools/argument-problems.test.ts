@@ -1,0 +1,436 @@
+// Goal: a model that wrote arguments that do not fit is told which parameter is wrong, what would fit and what came, and the tool does not
+// run; alike for zod and for JSON Schema, and nothing more than that.
+// Method: each schema twice, as zod and as the JSON Schema of it; runs with a script, and the check by itself.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import {
+  inputSchema,
+  jsonSchema,
+  problemsText,
+  type ArgumentProblem,
+  type ToolInput,
+} from "../../src/tools/input-schema.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+
+const LENIENT = { isStrict: false };
+
+function problems(input: ToolInput, value: JsonValue): readonly ArgumentProblem[] {
+  const checked = inputSchema("t.input", input, LENIENT).check(value);
+  return checked.type === "invalid" ? checked.problems : [];
+}
+
+function problem(parameter: string, expected: string, received?: string): ArgumentProblem {
+  return { parameter, expected, received };
+}
+
+/** The schema of one field, as zod and as JSON Schema. */
+function bothOf(field: z.ZodType): readonly (readonly [string, ToolInput])[] {
+  const schema = z.object({ x: field });
+  const shown = inputSchema("t.input", schema, LENIENT).jsonSchema;
+  return [
+    ["zod", schema],
+    ["JSON Schema", jsonSchema(shown)],
+  ];
+}
+
+const SEARCH = z.object({
+  count: z.int(),
+  mode: z.enum(["fast", "deep"]),
+  filter: z.object({ years: z.array(z.int()), label: z.string().min(2).optional() }),
+});
+
+/** What a model reads of its call, and how often the tool ran. */
+async function told(
+  input: ToolInput,
+  given: object,
+): Promise<{ readonly text: string; readonly ran: number; readonly status: string }> {
+  let ran = 0;
+  const search = defineTool({
+    name: "search",
+    description: "Searches.",
+    input,
+    execute: () => (ran += 1),
+  });
+  const { role, model } = soloist([asks("search", given), says("done")], { tools: [search] });
+  const { status } = await scene().run(role);
+  const last = model.requests[1]?.messages.at(-1);
+  return { text: last?.role === "tool" ? last.text : "", ran, status };
+}
+
+const BOTH: readonly (readonly [string, ToolInput])[] = [
+  ["zod", SEARCH],
+  ["JSON Schema", jsonSchema(inputSchema("t.input", SEARCH, LENIENT).jsonSchema)],
+];
+
+const FITTING = { count: 1, mode: "fast", filter: { years: [1999] } };
+
+for (const [kind, input] of BOTH) {
+  proves(["R103", "R161"], `${kind}: a wrong type does not run the tool, and is told`, async () => {
+    expect(await told(input, { ...FITTING, count: "x" })).toEqual({
+      text: [
+        "The arguments of search do not fit its schema:",
+        '- count: expected an integer, got "x"',
+        "Correct them and call search again.",
+      ].join("\n"),
+      ran: 0,
+      status: "completed",
+    });
+  });
+
+  proves(["R103"], `${kind}: types within objects and lists are checked, too`, async () => {
+    const given = { ...FITTING, filter: { years: [1999, "two", 3.5], label: 5 } };
+    const { text, ran } = await told(input, given);
+    expect([ran, text.split("\n").slice(1, -1).toSorted()]).toEqual([
+      0,
+      [
+        "- filter.label: expected text, got 5",
+        '- filter.years[1]: expected an integer, got "two"',
+        "- filter.years[2]: expected an integer, got 3.5",
+      ],
+    ]);
+  });
+
+  proves(["R104"], `${kind}: a value outside an enum is answered with the values`, async () => {
+    const { text, ran } = await told(input, { ...FITTING, mode: "slow" });
+    expect([ran, text.split("\n")[1]]).toEqual([
+      0,
+      '- mode: expected one of "fast", "deep", got "slow"',
+    ]);
+  });
+
+  proves(["R105"], `${kind}: a field that is missing is named`, async () => {
+    const { text, ran } = await told(input, { count: 1, mode: "deep" });
+    expect([ran, text.split("\n")[1]]).toEqual([
+      0,
+      "- filter: expected an object, but it is missing",
+    ]);
+  });
+
+  test(`${kind}: what fits runs the tool once`, async () => {
+    expect(await told(input, FITTING)).toEqual({ text: "1", ran: 1, status: "completed" });
+  });
+}
+
+const CONSTRAINTS: readonly (readonly [string, z.ZodType, JsonValue, string])[] = [
+  ["a least number", z.number().min(3), 2, "a number of at least 3"],
+  ["a greatest number", z.int().max(3), 4, "an integer of at most 3"],
+  ["a number above", z.number().gt(3), 3, "a number greater than 3"],
+  ["a number below", z.number().lt(3), 3, "a number less than 3"],
+  ["a multiple", z.number().multipleOf(5), 7, "a multiple of 5"],
+  ["whole numbers", z.int(), 1.5, "an integer"],
+  ["a least length", z.string().min(2), "a", "text of at least 2 characters"],
+  ["a greatest length", z.string().max(1), "ab", "text of at most 1 character"],
+  ["a pattern", z.string().regex(/^a+$/), "b", "text that matches /^a+$/"],
+  ["a least number of items", z.array(z.any()).min(1), [], "a list of at least 1 item"],
+  ["a greatest number of items", z.array(z.any()).max(2), [1, 2, 3], "a list of at most 2 items"],
+  ["a single value", z.literal("go"), "stop", '"go"'],
+  ["a list of values", z.literal([1, 2]), 3, "one of 1, 2"],
+  ["true or false", z.boolean(), "yes", "true or false"],
+  ["nothing but null", z.null(), 0, "null"],
+  ["scalars", z.union([z.number(), z.boolean()]), "x", "a number or true or false"],
+  ["an object", z.record(z.string(), z.any()), [], "an object"],
+];
+
+for (const [what, field, given, expected] of CONSTRAINTS) {
+  proves(["R104"], `${what}: told alike for zod and JSON Schema`, () => {
+    for (const [, input] of bothOf(field)) {
+      expect(problems(input, { x: given })).toEqual([
+        problem("x", expected, JSON.stringify(given)),
+      ]);
+    }
+  });
+}
+
+test("formats are told by their name", () => {
+  expect(problems(z.object({ x: z.email() }), { x: "a" })).toEqual([
+    problem("x", "text in the format email", '"a"'),
+  ]);
+  const schema = { type: "object", properties: { x: { type: "string", format: "email" } } };
+  expect(problems(jsonSchema(schema), { x: "a" })).toEqual([
+    problem("x", "text in the format email", '"a"'),
+  ]);
+});
+
+test("a field that is missing is described as far as its schema goes", () => {
+  const fields = {
+    a: z.string().nullable(),
+    b: z.literal("go"),
+    c: z.array(z.string()),
+    d: z.union([z.int(), z.object({ n: z.number() })]),
+  };
+  const expected = ["text or null", '"go"', "a list", "an integer or an object"];
+  const shown = inputSchema("t.input", z.object(fields), LENIENT).jsonSchema;
+  expect(problems(jsonSchema(shown), {})).toEqual(
+    Object.keys(fields).map((key, index) => problem(key, expected[index] ?? "")),
+  );
+});
+
+test("names that every object inherits are missing like others", () => {
+  const required = ["constructor", "toString", "__proto__", "hasOwnProperty"];
+  const schema = jsonSchema({ type: "object", required });
+  expect(problems(schema, {})).toEqual(required.map((key) => problem(key, "a value")));
+});
+
+// It loses hold of the promise if it is parsed without care, and a rejection without an owner ends the process.
+test("a check that turns out to be asynchronous is a misfit, and its rejection is owned", async () => {
+  const input = z.object({ x: z.string().refine(() => Promise.reject(new Error("broken"))) });
+  expect(problems(input, { x: "a" })).toEqual([
+    problem("", "arguments that need no asynchronous check", '{"x":"a"}'),
+  ]);
+  await new Promise((resolve) => setImmediate(resolve));
+});
+
+function throwing(): never {
+  throw new Error("line 1\nline 2");
+}
+
+test("code of a schema's author that throws has not accepted the arguments", () => {
+  for (const input of [
+    z.object({ x: z.string().refine(throwing) }),
+    z.object({ x: z.string().transform(throwing) }),
+    z.object({ x: z.union([z.number(), z.string().refine(throwing)]) }),
+  ]) {
+    const [first] = problems(input, { x: "a" });
+    expect(first?.expected).toContain("a value that its check accepts (line 1 line 2)");
+  }
+});
+
+test("code of a schema's author that throws while it words its message does no harm", () => {
+  const input = z.object({
+    x: z.number({
+      error: () => {
+        throw new Error("worded badly");
+      },
+    }),
+  });
+  expect(problems(input, { x: "a" })).toEqual([
+    problem("", "arguments that its check accepts (worded badly)", '{"x":"a"}'),
+  ]);
+});
+
+test("a value that is no JSON is a misfit, too", () => {
+  const circle: Record<string, unknown> = {};
+  circle["self"] = circle;
+  for (const value of [undefined, circle, () => 1, 5n, Symbol("s"), { x: () => 1 }]) {
+    for (const input of [SEARCH, jsonSchema({ type: "object", required: ["y"] })]) {
+      const { check } = inputSchema("t.input", input, LENIENT);
+      expect(Reflect.apply(check, undefined, [value])).toMatchObject({ type: "invalid" });
+    }
+  }
+});
+
+test("a type is told in the text as it is in the problems", () => {
+  expect(problemsText("t", problems(SEARCH, []))).toBe(
+    [
+      "The arguments of t do not fit its schema:",
+      "- arguments: expected an object, got []",
+      "Correct them and call t again.",
+    ].join("\n"),
+  );
+});
+
+const FORMS = z.object({
+  u: z.union([
+    z.int(),
+    z.object({ kind: z.literal("one"), n: z.number() }),
+    z.object({ kind: z.literal("two"), on: z.boolean() }),
+  ]),
+});
+
+const FORM_PROBLEMS: readonly (readonly [string, object, ArgumentProblem])[] = [
+  ["none at all", {}, problem("u", "an integer or an object")],
+  ["of no type", { u: "x" }, problem("u", "an integer or an object", '"x"')],
+  ["an unknown tag", { u: { kind: "3" } }, problem("u.kind", 'one of "one", "two"', '"3"')],
+  ["no tag", { u: { n: 1 } }, problem("u.kind", 'one of "one", "two"')],
+  ["a known tag", { u: { kind: "two", on: 3 } }, problem("u.on", "true or false", "3")],
+  ["a missing part", { u: { kind: "one", on: true } }, problem("u.n", "a number")],
+  ["a missing part of a later form", { u: { kind: "two" } }, problem("u.on", "true or false")],
+];
+
+for (const [what, given, expected] of FORM_PROBLEMS) {
+  test(`of several forms, the one that was meant is told about: ${what}`, () => {
+    const shown = inputSchema("t.input", FORMS, LENIENT).jsonSchema;
+    const value = z.json().parse(given);
+    expect(problems(FORMS, value)).toEqual([expected]);
+    expect(problems(jsonSchema(shown), value)).toEqual([expected]);
+  });
+}
+
+test("forms that are referred to, and forms within forms, are told apart as well", () => {
+  const schema: JsonObject = {
+    type: "object",
+    properties: { u: { $ref: "#/$defs/any of~these %" } },
+    $defs: {
+      "any of~these %": { anyOf: [{ $ref: "#/$defs/leaf" }, { $ref: "#/$defs/node" }] },
+      leaf: { type: "object", properties: { leaf: { type: "integer" } }, required: ["leaf"] },
+      node: {
+        type: "object",
+        properties: { node: { $ref: "#/$defs/any of~these %" } },
+        required: ["node"],
+        additionalProperties: false,
+      },
+    },
+  };
+  const pointer = { ...schema, properties: { u: { $ref: "#/$defs/any%20of~0these%20%25" } } };
+  const text = JSON.stringify(pointer).replaceAll(
+    '{"$ref":"#/$defs/any of~these %"}',
+    '{"$ref":"#/$defs/any%20of~0these%20%25"}',
+  );
+  const input = jsonSchema(z.record(z.string(), z.json()).parse(JSON.parse(text)));
+  expect(problems(input, { u: { node: { node: { leaf: "x" } } } })).toEqual([
+    problem("u.node.node.leaf", "an integer", '"x"'),
+  ]);
+  const { check } = inputSchema("t.input", input, LENIENT);
+  expect(check({ u: { node: { node: { leaf: "7" } } } })).toMatchObject({
+    type: "valid",
+    input: { u: { node: { node: { leaf: 7 } } } },
+  });
+});
+
+test("what other keywords of JSON Schema refuse is told once, where it is", () => {
+  const input = jsonSchema({
+    type: "object",
+    properties: {
+      contains: { contains: { type: "object", required: ["deep"] } },
+      unique: { uniqueItems: true },
+      not: { not: { type: "number" } },
+      if: parseJson('{"if":{"type":"string"},"then":{"minLength":3}}'),
+      no: false,
+      all: { allOf: [{ minimum: 3 }, { minimum: 3 }, { type: "integer" }] },
+    },
+    propertyNames: { pattern: "^.{1,9}$" },
+    dependentRequired: { no: ["because"] },
+    maxProperties: 3,
+  });
+  const given = {
+    contains: [1],
+    unique: [1, 1],
+    not: 1,
+    if: "a",
+    no: 0,
+    all: 1,
+    "too long a name": 1,
+  };
+  const other = "another name: its schema does not accept this one";
+  const atLeast = "a value that fits its schema (must contain at least 1 valid item(s))";
+  const found = problems(input, given).map(
+    ({ parameter, expected }) => `${parameter}: ${expected}`,
+  );
+  expect(found.toSorted()).toEqual(
+    [
+      ": an object with at most 3 entries",
+      `["too long a name"]: ${other}`,
+      "all: a number of at least 3",
+      "because: a value",
+      `contains: ${atLeast}`,
+      "if: text of at least 3 characters",
+      "no: nothing: there is no such parameter",
+      "not: another value: its schema rules this one out",
+      "unique: a list without equal items",
+    ].toSorted(),
+  );
+});
+
+test("what the author of a zod schema says is told besides", () => {
+  const input = z.object({
+    a: z.string().min(3, "Give three letters."),
+    b: z.number().refine((n) => n % 2 === 0, "must be even"),
+    c: z.email("No address."),
+    d: z.number().refine(() => false),
+  });
+  expect(problems(input, { a: "x", b: 3, c: "c", d: 1 })).toEqual([
+    problem("a", "text of at least 3 characters (Give three letters.)", '"x"'),
+    problem("b", "a value that its check accepts (must be even)", "3"),
+    problem("c", "text in the format email (No address.)", '"c"'),
+    problem("d", "a value that its check accepts", "1"),
+  ]);
+});
+
+proves(["R161"], "what came is told as JSON, short, and cut between characters", () => {
+  const input = z.object({ x: z.number() });
+  const shown = (x: JsonValue): string | undefined => problems(input, { x })[0]?.received;
+  expect([shown("a\n\u2028b"), shown("\ud800"), shown([{ a: null }])]).toEqual([
+    '"a\\n\u2028b"',
+    '"\\ud800"',
+    '[{"a":null}]',
+  ]);
+  expect(shown("x".repeat(1_000_000))).toBe(`"${"x".repeat(59)}…`);
+  expect([shown("x".repeat(58)), shown("x".repeat(59))]).toEqual([
+    `"${"x".repeat(58)}"`,
+    `"${"x".repeat(59)}…`,
+  ]);
+  // 60 would be in the middle of the thirtieth.
+  expect(shown("😀".repeat(40))).toBe(`"${"😀".repeat(29)}…`);
+});
+
+function strays(count: number): JsonObject {
+  return Object.fromEntries(Array.from({ length: count }, (_one, index) => [`k${index}`, 1]));
+}
+
+proves(["R161"], "ten problems are told, and how many more there are", () => {
+  const input = z.strictObject({});
+  const ends = [10, 11, 49, 50, 100_000].map((count) =>
+    problemsText("t", problems(input, strays(count)))
+      .split("\n")
+      .slice(11, -1),
+  );
+  expect(ends).toEqual([
+    [],
+    ["… and 1 more"],
+    ["… and 39 more"],
+    ["… and at least 40 more"],
+    ["… and at least 40 more"],
+  ]);
+});
+
+test("names are told so that a model finds them, however they are chosen", () => {
+  const input = z.object({ list: z.array(z.record(z.string(), z.number())) });
+  const names = ["plain", "with-dash", "ключ", "a b", "a.b", "0", "", 'q"q', "line\nbreak"];
+  const given = { list: [{}, Object.fromEntries(names.map((name) => [name, "x"]))] };
+  expect(
+    problems(input, given)
+      .map(({ parameter }) => parameter)
+      .toSorted(),
+  ).toEqual(
+    [
+      "list[1].plain",
+      "list[1].with-dash",
+      "list[1].ключ",
+      'list[1]["a b"]',
+      'list[1]["a.b"]',
+      'list[1]["0"]',
+      'list[1][""]',
+      'list[1]["q\\"q"]',
+      'list[1]["line\\nbreak"]',
+    ].toSorted(),
+  );
+  const [long] = problems(z.strictObject({}), { ["x".repeat(100_000)]: 1 });
+  expect(long?.parameter).toBe(`["${"x".repeat(59)}…]`);
+});
+
+test("many allowed values are not all told", () => {
+  const values = Array.from({ length: 25 }, (_one, index) => `v${index}`);
+  for (const [, input] of bothOf(z.enum(values))) {
+    const [found] = problems(input, { x: "y" });
+    expect(found?.expected).toBe(
+      `one of ${values
+        .slice(0, 20)
+        .map((value) => `"${value}"`)
+        .join(", ")} … and 5 more`,
+    );
+  }
+});
+
+test("what would be coerced is not told, what is wrong with it is", () => {
+  const input = z.object({ a: z.int().max(5), b: z.int() });
+  expect(problems(input, { a: "9", b: "3" })).toEqual([
+    problem("a", "an integer of at most 5", '"9"'),
+  ]);
+});

@@ -1,0 +1,328 @@
+// Goal: text becomes the number or the boolean that it spells where one is asked for, and nothing else ever changes.
+// Method: each text against each schema, as zod and as JSON Schema; the same in lists, objects, records and unions; runs that show what the
+// tool gets and what is kept.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { parseJson, type JsonValue } from "../../src/kernel/json.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { mend } from "../../src/tools/coerce.ts";
+import type { Complaint, Reading } from "../../src/tools/complaint.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/input-schema.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+
+/** Said of arguments that do not fit. */
+const INVALID = "invalid";
+
+/** The arguments after coercion. */
+function coerced(input: ToolInput, value: JsonValue, isStrict = false): JsonValue {
+  const checked = inputSchema("t.input", input, { isStrict }).check(value);
+  return checked.type === "valid" ? checked.input : INVALID;
+}
+
+function bothOf(input: z.ZodType): readonly (readonly [string, ToolInput])[] {
+  const shown = inputSchema("t.input", input, { isStrict: false }).jsonSchema;
+  return [
+    ["zod", input],
+    ["JSON Schema", jsonSchema(shown)],
+  ];
+}
+
+const NUMBERS: readonly (readonly [string, number])[] = [
+  ["123", 123],
+  ["0", 0],
+  ["-1.5", -1.5],
+  ["0.1", 0.1],
+  ["9007199254740992", 2 ** 53],
+  ["1e+21", 1e21],
+  ["5e-324", 5e-324],
+];
+
+const NO_NUMBERS = [
+  "",
+  " ",
+  " 1",
+  "1 ",
+  "+1",
+  "-0",
+  "01",
+  "1.",
+  ".5",
+  "1.0",
+  "1.50",
+  "1e3",
+  "1E+21",
+  "0x10",
+  "0b1",
+  "1_000",
+  "1,000",
+  "1e999",
+  "-1e999",
+  "Infinity",
+  "-Infinity",
+  "NaN",
+  "abc",
+  "one",
+  "true",
+  "null",
+  // The next of these, as a number, would be another one.
+  "9007199254740993",
+  "0.1000000000000000055",
+  "1٢",
+  "１",
+  "1n",
+  "[1]",
+  "1\n",
+  "\u00a01",
+];
+
+const INTEGERS = ["123", "0", "-7", "9007199254740991"];
+const NO_INTEGERS = ["1.5", "0.1", "9007199254740992", "1e+21", "1.0", ""];
+
+for (const [kind, input] of bothOf(z.object({ x: z.number() }))) {
+  for (const [text, number] of NUMBERS) {
+    proves(["R106"], `${kind}: ${text} is a number`, () => {
+      expect(coerced(input, { x: text })).toEqual({ x: number });
+    });
+  }
+  proves(["R106"], `${kind}: what is not written as a number is written stays text`, () => {
+    expect(NO_NUMBERS.map((text) => [text, coerced(input, { x: text })])).toEqual(
+      NO_NUMBERS.map((text) => [text, INVALID]),
+    );
+  });
+}
+
+for (const [kind, input] of bothOf(z.object({ x: z.int() }))) {
+  proves(["R106"], `${kind}: whole numbers are integers, others are not`, () => {
+    expect(INTEGERS.map((text) => coerced(input, { x: text }))).toEqual(
+      INTEGERS.map((text) => ({ x: Number(text) })),
+    );
+    expect(NO_INTEGERS.map((text) => coerced(input, { x: text }))).toEqual(
+      NO_INTEGERS.map(() => INVALID),
+    );
+  });
+}
+
+for (const [kind, input] of bothOf(z.object({ x: z.boolean() }))) {
+  proves(["R106"], `${kind}: true and false are booleans, and nothing else is`, () => {
+    expect(["true", "false"].map((text) => coerced(input, { x: text }))).toEqual([
+      { x: true },
+      { x: false },
+    ]);
+    const others = ["TRUE", "True", "yes", "1", "0", "", " true", "on"];
+    expect(others.map((text) => coerced(input, { x: text }))).toEqual(others.map(() => INVALID));
+  });
+}
+
+// What number a text was, and which text a number was, cannot be told apart again.
+for (const [what, schema, given] of [
+  ["a number to text", z.string(), 5],
+  ["a boolean to text", z.string(), true],
+  ["a number to a boolean", z.boolean(), 1],
+  ["a boolean to a number", z.number(), true],
+  ["text to null", z.null(), "null"],
+  ["null to text", z.string(), null],
+  ["text to a list", z.array(z.string()), "a"],
+  ["JSON as text to a list", z.array(z.number()), "[1]"],
+  ["JSON as text to an object", z.looseObject({}), "{}"],
+  ["a list of one to its item", z.number(), [1]],
+  ["a fraction to an integer", z.int(), 1.5],
+  ["another case of a value", z.enum(["fast"]), "Fast"],
+] as const) {
+  for (const [kind, input] of bothOf(z.object({ x: schema }))) {
+    test(`${kind}: ${what} is not coerced`, () => {
+      expect(coerced(input, parseJson(JSON.stringify({ x: given })))).toBe(INVALID);
+    });
+  }
+}
+
+const NESTED: readonly (readonly [string, z.ZodType, JsonValue, JsonValue])[] = [
+  ["a list", z.array(z.int()), ["1", 2, "3"], [1, 2, 3]],
+  ["a list of lists", z.array(z.array(z.boolean())), [["true"], [false]], [[true], [false]]],
+  ["an object", z.object({ a: z.object({ b: z.number() }) }), { a: { b: "1" } }, { a: { b: 1 } }],
+  ["a record", z.record(z.string(), z.int()), { "": "1", "a/b~c": "2" }, { "": 1, "a/b~c": 2 }],
+  ["a tuple", z.tuple([z.int(), z.string()]), ["1", "1"], [1, "1"]],
+  ["null or a number", z.number().nullable(), "1", 1],
+  ["an optional number", z.number().optional(), "1", 1],
+  ["a value", z.literal(2), "2", 2],
+  ["one of some values", z.literal([1, true]), "true", true],
+  ["values of a union", z.union([z.number(), z.boolean()]), "false", false],
+  ["a union that takes text", z.union([z.number(), z.string()]), "1", "1"],
+  [
+    "the form of a union that it makes fit",
+    z.union([z.object({ a: z.number(), b: z.number() }), z.object({ a: z.string(), c: z.int() })]),
+    { a: "1", c: "2" },
+    { a: "1", c: 2 },
+  ],
+  [
+    "the form that a tag names",
+    z.discriminatedUnion("k", [
+      z.object({ k: z.literal("n"), v: z.number() }),
+      z.object({ k: z.literal("b"), v: z.boolean() }),
+    ]),
+    { k: "b", v: "true" },
+    { k: "b", v: true },
+  ],
+  [
+    "a tag that is a number",
+    z.discriminatedUnion("k", [
+      z.object({ k: z.literal(1), v: z.number() }),
+      z.object({ k: z.literal(2), v: z.boolean() }),
+    ]),
+    { k: "2", v: "true" },
+    { k: 2, v: true },
+  ],
+  [
+    "unions within unions",
+    z.union([z.null(), z.array(z.union([z.number(), z.object({ on: z.boolean() })]))]),
+    ["1", { on: "true" }, 2],
+    [1, { on: true }, 2],
+  ],
+  [
+    "both sides of an intersection",
+    z.intersection(z.object({ a: z.number() }), z.object({ b: z.boolean() })),
+    { a: "1", b: "true" },
+    { a: 1, b: true },
+  ],
+];
+
+for (const [what, field, given, expected] of NESTED) {
+  for (const [kind, input] of bothOf(z.object({ x: field }))) {
+    proves(["R106"], `${kind}: coerces within ${what}, and nothing besides`, () => {
+      const value = { x: given, besides: ["1", "true"] };
+      const before = structuredClone(value);
+      expect(coerced(input, value)).toEqual({ x: expected, besides: ["1", "true"] });
+      expect(value).toEqual(before);
+      expect(coerced(input, value, true)).toEqual(given === expected ? value : INVALID);
+    });
+  }
+}
+
+test("what fits is handed on as it is, and is not even copied", () => {
+  const value = { x: "1", y: 2 };
+  for (const [, input] of bothOf(z.object({ x: z.string(), y: z.int() }))) {
+    expect(coerced(input, value)).toBe(value);
+  }
+});
+
+test("one text that cannot be coerced leaves all arguments as they are: they do not fit", () => {
+  for (const [, input] of bothOf(z.object({ x: z.int(), y: z.int() }))) {
+    expect(coerced(input, { x: "1", y: "z" })).toBe(INVALID);
+  }
+});
+
+test("checks see the coerced value, and may still refuse it", () => {
+  const input = z.object({ x: z.int().refine((n) => n % 2 === 0) });
+  expect([coerced(input, { x: "2" }), coerced(input, { x: "3" })]).toEqual([{ x: 2 }, INVALID]);
+});
+
+test("what a transform makes is none of coercion's business", () => {
+  const later = z.object({
+    x: z
+      .string()
+      .transform((text): unknown => text)
+      .pipe(z.number()),
+  });
+  expect(coerced(later, { x: "5" })).toBe(INVALID);
+  const first = z.object({
+    x: z.preprocess((value) => ({ y: value }), z.object({ y: z.number() })),
+  });
+  expect(coerced(first, { x: "5" })).toBe(INVALID);
+});
+
+test("zod's own coercion stays what it is", () => {
+  const input = z.object({ x: z.coerce.number() });
+  expect([coerced(input, { x: "0x10" }), coerced(input, { x: "abc" })]).toEqual([
+    { x: "0x10" },
+    INVALID,
+  ]);
+});
+
+test("keys that objects treat in their own way are fields like others", () => {
+  const value = parseJson('{"constructor":"1","toString":"2","__proto__":"3","length":"4"}');
+  const keys = ["constructor", "toString", "length"];
+  const numbers = jsonSchema({ type: "object", additionalProperties: { type: "integer" } });
+  const after = coerced(numbers, value);
+  expect(JSON.stringify(after)).toBe('{"constructor":1,"toString":2,"__proto__":3,"length":4}');
+  expect(Object.getPrototypeOf(after)).toBe(Object.prototype);
+  expect(keys.map((key) => Object.hasOwn(Object.prototype, key))).toEqual([true, true, false]);
+  const nested = parseJson('{"__proto__":{"admin":"true"}}');
+  const flags = { type: "object", additionalProperties: { type: "boolean" } };
+  coerced(jsonSchema({ type: "object", additionalProperties: flags }), nested);
+  expect(Reflect.get({}, "admin")).toBeUndefined();
+});
+
+test("unions within unions that never fit are given up", () => {
+  let examined = 0;
+  const examine = (): readonly Complaint[] => {
+    examined += 1;
+    return [{ type: "union", path: [], expected: () => "", options: [examine, examine] }];
+  };
+  const unfit: Reading = { type: "misfits", complaints: examine() };
+  expect(mend(() => unfit, "1", unfit.complaints)).toEqual({ value: "1", reading: unfit });
+  expect(examined).toBe(10_001);
+});
+
+/** Runs a tool that wants a count, once with each of these arguments. */
+async function counted(
+  given: readonly string[],
+  more: { readonly isStrict?: boolean } = {},
+): Promise<{
+  readonly seen: readonly unknown[];
+  readonly kept: readonly string[];
+  readonly told: readonly string[];
+}> {
+  const seen: unknown[] = [];
+  const count = defineTool({
+    name: "count",
+    description: "Counts.",
+    input: z.object({ n: z.int(), isLoud: z.boolean().optional() }),
+    ...more,
+    execute: (input) => {
+      seen.push(input);
+      return "counted";
+    },
+  });
+  const script = given.map((argumentsText) => asks("count", argumentsText));
+  const { role, model } = soloist([...script, says("done")], { tools: [count] });
+  const { status } = await scene().run(role);
+  expect(status).toBe("completed");
+  const messages = model.requests.at(-1)?.messages ?? [];
+  return {
+    seen,
+    kept: messages.flatMap((message) =>
+      message.role === "assistant" ? message.toolCalls.map((call) => call.argumentsText) : [],
+    ),
+    told: messages.flatMap((message) => (message.role === "tool" ? [message.text] : [])),
+  };
+}
+
+const GIVEN = ['{"n":"1.5"}', '{"n":"123"}', '{"n":"abc"}', '{"n":1,"isLoud":"true"}', '{"n":""}'];
+
+proves(["R106"], "a tool gets what was coerced, and the log keeps what was written", async () => {
+  const { seen, kept, told } = await counted(GIVEN);
+  expect(seen).toEqual([{ n: 123 }, { n: 1, isLoud: true }]);
+  expect(kept).toEqual(GIVEN);
+  expect(told.map((text) => text.split("\n")[1] ?? text)).toEqual([
+    '- n: expected an integer, got "1.5"',
+    "counted",
+    '- n: expected an integer, got "abc"',
+    "counted",
+    '- n: expected an integer, got ""',
+  ]);
+});
+
+proves(["R106"], "a strict tool gets nothing that was not written as it wants it", async () => {
+  const given = ['{"n":"123"}', '{"n":1}', '{"n":1,"isLoud":"true"}'];
+  const { seen, told } = await counted(given, { isStrict: true });
+  expect(seen).toEqual([{ n: 1 }]);
+  expect(told.map((text) => text.split("\n")[1] ?? text)).toEqual([
+    '- n: expected an integer, got "123"',
+    "counted",
+    '- isLoud: expected true or false, got "true"',
+  ]);
+});

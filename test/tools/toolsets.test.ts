@@ -1,0 +1,305 @@
+// Goal: lists of tools can be made out of lists of tools; a tool is called by its new name and works as before, and no name is there twice.
+// Method: what the model is shown of a list, and what happens when a tool is called by a name from it.
+
+import { expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+import type { JsonValue } from "../../src/kernel/json.ts";
+import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
+import { toolSet } from "../../src/tools/tool-set.ts";
+import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../../src/tools/tool.ts";
+import {
+  combineTools,
+  filterTools,
+  prefixTools,
+  renameTools,
+  type ToolsetTool,
+} from "../../src/tools/toolsets.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { CallStage, toolThat } from "../support/tool-calls.ts";
+
+const search = toolThat("search", () => "search was run");
+const read = toolThat("read", () => "read was run");
+const pick = defineTool({ name: "pick", description: "Picks.", input: z.object({ n: z.int() }) });
+const hire = defineDelegation({
+  name: "hire",
+  description: "Hires.",
+  input: z.object({ task: z.string() }),
+  execute: ({ task }, context) => context.spawn({ role: "helper", task }),
+});
+
+function names(tools: readonly Tool[]): readonly string[] {
+  return tools.map(({ name }) => name);
+}
+
+/** Calls a tool by its name, as an agent with these tools would. */
+async function called(tools: readonly Tool[], name: string): Promise<unknown> {
+  const tool = toolSet("lead", tools).find(name);
+  return tool?.kind === "function" ? await new CallStage().call(tool).ended : tool?.kind;
+}
+
+proves(
+  ["R121"],
+  "a prefix changes the name that the model sees, and a call by it reaches the tool; what collides is refused when it is built",
+  async () => {
+    const tools = combineTools(prefixTools([search, read], "docs_"), [read]);
+    expect(toolSet("lead", tools).specs).toEqual([
+      { name: "docs_search", description: "Does search.", inputSchema: search.inputSchema },
+      { name: "docs_read", description: "Does read.", inputSchema: read.inputSchema },
+      { name: "read", description: "Does read.", inputSchema: read.inputSchema },
+    ]);
+    expect([
+      await called(tools, "docs_search"),
+      await called(tools, "docs_read"),
+      await called(tools, "read"),
+      await called(tools, "search"),
+    ]).toEqual([
+      { type: "returned", value: "search was run" },
+      { type: "returned", value: "read was run" },
+      { type: "returned", value: "read was run" },
+      undefined,
+    ]);
+    expect(thrownBy(() => combineTools(tools, prefixTools([search], "docs_")))).toEqual({
+      code: "duplicate_tool",
+      message:
+        'Expected combineTools to give unique names, got "docs_search" from combineTools.lists[0][0] and from combineTools.lists[1][0]. Rename one of them, or leave it out.',
+      data: {
+        field: "combineTools",
+        name: "docs_search",
+        places: ["combineTools.lists[0][0]", "combineTools.lists[1][0]"],
+      },
+    });
+  },
+);
+
+proves(
+  ["R121"],
+  "tools can be renamed and filtered, by name or by what they are; a call by the new name reaches the tool",
+  async () => {
+    const renamed = renameTools([search, read], { search: "find" });
+    const swapped = renameTools([search, read], { search: "read", read: "search" });
+    expect([
+      names(renamed),
+      await called(renamed, "find"),
+      names(swapped),
+      await called(swapped, "read"),
+      names(filterTools([search, read, pick], ["pick", "search"])),
+      names(filterTools([search, read, pick], ({ kind }) => kind === "external")),
+      names(filterTools([search, read], [])),
+    ]).toEqual([
+      ["find", "read"],
+      { type: "returned", value: "search was run" },
+      ["read", "search"],
+      { type: "returned", value: "search was run" },
+      ["search", "pick"],
+      ["pick"],
+      [],
+    ]);
+    const collision = thrownBy(() => renameTools([search, read], { search: "read" }));
+    expect([collision.code, collision.data]).toEqual([
+      "duplicate_tool",
+      {
+        field: "renameTools",
+        name: "read",
+        places: ["renameTools.tools[0]", "renameTools.tools[1]"],
+      },
+    ]);
+  },
+);
+
+test("every kind of tool keeps all but its name", () => {
+  const tool = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({ euros: z.number() }),
+    isSequential: true,
+    timeoutMs: 10,
+    needsApproval: true,
+    execute: () => "paid",
+  });
+  const tools = [tool, pick, hire];
+  const input: JsonValue = { euros: 3, n: 3, task: "Look." };
+  for (const [index, prefixed] of prefixTools(tools, "x-").entries()) {
+    const before = tools[index];
+    if (before === undefined) expect.unreachable("it is there");
+    const { bind: _old, ...face } = before;
+    const { bind: _new, ...newFace } = prefixed;
+    expect([newFace, Object.isFrozen(prefixed)]).toEqual([
+      { ...face, name: `x-${face.name}` },
+      true,
+    ]);
+    expect([prefixed.bind(input).type, prefixed.bind({ n: "x" })]).toEqual([
+      "valid",
+      before.bind({ n: "x" }),
+    ]);
+  }
+});
+
+test("the kind of the tools is kept by type; lists of several kinds come together", () => {
+  expectTypeOf(prefixTools([search], "x_")).toEqualTypeOf<readonly FunctionTool[]>();
+  expectTypeOf(renameTools([pick], {})).toEqualTypeOf<readonly ExternalTool[]>();
+  expectTypeOf(filterTools([hire], ["hire"])).toEqualTypeOf<readonly DelegationTool[]>();
+  expectTypeOf(combineTools([search], [read])).toEqualTypeOf<readonly FunctionTool[]>();
+  expectTypeOf(combineTools([search], [pick, hire])).toExtend<readonly ToolsetTool[]>();
+  expect(names(combineTools([search], [pick, hire], []))).toEqual(["search", "pick", "hire"]);
+  expect(combineTools()).toEqual([]);
+});
+
+test("lists that come out are frozen, and those that went in are as they were", () => {
+  const tools = [search, read];
+  const made = [
+    prefixTools(tools, "a"),
+    renameTools(tools, { read: "look" }),
+    filterTools(tools, ["read"]),
+    combineTools(tools),
+  ];
+  expect([made.map(Object.isFrozen), tools[0] === search, tools.length]).toEqual([
+    [true, true, true, true],
+    true,
+    2,
+  ]);
+});
+
+test("a tool whose name means something to objects is a tool like any other", () => {
+  const odd = ["__proto__", "constructor", "toString"].map((name) => toolThat(name, () => name));
+  expect([
+    names(renameTools(odd, {})),
+    names(renameTools(odd, { ["__proto__"]: "a", constructor: "b" })),
+    names(filterTools(odd, ["__proto__"])),
+    names(prefixTools(odd, "_")),
+  ]).toEqual([
+    ["__proto__", "constructor", "toString"],
+    ["a", "b", "toString"],
+    ["__proto__"],
+    ["___proto__", "_constructor", "_toString"],
+  ]);
+});
+
+test("a tool that is made by a class works by its new name, too", async () => {
+  class Counter implements FunctionTool {
+    readonly kind = "function";
+    readonly name = "count";
+    readonly inputSchema = { type: "object" };
+    readonly settings = {};
+    readonly isSequential = false;
+    #calls = 0;
+    get description(): string {
+      return "Counts.";
+    }
+    bind(input: JsonValue): ReturnType<FunctionTool["bind"]> {
+      const run = (): number => (this.#calls += 1);
+      return { type: "valid", input, use: { run, needsApproval: undefined } };
+    }
+  }
+  const tools = prefixTools([new Counter()], "my_");
+  await called(tools, "my_count");
+  expect([names(tools), tools[0]?.description, await called(tools, "my_count")]).toEqual([
+    ["my_count"],
+    "Counts.",
+    { type: "returned", value: 2 },
+  ]);
+});
+
+test("a name is checked like that of any tool", () => {
+  const long = toolThat("x".repeat(60), () => 1);
+  expect(names(prefixTools([long], "abcd"))).toEqual([`abcd${"x".repeat(60)}`]);
+  const complaints = [
+    thrownBy(() => prefixTools([long], "abcde")),
+    thrownBy(() => prefixTools([search], "a b")),
+    thrownBy(() => prefixTools([search], "docs.")),
+    thrownBy(() => prefixTools([search], "")),
+    thrownBy(() => renameTools([search], { search: "" })),
+    thrownBy(() => renameTools([search], { search: "find\n" })),
+    thrownBy(() => Reflect.apply(renameTools, undefined, [[search], { search: undefined }])),
+    thrownBy(() => Reflect.apply(renameTools, undefined, [[search], { search: 3 }])),
+  ];
+  expect(complaints.map(({ code, data }) => [code, data["field"], data["got"]])).toEqual([
+    ["invalid_definition", "prefixTools.tools[0].name", `"abcde${"x".repeat(60)}"`],
+    ["invalid_definition", "prefixTools.tools[0].name", '"a bsearch"'],
+    ["invalid_definition", "prefixTools.tools[0].name", '"docs.search"'],
+    ["invalid_definition", "prefixTools.prefix", '""'],
+    ["invalid_definition", "renameTools.names.search.name", '""'],
+    ["invalid_definition", "renameTools.names.search.name", '"find\\n"'],
+    ["invalid_definition", "renameTools.names.search.name", "undefined"],
+    ["invalid_definition", "renameTools.names.search.name", "3"],
+  ]);
+});
+
+test("a name that no tool has is said at once", () => {
+  expect(
+    [
+      thrownBy(() => renameTools([search, read], { serch: "find" })),
+      thrownBy(() => filterTools([search, read], ["read", "serch"])),
+      thrownBy(() => Reflect.apply(filterTools, undefined, [[search, read], [3]])),
+    ].map(({ code, message }) => [code, message]),
+  ).toEqual([
+    [
+      "invalid_option",
+      'Expected renameTools.names.serch to be one of search, read, got "serch". Correct the name.',
+    ],
+    [
+      "invalid_option",
+      'Expected filterTools.kept[1] to be one of search, read, got "serch". Correct the name.',
+    ],
+    [
+      "invalid_option",
+      "Expected filterTools.kept[0] to be one of search, read, got 3. Correct the name.",
+    ],
+  ]);
+});
+
+test("a list in which a name is there twice is refused by every function", () => {
+  const twice = [search, search];
+  const refusals = [
+    () => prefixTools(twice, "a"),
+    () => renameTools(twice, {}),
+    () => filterTools(twice, ["search"]),
+    () => combineTools(twice),
+    () => combineTools([search], [search]),
+  ].map((build) => thrownBy(build));
+  expect(refusals.map(({ code, data }) => [code, data["places"]])).toEqual([
+    ["duplicate_tool", ["prefixTools.tools[0]", "prefixTools.tools[1]"]],
+    ["duplicate_tool", ["renameTools.tools[0]", "renameTools.tools[1]"]],
+    ["duplicate_tool", ["filterTools.tools[0]", "filterTools.tools[1]"]],
+    ["duplicate_tool", ["combineTools.lists[0][0]", "combineTools.lists[0][1]"]],
+    ["duplicate_tool", ["combineTools.lists[0][0]", "combineTools.lists[1][0]"]],
+  ]);
+});
+
+/** As plain JavaScript could call it. */
+function loosely(call: (...given: never[]) => unknown, ...given: readonly unknown[]): unknown {
+  return Reflect.apply(call, undefined, given);
+}
+
+test("what is no list of tools, and what a filter must not say, is refused by name", () => {
+  const finish = { ...search, kind: "finish" };
+  const sparse: unknown[] = [search];
+  sparse[2] = read;
+  const complaints = [
+    () => loosely(prefixTools, search, "x_"),
+    () => loosely(prefixTools, [search, finish], "x_"),
+    () => loosely(prefixTools, [Promise.resolve(search)], "x_"),
+    () => loosely(prefixTools, sparse, "x_"),
+    () => loosely(prefixTools, [search], undefined),
+    () => loosely(renameTools, [search], new Map([["search", "find"]])),
+    () => loosely(filterTools, [search], "search"),
+    () => loosely(filterTools, [search], () => "yes"),
+    () => loosely(filterTools, [search], () => Promise.resolve(true)),
+    () => loosely(combineTools, [search], search),
+    () => loosely(combineTools, [[search]]),
+  ].map((build) => thrownBy(build).message);
+  expect(complaints).toEqual([
+    "Expected prefixTools.tools to be a list, got an object. Put it in brackets.",
+    'Expected prefixTools.tools[1].kind to be "function" or "external" or "delegation", got "finish". Finish comes with the output of an agent.',
+    "Expected prefixTools.tools[0] to be a tool, got a promise. Await it.",
+    "Expected prefixTools.tools[1] to be a tool, got undefined. Make it with defineTool({ … }).",
+    "Expected prefixTools.prefix to be text that is not empty, got undefined. Say it in words.",
+    "Expected renameTools.names to be a plain object, got an object. Its fields are search.",
+    'Expected filterTools.kept to be names or a function, got "search". Put names in brackets.',
+    'Expected the answer about filterTools.tools[0] to be true or false, got "yes". Say which.',
+    "Expected the answer about filterTools.tools[0] to be true or false, got a promise. Say which.",
+    "Expected combineTools.lists[1] to be a list, got an object. Put it in brackets.",
+    "Expected combineTools.lists[0][0] to be a tool, got an array. Make it with defineTool({ … }).",
+  ]);
+});

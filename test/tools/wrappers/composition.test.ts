@@ -1,0 +1,190 @@
+// Goal: wrappers go around a tool in the order in which they are written, and each keeps its meaning in every order.
+// Method: the same tool in different wrappings, called without a run, time by hand.
+
+import { expect, test } from "vitest";
+
+import { ToolRetryError } from "../../../src/tools/tool-error.ts";
+import type { FunctionTool } from "../../../src/tools/tool.ts";
+import { isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts";
+import { withApproval } from "../../../src/tools/wrappers/with-approval.ts";
+import { withRateLimit } from "../../../src/tools/wrappers/with-rate-limit.ts";
+import { withRetries } from "../../../src/tools/wrappers/with-retries.ts";
+import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
+import { proves } from "../../harness/proves.ts";
+import { CallStage, never, toolThat, useOf, type CallEnd } from "../../support/tool-calls.ts";
+
+type Wrapper = (tool: FunctionTool) => FunctionTool;
+
+interface Trial {
+  /** When each try began. */
+  readonly startsMs: readonly number[];
+  readonly endedAtMs: number;
+  readonly end: CallEnd;
+  readonly retries: number;
+  readonly pendingTimers: number;
+}
+
+/** Calls a tool in these wrappers, the outermost first, and moves the time on by tens until the call has ended. */
+async function trial(
+  wrappers: readonly Wrapper[],
+  execute: (attempt: number) => unknown,
+): Promise<Trial> {
+  const stage = new CallStage();
+  const nowMs = (): number => stage.clock.nowMs() - 1_000;
+  const startsMs: number[] = [];
+  const tool = toolThat("deploy", () => {
+    startsMs.push(nowMs());
+    return execute(startsMs.length);
+  });
+  const call = stage.call(wrappers.reduceRight((inner, wrap) => wrap(inner), tool));
+  for (;;) {
+    const end = await call.now();
+    if (end !== undefined) {
+      const { pendingTimers } = stage.clock;
+      return { startsMs, endedAtMs: nowMs(), end, retries: stage.notes.length, pendingTimers };
+    }
+    stage.clock.advance(10);
+  }
+}
+
+const within: (timeoutMs: number) => Wrapper = (timeoutMs) => (tool) =>
+  withTimeout(tool, { timeoutMs });
+const tries: Wrapper = (tool) => withRetries(tool, { maxAttempts: 3, firstDelayMs: 100 });
+const onceIn: (perMs: number) => Wrapper = (perMs) => (tool) =>
+  withRateLimit(tool, { maxCalls: 1, perMs });
+const asks: Wrapper = (tool) => withApproval(tool, { reason: "Real money." });
+
+/** Hangs twice, and succeeds at the third try. */
+const hangsTwice = (attempt: number): unknown => (attempt < 3 ? never() : "deployed");
+
+function failsTwice(attempt: number): unknown {
+  if (attempt < 3) throw new Error("broken");
+  return "deployed";
+}
+
+proves(
+  ["R120"],
+  "a time limit around retries bounds the whole, inside of them each try",
+  async () => {
+    expect(await trial([within(500), tries], hangsTwice)).toEqual({
+      startsMs: [0],
+      endedAtMs: 500,
+      end: { type: "threw", error: toolTimedOut("deploy", 500) },
+      retries: 0,
+      pendingTimers: 0,
+    });
+    expect(await trial([tries, within(500)], hangsTwice)).toEqual({
+      startsMs: [0, 600, 1_300],
+      endedAtMs: 1_300,
+      end: { type: "returned", value: "deployed" },
+      retries: 2,
+      pendingTimers: 0,
+    });
+  },
+);
+
+test("both limits at once: each try has its time, and all together have theirs", async () => {
+  expect(await trial([within(1_000), tries, within(500)], hangsTwice)).toEqual({
+    startsMs: [0, 600],
+    endedAtMs: 1_000,
+    end: { type: "threw", error: toolTimedOut("deploy", 1_000) },
+    retries: 1,
+    pendingTimers: 0,
+  });
+});
+
+test("a time limit that runs out while a try is waited for ends the wait", async () => {
+  expect(await trial([within(150), tries], failsTwice)).toEqual({
+    startsMs: [0, 100],
+    endedAtMs: 150,
+    end: { type: "threw", error: toolTimedOut("deploy", 150) },
+    retries: 2,
+    pendingTimers: 0,
+  });
+});
+
+test("a rate limit inside of retries counts tries, around them calls", async () => {
+  const inside = await trial([tries, onceIn(1_000)], failsTwice);
+  const around = await trial([onceIn(1_000), tries], failsTwice);
+  expect([inside.startsMs, around.startsMs]).toEqual([
+    [0, 1_000, 2_000],
+    [0, 100, 300],
+  ]);
+});
+
+test("a wait for a turn is part of the time of a limit around it, and not of one inside", async () => {
+  const ends = [];
+  for (const order of [
+    [within(500), onceIn(1_000)],
+    [onceIn(1_000), within(500)],
+  ]) {
+    const stage = new CallStage();
+    const tool = order.reduceRight(
+      (inner, wrap) => wrap(inner),
+      toolThat("deploy", () => "deployed"),
+    );
+    await stage.call(tool).ended;
+    const second = stage.call(tool);
+    stage.clock.advance(500);
+    const soon = await second.now();
+    stage.clock.advance(500);
+    const later = await second.now();
+    ends.push([soon?.type, later, stage.clock.pendingTimers]);
+  }
+  expect(ends).toEqual([
+    ["threw", { type: "threw", error: toolTimedOut("deploy", 500) }, 0],
+    [undefined, { type: "returned", value: "deployed" }, 0],
+  ]);
+});
+
+test("an approval is asked for once and before all else, wherever it stands", async () => {
+  const others = [within(500), tries, onceIn(1_000)];
+  for (const place of [0, 1, 2, 3]) {
+    const order = others.toSpliced(place, 0, asks);
+    const tool = order.reduceRight(
+      (inner, wrap) => wrap(inner),
+      toolThat("deploy", () => "deployed", { needsApproval: () => "It is Friday." }),
+    );
+    const { needsApproval } = useOf(tool);
+    if (typeof needsApproval !== "function") expect.unreachable("it decides call by call");
+    const stage = new CallStage();
+    expect(await needsApproval(stage.context())).toBe("It is Friday. Real money.");
+    expect(await stage.call(tool).ended).toEqual({ type: "returned", value: "deployed" });
+  }
+});
+
+test("in every order of all four, the face and the outcome are those of the tool, and nothing is left", async () => {
+  const value = { rows: [1] };
+  for (const order of orders([asks, within(500), tries, onceIn(1_000)])) {
+    const { end, pendingTimers } = await trial(order, () => value);
+    expect([end.type === "returned" && end.value === value, pendingTimers]).toEqual([true, 0]);
+    const request = new ToolRetryError("Give a date.");
+    const { startsMs, end: refused } = await trial(order, () => Promise.reject(request));
+    expect([startsMs, refused.type === "threw" && refused.error === request]).toEqual([[0], true]);
+    const hanging = await trial(order, never);
+    expect([hanging.end.type === "threw" && isToolTimeout(hanging.end.error)]).toEqual([true]);
+    expect(hanging.pendingTimers).toBe(0);
+  }
+});
+
+function orders<T>(things: readonly T[]): readonly (readonly T[])[] {
+  if (things.length === 0) return [[]];
+  return things.flatMap((first, index) =>
+    orders(things.toSpliced(index, 1)).map((others) => [first, ...others]),
+  );
+}
+
+test("a tool that is told to end ends through all wrappers, in every order, within the grace period", async () => {
+  for (const order of orders([asks, within(500), tries, onceIn(1_000)])) {
+    const stage = new CallStage();
+    const tool = order.reduceRight((inner, wrap) => wrap(inner), toolThat("deploy", never));
+    const first = stage.call(tool);
+    const second = stage.call(tool);
+    await second.now();
+    stage.controller.abort();
+    await second.now();
+    stage.clock.advance(50);
+    expect([(await first.now())?.type, (await second.now())?.type]).toEqual(["threw", "threw"]);
+    expect(stage.clock.pendingTimers).toBe(0);
+  }
+});

@@ -1,0 +1,199 @@
+// Goal: every call of the wrapped tool needs an approval, with one question whose reason says all that is to be said.
+// Method: what a call answers when it is asked whether it needs one, without a run.
+
+import { runInNewContext } from "node:vm";
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { ToolContext } from "../../../src/tools/tool-context.ts";
+import { defineTool, type ToolDefinition } from "../../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../../src/tools/tool.ts";
+import { withApproval } from "../../../src/tools/wrappers/with-approval.ts";
+import { CallStage, toolThat, useOf } from "../../support/tool-calls.ts";
+import { thrownBy } from "../../support/thrown.ts";
+
+/** What a call of the tool says about its approval. */
+async function said(tool: FunctionTool): Promise<unknown> {
+  const { needsApproval } = useOf(tool);
+  const context = new CallStage().context();
+  return await (typeof needsApproval === "function" ? needsApproval(context) : needsApproval);
+}
+
+type NeedsApproval = ToolDefinition<z.ZodObject>["needsApproval"];
+
+function asking(needsApproval: NeedsApproval): FunctionTool {
+  return toolThat("pay", () => "paid", needsApproval === undefined ? {} : { needsApproval });
+}
+
+/** A check as plain JavaScript could write it. */
+function saying(answer: unknown): FunctionTool {
+  const tool = asking(true);
+  return {
+    ...tool,
+    bind: () => ({ type: "valid", input: {}, use: { run: () => 1, needsApproval: () => answer } }),
+  };
+}
+
+test("whatever the tool says, the wrapped one asks; its twin stays as it was", async () => {
+  const answers: NeedsApproval[] = [
+    undefined,
+    false,
+    true,
+    () => false,
+    () => true,
+    () => "Costs 3 €.",
+    () => Promise.resolve(false),
+    () => Promise.resolve("Costs 3 €."),
+  ];
+  const table = await Promise.all(
+    answers.map(async (answer) => {
+      const tool = asking(answer);
+      const wrapped = [withApproval(tool), withApproval(tool, { reason: "Real money." })];
+      return await Promise.all([...wrapped, tool].map(said));
+    }),
+  );
+  expect(table).toEqual([
+    [true, "Real money.", undefined],
+    [true, "Real money.", false],
+    [true, "Real money.", true],
+    [true, "Real money.", false],
+    [true, "Real money.", true],
+    ["Costs 3 €.", "Costs 3 €. Real money.", "Costs 3 €."],
+    [true, "Real money.", false],
+    ["Costs 3 €.", "Costs 3 €. Real money.", "Costs 3 €."],
+  ]);
+});
+
+/** What is said of a call of a tool that is wrapped once for each reason. */
+function joined(...reasons: readonly string[]): Promise<unknown> {
+  return said(reasons.reduce((tool, reason) => withApproval(tool, { reason }), asking(undefined)));
+}
+
+test("reasons are joined to one text that can be read, and none is said twice", async () => {
+  expect([
+    await joined("It deploys", "It is Friday."),
+    await joined("It deploys!", "It is Friday."),
+    await joined("It deploys. ", "It is Friday."),
+    await joined("Real money.", "Real money."),
+    await joined("First.", "Second.", "Third."),
+  ]).toEqual([
+    "It deploys; It is Friday.",
+    "It deploys! It is Friday.",
+    "It deploys. It is Friday.",
+    "Real money.",
+    "First. Second. Third.",
+  ]);
+});
+
+test("a check of the tool's own that breaks still breaks", async () => {
+  const error = new Error("broken");
+  const checks: NeedsApproval[] = [
+    () => {
+      throw error;
+    },
+    () => Promise.reject(error),
+  ];
+  for (const check of checks)
+    await expect(said(withApproval(asking(check), { reason: "Money." }))).rejects.toBe(error);
+});
+
+test("an answer that is none stays one that is none", async () => {
+  const answers = [undefined, null, "", 0, 1, NaN, {}, [], ["a reason"]];
+  const given = await Promise.all(
+    answers.map((answer) => said(withApproval(saying(answer), { reason: "Money." }))),
+  );
+  expect(given).toEqual(answers);
+});
+
+test("the check may give a promise of another realm", async () => {
+  const costs: unknown = runInNewContext(`Promise.resolve("Costs.")`);
+  const no: unknown = runInNewContext("Promise.resolve(false)");
+  expect([
+    await said(withApproval(saying(costs), { reason: "Money." })),
+    await said(withApproval(saying(no))),
+  ]).toEqual(["Costs. Money.", true]);
+});
+
+test("the check gets the context of its call", async () => {
+  const seen: ToolContext[] = [];
+  const tool = asking((_input, context) => {
+    seen.push(context);
+    return false;
+  });
+  const context = new CallStage().context();
+  const { needsApproval } = useOf(withApproval(tool));
+  if (typeof needsApproval !== "function") expect.unreachable("it decides call by call");
+  expect([needsApproval(context), seen[0] === context]).toEqual([true, true]);
+});
+
+test("all else of the tool stays: its face, its arguments, what it does", async () => {
+  const tool = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({ euros: z.number() }),
+    isSequential: true,
+    timeoutMs: 10,
+    execute: ({ euros }, context) => [euros, context.agentPath],
+  });
+  const wrapped = withApproval(tool);
+  const { bind: _one, ...face } = tool;
+  const { bind: _other, ...wrappedFace } = wrapped;
+  const stage = new CallStage();
+  expect([
+    wrappedFace,
+    Object.isFrozen(wrapped),
+    wrapped.bind({ euros: {} }),
+    useOf(wrapped, { euros: 3 }).run(stage.context(), stage.runtime("pay")),
+  ]).toEqual([face, true, tool.bind({ euros: {} }), [3, "lead"]]);
+});
+
+/** As plain JavaScript could call it. */
+function wrap(...given: readonly unknown[]): unknown {
+  return Reflect.apply(withApproval, undefined, given);
+}
+
+test("what cannot be wrapped, and what is no reason, is said at once", () => {
+  const tool = asking(undefined);
+  const complaints = [
+    [Promise.resolve(tool)],
+    [{ name: "pay" }],
+    [undefined],
+    [tool, { reason: "" }],
+    [tool, { reason: 3 }],
+    [tool, { reasons: "x" }],
+    [tool, "Money."],
+    [tool, null],
+  ].map((given) => thrownBy(() => wrap(...given)));
+  expect(complaints.map(({ code, message }) => [code, message])).toEqual([
+    ["invalid_definition", "Expected withApproval.tool to be a tool, got a promise. Await it."],
+    [
+      "invalid_definition",
+      "Expected withApproval.tool to be a tool, got an object. Make it with defineTool({ … }).",
+    ],
+    [
+      "invalid_definition",
+      "Expected withApproval.tool to be a tool, got undefined. Make it with defineTool({ … }).",
+    ],
+    [
+      "invalid_definition",
+      'Expected withApproval.reason to be text that is not empty, got "". Say it in words.',
+    ],
+    [
+      "invalid_definition",
+      "Expected withApproval.reason to be text that is not empty, got 3. Say it in words.",
+    ],
+    [
+      "invalid_option",
+      'Expected withApproval.reasons to be one of reason, got "reasons". Correct the name.',
+    ],
+    [
+      "invalid_option",
+      'Expected withApproval to be a plain object, got "Money.". Its fields are reason.',
+    ],
+    [
+      "invalid_option",
+      "Expected withApproval to be a plain object, got null. Its fields are reason.",
+    ],
+  ]);
+});

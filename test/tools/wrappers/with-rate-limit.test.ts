@@ -1,0 +1,414 @@
+// Goal: no more calls start in any span of time than are allowed, in the order in which they came, over all agents of a run.
+// Method: many calls at once without a run, time by hand; at the end chance decides who calls, waits and leaves.
+
+import { getEventListeners } from "node:events";
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { AgentIdSchema } from "../../../src/protocol/ids.ts";
+import { ToolError } from "../../../src/tools/tool-error.ts";
+import type { FunctionTool } from "../../../src/tools/tool.ts";
+import { renameTools } from "../../../src/tools/toolsets.ts";
+import { rateLimit, type RateLimitOptions } from "../../../src/tools/wrappers/rate-limit.ts";
+import { withRateLimit } from "../../../src/tools/wrappers/with-rate-limit.ts";
+import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
+import { CallStage, never, toolThat, useOf, type Call } from "../../support/tool-calls.ts";
+import { thrownBy } from "../../support/thrown.ts";
+
+const TWO_A_SECOND: RateLimitOptions = { maxCalls: 2, perMs: 1_000 };
+
+/** A tool that notes when it is started and for whom. */
+function noting(
+  stage: CallStage,
+  name = "search",
+): { readonly tool: FunctionTool; readonly starts: readonly string[] } {
+  const starts: string[] = [];
+  const tool = toolThat(name, ({ agentId }) => {
+    starts.push(`${agentId} at ${stage.clock.nowMs() - 1_000}`);
+    return "found";
+  });
+  return { tool, starts };
+}
+
+function by(agent: string): { readonly agentId: ReturnType<typeof AgentIdSchema.parse> } {
+  return { agentId: AgentIdSchema.parse(agent) };
+}
+
+test("of three calls at once by three agents, the third waits for its turn", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, TWO_A_SECOND);
+  const calls = ["a", "b", "c"].map((agent) => stage.call(limited, by(agent)));
+  const third = calls[2];
+  const seen = [];
+  for (const byMs of [0, 999, 1]) {
+    stage.clock.advance(byMs);
+    seen.push([await third?.now(), [...starts]]);
+  }
+  expect(seen).toEqual([
+    [undefined, ["a at 0", "b at 0"]],
+    [undefined, ["a at 0", "b at 0"]],
+    [{ type: "returned", value: "found" }, ["a at 0", "b at 0", "c at 1000"]],
+  ]);
+  expect([
+    stage.clock.pendingTimers,
+    getEventListeners(stage.controller.signal, "abort").length,
+  ]).toEqual([0, 0]);
+});
+
+test("or it is refused, and the model reads when to try again", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { ...TWO_A_SECOND, whenExceeded: "refuse" });
+  await stage.call(limited, by("a")).ended;
+  stage.clock.advance(250.5);
+  await stage.call(limited, by("b")).ended;
+  const refused = await stage.call(limited, by("c")).ended;
+  if (refused.type !== "threw" || !(refused.error instanceof ToolError))
+    expect.unreachable("it is refused");
+  const { message, hint, severity, code, data } = refused.error;
+  expect({ message, hint, severity, code, data }).toEqual({
+    message: "Not executed: search may be called 2 times within 1 s, and that is used up.",
+    hint: "Try again in 750 ms, or go on without it.",
+    severity: "recoverable",
+    code: "tool_error",
+    data: { maxCalls: 2, perMs: 1_000, retryAfterMs: 750 },
+  });
+  stage.clock.advance(750);
+  await stage.call(limited, by("c")).ended;
+  expect([starts.map((start) => start[0]), stage.clock.pendingTimers]).toEqual([
+    ["a", "b", "c"],
+    0,
+  ]);
+});
+
+test("the span slides: a place is free again a whole span after its own start", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, TWO_A_SECOND);
+  void stage.call(limited, by("a"));
+  stage.clock.advance(900);
+  const calls = ["b", "c", "d"].map((agent) => stage.call(limited, by(agent)));
+  for (let ms = 0; ms < 2_000; ms += 100) {
+    await Promise.all(calls.map((call) => call.now()));
+    stage.clock.advance(100);
+  }
+  expect(starts).toEqual(["a at 0", "b at 900", "c at 1000", "d at 1900"]);
+});
+
+test("nobody overtakes: who comes while others wait goes to the end of the line", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const calls = ["a", "b", "c"].map((agent) => stage.call(limited, by(agent)));
+  stage.clock.advance(10); // The turn of b has come, and b has not heard of it yet.
+  calls.push(stage.call(limited, by("d")));
+  for (let turn = 0; turn < 5; turn += 1) {
+    await calls[3]?.now();
+    stage.clock.advance(10);
+  }
+  expect(starts).toEqual(["a at 0", "b at 10", "c at 20", "d at 30"]);
+});
+
+test("nobody overtakes in the moment between a turn and its start either", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 2, perMs: 10 });
+  void stage.call(limited, by("a"));
+  stage.clock.advance(5);
+  void stage.call(limited, by("b"));
+  const third = stage.call(limited, by("c"));
+  await third.now();
+  stage.clock.advance(10); // The turn of c came after 5, and a second place is free now.
+  const fourth = stage.call(limited, by("d"));
+  await fourth.now();
+  expect(starts).toEqual(["a at 0", "b at 5", "c at 15", "d at 15"]);
+});
+
+test("nobody overtakes while a place is free and the next in the line has not heard of it", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const calls: Call[] = [];
+  stage.clock.setTimer(10, () => calls.push(stage.call(limited, by("c")))); // Due before the turn is.
+  calls.push(stage.call(limited, by("a")), stage.call(limited, by("b")));
+  stage.clock.advance(10);
+  await calls[2]?.now();
+  stage.clock.advance(10);
+  await calls[2]?.now();
+  expect(starts).toEqual(["a at 0", "b at 10", "c at 20"]);
+});
+
+test("who is told to end leaves the line at once, and takes no place with them", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  void stage.call(limited, by("a"));
+  const leaver = new AbortController();
+  const second = stage.call(limited, { ...by("b"), signal: leaver.signal });
+  const third = stage.call(limited, by("c"));
+  leaver.abort();
+  expect(await second.now()).toEqual({
+    type: "threw",
+    error: new ToolError("search was told to end before it had a result."),
+  });
+  stage.clock.advance(10);
+  expect([(await third.now())?.type, starts, stage.clock.pendingTimers]).toEqual([
+    "returned",
+    ["a at 0", "c at 10"],
+    0,
+  ]);
+});
+
+test("when the last one leaves, no timer is left behind", async () => {
+  const stage = new CallStage();
+  const limited = withRateLimit(noting(stage).tool, { maxCalls: 1, perMs: 10 });
+  const calls = ["a", "b", "c"].map((agent) => stage.call(limited, by(agent)));
+  stage.controller.abort();
+  const ends = await Promise.all(calls.map((call) => call.now()));
+  expect([ends.map((end) => end?.type), stage.clock.pendingTimers]).toEqual([
+    ["returned", "threw", "threw"],
+    0,
+  ]);
+});
+
+test("a call that was told to end before does not start, and uses up nothing", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  const end = await stage.call(limited, { ...by("a"), signal: AbortSignal.abort() }).ended;
+  await stage.call(limited, by("b")).ended;
+  expect([end.type, starts]).toEqual(["threw", ["b at 0"]]);
+});
+
+test("a turn that comes in the moment in which the call ends goes to the next in the line", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10 });
+  void stage.call(limited, by("a"));
+  const leaver = new AbortController();
+  const second = stage.call(limited, { ...by("b"), signal: leaver.signal });
+  const third = stage.call(limited, by("c"));
+  stage.clock.advance(10);
+  leaver.abort();
+  expect([(await second.now())?.type, (await third.now())?.type, starts]).toEqual([
+    "threw",
+    "returned",
+    ["a at 0", "c at 10"],
+  ]);
+  expect(stage.clock.pendingTimers).toBe(0);
+});
+
+test("a failed call counts like any other: it has started", async () => {
+  const stage = new CallStage();
+  const error = new Error("broken");
+  let calls = 0;
+  const tool = toolThat("search", () => {
+    calls += 1;
+    throw error;
+  });
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 10, whenExceeded: "refuse" });
+  const first = await stage.call(limited).ended;
+  await stage.call(limited).ended;
+  expect([first, calls]).toEqual([{ type: "threw", error }, 1]);
+});
+
+test("tools that share a limit count together, and stand in one line", async () => {
+  const stage = new CallStage();
+  const limit = rateLimit({ maxCalls: 2, perMs: 1_000 });
+  const search = noting(stage, "search");
+  const read = noting(stage, "read");
+  const tools = [withRateLimit(search.tool, limit), withRateLimit(read.tool, limit)] as const;
+  const calls = [tools[0], tools[1], tools[0], tools[1]].map((tool) => stage.call(tool, by("a")));
+  await calls[0]?.now();
+  stage.clock.advance(1_000);
+  await calls[3]?.now();
+  expect([search.starts, read.starts]).toEqual([
+    ["a at 0", "a at 1000"],
+    ["a at 0", "a at 1000"],
+  ]);
+  const own = withRateLimit(read.tool, { maxCalls: 2, perMs: 1_000 });
+  expect((await stage.call(own).now())?.type).toBe("returned");
+});
+
+test("two runs at once do not count for each other", async () => {
+  const limited = withRateLimit(
+    toolThat("search", () => "found"),
+    {
+      maxCalls: 1,
+      perMs: 10,
+      whenExceeded: "refuse",
+    },
+  );
+  const [one, other] = [new CallStage(), new CallStage()];
+  const ends = [];
+  for (const stage of [one, other, one, other]) ends.push(await stage.call(limited).ended);
+  expect(ends.map(({ type }) => type)).toEqual(["returned", "returned", "threw", "threw"]);
+});
+
+test("a clock that is set back makes nobody wait longer than a whole span", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 1_000 });
+  const runtime = stage.runtime("search");
+  const ahead = { ...runtime, clock: { ...runtime.clock, nowMs: () => 9_000_000 } };
+  await useOf(limited).run(stage.context(by("a")), ahead);
+  const call = stage.call(limited, by("b"));
+  await call.now();
+  stage.clock.advance(999);
+  expect(await call.now()).toBeUndefined();
+  stage.clock.advance(1);
+  expect([(await call.now())?.type, starts]).toEqual(["returned", ["a at 0", "b at 1000"]]);
+});
+
+test("a refusal says the name that the model knows", async () => {
+  const limit: RateLimitOptions = { maxCalls: 1, perMs: 3_600_000, whenExceeded: "refuse" };
+  const limited = withRateLimit(
+    toolThat("search", () => "found"),
+    limit,
+  );
+  const [find] = renameTools([limited], { search: "find" });
+  if (find === undefined) expect.unreachable("it is there");
+  const stage = new CallStage();
+  await stage.call(find).ended;
+  stage.clock.advance(3_599_000);
+  const refused = await stage.call(find).ended;
+  if (refused.type !== "threw" || !(refused.error instanceof ToolError))
+    expect.unreachable("it is refused");
+  expect([refused.error.message, refused.error.hint]).toEqual([
+    "Not executed: find may be called once within 1 h, and that is used up.",
+    "Try again in 1 s, or go on without it.",
+  ]);
+});
+
+test("a value passes through as it is", async () => {
+  const value = { rows: [1] };
+  const stage = new CallStage();
+  const limited = withRateLimit(
+    toolThat("search", () => Promise.resolve(value)),
+    TWO_A_SECOND,
+  );
+  const end = await stage.call(limited).ended;
+  expect(end.type === "returned" && end.value === value).toBe(true);
+});
+
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+test("whoever calls, waits and leaves: no span holds too many starts, and the order stays", async () => {
+  const command = fc.oneof(
+    { weight: 4, arbitrary: fc.constant({ type: "call" } as const) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        type: fc.constant("wait" as const),
+        ms: fc.integer({ min: 1, max: 15 }),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({ type: fc.constant("leave" as const), which: fc.nat({ max: 20 }) }),
+    },
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 3 }),
+      fc.array(fc.tuple(command, fc.boolean()), { maxLength: 40 }),
+      async (maxCalls, commands) => {
+        const stage = new CallStage();
+        const starts: { readonly number: number; readonly atMs: number }[] = [];
+        const tool = toolThat("search", ({ depth }) => {
+          starts.push({ number: depth, atMs: stage.clock.nowMs() });
+          return "found";
+        });
+        const limited = withRateLimit(tool, { maxCalls, perMs: 20 });
+        const calls: { readonly call: Call; readonly leaver: AbortController }[] = [];
+        for (const [command, isCalm] of commands) {
+          if (command.type === "call") {
+            const leaver = new AbortController();
+            const more = { depth: calls.length, signal: leaver.signal };
+            calls.push({ leaver, call: stage.call(limited, more) });
+          } else if (command.type === "wait") stage.clock.advance(command.ms);
+          else calls[command.which]?.leaver.abort();
+          if (isCalm) await breathe();
+        }
+        for (await breathe(); stage.clock.pendingTimers > 0; await breathe())
+          stage.clock.advance(1);
+        const ends = await Promise.all(calls.map(({ call }) => call.ended));
+        const started = starts.map(({ number }) => number);
+        expect(started).toEqual(started.toSorted((left, right) => left - right));
+        for (const [index, { atMs }] of starts.entries()) {
+          const next = starts[index + maxCalls];
+          if (next !== undefined) expect(next.atMs - atMs).toBeGreaterThanOrEqual(20);
+        }
+        // Who did not start left; nobody is forgotten.
+        expect(ends.map(({ type }) => type === "returned")).toEqual(
+          calls.map((_, number) => started.includes(number)),
+        );
+        const stayed = calls.flatMap(({ leaver }, number) =>
+          leaver.signal.aborted ? [] : [number],
+        );
+        expect(stayed.filter((number) => !started.includes(number))).toEqual([]);
+      },
+    ),
+  );
+});
+
+test("a limit of time around it includes the wait", async () => {
+  const stage = new CallStage();
+  const { tool, starts } = noting(stage);
+  const limited = withRateLimit(tool, { maxCalls: 1, perMs: 100 });
+  const call = (agent: string): Call =>
+    stage.call(withTimeout(limited, { timeoutMs: 100 }), by(agent));
+  void call("a");
+  const second = call("b");
+  stage.clock.advance(50);
+  const third = call("c");
+  stage.clock.advance(50); // The turn and the end of the time of b come together; whichever is first, nothing is lost.
+  await second.now();
+  expect([(await third.now())?.type, starts.length]).toEqual(
+    starts[1] === "b at 100" ? [undefined, 2] : ["returned", 2],
+  );
+  stage.clock.advance(1_000);
+  await third.now();
+  expect(stage.clock.pendingTimers).toBe(0);
+});
+
+/** As plain JavaScript could call it. */
+function wrap(...given: readonly unknown[]): unknown {
+  return Reflect.apply(withRateLimit, undefined, given);
+}
+
+test("what cannot be wrapped, and what is no limit, is said at once", () => {
+  const tool = toolThat("search", never);
+  const shared = rateLimit(TWO_A_SECOND);
+  const complaints = [
+    [Promise.resolve(tool), TWO_A_SECOND],
+    [tool],
+    [tool, { maxCalls: 0, perMs: 1 }],
+    [tool, { maxCalls: 1.5, perMs: 1 }],
+    [tool, { maxCalls: Infinity, perMs: 1 }],
+    [tool, { maxCalls: 1 }],
+    [tool, { maxCalls: 1, perMs: 0 }],
+    [tool, { ...TWO_A_SECOND, whenExceeded: "drop" }],
+    [tool, { ...TWO_A_SECOND, group: shared }],
+    [tool, { ...shared }],
+  ].map((given) => thrownBy(() => wrap(...given)));
+  expect(complaints.map(({ code, data }) => [code, data["field"], data["got"]])).toEqual([
+    ["invalid_definition", "withRateLimit.tool", "a promise"],
+    ["invalid_option", "withRateLimit", "undefined"],
+    ["invalid_option", "withRateLimit.maxCalls", "0"],
+    ["invalid_option", "withRateLimit.maxCalls", "1.5"],
+    ["invalid_option", "withRateLimit.maxCalls", "Infinity"],
+    ["invalid_option", "withRateLimit.perMs", "undefined"],
+    ["invalid_option", "withRateLimit.perMs", "0"],
+    ["invalid_definition", "withRateLimit.whenExceeded", '"drop"'],
+    ["invalid_option", "withRateLimit.group", '"group"'],
+    ["invalid_option", "withRateLimit.kind", '"kind"'],
+  ]);
+  expect(thrownBy(() => rateLimit({ maxCalls: 0, perMs: 1 })).data["field"]).toBe(
+    "rateLimit.maxCalls",
+  );
+});

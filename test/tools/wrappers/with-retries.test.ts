@@ -1,0 +1,367 @@
+// Goal: a call that failed is made again where that makes sense, as often and as late as set, and its caller sees one outcome.
+// Method: tools that fail by script, called without a run, time by hand.
+
+import { getEventListeners } from "node:events";
+
+import { expect, test } from "vitest";
+
+import type { CancelReason } from "../../../src/kernel/cancel.ts";
+import { ToolError, ToolRetryError } from "../../../src/tools/tool-error.ts";
+import type { ToolContext } from "../../../src/tools/tool-context.ts";
+import type { FunctionTool } from "../../../src/tools/tool.ts";
+import { isToolTimeout } from "../../../src/tools/tool-timeout.ts";
+import { withRetries, type RetriesOptions } from "../../../src/tools/wrappers/with-retries.ts";
+import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
+import { takeWarnings } from "../../harness/set-up.ts";
+import { CallStage, never, toolThat } from "../../support/tool-calls.ts";
+import { thrownBy } from "../../support/thrown.ts";
+
+const REASON: CancelReason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
+
+/** A tool that throws these errors, one a call, and then succeeds; it notes when it was called. */
+function failing(
+  stage: CallStage,
+  ...errors: readonly unknown[]
+): { readonly tool: FunctionTool; readonly calledAtMs: readonly number[] } {
+  const calledAtMs: number[] = [];
+  const tool = toolThat("fetch", () => {
+    calledAtMs.push(stage.clock.nowMs() - 1_000);
+    if (calledAtMs.length <= errors.length) throw errors[calledAtMs.length - 1];
+    return "fetched";
+  });
+  return { tool, calledAtMs };
+}
+
+function broken(count: number): readonly Error[] {
+  return Array.from({ length: count }, (_, index) => new Error(`broken ${index + 1}`));
+}
+
+test("a call that fails twice and then succeeds is one success, and says each repetition", async () => {
+  const stage = new CallStage();
+  const errors = broken(2);
+  const { tool, calledAtMs } = failing(stage, ...errors);
+  const call = stage.call(withRetries(tool, { maxAttempts: 3 }));
+  const steps: unknown[] = [];
+  for (const byMs of [0, 499, 1, 999, 1]) {
+    stage.clock.advance(byMs);
+    const end = await call.now();
+    steps.push([calledAtMs.length, stage.notes.length, end?.type]);
+  }
+  expect(steps).toEqual([
+    [1, 1, undefined],
+    [1, 1, undefined],
+    [2, 2, undefined],
+    [2, 2, undefined],
+    [3, 2, "returned"],
+  ]);
+  expect([await call.ended, calledAtMs, stage.notes, stage.clock.pendingTimers]).toEqual([
+    { type: "returned", value: "fetched" },
+    [0, 500, 1_500],
+    [
+      { attempt: 1, error: errors[0], delayMs: 500 },
+      { attempt: 2, error: errors[1], delayMs: 1_000 },
+    ],
+    0,
+  ]);
+  expect(stage.notes.map(({ error }, index) => error === errors[index])).toEqual([true, true]);
+});
+
+test("the last error is thrown as it is, after as many tries as are allowed", async () => {
+  for (const maxAttempts of [1, 2, 3]) {
+    const stage = new CallStage();
+    const errors = broken(5);
+    const { tool, calledAtMs } = failing(stage, ...errors);
+    const end = await stage.call(withRetries(tool, { maxAttempts, firstDelayMs: 0 })).ended;
+    expect([
+      end.type === "threw" && end.error === errors[maxAttempts - 1],
+      calledAtMs.length,
+    ]).toEqual([true, maxAttempts]);
+    expect(stage.notes.length).toBe(maxAttempts - 1);
+  }
+});
+
+/** The waits of a call that fails as often as it may be tried. */
+async function delays(maxAttempts: number, options: RetriesOptions): Promise<readonly number[]> {
+  const stage = new CallStage();
+  const { tool } = failing(stage, ...broken(maxAttempts));
+  const call = stage.call(withRetries(tool, { maxAttempts, ...options }));
+  while ((await call.now()) === undefined) stage.clock.advance(60_000);
+  return stage.notes.map(({ delayMs }) => delayMs);
+}
+
+test("waits double up to the longest one, and stay numbers however many there are", async () => {
+  expect([
+    await delays(9, {}),
+    await delays(4, { firstDelayMs: 10, maxDelayMs: 25 }),
+    await delays(3, { maxDelayMs: 100 }),
+    await delays(3, { maxDelayMs: 0 }),
+    new Set(await delays(1_200, { firstDelayMs: 0 })),
+    new Set((await delays(1_200, { firstDelayMs: 1e308, maxDelayMs: 1 })).slice(1)),
+  ]).toEqual([
+    [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000],
+    [10, 20, 25],
+    [100, 100],
+    [0, 0],
+    new Set([0]),
+    new Set([1]),
+  ]);
+});
+
+test("what is meant for the model, or is the end of it, is not repeated", async () => {
+  const looksBad = Object.defineProperty(new ToolError("odd"), "severity", {
+    get: () => {
+      throw new Error("nobody may look");
+    },
+  });
+  const errors = [
+    new ToolRetryError("Give a date."),
+    new ToolError("Gone.", { severity: "fatal" }),
+    new ToolError("Stop.", { severity: "abortive" }),
+    looksBad,
+  ];
+  const asked: unknown[] = [];
+  const shouldRetry = (error: unknown): boolean => asked.push(error) > 0;
+  for (const error of errors) {
+    const stage = new CallStage();
+    const { tool, calledAtMs } = failing(stage, error);
+    const end = await stage.call(withRetries(tool, { shouldRetry })).ended;
+    expect([end.type === "threw" && end.error === error, calledAtMs.length]).toEqual([true, 1]);
+    expect(stage.notes).toEqual([]);
+  }
+  expect(asked).toEqual([]);
+});
+
+test("anything else that is thrown is repeated, whatever it is", async () => {
+  for (const error of [new ToolError("Busy."), new Error("x"), "text", undefined, null, {}, 0]) {
+    const stage = new CallStage();
+    const { tool } = failing(stage, error);
+    const end = await stage.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+    expect([error, end]).toEqual([error, { type: "returned", value: "fetched" }]);
+  }
+});
+
+test("rejections are repeated like throws, and a value passes through as it is", async () => {
+  const stage = new CallStage();
+  const value = { rows: [1] };
+  let calls = 0;
+  const tool = toolThat("fetch", () => {
+    calls += 1;
+    return calls === 1 ? Promise.reject(new Error("broken")) : Promise.resolve(value);
+  });
+  const end = await stage.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+  expect(end.type === "returned" && end.value === value).toBe(true);
+});
+
+test("shouldRetry decides, and is asked once for each failure that could be followed by a try", async () => {
+  const stage = new CallStage();
+  const [first, second, third] = broken(3);
+  const asked: unknown[] = [];
+  const shouldRetry = (error: unknown): boolean => {
+    asked.push(error);
+    return error !== second;
+  };
+  const options = { firstDelayMs: 0, maxAttempts: 3, shouldRetry };
+  const refused = failing(stage, first, second, third);
+  const end = await stage.call(withRetries(refused.tool, options)).ended;
+  const last = failing(stage, first, third, third);
+  await stage.call(withRetries(last.tool, options)).ended;
+  expect([end, refused.calledAtMs.length, last.calledAtMs.length, asked]).toEqual([
+    { type: "threw", error: second },
+    2,
+    3,
+    [first, second, first, third],
+  ]);
+});
+
+test("a shouldRetry that breaks, or gives no boolean, is a no that is warned of once", async () => {
+  const answers: readonly (() => unknown)[] = [
+    () => {
+      throw new Error("no idea");
+    },
+    () => undefined,
+    () => "yes",
+    () => 1,
+    () => Promise.resolve(true),
+    () => Promise.reject(new Error("late")),
+    () => ({
+      // oxlint-disable-next-line unicorn/no-thenable -- that is what is tested
+      get then(): never {
+        throw new Error("worse");
+      },
+    }),
+  ];
+  for (const answer of answers) {
+    const stage = new CallStage();
+    const [error] = broken(1);
+    const { tool, calledAtMs } = failing(stage, error, error);
+    const options: RetriesOptions = {};
+    Object.defineProperty(options, "shouldRetry", { value: answer, enumerable: true });
+    const wrapped = withRetries(tool, options);
+    const ends = [await stage.call(wrapped).ended, await stage.call(wrapped).ended];
+    expect([ends, calledAtMs.length, stage.notes]).toEqual([
+      [
+        { type: "threw", error },
+        { type: "threw", error },
+      ],
+      2,
+      [],
+    ]);
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(takeWarnings()).toEqual(
+    [
+      "it threw: no idea",
+      "it gave undefined",
+      'it gave "yes"',
+      "it gave 1",
+      "it gave a promise",
+      "it gave a promise",
+      "it gave an object",
+    ].map(
+      (what) =>
+        `EspalierWarning: Expected shouldRetry of withRetries to give true or false, but ${what}. The call is not tried again.`,
+    ),
+  );
+});
+
+test("a call that is told to end while it waits ends at once with the last error, and tries no more", async () => {
+  const stage = new CallStage();
+  const [error] = broken(1);
+  const { tool, calledAtMs } = failing(stage, error);
+  const call = stage.call(withRetries(tool));
+  expect(await call.now()).toBeUndefined();
+  stage.controller.abort(REASON);
+  expect([await call.now(), calledAtMs.length, stage.clock.pendingTimers]).toEqual([
+    { type: "threw", error },
+    1,
+    0,
+  ]);
+  expect(getEventListeners(stage.controller.signal, "abort")).toEqual([]);
+});
+
+test("a call that is told to end during a try is not repeated, and nothing says that it would be", async () => {
+  const stage = new CallStage();
+  const work = Promise.withResolvers<string>();
+  let calls = 0;
+  const tool = toolThat("fetch", () => {
+    calls += 1;
+    return work.promise;
+  });
+  const call = stage.call(withRetries(tool, { firstDelayMs: 0 }));
+  stage.controller.abort(REASON);
+  work.reject(new Error("told to end"));
+  expect([await call.now(), calls, stage.notes]).toEqual([
+    { type: "threw", error: new Error("told to end") },
+    1,
+    [],
+  ]);
+});
+
+test("a try that took too long is repeated", async () => {
+  const stage = new CallStage();
+  let calls = 0;
+  const tool = toolThat("fetch", () => {
+    calls += 1;
+    return calls < 3 ? never() : "fetched";
+  });
+  const limited = withTimeout(tool, { timeoutMs: 100 });
+  const call = stage.call(withRetries(limited, { shouldRetry: isToolTimeout }));
+  for (const byMs of [100, 500, 100, 1_000]) {
+    await call.now();
+    stage.clock.advance(byMs);
+  }
+  expect([await call.now(), stage.notes.map(({ error }) => isToolTimeout(error))]).toEqual([
+    { type: "returned", value: "fetched" },
+    [true, true],
+  ]);
+});
+
+test("subtasks count from the try that counts, and from it alone", async () => {
+  const outcomes = [];
+  for (const failures of [0, 1, 2, 3]) {
+    const stage = new CallStage();
+    const kept: ToolContext[] = [];
+    const tool = toolThat("plan", (context) => {
+      kept[0]?.queueSubtask({ role: "helper", task: "Too late." });
+      kept[0]?.reportProgress({ message: "Too late." });
+      kept.push(context);
+      context.queueSubtask({ role: "helper", task: `Try ${kept.length}.` });
+      context.reportProgress({ done: kept.length });
+      if (kept.length <= failures) throw new Error("broken");
+    });
+    const { type } = await stage.call(withRetries(tool, { firstDelayMs: 0 })).ended;
+    kept.at(-1)?.queueSubtask({ role: "helper", task: "Too late." });
+    outcomes.push([
+      type,
+      stage.subtasks.map(({ task }) => task),
+      stage.progress.map(({ done }) => done),
+    ]);
+  }
+  expect(outcomes).toEqual([
+    ["returned", ["Try 1."], [1]],
+    ["returned", ["Try 2."], [1, 2]],
+    ["returned", ["Try 3."], [1, 2, 3]],
+    ["threw", ["Try 3."], [1, 2, 3]],
+  ]);
+});
+
+test("what is no subtask is refused where it is queued, as without retries", async () => {
+  const stage = new CallStage();
+  const refused = new TypeError("no subtask");
+  const queueSubtask = (): never => {
+    throw refused;
+  };
+  const tool = toolThat("plan", (context) =>
+    Reflect.apply(context.queueSubtask, context, [{ role: "helper" }]),
+  );
+  const wrapped = withRetries(tool, { maxAttempts: 1 });
+  expect(await stage.call(wrapped, { queueSubtask }).ended).toEqual({
+    type: "threw",
+    error: refused,
+  });
+});
+
+test("each call counts for itself, also two of one use", async () => {
+  const stage = new CallStage();
+  const { tool, calledAtMs } = failing(stage, ...broken(4));
+  const wrapped = withRetries(tool, { maxAttempts: 2, firstDelayMs: 0 });
+  const bound = wrapped.bind({});
+  if (bound.type === "invalid") expect.unreachable("the arguments fit");
+  const run = (): Promise<unknown> =>
+    Promise.resolve(bound.use.run(stage.context(), stage.runtime("fetch"))).catch(() => "threw");
+  expect([await run(), await run(), await run(), calledAtMs.length]).toEqual([
+    "threw",
+    "threw",
+    "fetched",
+    5,
+  ]);
+});
+
+/** As plain JavaScript could call it. */
+function wrap(...given: readonly unknown[]): unknown {
+  return Reflect.apply(withRetries, undefined, given);
+}
+
+test("what cannot be wrapped, and options that make no sense, are said at once", () => {
+  const tool = toolThat("fetch", never);
+  const complaints = [
+    [[tool]],
+    [tool, { maxAttempts: 0 }],
+    [tool, { maxAttempts: 1.5 }],
+    [tool, { maxAttempts: "3" }],
+    [tool, { firstDelayMs: -1 }],
+    [tool, { maxDelayMs: Infinity }],
+    [tool, { shouldRetry: true }],
+    [tool, { retries: 3 }],
+  ].map((given) => thrownBy(() => wrap(...given)));
+  expect(complaints.map(({ code, data }) => [code, data["field"], data["got"]])).toEqual([
+    ["invalid_definition", "withRetries.tool", "an array"],
+    ["invalid_option", "withRetries.maxAttempts", "0"],
+    ["invalid_option", "withRetries.maxAttempts", "1.5"],
+    ["invalid_option", "withRetries.maxAttempts", '"3"'],
+    ["invalid_option", "withRetries.firstDelayMs", "-1"],
+    ["invalid_option", "withRetries.maxDelayMs", "Infinity"],
+    ["invalid_definition", "withRetries.shouldRetry", "true"],
+    ["invalid_option", "withRetries.retries", '"retries"'],
+  ]);
+});

@@ -1,0 +1,308 @@
+// Goal: a tool that takes too long is left behind, the model reads why, and nothing that comes later does harm.
+// Method: tools that end when the test says or never, called without a run, time by hand.
+
+import { getEventListeners } from "node:events";
+
+import { expect, test } from "vitest";
+
+import type { CancelReason } from "../../../src/kernel/cancel.ts";
+import { timeText } from "../../../src/tools/time-text.ts";
+import { ToolError } from "../../../src/tools/tool-error.ts";
+import type { ToolContext } from "../../../src/tools/tool-context.ts";
+import { isToolTimeout, toolTimedOut } from "../../../src/tools/tool-timeout.ts";
+import { renameTools } from "../../../src/tools/toolsets.ts";
+import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
+import { proves } from "../../harness/proves.ts";
+import { CallStage, GRACE_MS, never, toolThat } from "../../support/tool-calls.ts";
+import { thrownBy } from "../../support/thrown.ts";
+
+const LIMIT = { timeoutMs: 30_000 };
+const REASON: CancelReason = { type: "cancelled", message: "Enough.", agentId: "agent_1" };
+
+proves(
+  ["R118"],
+  "a tool that ignores its signal: its call ends at the limit, and what comes later goes nowhere",
+  async () => {
+    for (const late of ["value", "rejection"] as const) {
+      const stage = new CallStage();
+      const work = Promise.withResolvers<string>();
+      const signals: AbortSignal[] = [];
+      const tool = toolThat("deploy", ({ signal }) => {
+        signals.push(signal);
+        return work.promise;
+      });
+      const call = stage.call(withTimeout(tool, LIMIT));
+      stage.clock.advance(29_999);
+      expect([await call.now(), signals[0]?.aborted]).toEqual([undefined, false]);
+      stage.clock.advance(1);
+      const end = await call.now();
+      expect([end, stage.clock.pendingTimers]).toEqual([
+        { type: "threw", error: toolTimedOut("deploy", 30_000) },
+        0,
+      ]);
+      expect([signals[0]?.aborted, signals[0]?.reason]).toEqual([
+        true,
+        new DOMException("The time is up.", "TimeoutError"),
+      ]);
+      if (late === "value") work.resolve("deployed");
+      else work.reject(new Error("not deployed"));
+      expect(await call.now()).toBe(end);
+    }
+  },
+);
+
+test("the error names the tool and the limit as a person reads it, and what to do", () => {
+  const error = toolTimedOut("deploy", 30_000);
+  const { message, hint, severity, code, data } = error;
+  expect({ message, hint, severity, code, data }).toEqual({
+    message:
+      "Expected deploy to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
+    hint: undefined,
+    severity: "recoverable",
+    code: "tool_error",
+    data: { toolName: "deploy", timeoutMs: 30_000 },
+  });
+});
+
+test("a time is said exactly, in the unit that suits it", () => {
+  const times = [
+    1, 0.5, 250, 999, 1_000, 1_500, 30_000, 59_999, 60_000, 90_000, 300_000, 7_200_000, 86_400_000,
+  ];
+  expect(times.map(timeText)).toEqual([
+    "1 ms",
+    "0.5 ms",
+    "250 ms",
+    "999 ms",
+    "1 s",
+    "1.5 s",
+    "30 s",
+    "59.999 s",
+    "1 min",
+    "90 s",
+    "5 min",
+    "2 h",
+    "24 h",
+  ]);
+});
+
+test("a timeout is told apart from other failures, also by another copy of the package", () => {
+  const mark = Symbol.for("espalier.tool_timeout");
+  const others = [
+    new ToolError("late", { data: { timeoutMs: 3, toolName: "deploy" } }),
+    new Error("late"),
+    new DOMException("late", "TimeoutError"),
+    Object.assign(new Error("late"), { [mark]: true, severity: "recoverable" }),
+    { [mark]: true },
+    undefined,
+  ];
+  const copy = Object.assign(new Error("late"), {
+    [Symbol.for("espalier.error")]: true,
+    [mark]: true,
+    severity: "recoverable",
+  });
+  expect([toolTimedOut("deploy", 1), copy, ...others].map(isToolTimeout)).toEqual([
+    true,
+    true,
+    ...others.map(() => false),
+  ]);
+});
+
+test("what ends in time passes through as it is, and leaves neither timer nor listener", async () => {
+  const value = { rows: [1] };
+  const error = new Error("broken");
+  const works: readonly (() => unknown)[] = [
+    () => value,
+    () => Promise.resolve(value),
+    () => undefined,
+    () => {
+      throw error;
+    },
+    () => Promise.reject(error),
+    () => Promise.reject(),
+  ];
+  const stage = new CallStage();
+  const ends = [];
+  for (const work of works)
+    ends.push(await stage.call(withTimeout(toolThat("read", work), LIMIT)).ended);
+  expect(ends).toEqual([
+    { type: "returned", value },
+    { type: "returned", value },
+    { type: "returned", value: undefined },
+    { type: "threw", error },
+    { type: "threw", error },
+    { type: "threw", error: undefined },
+  ]);
+  expect(ends[0]?.type === "returned" && ends[0].value === value).toBe(true);
+  expect([
+    stage.clock.pendingTimers,
+    getEventListeners(stage.controller.signal, "abort").length,
+  ]).toEqual([0, 0]);
+});
+
+test("a tool that heeds its signal and gives something after the limit is late all the same", async () => {
+  const stage = new CallStage();
+  const tool = toolThat(
+    "read",
+    ({ signal }) =>
+      new Promise((resolve) => signal.addEventListener("abort", () => resolve("half of it"))),
+  );
+  const call = stage.call(withTimeout(tool, { timeoutMs: 10 }));
+  stage.clock.advance(10);
+  expect(await call.now()).toEqual({ type: "threw", error: toolTimedOut("read", 10) });
+});
+
+test("an agent that is told to end tells the tool why, and waits as long as the grace period", async () => {
+  const stage = new CallStage();
+  const reasons: unknown[] = [];
+  const tool = toolThat("read", ({ signal }) => {
+    signal.addEventListener("abort", () => reasons.push(signal.reason));
+    return never();
+  });
+  const call = stage.call(withTimeout(tool, LIMIT));
+  stage.controller.abort(REASON);
+  stage.clock.advance(GRACE_MS - 1);
+  expect([await call.now(), reasons]).toEqual([undefined, [REASON]]);
+  stage.clock.advance(1);
+  expect([await call.now(), stage.clock.pendingTimers]).toEqual([
+    { type: "threw", error: new ToolError("read was told to end before it had a result.") },
+    0,
+  ]);
+});
+
+test("within the grace period a result still counts", async () => {
+  const stage = new CallStage();
+  const work = Promise.withResolvers<string>();
+  const call = stage.call(
+    withTimeout(
+      toolThat("read", () => work.promise),
+      LIMIT,
+    ),
+  );
+  stage.controller.abort(REASON);
+  stage.clock.advance(GRACE_MS - 1);
+  work.resolve("cleaned up");
+  expect(await call.now()).toEqual({ type: "returned", value: "cleaned up" });
+});
+
+test("of two limits the tighter one ends the call, from outside and from inside, and nothing is left behind", async () => {
+  for (const [inner, outer] of [
+    [40_000, 30_000],
+    [30_000, 40_000],
+    [30_000, 30_000],
+  ] as const) {
+    const stage = new CallStage();
+    const signals: AbortSignal[] = [];
+    const tool = toolThat("read", ({ signal }) => {
+      signals.push(signal);
+      return never();
+    });
+    const twice = withTimeout(withTimeout(tool, { timeoutMs: inner }), { timeoutMs: outer });
+    const call = stage.call(twice);
+    stage.clock.advance(30_000);
+    expect([await call.now(), signals[0]?.aborted]).toEqual([
+      { type: "threw", error: toolTimedOut("read", 30_000) },
+      true,
+    ]);
+    expect([
+      stage.clock.pendingTimers,
+      getEventListeners(stage.controller.signal, "abort").length,
+    ]).toEqual([0, 0]);
+  }
+});
+
+test("what a limit around it has given up already is not begun", async () => {
+  const stage = new CallStage();
+  let calls = 0;
+  const tool = toolThat("read", () => (calls += 1));
+  const signal = AbortSignal.abort(new DOMException("The time is up.", "TimeoutError"));
+  const call = stage.call(withTimeout(tool, LIMIT), { signal });
+  expect([(await call.now())?.type, calls, stage.clock.pendingTimers]).toEqual(["threw", 0, 0]);
+});
+
+test("what a tool asks for counts until its time is up, and no longer", async () => {
+  const stage = new CallStage();
+  const kept: ToolContext[] = [];
+  const tool = toolThat("read", (context) => {
+    kept.push(context);
+    context.queueSubtask({ role: "helper", task: "In time." });
+    context.reportProgress({ done: 1 });
+    return never();
+  });
+  const call = stage.call(withTimeout(tool, LIMIT));
+  stage.clock.advance(30_000);
+  await call.now();
+  kept[0]?.queueSubtask({ role: "helper", task: "Late." });
+  kept[0]?.reportProgress({ done: 2 });
+  expect([stage.subtasks, stage.progress]).toEqual([
+    [{ role: "helper", task: "In time." }],
+    [{ done: 1 }],
+  ]);
+});
+
+test("the tool's context is frozen, and that of the call but for its signal", async () => {
+  const stage = new CallStage();
+  const seen: ToolContext[] = [];
+  await stage.call(
+    withTimeout(
+      toolThat("read", (context) => void seen.push(context)),
+      LIMIT,
+    ),
+  ).ended;
+  const { signal, queueSubtask, reportProgress } = stage.context();
+  expect([
+    seen.map(Object.isFrozen),
+    seen.map((context) => ({ ...context, signal, queueSubtask, reportProgress })),
+    seen.map((context) => context.signal instanceof AbortSignal && context.signal !== signal),
+  ]).toEqual([[true], [{ ...stage.context(), signal, queueSubtask, reportProgress }], [true]]);
+});
+
+test("the error says the name that the model knows, whichever came first, the name or the limit", async () => {
+  const tool = toolThat("read", never);
+  const limited = renameTools([withTimeout(tool, LIMIT)], { read: "look" });
+  const named = renameTools([tool], { read: "look" }).map((one) => withTimeout(one, LIMIT));
+  for (const one of [...limited, ...named]) {
+    const stage = new CallStage();
+    const call = stage.call(one);
+    stage.clock.advance(30_000);
+    expect(await call.now()).toEqual({ type: "threw", error: toolTimedOut("look", 30_000) });
+  }
+});
+
+test("calls at the same time have a limit each", async () => {
+  const stage = new CallStage();
+  const tool = withTimeout(toolThat("read", never), LIMIT);
+  const first = stage.call(tool);
+  stage.clock.advance(10_000);
+  const second = stage.call(tool);
+  stage.clock.advance(20_000);
+  expect([(await first.now())?.type, await second.now()]).toEqual(["threw", undefined]);
+  stage.clock.advance(10_000);
+  expect((await second.now())?.type).toBe("threw");
+});
+
+/** As plain JavaScript could call it. */
+function wrap(...given: readonly unknown[]): unknown {
+  return Reflect.apply(withTimeout, undefined, given);
+}
+
+test("what cannot be wrapped, and what is no limit, is said at once", () => {
+  const tool = toolThat("read", never);
+  const spans = [0, -0, -1, NaN, Infinity, "30", 30n, null, undefined];
+  const complaints = spans.map((timeoutMs) => thrownBy(() => wrap(tool, { timeoutMs })));
+  expect(complaints.map(({ message }) => message)).toEqual(
+    ["0", "0", "-1", "NaN", "Infinity", '"30"', "30", "null", "undefined"].map(
+      (got) =>
+        `Expected withTimeout.timeoutMs to be a number of milliseconds above 0, got ${got}. Say how long it is.`,
+    ),
+  );
+  expect(
+    [[tool], [tool, 30_000], [tool, { timeoutMS: 3 }], [{ ...tool, kind: "external" }, LIMIT]].map(
+      (given) => thrownBy(() => wrap(...given)).message,
+    ),
+  ).toEqual([
+    "Expected withTimeout to be a plain object, got undefined. Its fields are timeoutMs.",
+    "Expected withTimeout to be a plain object, got 30000. Its fields are timeoutMs.",
+    'Expected withTimeout.timeoutMS to be one of timeoutMs, got "timeoutMS". Correct the name.',
+    'Expected withTimeout.tool.kind to be "function", got "external". A wrapper goes around a tool with an execute of its own.',
+  ]);
+});
