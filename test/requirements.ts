@@ -115,43 +115,34 @@ const requirements = {
   R64: {
     text: "Optional wrap-up: on the last allowed step the model is told to finish and gets no tools",
   },
-  R65: { text: "Tool guard returns allow, deny or ask", isPlanned: true },
+  R65: { text: "Tool guard returns allow, deny or ask" },
   R66: {
     text: "deny beats ask beats allow, whatever the order; a throwing guard denies",
-    isPlanned: true,
   },
   R67: {
     text: "A denied call becomes a tool result the model can read, and the loop goes on",
-    isPlanned: true,
   },
   R68: {
     text: "ask leads to approver, else pause; in declared non-interactive mode to deny",
-    isPlanned: true,
   },
   R69: {
     text: "The reason of deny and ask is carried to model, events and audit",
-    isPlanned: true,
   },
-  R70: { text: "Tool blocking and loop continuation are separate channels", isPlanned: true },
+  R70: { text: "Tool blocking and loop continuation are separate channels" },
   R71: {
     text: "Blocked is its own error type and an error policy may turn it into a stop",
-    isPlanned: true,
   },
   R72: {
     text: "Guards of a call are evaluated independently of each other's order; all answers recorded",
-    isPlanned: true,
   },
   R73: {
     text: "Arguments changed by a hook or approver are validated and guarded again before execution",
-    isPlanned: true,
   },
   R74: {
     text: "Three identical consecutive calls trigger an ask, not an automatic stop",
-    isPlanned: true,
   },
   R75: {
     text: "A subagent cannot do what its parent is forbidden to do; a parent's mere lack of a tool is not a prohibition",
-    isPlanned: true,
   },
   R76: {
     text: "Observation callbacks return nothing and cannot change flow; their errors are isolated",
@@ -211,52 +202,44 @@ const requirements = {
     isPlanned: true,
   },
   R102: { text: "Border between prior history and new messages of this run", isPlanned: true },
-  R103: { text: "Arguments are validated against the schema: types", isPlanned: true },
-  R104: { text: "Enum and other constraints", isPlanned: true },
-  R105: { text: "Required fields", isPlanned: true },
-  R106: { text: "Safe coercion only ('123' to 123)", isPlanned: true },
+  R103: { text: "Arguments are validated against the schema: types" },
+  R104: { text: "Enum and other constraints" },
+  R105: { text: "Required fields" },
+  R106: { text: "Safe coercion only ('123' to 123)" },
   R107: {
     text: "A tool can ask the model to try again (retry exception with feedback and context)",
-    isPlanned: true,
   },
-  R108: { text: "'Please retry', 'failed' and 'succeeded' are distinguishable", isPlanned: true },
+  R108: { text: "'Please retry', 'failed' and 'succeeded' are distinguishable" },
   R109: {
     text: "Retries are counted per tool; reset when that tool succeeds, untouched by other tools",
-    isPlanned: true,
   },
-  R110: { text: "When the maximum is exceeded the outcome is defined", isPlanned: true },
+  R110: { text: "When the maximum is exceeded the outcome is defined" },
   R111: {
     text: "Large results are truncated with a notice giving real size and shown size",
-    isPlanned: true,
   },
-  R112: { text: "Optional summarising of large results by a model call", isPlanned: true },
+  R112: { text: "Optional summarising of large results by a model call" },
   R113: {
     text: "Argument-leak filter compares strictly and logs what it filters",
-    isPlanned: true,
   },
   R114: {
     text: "Results are serialised canonically (objects, arrays, null, undefined, errors, binary)",
-    isPlanned: true,
   },
   R115: {
     text: "An unknown tool name gives a result with the available names; other calls of the reply still run",
-    isPlanned: true,
   },
-  R116: { text: "Wrapper: approval required", isPlanned: true },
-  R117: { text: "Wrapper: rate limit per time window", isPlanned: true },
-  R118: { text: "Wrapper: time limit with abort", isPlanned: true },
-  R119: { text: "Wrapper: automatic retry with policy (not via the model)", isPlanned: true },
-  R120: { text: "Wrappers compose in a defined order", isPlanned: true },
-  R121: { text: "Toolsets can be filtered, prefixed, renamed and combined", isPlanned: true },
-  R122: { text: "Tools declare max retries, timeout, approval", isPlanned: true },
-  R123: { text: "Tools can be filtered per step by state", isPlanned: true },
+  R116: { text: "Wrapper: approval required" },
+  R117: { text: "Wrapper: rate limit per time window" },
+  R118: { text: "Wrapper: time limit with abort" },
+  R119: { text: "Wrapper: automatic retry with policy (not via the model)" },
+  R120: { text: "Wrappers compose in a defined order" },
+  R121: { text: "Toolsets can be filtered, prefixed, renamed and combined" },
+  R122: { text: "Tools declare max retries, timeout, approval" },
+  R123: { text: "Tools can be filtered per step by state" },
   R124: {
     text: "A filtered or removed tool cannot be executed even if the model calls it",
-    isPlanned: true,
   },
   R125: {
     text: "Calls of one reply may run in parallel under a cap; results in call order; sequential tools are barriers",
-    isPlanned: true,
   },
   R126: { text: "Spawn tool with a registry of agent definitions" },
   R127: { text: "By default the child starts fresh: own prompt plus task" },
@@ -313,35 +296,29 @@ const requirements = {
   R158: { text: "Next execution starts from a defined state", isPlanned: true },
   R159: {
     text: "Severity classes retryable, recoverable, fatal (this call), abortive (whole run)",
-    isPlanned: true,
   },
   R160: {
     text: "Every error source is mapped to one classification (validation, execution, blocked, stop request, driver, timeout)",
-    isPlanned: true,
   },
   R161: {
     text: "Validation message holds parameter, expected type, received value and a hint",
-    isPlanned: true,
   },
-  R162: { text: "Execution message holds tool name, error type and hint", isPlanned: true },
-  R163: { text: "Timeout message holds tool and limit and a hint", isPlanned: true },
-  R164: { text: "Error budget: max tool errors (default 5)", isPlanned: true },
-  R165: { text: "Error budget: max consecutive errors (default 3)", isPlanned: true },
-  R166: { text: "Error budget: max retry errors (default 10)", isPlanned: true },
+  R162: { text: "Execution message holds tool name, error type and hint" },
+  R163: { text: "Timeout message holds tool and limit and a hint" },
+  R164: { text: "Error budget: max tool errors (default 5)" },
+  R165: { text: "Error budget: max consecutive errors (default 3)" },
+  R166: { text: "Error budget: max retry errors (default 10)" },
   R167: {
     text: "Provider errors are classified; retryable ones retried with backoff and not counted as steps",
-    isPlanned: true,
   },
   R168: {
     text: "A tool error the model recovered from does not make the run failed",
-    isPlanned: true,
   },
   R169: {
     text: "Tools get a read-only context: agent id, step number, call id, retry count, max retries, metadata, messages",
-    isPlanned: true,
   },
-  R170: { text: "Each parallel call has its own context", isPlanned: true },
-  R171: { text: "Spawning is a service in the context, not access to the state", isPlanned: true },
+  R170: { text: "Each parallel call has its own context" },
+  R171: { text: "Spawning is a service in the context, not access to the state" },
   R172: {
     text: "Each step has a context snapshot: model, tool names, prompt hash, budget at start, step number",
     isPlanned: true,
@@ -371,7 +348,7 @@ const requirements = {
     text: "Four suites: golden trace, state transition, continuation, serialisation",
   },
   R186: { text: "Loop overhead is measured before and after changes" },
-  R187: { text: "Documentation of loop, events and extension points", isPlanned: true },
+  R187: { text: "Documentation of loop, events and extension points" },
   X1: {
     text: "Every model call in the tree, auxiliary ones (summaries, compaction, structured-output repair) included, holds a reservation: counted input plus output cap, taken from its own account and every ancestor at once; the output cap is clamped to what is left",
   },
@@ -443,7 +420,6 @@ const requirements = {
   },
   X20: {
     text: "Typed result: with an output schema the agent must call a finish tool whose arguments are the result; validation errors go back to it; bounded",
-    isPlanned: true,
   },
   X21: {
     text: "Doom loops are also detected across delegations (same role, same task, again and again)",
@@ -470,7 +446,6 @@ const requirements = {
   },
   X28: {
     text: "Tools from MCP servers (stdio and streamable HTTP) are toolsets like any other: filtered, prefixed, guarded, traced",
-    isPlanned: true,
   },
   X29: {
     text: "Providers: OpenAI Chat Completions and Responses, any compatible server, and any Vercel AI SDK provider through one adapter",
@@ -478,7 +453,6 @@ const requirements = {
   },
   X30: {
     text: "Unknown price is unknown, never zero; prices come from a maintained, dated table and can be overridden",
-    isPlanned: true,
   },
   X31: {
     text: "The request prefix is stable (instructions, tools in fixed order, history append-only) so that provider prompt caches hit",

@@ -44,7 +44,7 @@ export async function listTools(client: Client, options: RequestOptions): Promis
     if (nextCursor === undefined || nextCursor === cursor) break;
     cursor = nextCursor;
   }
-  const read = await Promise.all(listed.map(readTool));
+  const read = listed.map(readTool);
   return {
     tools: read.flatMap(({ tool }) => tool ?? []),
     unreadable: read.flatMap(({ unreadable }) => unreadable ?? []),
@@ -56,8 +56,8 @@ interface ReadTool {
   readonly unreadable?: UnreadableTool;
 }
 
-async function readTool(value: unknown, index: number): Promise<ReadTool> {
-  const read = await specTypeSchemas.Tool["~standard"].validate(value);
+function readTool(value: unknown, index: number): ReadTool {
+  const read = specTypeSchemas.Tool["~standard"].validate(value);
   if (read.issues === undefined && JsonObjectSchema.safeParse(read.value.inputSchema).success)
     return { tool: read.value };
   const given = isRecord(value) ? value["name"] : undefined;

@@ -105,13 +105,13 @@ function coerced(value: JsonValue | undefined, wants: Wanted): number | boolean 
 }
 
 /** The finite number that a text spells just as JavaScript would write it: no space, no `+`, no exponent of its own, no digit lost. */
-export function numberIn(text: string): number | undefined {
+function numberIn(text: string): number | undefined {
   const number = Number(text);
   return Number.isFinite(number) && String(number) === text ? number : undefined;
 }
 
 /** `true` and `false`, in these letters. */
-export function booleanIn(text: string): boolean | undefined {
+function booleanIn(text: string): boolean | undefined {
   if (text === "true") return true;
   return text === "false" ? false : undefined;
 }

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { openStepOf } from "../../src/agent/agent-state.ts";
-import { transition, type Change } from "../../src/agent/transition.ts";
+import { transition } from "../../src/agent/transition.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -179,54 +179,6 @@ proves(
         subtasks: [...recordSubtasks.subtasks, { request, childId: undefined, text: undefined }],
       },
       step: { ...openStepOf(answered), isIncorporated: true },
-    });
-  },
-);
-
-proves(
-  ["R42"],
-  "incorporate counts what failed, in call order and once for each reply; a success ends a row",
-  () => {
-    const { replied } = states();
-    const { incorporate, recordReply, recordStep, openStep } = changes();
-    const [first, second] = twoCalls().map(executionOf);
-    if (first === undefined || second === undefined) throw new Error("two executions");
-    const broken = { type: "failed", errorCode: "tool_error", severity: "recoverable" } as const;
-    const misfit = { type: "retry", errorCode: "invalid_json", severity: "retryable" } as const;
-    const results = (one: object, other: object): Change => ({
-      type: "recordExecutions",
-      executions: [
-        { ...first, ...one },
-        { ...second, ...other },
-      ],
-      deferrals: [],
-    });
-    const again = [openStep, recordReply] as const;
-    const once = after(replied, results(broken, misfit), incorporate);
-    expect(once.log).toEqual({
-      ...replied.log,
-      failures: { toolErrors: 1, consecutiveErrors: 1, retryErrors: 1, retriesByTool: { read: 1 } },
-    });
-    const twice = after(once, recordStep, ...again, results(broken, misfit), incorporate);
-    expect(twice.log.failures).toEqual({
-      toolErrors: 2,
-      consecutiveErrors: 2,
-      retryErrors: 2,
-      retriesByTool: { read: 2 },
-    });
-    const well = after(twice, recordStep, ...again, results({}, broken), incorporate);
-    expect(well.log.failures).toEqual({
-      toolErrors: 3,
-      consecutiveErrors: 1,
-      retryErrors: 2,
-      retriesByTool: { read: 2 },
-    });
-    const healed = after(well, recordStep, ...again, results({}, {}), incorporate);
-    expect(healed.log.failures).toEqual({
-      toolErrors: 3,
-      consecutiveErrors: 0,
-      retryErrors: 2,
-      retriesByTool: {},
     });
   },
 );

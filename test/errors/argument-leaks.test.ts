@@ -18,7 +18,9 @@ interface Said {
 
 async function said(text: string, input: object | string): Promise<Said> {
   const work = spyTool("work");
-  const { role, model } = soloist([asks("work", input, { text }), says("Done.")], { tools: [work] });
+  const { role, model } = soloist([asks("work", input, { text }), says("Done.")], {
+    tools: [work],
+  });
   const stage: Scene = scene();
   const result = await stage.run(role);
   expect([result.status, work.calls.length]).toEqual(["completed", 1]);
@@ -105,7 +107,9 @@ test("JSON in a reply without calls is an answer", async () => {
 });
 
 test("what was filtered is nobody's last text, also if the agent is stopped there", async () => {
-  const { role } = soloist([asks("work", { a: 1 }, { text: '{"a":1}' })], { tools: [spyTool("work")] });
+  const { role } = soloist([asks("work", { a: 1 }, { text: '{"a":1}' })], {
+    tools: [spyTool("work")],
+  });
   const result = await scene().run(role, { budget: { steps: 1 } });
   expect([result.status, result.text]).toEqual(["stopped", ""]);
 });
@@ -117,6 +121,10 @@ test("a child's reply is filtered, too, and its calls run", async () => {
   const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
   const stage = scene();
   const result = await stage.run(root.role);
-  expect(stage.sink.of("reply.filtered").map(({ agentPath }) => agentPath)).toEqual(["root/child#1"]);
-  expect(result.agents[1]?.steps[0]?.tools.executions.map(({ type }) => type)).toEqual(["succeeded"]);
+  expect(stage.sink.of("reply.filtered").map(({ agentPath }) => agentPath)).toEqual([
+    "root/child#1",
+  ]);
+  expect(result.agents[1]?.steps[0]?.tools.executions.map(({ type }) => type)).toEqual([
+    "succeeded",
+  ]);
 });

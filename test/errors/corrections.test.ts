@@ -51,17 +51,23 @@ async function corrected(
   return { told: told(model.requests[1]), ends: ends(result) };
 }
 
+const byText = (left: unknown, right: unknown): number => String(left).localeCompare(String(right));
+
 const RETRIED = ["retry invalid_arguments", "succeeded"];
 
-proves(["R103"], "a text for an integer: the tool is not run, and the model is asked again", async () => {
-  const taken = taking({ count: z.int() });
-  const outcome = await corrected(taken, { count: "x" }, { count: 3 });
-  expect(outcome.ends).toEqual(RETRIED);
-  expect(outcome.told).toEqual([
-    'The arguments of order do not fit its schema:\n- count: expected an integer, got "x"\nCorrect them and call order again.',
-  ]);
-  expect(taken.inputs).toEqual([{ count: 3 }]);
-});
+proves(
+  ["R103"],
+  "a text for an integer: the tool is not run, and the model is asked again",
+  async () => {
+    const taken = taking({ count: z.int() });
+    const outcome = await corrected(taken, { count: "x" }, { count: 3 });
+    expect(outcome.ends).toEqual(RETRIED);
+    expect(outcome.told).toEqual([
+      'The arguments of order do not fit its schema:\n- count: expected an integer, got "x"\nCorrect them and call order again.',
+    ]);
+    expect(taken.inputs).toEqual([{ count: 3 }]);
+  },
+);
 
 proves(["R103"], "types are checked in nested objects and lists, too", async () => {
   const taken = taking({ filter: z.object({ tags: z.array(z.object({ id: z.int() })) }) });
@@ -80,28 +86,39 @@ proves(["R104"], "a value outside of an enum: the model reads which are allowed"
   expect(taken.inputs).toEqual([{ size: "large" }]);
 });
 
-proves(["R105"], "a field that is missing is named; one too many is left out for a plain schema", async () => {
-  const taken = taking({ count: z.int(), note: z.string().optional() });
-  const outcome = await corrected(taken, { note: "a" }, { count: 1, colour: "red" });
-  expect(outcome.ends).toEqual(RETRIED);
-  expect(outcome.told[0]).toContain("- count: expected an integer, but it is missing");
-  expect(taken.inputs).toEqual([{ count: 1 }]);
-});
+proves(
+  ["R105"],
+  "a field that is missing is named; one too many is left out for a plain schema",
+  async () => {
+    const taken = taking({ count: z.int(), note: z.string().optional() });
+    const outcome = await corrected(taken, { note: "a" }, { count: 1, colour: "red" });
+    expect(outcome.ends).toEqual(RETRIED);
+    expect(outcome.told[0]).toContain("- count: expected an integer, but it is missing");
+    expect(taken.inputs).toEqual([{ count: 1 }]);
+  },
+);
 
-proves(["R106"], "text that spells a number without loss is taken, and the log keeps what was written", async () => {
-  const taken = taking({ count: z.int(), fast: z.boolean() });
-  const { role, model } = soloist([asks("order", { count: "123", fast: "true" }), says("Done.")], {
-    tools: [taken.tool],
-  });
-  const stage = scene();
-  const result = await stage.run(role);
-  const written = '{"count":"123","fast":"true"}';
-  expect(taken.inputs).toEqual([{ count: 123, fast: true }]);
-  expect(result.steps[0]?.tools.calls.map((call) => call.argumentsText)).toEqual([written]);
-  expect(executions(result).map(({ call }) => call.argumentsText)).toEqual([written]);
-  const spoken = model.requests[1]?.messages.find((message) => message.role === "assistant");
-  expect(spoken?.toolCalls.map((call) => call.argumentsText)).toEqual([written]);
-});
+proves(
+  ["R106"],
+  "text that spells a number without loss is taken, and the log keeps what was written",
+  async () => {
+    const taken = taking({ count: z.int(), fast: z.boolean() });
+    const { role, model } = soloist(
+      [asks("order", { count: "123", fast: "true" }), says("Done.")],
+      {
+        tools: [taken.tool],
+      },
+    );
+    const stage = scene();
+    const result = await stage.run(role);
+    const written = '{"count":"123","fast":"true"}';
+    expect(taken.inputs).toEqual([{ count: 123, fast: true }]);
+    expect(result.steps[0]?.tools.calls.map((call) => call.argumentsText)).toEqual([written]);
+    expect(executions(result).map(({ call }) => call.argumentsText)).toEqual([written]);
+    const spoken = model.requests[1]?.messages.find((message) => message.role === "assistant");
+    expect(spoken?.toolCalls.map((call) => call.argumentsText)).toEqual([written]);
+  },
+);
 
 for (const count of ["1.5", "abc", "", " 1", "1e3", "0x10", "٣"]) {
   proves(["R106"], `"${count}" is no integer: the tool is not run`, async () => {
@@ -123,7 +140,11 @@ proves(
   ["R161"],
   "the message says parameter, expectation, what came and what to do, and nothing of our insides",
   async () => {
-    const { told: messages } = await corrected(taking({ count: z.int() }), { count: "x" }, { count: 1 });
+    const { told: messages } = await corrected(
+      taking({ count: z.int() }),
+      { count: "x" },
+      { count: 1 },
+    );
     const [text = ""] = messages;
     for (const part of ["count", "integer", '"x"', "Correct them and call order again."])
       expect(text).toContain(part);
@@ -139,9 +160,12 @@ for (const [what, wrong] of Object.entries({
 })) {
   test(`arguments that are ${what} are told of, and the raw text is kept`, async () => {
     const taken = taking({ count: z.int() });
-    const { role, model } = soloist([asks("order", wrong), asks("order", { count: 1 }), says("Done.")], {
-      tools: [taken.tool],
-    });
+    const { role, model } = soloist(
+      [asks("order", wrong), asks("order", { count: 1 }), says("Done.")],
+      {
+        tools: [taken.tool],
+      },
+    );
     const result = await scene().run(role);
     expect(ends(result)).toEqual(["retry invalid_json", "succeeded"]);
     expect(told(model.requests[1])[0]).toMatch(
@@ -160,89 +184,108 @@ for (const wrong of ["[]", "null", "3", '"text"']) {
   });
 }
 
-proves(["R107"], "a tool asks for another try once: the model reads why at that call, and succeeds", async () => {
-  const tool = acting("book", [
-    throws(new ToolRetryError("There is no room on Monday.", { hint: "Ask for another day." })),
-    succeeds,
-  ]);
-  const first: ScriptedCall = { name: "book", arguments: { day: "Monday" }, callId: "c-monday" };
-  const second: ScriptedCall = { name: "book", arguments: { day: "Friday" }, callId: "c-friday" };
-  const { role, model } = soloist([calls(first), calls(second), says("Booked.")], { tools: [tool] });
-  const result = await scene().run(role);
-  const messages = model.requests[1]?.messages.slice(-2);
-  expect(messages).toEqual([
-    expect.objectContaining({
-      role: "assistant",
-      toolCalls: [{ callId: "c-monday", toolName: "book", argumentsText: '{"day":"Monday"}' }],
-    }),
-    {
-      role: "tool",
-      callId: "c-monday",
-      toolName: "book",
-      text: "book asks for a corrected call: There is no room on Monday. Ask for another day.",
-    },
-  ]);
-  expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
-  expect([result.status, result.text]).toEqual(["completed", "Booked."]);
-});
+proves(
+  ["R107"],
+  "a tool asks for another try once: the model reads why at that call, and succeeds",
+  async () => {
+    const tool = acting("book", [
+      throws(new ToolRetryError("There is no room on Monday.", { hint: "Ask for another day." })),
+      succeeds,
+    ]);
+    const first: ScriptedCall = { name: "book", arguments: { day: "Monday" }, callId: "c-monday" };
+    const second: ScriptedCall = { name: "book", arguments: { day: "Friday" }, callId: "c-friday" };
+    const { role, model } = soloist([calls(first), calls(second), says("Booked.")], {
+      tools: [tool],
+    });
+    const result = await scene().run(role);
+    const messages = model.requests[1]?.messages.slice(-2);
+    expect(messages).toEqual([
+      expect.objectContaining({
+        role: "assistant",
+        toolCalls: [{ callId: "c-monday", toolName: "book", argumentsText: '{"day":"Monday"}' }],
+      }),
+      {
+        role: "tool",
+        callId: "c-monday",
+        toolName: "book",
+        text: "book asks for a corrected call: There is no room on Monday. Ask for another day.",
+      },
+    ]);
+    expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
+    expect([result.status, result.text]).toEqual(["completed", "Booked."]);
+  },
+);
 
 test("a ToolError of severity retryable is the same as a ToolRetryError", async () => {
   const tool = acting("book", [
     throws(new ToolError("Full.", { severity: "retryable" })),
     succeeds,
   ]);
-  const { role } = soloist([calls(use("book")), calls(use("book")), says("Booked.")], { tools: [tool] });
+  const { role } = soloist([calls(use("book")), calls(use("book")), says("Booked.")], {
+    tools: [tool],
+  });
   const result = await scene().run(role);
   expect(ends(result)).toEqual(["retry tool_retry", "succeeded"]);
   expect(executions(result)[0]?.severity).toBe("retryable");
 });
 
-proves(["R108"], "another try, a failure and a success differ in message, event and log", async () => {
-  const tools = [acting("again", [retries]), acting("breaks", [fails]), acting("works", [succeeds])];
-  const { role, model } = soloist(
-    [calls(use("again"), use("breaks"), use("works")), says("Done.")],
-    { tools },
-  );
-  const stage = scene();
-  const result = await stage.run(role);
-  expect(told(model.requests[1])).toEqual([
-    "again asks for a corrected call: Say it otherwise.",
-    "breaks failed: broken",
-    "fine",
-  ]);
-  expect(
-    stage.sink
+proves(
+  ["R108"],
+  "another try, a failure and a success differ in message, event and log",
+  async () => {
+    const tools = [
+      acting("again", [retries]),
+      acting("breaks", [fails]),
+      acting("works", [succeeds]),
+    ];
+    const { role, model } = soloist(
+      [calls(use("again"), use("breaks"), use("works")), says("Done.")],
+      { tools },
+    );
+    const stage = scene();
+    const result = await stage.run(role);
+    expect(told(model.requests[1])).toEqual([
+      "again asks for a corrected call: Say it otherwise.",
+      "breaks failed: broken",
+      "fine",
+    ]);
+    const ended = stage.sink
       .of("tool.ended")
-      .map(({ outcome, success, errorCode, severity }) => [outcome, success, errorCode, severity])
-      .toSorted(),
-  ).toEqual([
-    ["failed", false, "tool_error", "recoverable"],
-    ["retry", false, "tool_retry", "retryable"],
-    ["succeeded", true, undefined, undefined],
-  ]);
-  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
-    ["retry", "tool_retry", "retryable"],
-    ["failed", "tool_error", "recoverable"],
-    ["succeeded", undefined, undefined],
-  ]);
-});
+      .map(({ toolName, outcome, success, errorCode }) => [toolName, outcome, success, errorCode]);
+    expect(ended.toSorted(byText)).toEqual([
+      ["again", "retry", false, "tool_retry"],
+      ["breaks", "failed", false, "tool_error"],
+      ["works", "succeeded", true, undefined],
+    ]);
+    expect(
+      executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
+    ).toEqual([
+      ["retry", "tool_retry", "retryable"],
+      ["failed", "tool_error", "recoverable"],
+      ["succeeded", undefined, undefined],
+    ]);
+  },
+);
 
-proves(["R115"], "an unknown tool is told of with the names there are, and the others of the reply run", async () => {
-  const tool = spyTool("look");
-  const { role, model } = soloist(
-    [calls(use("lokk"), use("look"), use("Look")), says("Done.")],
-    { tools: [tool, spyTool("write")] },
-  );
-  const stage = scene();
-  const result = await stage.run(role);
-  expect(told(model.requests[1])).toEqual([
-    'There is no tool named "lokk". Your tools are: look, write.',
-    "look done",
-    'There is no tool named "Look". Your tools are: look, write.',
-  ]);
-  expect(ends(result)).toEqual(["failed unknown_tool", "succeeded", "failed unknown_tool"]);
-  expect([result.status, tool.calls.length]).toEqual(["completed", 1]);
-});
+proves(
+  ["R115"],
+  "an unknown tool is told of with the names there are, and the others of the reply run",
+  async () => {
+    const tool = spyTool("look");
+    const { role, model } = soloist([calls(use("lokk"), use("look"), use("Look")), says("Done.")], {
+      tools: [tool, spyTool("write")],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect(told(model.requests[1])).toEqual([
+      'There is no tool named "lokk". Your tools are: look, write.',
+      "look done",
+      'There is no tool named "Look". Your tools are: look, write.',
+    ]);
+    expect(ends(result)).toEqual(["failed unknown_tool", "succeeded", "failed unknown_tool"]);
+    expect([result.status, tool.calls.length]).toEqual(["completed", 1]);
+  },
+);
 
 test("an unknown tool of an agent without any is told of", async () => {
   const { role, model } = soloist([calls(use("look")), says("Done.")]);
@@ -254,7 +297,9 @@ test("an unknown tool of an agent without any is told of", async () => {
 
 for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
   test(`a tool that would be called ${name} is as unknown as any other`, async () => {
-    const { role, model } = soloist([calls(use(name)), says("Done.")], { tools: [spyTool("look")] });
+    const { role, model } = soloist([calls(use(name)), says("Done.")], {
+      tools: [spyTool("look")],
+    });
     const result = await scene().run(role);
     expect(told(model.requests[1])).toEqual([
       `There is no tool named "${name}". Your tools are: look.`,
@@ -288,7 +333,9 @@ test("a hook after a call sees that the model is to try again, and may word it o
   expect(told(model.requests[1])).toEqual([
     "book asks for a corrected call: Say it otherwise. Mind the date.",
   ]);
-  expect(executions(result).map(({ type, errorCode, metadata }) => [type, errorCode, metadata])).toEqual([
+  expect(
+    executions(result).map(({ type, errorCode, metadata }) => [type, errorCode, metadata]),
+  ).toEqual([
     ["retry", "tool_retry", { seen: true }],
     ["succeeded", undefined, { seen: true }],
   ]);

@@ -29,25 +29,29 @@ async function after(stage: Scene, run: Run, timeMs: number): Promise<RunResult>
   return await stage.outcome(run);
 }
 
-proves(["R163"], "a call that takes too long: the model reads the tool, the limit and a hint", async () => {
-  const { role, model } = soloist([calls(use("work")), DONE], {
-    tools: [spyTool("work", never, { timeoutMs: 30_000 })],
-  });
-  const stage = scene();
-  const run = stage.start(role);
-  await quiet();
-  stage.clock.advance(29_999);
-  await quiet();
-  expect(stage.sink.of("tool.ended")).toEqual([]);
-  const result = await after(stage, run, 1);
-  expect(told(model.requests[1])).toEqual([
-    "Expected work to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
-  ]);
-  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
-    ["failed", "tool_timeout", "recoverable"],
-  ]);
-  expect(result.status).toBe("completed");
-});
+proves(
+  ["R163"],
+  "a call that takes too long: the model reads the tool, the limit and a hint",
+  async () => {
+    const { role, model } = soloist([calls(use("work")), DONE], {
+      tools: [spyTool("work", never, { timeoutMs: 30_000 })],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await quiet();
+    stage.clock.advance(29_999);
+    await quiet();
+    expect(stage.sink.of("tool.ended")).toEqual([]);
+    const result = await after(stage, run, 1);
+    expect(told(model.requests[1])).toEqual([
+      "Expected work to end within 30 s, but it did not. What it began may have had its effect all the same: check that first. Then ask it for less at once, or do without it.",
+    ]);
+    expect(
+      executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
+    ).toEqual([["failed", "tool_timeout", "recoverable"]]);
+    expect(result.status).toBe("completed");
+  },
+);
 
 const LIMITS: readonly {
   readonly what: string;
@@ -57,11 +61,46 @@ const LIMITS: readonly {
   readonly expected: number;
   readonly text: string;
 }[] = [
-  { what: "the wrapper, if it is tighter", inside: 10_000, own: 30_000, role: 60_000, expected: 10_000, text: "10 s" },
-  { what: "the tool, if it is tighter", inside: 30_000, own: 10_000, role: 5_000, expected: 10_000, text: "10 s" },
-  { what: "the wrapper alone", inside: 250, own: undefined, role: undefined, expected: 250, text: "250 ms" },
-  { what: "the role, if the tool says nothing", inside: undefined, own: undefined, role: 90_000, expected: 90_000, text: "90 s" },
-  { what: "the tool before the role, though it is longer", inside: undefined, own: 120_000, role: 1_000, expected: 120_000, text: "2 min" },
+  {
+    what: "the wrapper, if it is tighter",
+    inside: 10_000,
+    own: 30_000,
+    role: 60_000,
+    expected: 10_000,
+    text: "10 s",
+  },
+  {
+    what: "the tool, if it is tighter",
+    inside: 30_000,
+    own: 10_000,
+    role: 5_000,
+    expected: 10_000,
+    text: "10 s",
+  },
+  {
+    what: "the wrapper alone",
+    inside: 250,
+    own: undefined,
+    role: undefined,
+    expected: 250,
+    text: "250 ms",
+  },
+  {
+    what: "the role, if the tool says nothing",
+    inside: undefined,
+    own: undefined,
+    role: 90_000,
+    expected: 90_000,
+    text: "90 s",
+  },
+  {
+    what: "the tool before the role, though it is longer",
+    inside: undefined,
+    own: 120_000,
+    role: 1_000,
+    expected: 120_000,
+    text: "2 min",
+  },
 ];
 
 for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
@@ -80,7 +119,9 @@ for (const { what, inside, own, role: ofRole, expected, text } of LIMITS) {
     expect(stage.sink.of("tool.ended")).toEqual([]);
     const result = await after(stage, run, 1);
     expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_timeout"]]);
-    expect(told(model.requests[1])[0]).toContain(`Expected work to end within ${text}, but it did not.`);
+    expect(told(model.requests[1])[0]).toContain(
+      `Expected work to end within ${text}, but it did not.`,
+    );
   });
 }
 
@@ -109,7 +150,11 @@ test("a tool that heeds its signal when its time is up has failed all the same",
     { timeoutMs: 1_000 },
   );
   const stage = scene();
-  const result = await after(stage, stage.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role), 1_000);
+  const result = await after(
+    stage,
+    stage.start(soloist([calls(use("work")), DONE], { tools: [tool] }).role),
+    1_000,
+  );
   expect(ends(result)).toEqual(["failed tool_timeout"]);
   expect(reasons).toEqual([expect.objectContaining({ name: "TimeoutError" })]);
 });
@@ -156,16 +201,18 @@ test("parallel calls of one tool have each their own time", async () => {
   expect(ends(result)).toEqual(["failed tool_timeout", "succeeded"]);
 });
 
+const NOTHING: unknown = undefined;
+
 /** What a tool does long after anybody waits for it. */
 const LATE: Readonly<Record<string, (context: ToolContext) => unknown>> = {
   "gives a result": () => "late",
   "gives a result that cannot be shown": () => () => "late",
   "reports progress": ({ reportProgress }) => reportProgress({ done: 1, message: "late" }),
   "queues a subtask": ({ queueSubtask }) => queueSubtask({ role: "child", task: "late" }),
-  "rejects": () => Promise.reject(new Error("late")),
+  rejects: () => Promise.reject(new Error("late")),
   "asks for a retry": () => Promise.reject(new ToolError("late", { severity: "retryable" })),
   "wants to end everything": () => Promise.reject(new ToolError("late", { severity: "abortive" })),
-  "throws nothing at all": () => Promise.reject(undefined as never),
+  "throws nothing at all": () => Promise.reject(NOTHING),
 };
 
 /** The same tool in a run that ends before it does; what it does at last is done when the gate is opened. */
@@ -254,7 +301,10 @@ test("what a call did before its time was up counts", async () => {
     },
     { timeoutMs: 1_000 },
   );
-  const { role } = part("root", [calls(use("work")), DONE], { tools: [work], subagents: [child.role] });
+  const { role } = part("root", [calls(use("work")), DONE], {
+    tools: [work],
+    subagents: [child.role],
+  });
   const stage = scene();
   const result = await after(stage, stage.start(role), 1_000);
   expect([stage.sink.of("tool.progressed").length, result.agents.length]).toEqual([1, 2]);
@@ -322,7 +372,10 @@ test("a delegation that does not wait for its subagent leaves nobody behind", as
     },
   });
   const stage = scene();
-  const { role } = part("root", [calls(use("ask")), DONE], { tools: [ask], subagents: [child.role] });
+  const { role } = part("root", [calls(use("ask")), DONE], {
+    tools: [ask],
+    subagents: [child.role],
+  });
   const run = stage.start(role);
   await quiet();
   held.open();
@@ -339,7 +392,9 @@ test("a delegation that starts a subagent after it has ended is refused", async 
     description: "Asks.",
     input: z.object({}),
     execute: (_input, { spawn }) => {
-      void held.opened.then(async () => late.push((await spawn({ role: "child", task: "Work." })).type));
+      void held.opened.then(async () =>
+        late.push((await spawn({ role: "child", task: "Work." })).type),
+      );
       return Promise.reject(new Error("no patience"));
     },
   });

@@ -29,53 +29,71 @@ async function arrives(holds: () => boolean): Promise<void> {
   while (!holds()) await settled();
 }
 
-proves(["R167"], "too many requests, then fine: one step, two requests, one retry event", async () => {
-  await using server = await serving(status(429), says("Done."));
-  const stage = scene();
-  const run = stage.start(agentWith(modelAt(server)));
-  await arrives(() => stage.sink.of("model.retried").length > 0);
-  expect([server.requests.length, stage.clock.pendingTimers]).toEqual([1, 1]);
-  stage.clock.advance(499);
-  await settled();
-  expect(server.requests).toHaveLength(1);
-  stage.clock.advance(1);
-  const result = await stage.outcome(run);
-  expect([result.status, result.text, result.steps.length, server.requests.length]).toEqual([
-    "completed",
-    "Done.",
-    1,
-    2,
-  ]);
-  expect(result.usage.own).toMatchObject({ steps: 1, modelCalls: 1 });
-  expect(
-    stage.sink.of("model.retried").map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code]),
-  ).toEqual([[1, 500, "model_rate_limited"]]);
-  expect(stage.sink.of("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
-  expect(stage.sink.of("model.requested")).toHaveLength(1);
-});
+proves(
+  ["R167"],
+  "too many requests, then fine: one step, two requests, one retry event",
+  async () => {
+    await using server = await serving(status(429), says("Done."));
+    const stage = scene();
+    const run = stage.start(agentWith(modelAt(server)));
+    await arrives(() => stage.sink.of("model.retried").length > 0);
+    expect([server.requests.length, stage.clock.pendingTimers]).toEqual([1, 1]);
+    stage.clock.advance(499);
+    await settled();
+    expect(server.requests).toHaveLength(1);
+    stage.clock.advance(1);
+    const result = await stage.outcome(run);
+    expect([result.status, result.text, result.steps.length, server.requests.length]).toEqual([
+      "completed",
+      "Done.",
+      1,
+      2,
+    ]);
+    expect(result.usage.own).toMatchObject({ steps: 1, modelCalls: 1 });
+    expect(
+      stage.sink
+        .of("model.retried")
+        .map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code]),
+    ).toEqual([[1, 500, "model_rate_limited"]]);
+    expect(stage.sink.of("model.replied").map(({ attempts }) => attempts)).toEqual([2]);
+    expect(stage.sink.of("model.requested")).toHaveLength(1);
+  },
+);
 
-proves(["R167"], "a request that the provider refuses is not made again, and the run failed", async () => {
-  await using server = await serving(status(400), says("never"));
-  const stage = scene();
-  const result = await stage.run(agentWith(modelAt(server)));
-  expect([server.requests.length, stage.sink.of("model.retried")]).toEqual([1, []]);
-  expect(ending(result)).toEqual(["failed", "error", { error: "model_refused_request" }]);
-  expect(result.agents[0]?.errors.map(({ code }) => code)).toEqual(["model_refused_request"]);
-  expect(stage.sink.of("model.failed").map(({ isRetryable, attempts }) => [isRetryable, attempts])).toEqual([
-    [false, 1],
-  ]);
-});
+proves(
+  ["R167"],
+  "a request that the provider refuses is not made again, and the run failed",
+  async () => {
+    await using server = await serving(status(400), says("never"));
+    const stage = scene();
+    const result = await stage.run(agentWith(modelAt(server)));
+    expect([server.requests.length, stage.sink.of("model.retried")]).toEqual([1, []]);
+    expect(ending(result)).toEqual(["failed", "error", { error: "model_refused_request" }]);
+    expect(result.agents[0]?.errors.map(({ code }) => code)).toEqual(["model_refused_request"]);
+    expect(
+      stage.sink.of("model.failed").map(({ isRetryable, attempts }) => [isRetryable, attempts]),
+    ).toEqual([[false, 1]]);
+  },
+);
 
-proves(["R167"], "a run that is cancelled between two attempts ends at once, without another request", async () => {
-  await using server = await serving(status(429), says("never"));
-  const stage = scene({ graceMs: 5_000 });
-  const run = stage.start(agentWith(modelAt(server)));
-  await arrives(() => stage.sink.of("model.retried").length > 0);
-  void run.cancel("Enough.");
-  const result = await stage.outcome(run);
-  expect([result.status, stage.clock.nowMs(), server.requests.length]).toEqual(["cancelled", 0, 1]);
-  expect(stage.clock.pendingTimers).toBe(0);
-});
+proves(
+  ["R167"],
+  "a run that is cancelled between two attempts ends at once, without another request",
+  async () => {
+    await using server = await serving(status(429), says("never"));
+    const stage = scene({ graceMs: 5_000 });
+    const run = stage.start(agentWith(modelAt(server)));
+    await arrives(() => stage.sink.of("model.retried").length > 0);
+    void run.cancel("Enough.");
+    const result = await stage.outcome(run);
+    expect([result.status, stage.clock.nowMs(), server.requests.length]).toEqual([
+      "cancelled",
+      0,
+      1,
+    ]);
+    expect(stage.clock.pendingTimers).toBe(0);
+  },
+);
 
 const CLASSES: readonly (readonly [ModelErrorCode, boolean])[] = [
   ["model_rate_limited", true],
@@ -105,29 +123,40 @@ for (const [code, isRetryable] of CLASSES) {
   });
 }
 
-proves(["R167"], "waits grow, attempts are bounded, and a provider that never recovers fails the run", async () => {
-  const error = new ModelError({ code: "model_overloaded", message: "Busy." });
-  const { role, model } = soloist([{ error }, { error }, { error }, { error }]);
-  const stage = scene({ retry: { maxAttempts: 4 } });
-  const run = stage.start(role);
-  for (const delayMs of [500, 1_000, 2_000]) {
-    await settled();
-    stage.clock.advance(delayMs);
-  }
-  const result = await stage.outcome(run);
-  expect(stage.sink.of("model.retried").map(({ attempt, delayMs }) => [attempt, delayMs])).toEqual([
-    [1, 500],
-    [2, 1_000],
-    [3, 2_000],
-  ]);
-  expect([result.status, model.requests.length, result.steps.length]).toEqual(["failed", 4, 1]);
-});
+proves(
+  ["R167"],
+  "waits grow, attempts are bounded, and a provider that never recovers fails the run",
+  async () => {
+    const error = new ModelError({ code: "model_overloaded", message: "Busy." });
+    const { role, model } = soloist([{ error }, { error }, { error }, { error }]);
+    const stage = scene({ retry: { maxAttempts: 4 } });
+    const run = stage.start(role);
+    for (const delayMs of [500, 1_000, 2_000]) {
+      await settled();
+      stage.clock.advance(delayMs);
+    }
+    const result = await stage.outcome(run);
+    expect(
+      stage.sink.of("model.retried").map(({ attempt, delayMs }) => [attempt, delayMs]),
+    ).toEqual([
+      [1, 500],
+      [2, 1_000],
+      [3, 2_000],
+    ]);
+    expect([result.status, model.requests.length, result.steps.length]).toEqual(["failed", 4, 1]);
+  },
+);
 
 proves(["R167"], "attempts of the model use up nothing of what is borne of tools", async () => {
   const error = new ModelError({ code: "model_overloaded", message: "Busy." });
   const tool = acting("a", [retries, succeeds], { maxRetries: 1 });
   const { role } = soloist(
-    [calls({ name: "a", arguments: {} }), { error }, calls({ name: "a", arguments: {} }), speaks("Done.")],
+    [
+      calls({ name: "a", arguments: {} }),
+      { error },
+      calls({ name: "a", arguments: {} }),
+      speaks("Done."),
+    ],
     { tools: [tool], errorBudget: { maxToolErrors: 0, maxRetryErrors: 1 } },
   );
   const stage = scene();
@@ -135,26 +164,37 @@ proves(["R167"], "attempts of the model use up nothing of what is borne of tools
   await settled();
   stage.clock.advance(500);
   const result = await stage.outcome(run);
-  expect([result.status, result.steps.length, tool.calls.map(({ retryCount }) => retryCount)]).toEqual([
-    "completed",
-    3,
-    [0, 1],
-  ]);
+  expect([
+    result.status,
+    result.steps.length,
+    tool.calls.map(({ retryCount }) => retryCount),
+  ]).toEqual(["completed", 3, [0, 1]]);
 });
 
 test("the time limit of a run ends the wait for a provider", async () => {
-  const error = new ModelError({ code: "model_rate_limited", message: "No.", retryAfterMs: 50_000 });
+  const error = new ModelError({
+    code: "model_rate_limited",
+    message: "No.",
+    retryAfterMs: 50_000,
+  });
   const { role, model } = soloist([{ error }, speaks("never")]);
   const stage = scene();
   const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 1_000 } });
   await settled();
   stage.clock.advance(1_000);
   const result = await stage.outcome(run);
-  expect([result.status, result.reason.code, model.requests.length]).toEqual(["stopped", "time_limit", 1]);
+  expect([result.status, result.reason.code, model.requests.length]).toEqual([
+    "stopped",
+    "time_limit",
+    1,
+  ]);
 });
 
 test("the provider of a subagent fails: the subagent failed, and its parent reads why", async () => {
-  const error = new ModelError({ code: "model_not_authorized", message: "Expected a key that is valid." });
+  const error = new ModelError({
+    code: "model_not_authorized",
+    message: "Expected a key that is valid.",
+  });
   const child = part("child", [{ error }]);
   const root = part("root", [calls(spawn("child")), speaks("Root.")], { subagents: [child.role] });
   const result = await scene().run(root.role);
@@ -168,7 +208,10 @@ test("the provider of a subagent fails: the subagent failed, and its parent read
 
 test("a key that a provider quotes in its error does not reach the model of the parent", async () => {
   const key = "sk-proj-abcdefghijklmnop1234567890";
-  const error = new ModelError({ code: "model_not_authorized", message: `Incorrect API key: ${key}` });
+  const error = new ModelError({
+    code: "model_not_authorized",
+    message: `Incorrect API key: ${key}`,
+  });
   const child = part("child", [{ error }]);
   const root = part("root", [calls(spawn("child")), speaks("Root.")], { subagents: [child.role] });
   await scene().run(root.role);

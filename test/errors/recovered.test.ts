@@ -16,53 +16,71 @@ import { acting, fails, retries, succeeds, throws } from "./tool-acts.ts";
 
 const DONE = says("Done.");
 
-proves(["R168"], "an error in step 1 and a text in step 2: completed, and the list of errors shows it", async () => {
-  const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [fails])] });
-  const result = await scene().run(role);
-  expect([result.status, result.reason.code, result.text]).toEqual(["completed", "completed", "Done."]);
-  const [agent] = result.agents;
-  expect(agent?.toolErrors).toEqual([
-    {
-      callId: "call_1",
-      toolName: "t",
-      stepNumber: 1,
-      code: "tool_error",
-      severity: "recoverable",
-      message: "t failed: broken",
-    },
-  ]);
-  expect(agent?.errors).toEqual([]);
-});
+proves(
+  ["R168"],
+  "an error in step 1 and a text in step 2: completed, and the list of errors shows it",
+  async () => {
+    const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [fails])] });
+    const result = await scene().run(role);
+    expect([result.status, result.reason.code, result.text]).toEqual([
+      "completed",
+      "completed",
+      "Done.",
+    ]);
+    const [agent] = result.agents;
+    expect(agent?.toolErrors).toEqual([
+      {
+        callId: "call_1",
+        toolName: "t",
+        stepNumber: 1,
+        code: "tool_error",
+        severity: "recoverable",
+        message: "t failed: broken",
+      },
+    ]);
+    expect(agent?.errors).toEqual([]);
+  },
+);
 
-proves(["R168"], "failed, retried, denied and unknown calls are listed in call order, the others are not", async () => {
-  const guards = [toolGuard(() => ({ type: "deny", reason: "No." }), { name: "no", tools: ["held"] })];
-  const tools = [
-    acting("bad", [fails]),
-    acting("good", [succeeds]),
-    acting("again", [retries]),
-    spyTool("held"),
-    acting("shut", [throws(new ToolError("Shut.", { severity: "fatal" }))]),
-  ];
-  const { role } = soloist(
-    [calls(use("good"), use("again"), use("nobody")), calls(use("held"), use("good"), use("shut")), DONE],
-    { tools, guards },
-  );
-  const result = await scene().run(role);
-  expect(result.status).toBe("completed");
-  expect(
-    result.agents[0]?.toolErrors.map(({ stepNumber, callId, code, severity }) => [
-      stepNumber,
-      callId,
-      code,
-      severity,
-    ]),
-  ).toEqual([
-    [1, "call_2", "tool_retry", "retryable"],
-    [1, "call_3", "unknown_tool", "recoverable"],
-    [2, "call_4", "blocked", "fatal"],
-    [2, "call_6", "tool_error", "fatal"],
-  ]);
-});
+proves(
+  ["R168"],
+  "failed, retried, denied and unknown calls are listed in call order, the others are not",
+  async () => {
+    const guards = [
+      toolGuard(() => ({ type: "deny", reason: "No." }), { name: "no", tools: ["held"] }),
+    ];
+    const tools = [
+      acting("bad", [fails]),
+      acting("good", [succeeds]),
+      acting("again", [retries]),
+      spyTool("held"),
+      acting("shut", [throws(new ToolError("Shut.", { severity: "fatal" }))]),
+    ];
+    const { role } = soloist(
+      [
+        calls(use("good"), use("again"), use("nobody")),
+        calls(use("held"), use("good"), use("shut")),
+        DONE,
+      ],
+      { tools, guards },
+    );
+    const result = await scene().run(role);
+    expect(result.status).toBe("completed");
+    expect(
+      result.agents[0]?.toolErrors.map(({ stepNumber, callId, code, severity }) => [
+        stepNumber,
+        callId,
+        code,
+        severity,
+      ]),
+    ).toEqual([
+      [1, "call_2", "tool_retry", "retryable"],
+      [1, "call_3", "unknown_tool", "recoverable"],
+      [2, "call_4", "blocked", "fatal"],
+      [2, "call_6", "tool_error", "fatal"],
+    ]);
+  },
+);
 
 test("an agent without errors has an empty list", async () => {
   const { role } = soloist([calls(use("t")), DONE], { tools: [acting("t", [succeeds])] });
@@ -75,21 +93,27 @@ test("calls that never began are no errors of tools", async () => {
   expect([result.status, result.agents[0]?.toolErrors]).toEqual(["stopped", []]);
 });
 
-proves(["R168"], "each agent of a tree has its own list, and what the parent is told says how it ended", async () => {
-  const child = part("child", [calls(use("t")), says("Child.")], { tools: [acting("t", [fails])] });
-  const broken = part("broken", [{ error: new Error("no") }]);
-  const root = part("root", [calls(spawn("child"), spawn("broken")), says("Root.")], {
-    subagents: [child.role, broken.role],
-  });
-  const result = await scene().run(root.role);
-  expect(
-    result.agents.map(({ status, toolErrors }) => [status, toolErrors.map(({ code }) => code)]),
-  ).toEqual([
-    ["completed", ["subagent_failed"]],
-    ["completed", ["tool_error"]],
-    ["failed", []],
-  ]);
-});
+proves(
+  ["R168"],
+  "each agent of a tree has its own list, and what the parent is told says how it ended",
+  async () => {
+    const child = part("child", [calls(use("t")), says("Child.")], {
+      tools: [acting("t", [fails])],
+    });
+    const broken = part("broken", [{ error: new Error("no") }]);
+    const root = part("root", [calls(spawn("child"), spawn("broken")), says("Root.")], {
+      subagents: [child.role, broken.role],
+    });
+    const result = await scene().run(root.role);
+    expect(
+      result.agents.map(({ status, toolErrors }) => [status, toolErrors.map(({ code }) => code)]),
+    ).toEqual([
+      ["completed", ["subagent_failed"]],
+      ["completed", ["tool_error"]],
+      ["failed", []],
+    ]);
+  },
+);
 
 test("the list goes through a pause", async () => {
   const tools = [acting("t", [fails]), spyTool("pay", () => "paid", { needsApproval: true })];
@@ -97,7 +121,9 @@ test("the list goes through a pause", async () => {
   const stage = scene();
   const paused = await stage.run(role);
   const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
-  expect(result.agents[0]?.toolErrors.map(({ stepNumber, callId }) => [stepNumber, callId])).toEqual([
+  expect(
+    result.agents[0]?.toolErrors.map(({ stepNumber, callId }) => [stepNumber, callId]),
+  ).toEqual([
     [1, "call_1"],
     [2, "call_2"],
   ]);

@@ -14,7 +14,8 @@ import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { approveAll } from "../support/pause-scenes.ts";
-import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
 import {
   acting,
   ending,
@@ -35,13 +36,10 @@ interface Counting {
 
 function counting(name: string, acts: readonly Act[], maxRetries?: number): Counting {
   const seen: (readonly [number, number])[] = [];
-  const noted = acts.map(
-    (act): Act =>
-      (context) => {
-        seen.push([context.retryCount, context.maxRetries]);
-        return act(context);
-      },
-  );
+  const noted = acts.map((act): Act => (context) => {
+    seen.push([context.retryCount, context.maxRetries]);
+    return act(context);
+  });
   const more = maxRetries === undefined ? {} : { maxRetries };
   return { tool: acting(name, noted, more), seen };
 }
@@ -56,20 +54,35 @@ async function play(
 const one = (name: string): ScriptedReply => calls(use(name));
 const DONE = says("Done.");
 
-proves(["R109"], "another tool in between changes nothing: A fails, B is fine, A fails: A counts two", async () => {
-  const a = counting("a", [retries, retries, succeeds]);
-  const b = counting("b", [succeeds]);
-  const script = [one("a"), one("b"), one("a"), one("a"), DONE];
-  await play(script, { tools: [a.tool, b.tool] });
-  expect([a.seen, b.seen]).toEqual([[[0, 2], [1, 2], [2, 2]], [[0, 2]]]);
-});
+proves(
+  ["R109"],
+  "another tool in between changes nothing: A fails, B is fine, A fails: A counts two",
+  async () => {
+    const a = counting("a", [retries, retries, succeeds]);
+    const b = counting("b", [succeeds]);
+    const script = [one("a"), one("b"), one("a"), one("a"), DONE];
+    await play(script, { tools: [a.tool, b.tool] });
+    expect([a.seen, b.seen]).toEqual([
+      [
+        [0, 2],
+        [1, 2],
+        [2, 2],
+      ],
+      [[0, 2]],
+    ]);
+  },
+);
 
-proves(["R109"], "a success takes the count back: A fails, A is fine, A fails: seen are 0, 1, 0", async () => {
-  const a = counting("a", [retries, succeeds, retries, succeeds]);
-  const result = await play([one("a"), one("a"), one("a"), one("a"), DONE], { tools: [a.tool] });
-  expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
-  expect(result.status).toBe("completed");
-});
+proves(
+  ["R109"],
+  "a success takes the count back: A fails, A is fine, A fails: seen are 0, 1, 0",
+  async () => {
+    const a = counting("a", [retries, succeeds, retries, succeeds]);
+    const result = await play([one("a"), one("a"), one("a"), one("a"), DONE], { tools: [a.tool] });
+    expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
+    expect(result.status).toBe("completed");
+  },
+);
 
 proves(["R109"], "another tool that needs retries has a count of its own", async () => {
   const a = counting("a", [retries, retries, succeeds]);
@@ -83,21 +96,30 @@ proves(["R109"], "another tool that needs retries has a count of its own", async
   ]);
 });
 
-proves(["R109"], "arguments that do not fit count like a retry that the tool asks for", async () => {
-  const seen: number[] = [];
-  const order = defineTool({
-    name: "order",
-    description: "Orders.",
-    input: z.object({ count: z.int() }),
-    execute: (_input, { retryCount }) => void seen.push(retryCount),
-  });
-  const script = [asks("order", { count: "x" }), asks("order", "{oops"), asks("order", { count: 1 }), DONE];
-  const result = await play(script, { tools: [order] });
-  expect([seen, ends(result)]).toEqual([
-    [2],
-    ["retry invalid_arguments", "retry invalid_json", "succeeded"],
-  ]);
-});
+proves(
+  ["R109"],
+  "arguments that do not fit count like a retry that the tool asks for",
+  async () => {
+    const seen: number[] = [];
+    const order = defineTool({
+      name: "order",
+      description: "Orders.",
+      input: z.object({ count: z.int() }),
+      execute: (_input, { retryCount }) => void seen.push(retryCount),
+    });
+    const script = [
+      asks("order", { count: "x" }),
+      asks("order", "{oops"),
+      asks("order", { count: 1 }),
+      DONE,
+    ];
+    const result = await play(script, { tools: [order] });
+    expect([seen, ends(result)]).toEqual([
+      [2],
+      ["retry invalid_arguments", "retry invalid_json", "succeeded"],
+    ]);
+  },
+);
 
 test("a call that fails otherwise neither counts nor takes anything back", async () => {
   const a = counting("a", [retries, fails, retries, succeeds]);
@@ -170,7 +192,11 @@ test("each agent has its own counts, also of one role and one tool", async () =>
   });
   const result = await scene().run(root.role);
   expect(a.seen.map(([count]) => count)).toEqual([0, 1, 0, 1]);
-  expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed", "completed"]);
+  expect(result.agents.map(({ status }) => status)).toEqual([
+    "completed",
+    "completed",
+    "completed",
+  ]);
 });
 
 // R110
@@ -181,62 +207,79 @@ const LIMIT = {
   data: { toolName: "a", callId: "call_2" },
 };
 
-proves(["R110"], "one retry is allowed: the first failure is retried, the second stops the agent", async () => {
-  const a = counting("a", [retries], 1);
-  const stage = scene();
-  const run = stage.start(soloist([one("a"), one("a")], { tools: [a.tool] }).role);
-  const history = await historyOf(stage, run);
-  const result = await run.result;
-  expect(a.seen).toEqual([[0, 1], [1, 1]]);
-  expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
-  expect(ending(result)).toEqual([LIMIT.status, LIMIT.code, LIMIT.data]);
-  expect(history).toEqual({
-    texts: [
-      "a asks for a corrected call: Say it otherwise.",
+proves(
+  ["R110"],
+  "one retry is allowed: the first failure is retried, the second stops the agent",
+  async () => {
+    const a = counting("a", [retries], 1);
+    const stage = scene();
+    const run = stage.start(soloist([one("a"), one("a")], { tools: [a.tool] }).role);
+    const history = await historyOf(stage, run);
+    const result = await run.result;
+    expect(a.seen).toEqual([
+      [0, 1],
+      [1, 1],
+    ]);
+    expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
+    expect(ending(result)).toEqual([LIMIT.status, LIMIT.code, LIMIT.data]);
+    expect(history).toEqual({
+      texts: [
+        "a asks for a corrected call: Say it otherwise.",
+        "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
+      ],
+      problems: [],
+    });
+    expect(
+      stage.sink.of("tool.ended").map(({ errorCode, severity }) => [errorCode, severity]),
+    ).toEqual([
+      ["tool_retry", "retryable"],
+      ["retry_limit", "fatal"],
+    ]);
+    expect(
+      stage.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason.code]),
+    ).toEqual([["tool", "retry_limit"]]);
+  },
+);
+
+proves(
+  ["R110"],
+  "by option the agent goes on without the call, and the history stays valid",
+  async () => {
+    const a = counting("a", [retries], 1);
+    const { role, model } = soloist([one("a"), one("a"), DONE], {
+      tools: [a.tool],
+      errorPolicy: { onRetryLimit: "continue" },
+    });
+    const result = await scene().run(role);
+    expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
+    expect([result.status, result.text]).toEqual(["completed", "Done."]);
+    expect(told(model.requests[2])).toEqual([
       "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
-    ],
-    problems: [],
-  });
-  expect(stage.sink.of("tool.ended").map(({ errorCode, severity }) => [errorCode, severity])).toEqual([
-    ["tool_retry", "retryable"],
-    ["retry_limit", "fatal"],
-  ]);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => [signal.source, signal.reason.code])).toEqual([
-    ["tool", "retry_limit"],
-  ]);
-});
-
-proves(["R110"], "by option the agent goes on without the call, and the history stays valid", async () => {
-  const a = counting("a", [retries], 1);
-  const { role, model } = soloist([one("a"), one("a"), DONE], {
-    tools: [a.tool],
-    errorPolicy: { onRetryLimit: "continue" },
-  });
-  const result = await scene().run(role);
-  expect(ends(result)).toEqual(["retry tool_retry", "failed retry_limit"]);
-  expect([result.status, result.text]).toEqual(["completed", "Done."]);
-  expect(told(model.requests[2])).toEqual([
-    "a asks for a corrected call: Say it otherwise.\nIt was corrected once already. Do not call a again: do without it, or answer with what you have.",
-  ]);
-  model.assertComplete();
-});
-
-proves(["R110"], "none is allowed: the first failure is the end of it, by either policy", async () => {
-  for (const onRetryLimit of ["stop", "continue"] as const) {
-    const a = counting("a", [retries], 0);
-    const script = onRetryLimit === "stop" ? [one("a")] : [one("a"), DONE];
-    const result = await play(script, { tools: [a.tool], errorPolicy: { onRetryLimit } });
-    expect([onRetryLimit, a.seen, ends(result)]).toEqual([
-      onRetryLimit,
-      [[0, 0]],
-      ["failed retry_limit"],
     ]);
-    expect(result.status).toBe(onRetryLimit === "stop" ? "stopped" : "completed");
-    expect(texts(result)).toEqual([
-      "a asks for a corrected call: Say it otherwise.\nDo not call a again: do without it, or answer with what you have.",
-    ]);
-  }
-});
+    model.assertComplete();
+  },
+);
+
+proves(
+  ["R110"],
+  "none is allowed: the first failure is the end of it, by either policy",
+  async () => {
+    for (const onRetryLimit of ["stop", "continue"] as const) {
+      const a = counting("a", [retries], 0);
+      const script = onRetryLimit === "stop" ? [one("a")] : [one("a"), DONE];
+      const result = await play(script, { tools: [a.tool], errorPolicy: { onRetryLimit } });
+      expect([onRetryLimit, a.seen, ends(result)]).toEqual([
+        onRetryLimit,
+        [[0, 0]],
+        ["failed retry_limit"],
+      ]);
+      expect(result.status).toBe(onRetryLimit === "stop" ? "stopped" : "completed");
+      expect(texts(result)).toEqual([
+        "a asks for a corrected call: Say it otherwise.\nDo not call a again: do without it, or answer with what you have.",
+      ]);
+    }
+  },
+);
 
 proves(["R110"], "by default two retries are allowed, and a third is too many", async () => {
   const a = counting("a", [retries]);
@@ -302,7 +345,9 @@ test("arguments that never fit come to the limit, too, and the tool is not run",
     maxRetries: 1,
     execute: () => expect.unreachable("it must not run"),
   });
-  const result = await play([asks("order", { count: "x" }), asks("order", "{oops")], { tools: [order] });
+  const result = await play([asks("order", { count: "x" }), asks("order", "{oops")], {
+    tools: [order],
+  });
   expect(ends(result)).toEqual(["retry invalid_arguments", "failed retry_limit"]);
   expect(ending(result).slice(0, 2)).toEqual(["stopped", "retry_limit"]);
 });
@@ -319,11 +364,12 @@ proves(["R110"], "the limit of a child ends that child, and its parent goes on",
   expect(told(root.model.requests[1])[0]).toContain('"reason":"retry_limit"');
 });
 
+const queueing: Act = (context) => {
+  context.queueSubtask({ role: "child", task: "Tidy up." });
+  return retries(context);
+};
+
 test("what a tool queued before it gave up is worked off, as before any other retry", async () => {
-  const queueing: Act = (context) => {
-    context.queueSubtask({ role: "child", task: "Tidy up." });
-    return retries(context);
-  };
   for (const [maxRetries, what] of [
     [1, "retry"],
     [0, "limit"],
@@ -338,4 +384,22 @@ test("what a tool queued before it gave up is worked off, as before any other re
     const result = await scene().run(role);
     expect([what, result.agents.length]).toEqual([what, 2]);
   }
+});
+
+proves(["R109"], "what a wrapper repeats without the model counts for nothing here", async () => {
+  const a = counting("a", [fails, fails, retries, fails, succeeds], 1);
+  const stage = scene();
+  const { role } = soloist([one("a"), one("a"), DONE], {
+    tools: [withRetries(a.tool, { firstDelayMs: 0 })],
+    errorBudget: { maxToolErrors: 0, maxRetryErrors: 1 },
+  });
+  const run = stage.start(role);
+  for (let wait = 0; wait < 3; wait += 1) {
+    await quiet();
+    stage.clock.advance(0);
+  }
+  const result = await stage.outcome(run);
+  expect([result.status, ends(result)]).toEqual(["completed", ["retry tool_retry", "succeeded"]]);
+  expect(a.seen.map(([count]) => count)).toEqual([0, 0, 0, 1, 1]);
+  expect(stage.sink.of("tool.retried").map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
 });

@@ -14,7 +14,16 @@ import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
-import { acting, ending, ends, executions, historyOf, retries, succeeds, throws } from "./tool-acts.ts";
+import {
+  acting,
+  ending,
+  ends,
+  executions,
+  historyOf,
+  retries,
+  succeeds,
+  throws,
+} from "./tool-acts.ts";
 
 const DONE = says("Done.");
 const ABORTIVE = throws(
@@ -37,25 +46,35 @@ proves(["R159"], "recoverable: an error as result, and the run goes on", async (
   const { role, model } = soloist([calls(use("t")), DONE], { tools: [tool] });
   const result = await scene().run(role);
   expect(told(model.requests[1])).toEqual(["t failed: No such file. List them first."]);
-  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
-    ["failed", "tool_error", "recoverable"],
-  ]);
+  expect(
+    executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
+  ).toEqual([["failed", "tool_error", "recoverable"]]);
   expect(result.status).toBe("completed");
 });
 
-proves(["R159"], "fatal: the call ends without any retry, the model is told not to make it again", async () => {
-  const tool = acting("t", [throws(new ToolError("The account is closed.", { severity: "fatal" }))]);
-  const { role, model } = soloist([calls(use("t")), DONE], { tools: [withRetries(tool)] });
-  const stage = scene();
-  const result = await stage.run(role);
-  expect(told(model.requests[1])).toEqual([
-    "t failed for good: The account is closed. Do not make this call again.",
-  ]);
-  expect(executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity])).toEqual([
-    ["failed", "tool_error", "fatal"],
-  ]);
-  expect([tool.calls.length, stage.sink.of("tool.retried"), result.status]).toEqual([1, [], "completed"]);
-});
+proves(
+  ["R159"],
+  "fatal: the call ends without any retry, the model is told not to make it again",
+  async () => {
+    const tool = acting("t", [
+      throws(new ToolError("The account is closed.", { severity: "fatal" })),
+    ]);
+    const { role, model } = soloist([calls(use("t")), DONE], { tools: [withRetries(tool)] });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect(told(model.requests[1])).toEqual([
+      "t failed for good: The account is closed. Do not make this call again.",
+    ]);
+    expect(
+      executions(result).map(({ type, errorCode, severity }) => [type, errorCode, severity]),
+    ).toEqual([["failed", "tool_error", "fatal"]]);
+    expect([tool.calls.length, stage.sink.of("tool.retried"), result.status]).toEqual([
+      1,
+      [],
+      "completed",
+    ]);
+  },
+);
 
 proves(["R159"], "abortive: the run ends failed, with the error of the tool", async () => {
   const tool = acting("t", [ABORTIVE]);
@@ -67,28 +86,34 @@ proves(["R159"], "abortive: the run ends failed, with the error of the tool", as
   expect(result.agents[0]?.errors).toEqual([
     { code: "tool_error", message: "The disk is on fire.", data: { disk: 1 } },
   ]);
-  expect(executions(result).map(({ type, severity }) => [type, severity])).toEqual([["failed", "abortive"]]);
+  expect(executions(result).map(({ type, severity }) => [type, severity])).toEqual([
+    ["failed", "abortive"],
+  ]);
   expect(history).toEqual({ texts: ["t failed: The disk is on fire. Run."], problems: [] });
   expect(tool.calls).toHaveLength(1);
   expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual(["error"]);
 });
 
-proves(["R159"], "abortive in a child: the child failed, its parent is told and goes on", async () => {
-  const child = part("child", [calls(use("t"))], { tools: [acting("t", [ABORTIVE])] });
-  const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-  const result = await scene().run(root.role);
-  expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
-    ["completed", "completed"],
-    ["failed", "error"],
-  ]);
-  expect(ends(result)).toEqual(["failed subagent_failed"]);
-  expect(executions(result)[0]?.severity).toBe("recoverable");
-  expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
-    status: "failed",
-    error: "tool_error",
-    explanation: "The disk is on fire.",
-  });
-});
+proves(
+  ["R159"],
+  "abortive in a child: the child failed, its parent is told and goes on",
+  async () => {
+    const child = part("child", [calls(use("t"))], { tools: [acting("t", [ABORTIVE])] });
+    const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+    const result = await scene().run(root.role);
+    expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
+      ["completed", "completed"],
+      ["failed", "error"],
+    ]);
+    expect(ends(result)).toEqual(["failed subagent_failed"]);
+    expect(executions(result)[0]?.severity).toBe("recoverable");
+    expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
+      status: "failed",
+      error: "tool_error",
+      explanation: "The disk is on fire.",
+    });
+  },
+);
 
 for (const severity of ["retryable", "recoverable", "fatal"] as const) {
   test(`${severity} in a child stays in that child`, async () => {
@@ -102,8 +127,10 @@ for (const severity of ["retryable", "recoverable", "fatal"] as const) {
 }
 
 test("abortive beside other calls: they end, and all results are kept in call order", async () => {
-  const tools = [acting("t", [ABORTIVE]), spyTool("slow", async () => void (await quiet()))];
-  const result = await scene().run(soloist([calls(use("slow"), use("t"), use("slow"))], { tools }).role);
+  const tools = [acting("t", [ABORTIVE]), spyTool("slow", () => quiet())];
+  const result = await scene().run(
+    soloist([calls(use("slow"), use("t"), use("slow"))], { tools }).role,
+  );
   expect([result.status, ends(result)]).toEqual([
     "failed",
     ["succeeded", "failed tool_error", "succeeded"],
@@ -113,7 +140,8 @@ test("abortive beside other calls: they end, and all results are kept in call or
 test("abortive before a sequential tool: what has not begun does not begin", async () => {
   const late = spyTool("late", () => "late", { isSequential: true });
   const result = await scene().run(
-    soloist([calls(use("t"), use("late"), use("t"))], { tools: [acting("t", [ABORTIVE]), late] }).role,
+    soloist([calls(use("t"), use("late"), use("t"))], { tools: [acting("t", [ABORTIVE]), late] })
+      .role,
   );
   expect([result.status, ends(result), late.calls.length]).toEqual([
     "failed",
@@ -135,7 +163,9 @@ test("two abortive calls in one reply: both errors are in the log, and the first
 test("an abortive failure wins over a limit of retries and an error budget in the same reply", async () => {
   const tools = [acting("t", [ABORTIVE]), acting("r", [retries], { maxRetries: 0 })];
   const errorBudget = { maxToolErrors: 0 };
-  const result = await scene().run(soloist([calls(use("r"), use("t"))], { tools, errorBudget }).role);
+  const result = await scene().run(
+    soloist([calls(use("r"), use("t"))], { tools, errorBudget }).role,
+  );
   expect([result.status, result.reason.code]).toEqual(["failed", "error"]);
 });
 
@@ -184,7 +214,10 @@ for (const [what, execute] of [
   ["gives nothing", () => Promise.resolve(undefined)],
   ["gives an outcome that is none", () => Promise.resolve({ type: "settled" })],
   ["gives a refusal without a reason", () => Promise.resolve({ type: "refused" })],
-  ["gives a refusal of its own making", () => Promise.resolve({ type: "refused", refusal: { code: "x", message: "y" } })],
+  [
+    "gives a refusal of its own making",
+    () => Promise.resolve({ type: "refused", refusal: { code: "x", message: "y" } }),
+  ],
 ] as const) {
   test(`a delegation that ${what} has failed, and its agent goes on`, async () => {
     const definition = { name: "ask", description: "Asks.", input: z.object({}) };
@@ -210,7 +243,12 @@ test("a hook that breaks before or after a call ends its agent", async () => {
     });
     const tools = [acting("t", [succeeds])];
     const result = await scene().run(soloist([calls(use("t"))], { tools, hooks: [broken] }).role);
-    expect([point, ...ending(result)]).toEqual([point, "failed", "error", { error: "hook_failed" }]);
+    expect([point, ...ending(result)]).toEqual([
+      point,
+      "failed",
+      "error",
+      { error: "hook_failed" },
+    ]);
   }
 });
 

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { transform } from "../../src/hooks/hook.ts";
-import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -33,12 +33,18 @@ class QuotaError extends Error {
   override readonly name = "QuotaError";
 }
 
-proves(["R162"], "a typed error gives its name and its message, with the name of the tool", async () => {
-  expect(await textOf(throws(new QuotaError("Nothing left today.")))).toBe(
-    "look failed (QuotaError): Nothing left today.",
-  );
-  expect(await textOf(throws(new TypeError("x is no list")))).toBe("look failed (TypeError): x is no list");
-});
+proves(
+  ["R162"],
+  "a typed error gives its name and its message, with the name of the tool",
+  async () => {
+    expect(await textOf(throws(new QuotaError("Nothing left today.")))).toBe(
+      "look failed (QuotaError): Nothing left today.",
+    );
+    expect(await textOf(throws(new TypeError("x is no list")))).toBe(
+      "look failed (TypeError): x is no list",
+    );
+  },
+);
 
 proves(["R162"], "a class of errors that never set its name is named all the same", async () => {
   expect(await textOf(throws(new NotFoundError("No such page.")))).toBe(
@@ -74,18 +80,32 @@ for (const [secret, what] of Object.entries(SECRETS)) {
   });
 }
 
-proves(["R162"], "a secret is in no event, step or result either, whatever the failure means", async () => {
-  const secret = "sk-proj-abcdefghijklmnop1234567890";
-  for (const severity of ["retryable", "recoverable", "fatal", "abortive"] as const) {
-    const tool = spyTool("look", throws(new ToolError(`with ${secret}`, { severity, hint: secret })));
-    const child = part("child", [calls(use("look")), says("Child.")], { tools: [tool] });
-    const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
-    const stage = scene();
-    const result = await stage.run(root.role);
-    const all = JSON.stringify([result, stage.sink.events, root.model.requests, child.model.requests]);
-    expect([severity, all.includes("abcdefghijklmnop")]).toEqual([severity, false]);
-  }
-});
+proves(
+  ["R162"],
+  "a secret is in no event, step or result either, whatever the failure means",
+  async () => {
+    const secret = "sk-proj-abcdefghijklmnop1234567890";
+    for (const severity of ["retryable", "recoverable", "fatal", "abortive"] as const) {
+      const tool = spyTool(
+        "look",
+        throws(new ToolError(`with ${secret}`, { severity, hint: secret })),
+      );
+      const child = part("child", [calls(use("look")), says("Child.")], { tools: [tool] });
+      const root = part("root", [calls(spawn("child")), says("Root.")], {
+        subagents: [child.role],
+      });
+      const stage = scene();
+      const result = await stage.run(root.role);
+      const all = JSON.stringify([
+        result,
+        stage.sink.events,
+        root.model.requests,
+        child.model.requests,
+      ]);
+      expect([severity, all.includes("abcdefghijklmnop")]).toEqual([severity, false]);
+    }
+  },
+);
 
 for (const point of ["beforeTool", "afterTool", "subagentStart"] as const) {
   test(`a secret in what a ${point} hook of a child throws does not reach the model of its parent`, async () => {
@@ -104,13 +124,17 @@ for (const point of ["beforeTool", "afterTool", "subagentStart"] as const) {
   });
 }
 
-proves(["R162"], "no stack trace is told of, neither of the error nor of what caused it", async () => {
-  const cause = new Error("the cause");
-  for (const thrown of [new Error("broken", { cause }), new ToolError("broken", { cause })]) {
-    const text = await textOf(throws(thrown));
-    expect(text).toBe("look failed: broken");
-  }
-});
+proves(
+  ["R162"],
+  "no stack trace is told of, neither of the error nor of what caused it",
+  async () => {
+    const cause = new Error("the cause");
+    for (const thrown of [new Error("broken", { cause }), new ToolError("broken", { cause })]) {
+      const text = await textOf(throws(thrown));
+      expect(text).toBe("look failed: broken");
+    }
+  },
+);
 
 const THINGS: readonly (readonly [string, unknown, string])[] = [
   ["a text", "out of paper", "look failed: out of paper"],
@@ -177,7 +201,10 @@ const HOSTILE: Readonly<Record<string, unknown>> = {
   "data that throw the error itself": coded({ data: OWN_TRAP }),
   "a severity that is none": coded({ severity: { value: "deadly" } }),
   "a hint that throws": coded({ severity: { value: "recoverable" }, hint: trap() }),
-  "a hint that is no text": coded({ severity: { value: "recoverable" }, hint: { value: { a: 1 } } }),
+  "a hint that is no text": coded({
+    severity: { value: "recoverable" },
+    hint: { value: { a: 1 } },
+  }),
   "a cause that throws": Object.defineProperty(new Error("broken"), "cause", trap()),
   "a prototype that throws": new Proxy(new Error("broken"), {
     getPrototypeOf() {
@@ -252,16 +279,15 @@ test("what cannot be shown of a result is a failure that says what to do", async
 });
 
 test("a tool whose schema throws has arguments that do not fit, and no run breaks", async () => {
-  const odd = spyTool("look", () => "fine", {
-    input: z.looseObject({}).refine(() => {
+  const odd = defineTool({
+    name: "look",
+    description: "Looks.",
+    input: z.object({}).refine(() => {
       throw new Error("the schema is broken");
     }),
+    execute: () => expect.unreachable("it must not run"),
   });
   const { role } = soloist([asks("look", {}), DONE], { tools: [odd] });
   const result = await scene().run(role);
-  expect([result.status, ends(result), odd.calls.length]).toEqual([
-    "completed",
-    ["retry invalid_arguments"],
-    0,
-  ]);
+  expect([result.status, ends(result)]).toEqual(["completed", ["retry invalid_arguments"]]);
 });

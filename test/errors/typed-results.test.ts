@@ -19,15 +19,27 @@ const finish = (count: unknown) => ({ name: "Finish", arguments: { count } });
 
 const MISSED = ["failed", "error", { error: "model_misbehaved" }];
 
-proves(["X20"], "wrong, wrong, right: the model reads what was wrong, and the result is taken", async () => {
-  const { role, model } = soloist([WRONG, WRONG, RIGHT], { output });
-  const result = await scene().run(role);
-  expect([result.status, result.output, result.steps.length]).toEqual(["completed", { count: 3 }, 3]);
-  const text =
-    'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "three"\nCorrect them and call Finish again.';
-  expect([told(model.requests[1]), told(model.requests[2])]).toEqual([[text], [text]]);
-  expect(ends(result)).toEqual(["retry invalid_arguments", "retry invalid_arguments", "succeeded"]);
-});
+proves(
+  ["X20"],
+  "wrong, wrong, right: the model reads what was wrong, and the result is taken",
+  async () => {
+    const { role, model } = soloist([WRONG, WRONG, RIGHT], { output });
+    const result = await scene().run(role);
+    expect([result.status, result.output, result.steps.length]).toEqual([
+      "completed",
+      { count: 3 },
+      3,
+    ]);
+    const text =
+      'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "three"\nCorrect them and call Finish again.';
+    expect([told(model.requests[1]), told(model.requests[2])]).toEqual([[text], [text]]);
+    expect(ends(result)).toEqual([
+      "retry invalid_arguments",
+      "retry invalid_arguments",
+      "succeeded",
+    ]);
+  },
+);
 
 proves(["X20"], "wrong three times: the agent failed, its history is valid", async () => {
   const stage = scene();
@@ -38,22 +50,26 @@ proves(["X20"], "wrong three times: the agent failed, its history is valid", asy
   expect([result.output, history.texts.length, history.problems]).toEqual([undefined, 3, []]);
 });
 
-proves(["X20"], "wrong three times in a child: only that child failed, and its sibling and its parent go on", async () => {
-  const bad = part("bad", [WRONG, WRONG, WRONG], { output });
-  const good = part("good", [WRONG, WRONG, RIGHT], { output });
-  const root = part("root", [calls(spawn("bad"), spawn("good")), says("Root.")], {
-    subagents: [bad.role, good.role],
-  });
-  const result = await scene().run(root.role);
-  expect(result.agents.map(({ role, status, output: given }) => [role, status, given])).toEqual([
-    ["root", "completed", undefined],
-    ["bad", "failed", undefined],
-    ["good", "completed", { count: 3 }],
-  ]);
-  const [failed, gave] = told(root.model.requests[1]);
-  expect(JSON.parse(failed ?? "")).toMatchObject({ status: "failed", error: "model_misbehaved" });
-  expect(JSON.parse(gave ?? "")).toMatchObject({ status: "completed", output: { count: 3 } });
-});
+proves(
+  ["X20"],
+  "wrong three times in a child: only that child failed, and its sibling and its parent go on",
+  async () => {
+    const bad = part("bad", [WRONG, WRONG, WRONG], { output });
+    const good = part("good", [WRONG, WRONG, RIGHT], { output });
+    const root = part("root", [calls(spawn("bad"), spawn("good")), says("Root.")], {
+      subagents: [bad.role, good.role],
+    });
+    const result = await scene().run(root.role);
+    expect(result.agents.map(({ role, status, output: given }) => [role, status, given])).toEqual([
+      ["root", "completed", undefined],
+      ["bad", "failed", undefined],
+      ["good", "completed", { count: 3 }],
+    ]);
+    const [failed, gave] = told(root.model.requests[1]);
+    expect(JSON.parse(failed ?? "")).toMatchObject({ status: "failed", error: "model_misbehaved" });
+    expect(JSON.parse(gave ?? "")).toMatchObject({ status: "completed", output: { count: 3 } });
+  },
+);
 
 test("three wrong results in one reply are three misses", async () => {
   const result = await scene().run(
@@ -106,8 +122,13 @@ proves(["X20"], "a result that was given wins over failures in the same reply", 
   const stage = scene();
   const result = await stage.run(soloist(script, { output, tools, errorBudget }).role);
   expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
-  expect(result.agents[0]?.toolErrors.map(({ code }) => code)).toEqual(["tool_error", "retry_limit"]);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual(["completed"]);
+  expect(result.agents[0]?.toolErrors.map(({ code }) => code)).toEqual([
+    "tool_error",
+    "retry_limit",
+  ]);
+  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+    "completed",
+  ]);
 });
 
 test("failures in the reply before the one with the result do stop the agent", async () => {

@@ -100,30 +100,34 @@ proves(
   },
 );
 
-proves(["R66"], "a guard that throws has denied the call, with its error as the reason", async () => {
-  const failing = toolGuard(
-    () => {
-      throw new TypeError("the list is gone");
-    },
-    { name: "failing" },
-  );
-  for (const guards of [
-    [failing, allows(), asksAbout()],
-    [asksAbout(), allows(), failing],
-  ]) {
-    const tool = spyTool("send");
-    const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
-    const result = await scene().run(role);
-    expect([ending(result), fates(result), tool.calls.length]).toEqual([
-      ["completed", "completed"],
-      [["refused", "blocked", "failing"]],
-      0,
-    ]);
-    expect(told(model.requests[1])).toEqual([
-      refusal("send", "The guard failing failed: the list is gone."),
-    ]);
-  }
-});
+proves(
+  ["R66"],
+  "a guard that throws has denied the call, with its error as the reason",
+  async () => {
+    const failing = toolGuard(
+      () => {
+        throw new TypeError("the list is gone");
+      },
+      { name: "failing" },
+    );
+    for (const guards of [
+      [failing, allows(), asksAbout()],
+      [asksAbout(), allows(), failing],
+    ]) {
+      const tool = spyTool("send");
+      const { role, model } = soloist([asks("send", {}), says("done")], { tools: [tool], guards });
+      const result = await scene().run(role);
+      expect([ending(result), fates(result), tool.calls.length]).toEqual([
+        ["completed", "completed"],
+        [["refused", "blocked", "failing"]],
+        0,
+      ]);
+      expect(told(model.requests[1])).toEqual([
+        refusal("send", "The guard failing failed: the list is gone."),
+      ]);
+    }
+  },
+);
 
 proves(
   ["R67"],
@@ -224,12 +228,9 @@ proves(
       ["call_1", [{ guard: "doors", answer: "deny", reason: reasons[0] }]],
       ["call_2", [{ guard: "doors", answer: "deny", reason: reasons[1] }]],
     ]);
-    const ended = stage.sink.of("tool.ended").map(({ callId, outcome, blockedBy, errorCode }) => [
-      callId,
-      outcome,
-      blockedBy,
-      errorCode,
-    ]);
+    const ended = stage.sink
+      .of("tool.ended")
+      .map(({ callId, outcome, blockedBy, errorCode }) => [callId, outcome, blockedBy, errorCode]);
     expect(ended.toSorted()).toEqual([
       ["call_1", "refused", "doors", "blocked"],
       ["call_2", "refused", "doors", "blocked"],
@@ -269,11 +270,15 @@ proves(
     const reason = "Is this spam?";
     expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
     expect(paused.pausedRun?.questions.map((question) => question.reason)).toEqual([reason]);
-    expect(stage.sink.of("question.asked").map(({ question }) => question.reason)).toEqual([reason]);
+    expect(stage.sink.of("question.asked").map(({ question }) => question.reason)).toEqual([
+      reason,
+    ]);
     expect(guardings(stage)).toEqual([["send", "ask", "ask ask Is this spam?"]]);
     const answers = [deny(questionOf(paused), "Yes, it is.")];
     const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
-    expect(stage.sink.of("question.answered").map((event) => event.reason)).toEqual(["Yes, it is."]);
+    expect(stage.sink.of("question.answered").map((event) => event.reason)).toEqual([
+      "Yes, it is.",
+    ]);
     expect([told(model.requests[1]), texts(result)]).toEqual([
       [refusal("send", "Yes, it is.")],
       [refusal("send", "Yes, it is.")],
@@ -281,42 +286,46 @@ proves(
   },
 );
 
-proves(["R70"], "a guard has no way to stop the run: what it gives for one is a denial", async () => {
-  const watching = watch();
-  const stop = { type: "stop", reason: { code: "enough", message: "Enough.", data: {} } };
-  const script = [asks("send", {}), says("done")];
-  const { role } = soloist(script, {
-    tools: [spyTool("send")],
-    guards: [giving(() => stop, "stopper"), watching.guard],
-  });
-  const stage = scene();
-  const result = await stage.run(role);
-  expect([ending(result), fates(result)]).toEqual([
-    ["completed", "completed"],
-    [["refused", "blocked", "stopper"]],
-  ]);
-  expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
-    "completed",
-  ]);
-  const [, context] = watching.asked[0] ?? expect.fail("not asked");
-  expect(Object.keys(context).toSorted()).toEqual(
-    [
-      "guardName",
-      "runId",
-      "agentId",
-      "agentPath",
-      "depth",
-      "role",
-      "executionId",
-      "stepNumber",
-      "messages",
-      "metadata",
-      "signal",
-    ].toSorted(),
-  );
-  const functions = Object.values(context).filter((value) => typeof value === "function");
-  expect(functions).toEqual([]);
-});
+proves(
+  ["R70"],
+  "a guard has no way to stop the run: what it gives for one is a denial",
+  async () => {
+    const watching = watch();
+    const stop = { type: "stop", reason: { code: "enough", message: "Enough.", data: {} } };
+    const script = [asks("send", {}), says("done")];
+    const { role } = soloist(script, {
+      tools: [spyTool("send")],
+      guards: [giving(() => stop, "stopper"), watching.guard],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([ending(result), fates(result)]).toEqual([
+      ["completed", "completed"],
+      [["refused", "blocked", "stopper"]],
+    ]);
+    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+      "completed",
+    ]);
+    const [, context] = watching.asked[0] ?? expect.fail("not asked");
+    expect(Object.keys(context).toSorted()).toEqual(
+      [
+        "guardName",
+        "runId",
+        "agentId",
+        "agentPath",
+        "depth",
+        "role",
+        "executionId",
+        "stepNumber",
+        "messages",
+        "metadata",
+        "signal",
+      ].toSorted(),
+    );
+    const functions = Object.values(context).filter((value) => typeof value === "function");
+    expect(functions).toEqual([]);
+  },
+);
 
 proves(
   ["R70"],

@@ -78,7 +78,9 @@ describe("a guard that breaks", () => {
       // oxlint-disable-next-line unicorn/no-thenable -- it is what is tested
       then: (_resolve: unknown, reject: (why: unknown) => void) => reject(new Error("foreign")),
     };
-    expect((await denied(() => later)).text).toBe(refusal("send", "The guard odd failed: foreign."));
+    expect((await denied(() => later)).text).toBe(
+      refusal("send", "The guard odd failed: foreign."),
+    );
     const hostile = Object.defineProperty({}, "then", { get: throwing(new Error("no then")) });
     expect((await denied(() => hostile)).text).toBe(
       refusal("send", "The guard odd failed: no then."),
@@ -115,7 +117,8 @@ const NONSENSE: Readonly<Record<string, () => unknown>> = {
   "a question without a reason": () => ({ type: "ask" }),
   "a function": () => () => ALLOW,
   "a promise within an object": () => ({ type: Promise.resolve("allow") }),
-  "a getter that throws": () => Object.defineProperty({}, "type", { get: throwing(new Error("no")) }),
+  "a getter that throws": () =>
+    Object.defineProperty({}, "type", { get: throwing(new Error("no")) }),
   "a revoked proxy": () => revoked.proxy,
   "a proxy that throws": () => new Proxy({}, { get: throwing(new Error("no")) }),
   "a reason that throws": () =>
@@ -136,10 +139,13 @@ describe("a guard that gives no answer", () => {
 
   test("what it gives is read once: it cannot allow first and deny later, nor the other way", async () => {
     let reads = 0;
-    const shifty = Object.defineProperties({}, {
-      type: { get: () => (reads++ === 0 ? "deny" : "allow") },
-      reason: { get: () => (reads === 1 ? "First." : 7) },
-    });
+    const shifty = Object.defineProperties(
+      {},
+      {
+        type: { get: () => (reads++ === 0 ? "deny" : "allow") },
+        reason: { get: () => (reads === 1 ? "First." : 7) },
+      },
+    );
     const { text } = await denied(() => shifty);
     expect([text, reads]).toEqual([refusal("send", "First."), 1]);
   });
@@ -193,34 +199,38 @@ describe("a guard that takes its time", () => {
     expect(watching.asked[0]?.[1].signal.aborted).toBe(false);
   });
 
-  proves(["R66"], "denies when it never settles: its signal is aborted, others have answered", async () => {
-    const never = watch(() => new Promise(() => {}), { name: "never" });
-    const tool = spyTool("send");
-    const { role, model } = soloist([asks("send", {}), says("done")], {
-      tools: [tool],
-      guards: [never.guard, allows()],
-    });
-    const stage = scene({ hookTimeoutMs: 1_000 });
-    const run = stage.start(role);
-    await quiet();
-    stage.clock.advance(999);
-    await quiet();
-    expect([stage.sink.of("tool.guarded").length, never.asked[0]?.[1].signal.aborted]).toEqual([
-      0,
-      false,
-    ]);
-    stage.clock.advance(1);
-    const result = await stage.outcome(run);
-    const reason = "The guard never did not answer in time.";
-    expect([ending(result), fates(result), tool.calls.length]).toEqual([
-      ["completed", "completed"],
-      [["refused", "blocked", "never"]],
-      0,
-    ]);
-    expect(told(model.requests[1])).toEqual([refusal("send", reason)]);
-    expect(guardings(stage)).toEqual([["send", "deny", `never deny ${reason}`, "allow allow"]]);
-    expect(never.asked[0]?.[1].signal.aborted).toBe(true);
-  });
+  proves(
+    ["R66"],
+    "denies when it never settles: its signal is aborted, others have answered",
+    async () => {
+      const never = watch(() => new Promise(() => {}), { name: "never" });
+      const tool = spyTool("send");
+      const { role, model } = soloist([asks("send", {}), says("done")], {
+        tools: [tool],
+        guards: [never.guard, allows()],
+      });
+      const stage = scene({ hookTimeoutMs: 1_000 });
+      const run = stage.start(role);
+      await quiet();
+      stage.clock.advance(999);
+      await quiet();
+      expect([stage.sink.of("tool.guarded").length, never.asked[0]?.[1].signal.aborted]).toEqual([
+        0,
+        false,
+      ]);
+      stage.clock.advance(1);
+      const result = await stage.outcome(run);
+      const reason = "The guard never did not answer in time.";
+      expect([ending(result), fates(result), tool.calls.length]).toEqual([
+        ["completed", "completed"],
+        [["refused", "blocked", "never"]],
+        0,
+      ]);
+      expect(told(model.requests[1])).toEqual([refusal("send", reason)]);
+      expect(guardings(stage)).toEqual([["send", "deny", `never deny ${reason}`, "allow allow"]]);
+      expect(never.asked[0]?.[1].signal.aborted).toBe(true);
+    },
+  );
 
   test("has nothing to say once its time is up: a late answer or error goes nowhere", async () => {
     for (const late of [() => ALLOW, throwing(new Error("late"))]) {
@@ -233,7 +243,10 @@ describe("a guard that takes its time", () => {
         { name: "slow" },
       );
       const tool = spyTool("send");
-      const { role } = soloist([asks("send", {}), says("done")], { tools: [tool], guards: [guard] });
+      const { role } = soloist([asks("send", {}), says("done")], {
+        tools: [tool],
+        guards: [guard],
+      });
       const stage = scene({ hookTimeoutMs: 10 });
       const run = stage.start(role);
       await quiet();

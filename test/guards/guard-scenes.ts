@@ -81,7 +81,9 @@ export function guardings(stage: Scene): readonly (readonly string[])[] {
 export function fates(result: RunResult): readonly (readonly (string | undefined)[])[] {
   return result.steps.flatMap(({ tools }) =>
     tools.executions.map(({ type, errorCode, blockedBy }) =>
-      errorCode === undefined ? [type] : [type, errorCode, ...(blockedBy === undefined ? [] : [blockedBy])],
+      errorCode === undefined
+        ? [type]
+        : [type, errorCode, ...(blockedBy === undefined ? [] : [blockedBy])],
     ),
   );
 }
@@ -93,7 +95,10 @@ export function refusal(toolName: string, reason: string): string {
 
 /** A tool that writes to a path, which must be a text. `written` lists the paths. */
 export function writeTool(
-  more: { readonly needsApproval?: boolean; readonly maxIdenticalCalls?: number | "unlimited" } = {},
+  more: {
+    readonly needsApproval?: boolean;
+    readonly maxIdenticalCalls?: number | "unlimited";
+  } = {},
 ): FunctionTool & { readonly written: readonly string[] } {
   const written: string[] = [];
   const tool = defineTool({

@@ -197,6 +197,55 @@ describe("what a guard sees", () => {
     ]);
   });
 
+  test("is what the tool gets: with the defaults and the transforms of its schema", async () => {
+    const got: unknown[] = [];
+    const tool = defineTool({
+      name: "write",
+      description: "Writes.",
+      input: z.object({
+        path: z.string().default("/etc/motd"),
+        mode: z.string().toLowerCase().optional(),
+      }),
+      execute: (input) => {
+        got.push(input);
+        return "wrote";
+      },
+    });
+    const watching = watch();
+    const { role } = soloist(
+      [
+        calls(
+          { name: "write", arguments: {} },
+          { name: "write", arguments: { path: "/a", mode: "RW", x: 1 } },
+        ),
+        says("done"),
+      ],
+      { tools: [tool], guards: [keepsOutOfEtc(), watching.guard] },
+    );
+    const result = await scene().run(role);
+    expect(watching.seen()).toEqual([{ path: "/etc/motd" }, { path: "/a", mode: "rw" }]);
+    expect([fates(result), got]).toEqual([
+      [["refused", "blocked", "etc"], ["succeeded"]],
+      [{ path: "/a", mode: "rw" }],
+    ]);
+  });
+
+  test("is what the model wrote where a transform gives something that is no JSON", async () => {
+    const tool = defineTool({
+      name: "write",
+      description: "Writes.",
+      input: z.object({ path: z.string().transform((path) => new Map([[path, 1n]])) }),
+      execute: ({ path }) => [...path.keys()],
+    });
+    const watching = watch();
+    const { role } = soloist([calls(write("/a")), says("done")], {
+      tools: [tool],
+      guards: [watching.guard],
+    });
+    const result = await scene().run(role);
+    expect([watching.seen(), texts(result)]).toEqual([[{ path: "/a" }], ['["/a"]']]);
+  });
+
   test("is frozen to its leaves, and no door to what the tool gets", async () => {
     const inner = { list: [{ path: "/tmp/a" }] };
     const got: unknown[] = [];

@@ -59,17 +59,21 @@ describe("one question per call [C12]", () => {
     expect(stage.sink.of("question.asked").length).toBe(1);
   });
 
-  proves(["R116"], "a wrapped tool pauses, its twin does not; a denial by a guard wins", async () => {
-    const twin = spyTool("plain");
-    const tool = withApproval(spyTool("wrapped"));
-    const script = [calls(use("wrapped"), use("plain")), says("done")];
-    const stage = scene();
-    const paused = await stage.run(soloist(script, { tools: [tool, twin] }).role);
-    expect([asked(paused), twin.calls.length]).toEqual([[["solo", "wrapped"]], 1]);
-    const denied = soloist(script, { tools: [tool, twin], guards: [denies()] });
-    const result = await scene().run(denied.role);
-    expect([ending(result), result.questions]).toEqual([["completed", "completed"], []]);
-  });
+  proves(
+    ["R116"],
+    "a wrapped tool pauses, its twin does not; a denial by a guard wins",
+    async () => {
+      const twin = spyTool("plain");
+      const tool = withApproval(spyTool("wrapped"));
+      const script = [calls(use("wrapped"), use("plain")), says("done")];
+      const stage = scene();
+      const paused = await stage.run(soloist(script, { tools: [tool, twin] }).role);
+      expect([asked(paused), twin.calls.length]).toEqual([[["solo", "wrapped"]], 1]);
+      const denied = soloist(script, { tools: [tool, twin], guards: [denies()] });
+      const result = await scene().run(denied.role);
+      expect([ending(result), result.questions]).toEqual([["completed", "completed"], []]);
+    },
+  );
 
   test("the tool's own check is not asked about a call that a guard denies", async () => {
     let checks = 0;
@@ -138,7 +142,10 @@ describe("after a pause", () => {
       [{ path: "/a" }, { path: "/b" }],
     ]);
     const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
-    expect([ending(result), tool.written]).toEqual([["completed", "completed"], ["/a", "/b"]]);
+    expect([ending(result), tool.written]).toEqual([
+      ["completed", "completed"],
+      ["/a", "/b"],
+    ]);
   });
 
   test("a guard that was added meanwhile has no say in what was asked before, but in what comes", async () => {
@@ -202,6 +209,15 @@ describe("after a pause", () => {
       1,
     ]);
   });
+});
+
+test("what is asked about survives JSON as it is: a -0 of the model is a 0 like any other", async () => {
+  const tool = payTool();
+  const { role } = soloist([asks("pay", '{"amount":-0}'), says("done")], { tools: [tool] });
+  const stage = scene();
+  const paused = await stage.run(role);
+  await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+  expect(tool.paid).toEqual([0]);
 });
 
 describe("a question that nobody answers in time", () => {

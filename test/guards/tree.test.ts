@@ -51,42 +51,46 @@ proves(
       "search done",
     ]);
     const guarded = stage.sink.of("tool.guarded");
-    expect(guarded.map(({ agentPath, toolName, decision }) => [agentPath, toolName, decision])).toEqual(
-      [["root/child", "write", "deny"]],
-    );
+    expect(
+      guarded.map(({ agentPath, toolName, decision }) => [agentPath, toolName, decision]),
+    ).toEqual([["root/child#1", "write", "deny"]]);
   },
 );
 
-proves(["R75"], "it holds for every depth, and for children that have guards of their own", async () => {
-  const tool = writeTool();
-  const script = [calls(write("/etc/a"), write("/b")), says("Leaf.")];
-  const lenient = toolGuard(() => ALLOW, { name: "lenient" });
-  const leaf = part("leaf", script, { tools: [tool], guards: [lenient] });
-  const child = part("child", [calls(spawn("leaf")), says("Child.")], {
-    subagents: [leaf.role],
-    guards: [toolGuard(() => ALLOW, { name: "middle" })],
-  });
-  const root = part("root", [calls(spawn("child")), says("Root.")], {
-    subagents: [child.role],
-    guards: [keepsOutOfEtc()],
-  });
-  const stage = scene({ guards: [toolGuard(() => ALLOW, { name: "house" })] });
-  await stage.run(root.role);
-  expect(tool.written).toEqual(["/b"]);
-  expect(guardings(stage)).toEqual([
-    ["SpawnSubagent", "allow", "house allow", "etc allow"],
-    ["SpawnSubagent", "allow", "house allow", "etc allow", "middle allow"],
-    [
-      "write",
-      "deny",
-      "house allow",
-      "etc deny Nobody writes to /etc.",
-      "middle allow",
-      "lenient allow",
-    ],
-    ["write", "allow", "house allow", "etc allow", "middle allow", "lenient allow"],
-  ]);
-});
+proves(
+  ["R75"],
+  "it holds for every depth, and for children that have guards of their own",
+  async () => {
+    const tool = writeTool();
+    const script = [calls(write("/etc/a"), write("/b")), says("Leaf.")];
+    const lenient = toolGuard(() => ALLOW, { name: "lenient" });
+    const leaf = part("leaf", script, { tools: [tool], guards: [lenient] });
+    const child = part("child", [calls(spawn("leaf")), says("Child.")], {
+      subagents: [leaf.role],
+      guards: [toolGuard(() => ALLOW, { name: "middle" })],
+    });
+    const root = part("root", [calls(spawn("child")), says("Root.")], {
+      subagents: [child.role],
+      guards: [keepsOutOfEtc()],
+    });
+    const stage = scene({ guards: [toolGuard(() => ALLOW, { name: "house" })] });
+    await stage.run(root.role);
+    expect(tool.written).toEqual(["/b"]);
+    expect(guardings(stage)).toEqual([
+      ["SpawnSubagent", "allow", "house allow", "etc allow"],
+      ["SpawnSubagent", "allow", "house allow", "etc allow", "middle allow"],
+      [
+        "write",
+        "deny",
+        "house allow",
+        "etc deny Nobody writes to /etc.",
+        "middle allow",
+        "lenient allow",
+      ],
+      ["write", "allow", "house allow", "etc allow", "middle allow", "lenient allow"],
+    ]);
+  },
+);
 
 test("a guard of a child does not hold for its parent, nor for its siblings", async () => {
   const tool = writeTool();
@@ -132,9 +136,9 @@ test("one guard at several levels is asked once, and so is a role that starts it
   ]);
   expect(watching.asked.map(([, { agentPath, depth, role }]) => [agentPath, depth, role])).toEqual([
     ["root", 0, "root"],
-    ["root/worker", 1, "worker"],
-    ["root/worker/worker", 2, "worker"],
-    ["root/worker/worker/worker", 3, "worker"],
+    ["root/worker#1", 1, "worker"],
+    ["root/worker#1/worker#1", 2, "worker"],
+    ["root/worker#1/worker#1/worker#1", 3, "worker"],
   ]);
 });
 
@@ -231,7 +235,7 @@ describe("a guard over delegations", () => {
       ["completed", "completed"],
       ["completed", "completed"],
     ]);
-    expect([child.model.requests.length, told(root.model.requests[1])]).toEqual([1, ["Child."]]);
+    expect([child.model.requests.length, result.agents[1]?.text]).toEqual([1, "Child."]);
   });
 
   test("asks: a denial starts nobody", async () => {
@@ -317,7 +321,7 @@ describe("over a pause of the tree", () => {
     });
     const stage = scene();
     const paused = await stage.run(root.role);
-    expect(asked(paused)).toEqual([["root/child/leaf", "write"]]);
+    expect(asked(paused)).toEqual([["root/child#1/leaf#1", "write"]]);
     const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
     const result = await stage.outcome(resumed);
     expect([ending(result), tool.written, ends(result)]).toEqual([
@@ -334,7 +338,7 @@ describe("over a pause of the tree", () => {
       tools: [tool],
       guards: [
         toolGuard(({ arguments: input }) =>
-          JSON.stringify(input).includes("/a\"") ? { type: "ask", reason: "Sure?" } : ALLOW,
+          JSON.stringify(input).includes('/a"') ? { type: "ask", reason: "Sure?" } : ALLOW,
         ),
       ],
     });
@@ -347,7 +351,10 @@ describe("over a pause of the tree", () => {
     const paused = await stage.run(root.role);
     const resumed = stage.resume(root.role, paused.pausedRun, approveAll(paused));
     const result = await stage.outcome(resumed);
-    expect([ending(result), tool.written]).toEqual([["completed", "completed"], ["/a", "/b"]]);
+    expect([ending(result), tool.written]).toEqual([
+      ["completed", "completed"],
+      ["/a", "/b"],
+    ]);
     expect(told(leaf.model.requests[2])).toEqual([
       refusal("write", "Nobody writes to /etc."),
       "wrote /b",

@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
+import packageJson from "../../package.json" with { type: "json" };
 import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
 import { messageOf } from "../../src/kernel/error.ts";
 import type { McpOptions, McpTool } from "../../src/mcp/mcp-options.ts";
@@ -52,6 +53,12 @@ test("names get the server's prefix, and characters that models take", async () 
   ]);
 });
 
+test("the server is told who we are, and that we can do nothing for it", async () => {
+  const { transport, server } = await handMadeOverHttp();
+  await connected({ transport });
+  expect(server.client).toEqual([{ name: "espalier", version: packageJson.version }, {}]);
+});
+
 test("the prefix may be another one, or none", async () => {
   const [own, none] = await Promise.all([
     connected({ prefix: "my-", filter: isMeta }),
@@ -95,6 +102,16 @@ test("a tool that only its server can mend is skipped with a warning, and the ot
     expect.stringMatching(/^EspalierWarning: Tool "broken" of MCP server "odd" is skipped: /),
     expect.stringMatching(/^EspalierWarning: Tool "chore" of MCP server "odd" is skipped: /),
   ]);
+});
+
+test("what is no tool at all costs no other", async () => {
+  const { transport } = handMadeOverStdio("odd");
+  const { tools, skipped } = await connected({ transport, filter: isMeta });
+  expect(tools.map(({ name }) => name)).toEqual(["odd_meta"]);
+  expect(skipped.map(({ name }) => name)).toEqual(["shapeless", "#16", "#17"]);
+  expect(skipped[0]?.reason).toMatch(/^It does not fit the protocol: inputSchema\.type: /);
+  await settled();
+  expect(takeWarnings()).toHaveLength(3);
 });
 
 describe("an error, and no server is left behind", () => {

@@ -11,6 +11,8 @@ export interface Incoming {
     readonly reason?: string;
     readonly protocolVersion?: string;
     readonly cursor?: string;
+    readonly clientInfo?: unknown;
+    readonly capabilities?: unknown;
     readonly _meta?: Readonly<Record<string, unknown>>;
   };
 }
@@ -47,12 +49,12 @@ const TOOLS = [
     outputSchema: { type: "object", properties: { count: { type: "number" } } },
   },
   { name: "broken", inputSchema: { type: "object", properties: { x: { type: "nonsense" } } } },
-  { name: "shapeless", inputSchema: {} },
-  { title: "Nameless" },
-  "no tool",
   { name: "chore", inputSchema: OBJECT, execution: { taskSupport: "required" } },
   { name: "with.dots/and more", inputSchema: OBJECT },
 ];
+
+/** Parts of a listing that are no tools. */
+export const NO_TOOLS = [{ name: "shapeless", inputSchema: {} }, { title: "Nameless" }, "no tool"];
 
 /** Comes out the same as the last one. */
 export const TWIN = { name: "with_dots_and_more", inputSchema: OBJECT };
@@ -72,10 +74,13 @@ const RESULTS: Readonly<Record<string, object>> = {
 export class HandMadeServer {
   /** What came in, in order: methods, of calls the tool, of cancellations the reason. */
   readonly seen: string[] = [];
-  readonly #more: readonly object[];
+  /** What the client says of itself. */
+  client: unknown;
+  /** On a second page. */
+  readonly #more: readonly unknown[];
   #hasGrown = false;
 
-  constructor(more: readonly object[] = []) {
+  constructor(more: readonly unknown[] = []) {
     this.#more = more;
   }
 
@@ -86,6 +91,7 @@ export class HandMadeServer {
     const answer = (result: object): void => send({ jsonrpc: "2.0", id, result });
     switch (method) {
       case "initialize":
+        this.client = [params.clientInfo, params.capabilities];
         return answer({
           protocolVersion: params.protocolVersion,
           capabilities: { tools: { listChanged: true } },
@@ -93,9 +99,11 @@ export class HandMadeServer {
           instructions: "Handle with care.",
         });
       case "tools/list":
-        return params.cursor === undefined
-          ? answer({ tools: TOOLS, nextCursor: "second" })
-          : answer({ tools: [...this.#more, ...(this.#hasGrown ? [GROWN] : [])] });
+        if (params.cursor === "second") return answer({ tools: this.#more });
+        return answer({
+          tools: this.#hasGrown ? [...TOOLS, GROWN] : TOOLS,
+          ...(this.#more.length === 0 ? {} : { nextCursor: "second" }),
+        });
       case "tools/call":
         return this.#call(params, id, send);
       default:

@@ -223,7 +223,7 @@ describe("a server over HTTP", () => {
       fetch: async (url, init = {}) => {
         const { method = "GET", headers, body } = init;
         const isResumed = new Headers(headers).has("last-event-id");
-        const isCall = String(body).includes("tools/call");
+        const isCall = typeof body === "string" && body.includes("tools/call");
         if (isResumed || isCall) requests.push(isResumed ? `${method} the rest` : method);
         const response = await fetch(url, init);
         return isCall ? new Response(brokenAfter("progress", response.body), response) : response;

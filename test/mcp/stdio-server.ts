@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-import { HandMadeServer, incoming, TWIN } from "./hand-made-server.ts";
+import { HandMadeServer, incoming, NO_TOOLS, TWIN } from "./hand-made-server.ts";
 
 const [, , behaviour = ""] = process.argv;
 process.stderr.write(`pid ${process.pid}\n`);
@@ -16,12 +16,15 @@ function startGrandchild(): void {
   process.stderr.write(`grandchild ${pid}\n`);
 }
 
+const SECOND_PAGES: Readonly<Record<string, readonly unknown[]>> = { twins: [TWIN], odd: NO_TOOLS };
+
 switch (behaviour) {
   case "parent":
   case "twins":
+  case "odd":
   case "well": {
     if (behaviour === "parent") startGrandchild();
-    const server = new HandMadeServer(behaviour === "twins" ? [TWIN] : []);
+    const server = new HandMadeServer(SECOND_PAGES[behaviour]);
     createInterface({ input: process.stdin }).on("line", (line) => {
       server.handle(incoming(line), (answer) =>
         process.stdout.write(`${JSON.stringify(answer)}\n`),

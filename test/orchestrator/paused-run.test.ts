@@ -7,110 +7,14 @@ import { z } from "zod";
 import { snapshotOf } from "../../src/agent/agent-snapshot.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { PAUSED_RUN_VERSION, readPausedRun } from "../../src/orchestrator/paused-run.ts";
-import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import {
-  after,
-  AGENT_ID,
-  changes,
-  questionAbout,
-  resting,
-  states,
-  subagentOn,
-  twoCalls,
-} from "../support/changes.ts";
+import { AGENT_ID, changes, resting, states } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
+import { account, CHILD_ID, ENDED_ID, stored } from "../support/stored-run.ts";
 import { thrownBy, type Thrown } from "../support/thrown.ts";
-
-const CHILD_ID = "agent_of_call_2";
-const ENDED_ID = "agent_3";
-const [FIRST, SECOND] = twoCalls();
-
-function agent(agentId: string, parentAgentId: string | null, state: object): object {
-  const isRoot = parentAgentId === null;
-  const executionId = `execution_of_${agentId}`;
-  return {
-    agentId,
-    executionId,
-    parentAgentId,
-    agentPath: isRoot ? "lead" : `lead/${agentId}`,
-    depth: isRoot ? 0 : 1,
-    role: isRoot ? "lead" : "helper",
-    task: "Do it.",
-    metadata: { user: "ann" },
-    spawnCallId: isRoot ? null : SECOND.callId,
-    startedAtMs: 1,
-    children: isRoot ? 2 : 0,
-    ordinals: isRoot ? { helper: 2 } : {},
-    state: { ...state, executionId },
-  };
-}
-
-function account(agentId: string, parentId: string | null): object {
-  const amounts = {
-    steps: 0,
-    totalTokens: 0,
-    inputTokens: 0,
-    cachedInputTokens: 0,
-    outputTokens: 0,
-    costMicroUsd: 0,
-    toolCalls: 0,
-  };
-  return {
-    agentId,
-    parentId,
-    path: parentId === null ? "lead" : `lead/${agentId}`,
-    limits: { steps: 9 },
-    fixedDeadlineAtMs: null,
-    timeLimitMs: 1_000,
-    openedAtMs: 1,
-    stoodMs: 0,
-    own: NO_USAGE,
-    total: NO_USAGE,
-    reserved: amounts,
-    excess: amounts,
-  };
-}
-
-const question = questionAbout(FIRST);
-if (question.type !== "question") throw new Error("a question");
-
-/** A paused run as it is stored. Made anew each time, so that a test can change its own. */
-function stored() {
-  const { replied, rested, completed } = states();
-  const root = after(
-    replied,
-    {
-      type: "recordExecutions",
-      executions: [],
-      deferrals: [question, subagentOn(SECOND)],
-    },
-    changes().pause,
-  );
-  return structuredClone({
-    version: PAUSED_RUN_VERSION,
-    runId: "run_1",
-    pauses: 1,
-    pausedAtMs: 9,
-    traceId: "0".repeat(32),
-    eventCount: 20,
-    leaseCount: 2,
-    limits: { maxDepth: 2, maxBreadthPerParent: 4, maxTotalSubagents: 8 },
-    refusalsByCode: { depth_limit: 1 },
-    subagentsByDepth: { "1": 2 },
-    questions: question.type === "question" ? [question.question] : [],
-    answered: ["execution_0.1.0"],
-    agents: [
-      agent(AGENT_ID, null, snapshotOf(resting(root))),
-      agent(CHILD_ID, AGENT_ID, snapshotOf(resting(rested))),
-      agent(ENDED_ID, AGENT_ID, snapshotOf(resting(completed))),
-    ],
-    accounts: [account(AGENT_ID, null), account(CHILD_ID, AGENT_ID), account(ENDED_ID, AGENT_ID)],
-  });
-}
 
 type Stored = ReturnType<typeof stored>;
 
@@ -208,6 +112,7 @@ const TOP_KEYS = [
   "limits",
   "pausedAtMs",
   "pauses",
+  "prices",
   "questions",
   "refusalsByCode",
   "runId",
@@ -242,6 +147,13 @@ proves(["R47"], "the keys of a paused run are those of its version: none may be 
     ["limits", "maxDepth"],
     ["questions", 0, "argumentsHash"],
     ["agents", 0, "state", "step", "usage"],
+    ["agents", 0, "state", "step", "hiddenTools"],
+    ["agents", 0, "state", "log", "failures"],
+    ["agents", 0, "state", "log", "failures", "retriesByTool"],
+    ["prices", 0, "provider"],
+    ["prices", 0, "model"],
+    ["prices", 0, "price"],
+    ["prices", 0, "price", "outputUsdPerMillion"],
   ];
   for (const path of paths) {
     const { code, message } = refusal(withPart(stored(), path, undefined));
@@ -258,7 +170,11 @@ const EXTRA: readonly (readonly (string | number)[])[] = [
   ["agents", 0, "state", "step", "input"],
   ["agents", 0, "state", "step", "error"],
   ["agents", 0, "state", "log", "mood"],
+  ["agents", 0, "state", "log", "failures", "mood"],
+  ["agents", 0, "state", "step", "hiddenTools", 0, "mood"],
   ["accounts", 0, "mood"],
+  ["prices", 0, "mood"],
+  ["prices", 0, "price", "mood"],
   ["questions", 0, "mood"],
 ];
 
@@ -278,6 +194,10 @@ const WRONG: readonly (readonly [readonly (string | number)[], unknown])[] = [
   [["pausedAtMs"], "9"],
   [["eventCount"], -1],
   [["leaseCount"], 1.5],
+  [["prices"], {}],
+  [["prices", 0, "price", "inputUsdPerMillion"], -1],
+  [["agents", 0, "state", "log", "failures", "toolErrors"], -1],
+  [["agents", 0, "state", "log", "failures", "retriesByTool", "read"], 0.5],
   [["limits", "maxDepth"], null],
   [["subagentsByDepth", "1"], "two"],
   [["questions"], {}],

@@ -15,9 +15,9 @@ import { inputSchema, jsonSchema, problemsText } from "../../src/tools/input-sch
 import { toolSet } from "../../src/tools/tool-set.ts";
 import { proves } from "../harness/proves.ts";
 
-const RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 1_500) };
+const RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 800) };
 /** Making the check of a JSON Schema is dearer. */
-const FEWER_RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 300) };
+const FEWER_RUNS = { numRuns: Number(process.env["FC_RUNS"] ?? 200) };
 const LENIENT = { isStrict: false };
 const STRICT = { isStrict: true };
 
@@ -37,8 +37,8 @@ const anyJson: fc.Arbitrary<JsonValue> = fc
 /** Values that fit, the same as text, and anything. */
 function nearly(fitting: fc.Arbitrary<JsonValue>): fc.Arbitrary<JsonValue> {
   return fc.oneof(
-    { weight: 5, arbitrary: fitting },
-    { weight: 3, arbitrary: fitting.map(spelled) },
+    { weight: 16, arbitrary: fitting },
+    { weight: 12, arbitrary: fitting.map(spelled) },
     { weight: 1, arbitrary: anyJson },
     {
       weight: 1,
@@ -47,8 +47,9 @@ function nearly(fitting: fc.Arbitrary<JsonValue>): fc.Arbitrary<JsonValue> {
   );
 }
 
-function spelled(value: JsonValue): string {
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+/** Scalars only: a whole as text fits nowhere. */
+function spelled(value: JsonValue): JsonValue {
+  return typeof value === "object" ? value : String(value);
 }
 
 const numbers = fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }));
@@ -117,7 +118,7 @@ function objectKind(
     .map(([own, more]): JsonValue => ({ ...own, ...more }));
   return {
     schema: isStrict ? z.strictObject(shape) : z.object(shape),
-    values: fc.oneof({ weight: 8, arbitrary: whole }, { weight: 1, arbitrary: anyJson }),
+    values: fc.oneof({ weight: 20, arbitrary: whole }, { weight: 1, arbitrary: anyJson }),
   };
 }
 
@@ -226,7 +227,7 @@ proves(["R106"], "coercion is lossless, touches nothing that fitted, and is done
     }),
     RUNS,
   );
-  expect(Math.min(...Object.values(seen)), "cases of each kind").toBeGreaterThan(30);
+  expect(Math.min(...Object.values(seen)), "cases of each kind").toBeGreaterThan(RUNS.numRuns / 20);
 });
 
 proves(["R106"], "no text is coerced that could have stayed", () => {

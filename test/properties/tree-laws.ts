@@ -182,18 +182,39 @@ function isCount(amount: number): boolean {
 function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): void {
   const models = new Set<unknown>();
   const tools = new Set<string>();
+  // A call that is rejected before it runs takes no slot. Only its end says so.
+  const rejected = new Set(
+    events.flatMap((event) =>
+      event.type === "tool.ended" && isRejection(event) ? [callOf(event)] : [],
+    ),
+  );
   for (const event of events) {
-    const call = `${event.executionId} ${event.callId}`;
+    const call = callOf(event);
     if (event.type === "model.requested") models.add(event.stepId);
     if (event.type === "model.replied" || event.type === "model.failed")
       models.delete(event.stepId);
-    // A call that is rejected before it runs takes no slot: it has no tool, and so no description.
-    if (event.type === "tool.started" && event.kind === "function" && event.description !== "")
+    if (event.type === "tool.started" && event.kind === "function" && !rejected.has(call))
       tools.add(call);
     if (event.type === "tool.ended") tools.delete(call);
     law(models.size <= concurrency.modelCalls, "X19: model calls at once");
     law(tools.size <= concurrency.toolCalls, "X19: tool calls at once");
   }
+}
+
+function callOf({ executionId, callId }: EspalierEvent): string {
+  return `${executionId} ${callId}`;
+}
+
+/** What ends a call that no body has seen; no body of these worlds asks for a corrected call. */
+const REJECTIONS: ReadonlySet<string> = new Set([
+  "unknown_tool",
+  "invalid_json",
+  "invalid_arguments",
+  "retry_limit",
+]);
+
+function isRejection({ outcome, errorCode = "" }: EspalierEvent<"tool.ended">): boolean {
+  return outcome === "refused" || outcome === "not_executed" || REJECTIONS.has(errorCode);
 }
 
 const GOING_ON: ReadonlySet<string> = new Set(["model.requested", "model.replied", "tool.started"]);

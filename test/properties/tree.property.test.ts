@@ -37,7 +37,9 @@ proves(["X1", "X18", "R18"], "every tree keeps the laws, whatever is done to it"
 /** What the worlds must come across: else their laws say little. */
 const EXPECTED: readonly string[] = [
   ...["completed", "stopped", "failed", "cancelled"].map((status) => `agent ${status}`),
-  ...["succeeded", "failed", "refused", "not_executed", "cancelled"].map((type) => `call ${type}`),
+  ...["succeeded", "retry", "failed", "refused", "not_executed", "cancelled"].map(
+    (type) => `call ${type}`,
+  ),
   "unknown_role",
   "depth_limit",
   "breadth_limit",
@@ -49,6 +51,8 @@ const EXPECTED: readonly string[] = [
   "time_limit",
   "cost_limit",
   "tool_calls_limit",
+  "retry_limit",
+  "error_budget",
   "stop_requested",
   "depth 1",
   "depth 2",

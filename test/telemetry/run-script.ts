@@ -236,51 +236,9 @@ export class AgentScript {
     this.#add({ type: "request.repaired", repairs: 1 });
   }
 
-  /** Filters take tools away from the step. */
-  isOfferedLess(): void {
-    const removed = [
-      { toolName: "write", filter: CANARY },
-      { toolName: CANARY, filter: "read-only" },
-    ];
-    this.#add({ type: "tools.filtered", removed });
-  }
-
-  /** The text of a reply was but the arguments of its call, and was dropped. */
-  repeatsItself(callId: string): void {
-    this.#add({ type: "reply.filtered", toolName: CANARY, characters: CANARY.length }, callId);
-  }
-
-  isGuarded(callId: string, toolName: string, decision: Body<"tool.guarded">["decision"]): void {
-    const answers = [
-      { guard: CANARY, answer: "allow" },
-      { guard: `${CANARY} too`, answer: "ask", reason: CANARY },
-      { guard: "no-writing", answer: "deny", reason: CANARY },
-    ] as const;
-    this.#add({ type: "tool.guarded", toolName, decision, answers }, callId);
-  }
-
-  /** The tool is called once more, without the model. */
-  retriesCall(callId: string, toolName: string): void {
-    const error = { code: "tool_error", message: CANARY, data: { body: CANARY, [CANARY]: 1 } };
-    this.#add({ type: "tool.retried", toolName, attempt: 1, error, delayMs: 250 }, callId);
-  }
-
-  progresses(callId: string, toolName: string): void {
-    this.#add({ type: "tool.progressed", toolName, done: 1, total: 3, message: CANARY }, callId);
-  }
-
-  /** The result of a call is summarised, by a model call that serves the call aside. */
-  summarizes(callId: string, toolName: string): void {
-    const [provider, model] = ["scripted", "model-1"];
-    const size = { messageCount: 2, toolNames: [], estimatedInputTokens: 100 };
-    const limits = { maxOutputTokens: 64, streaming: false };
-    this.#add({ type: "model.requested", provider, model, ...size, ...limits }, callId);
-    const error = { code: "model_overloaded", message: CANARY, data: { body: CANARY } };
-    this.#add({ type: "model.retried", attempt: 1, error, delayMs: 250 }, callId);
-    const [usage, counts] = [ONE_CALL, { toolCalls: 0, attempts: 2, queuedMs: 0 }];
-    this.#add({ type: "model.replied", finishReason: "stop", usage, ...counts }, callId);
-    const characters = { resultCharacters: 90_000, shownCharacters: 200 };
-    this.#add({ type: "result.summarized", toolName, ...characters, usage }, callId);
+  /** Something about a step, or about a call of it. */
+  notes(body: EventBody, callId?: string): void {
+    this.#add(body, callId);
   }
 
   compacts(): void {

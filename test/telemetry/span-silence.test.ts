@@ -8,6 +8,7 @@ import { SpanProjector } from "../../src/telemetry/span-projector.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { placeAll, recorder } from "./recorded-spans.ts";
 import { CANARY, ONE_CALL, RunScript } from "./run-script.ts";
+import { FILTERED, GUARDED, PROGRESSED, REPEATED, RETRIED, summarize } from "./tool-notes.ts";
 
 test("nothing that was written by a user, a model, a tool or who answers is exported", () => {
   const run = new RunScript();
@@ -44,20 +45,20 @@ function tellEverything(run: RunScript): void {
   const reader = lead.child("reader");
   run.started();
   lead.started();
-  lead.isOfferedLess();
+  lead.notes(FILTERED);
   lead.asks();
   lead.retries();
   lead.hears({ usage: ONE_CALL });
-  lead.repeatsItself("call_1");
-  lead.isGuarded("call_1", CANARY, "ask");
+  lead.notes(REPEATED, "call_1");
+  lead.notes({ ...GUARDED, decision: "ask" }, "call_1");
   lead.calls("call_1", CANARY);
-  lead.isGuarded("call_1", CANARY, "deny");
-  lead.retriesCall("call_1", CANARY);
-  lead.progresses("call_1", CANARY);
+  lead.notes(GUARDED, "call_1");
+  lead.notes(RETRIED, "call_1");
+  lead.notes(PROGRESSED, "call_1");
   const severity = "recoverable";
   const failed = { outcome: "failed", errorCode: "unknown_tool", severity } as const;
   lead.gets("call_1", CANARY, { ...failed, blockedBy: CANARY });
-  lead.summarizes("call_1", CANARY);
+  summarize(lead, "call_1");
   lead.calls("call_2", "SpawnSubagent", "delegation");
   lead.isRefused("call_2", CANARY, "unknown_role");
   lead.gets("call_2", "SpawnSubagent", { outcome: "refused", errorCode: "unknown_role" });

@@ -234,6 +234,24 @@ test("what a transform makes is none of coercion's business", () => {
   expect(coerced(first, { x: "5" })).toBe(INVALID);
 });
 
+test("a text that zod does not complain about, but about what was made of it, stays", () => {
+  const marked = z.preprocess((value) => (value === "5" ? "five" : value), z.number());
+  expect(coerced(z.object({ x: marked }), { x: "5" })).toBe(INVALID);
+  expect(coerced(z.object({ x: marked }), { x: "6" })).toEqual({ x: 6 });
+});
+
+test("a part of a union that is wanted by more than the union is coerced with it", () => {
+  const union = { anyOf: [{ properties: { b: { type: "integer" } }, required: ["b"] }] };
+  const part = { properties: { a: { type: "integer" } } };
+  for (const allOf of [
+    [union, part],
+    [part, union],
+  ]) {
+    const input = jsonSchema({ type: "object", properties: { x: { allOf } } });
+    expect(coerced(input, { x: { a: "1", b: "2" } })).toEqual({ x: { a: 1, b: 2 } });
+  }
+});
+
 test("zod's own coercion stays what it is", () => {
   const input = z.object({ x: z.coerce.number() });
   expect([coerced(input, { x: "0x10" }), coerced(input, { x: "abc" })]).toEqual([

@@ -13,6 +13,7 @@ import type { RejectedCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { isToolError } from "../../tools/tool-error.ts";
+import { errorNameOf } from "../../tools/result-text.ts";
 import { outcomeOf } from "../../tools/tool-result.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import type { PlannedCall } from "../effects.ts";
@@ -108,13 +109,17 @@ const KIND = /^[A-Za-z][\w.]{0,60}$/;
 
 /** The name of a typed error: plain ones, and what is no error, have none worth telling. */
 function kindOf(thrown: unknown): string | undefined {
+  if (EspalierError.is(thrown)) return thrown.code;
+  if (!isError(thrown)) return undefined;
+  const name = errorNameOf(thrown);
+  return name !== "Error" && KIND.test(name) ? name : undefined;
+}
+
+function isError(thrown: unknown): thrown is Error {
   try {
-    if (!(thrown instanceof Error)) return undefined;
-    if (EspalierError.is(thrown)) return thrown.code;
-    const { name } = thrown;
-    return typeof name === "string" && name !== "Error" && KIND.test(name) ? name : undefined;
+    return thrown instanceof Error;
   } catch {
-    return undefined;
+    return false; // Something that nobody may look at.
   }
 }
 

@@ -1,0 +1,56 @@
+// Goal: what went wrong with the calls of a reply is counted when their results go into the history.
+// Method: replies of two calls, one after the other; the counts after each.
+
+import { expect } from "vitest";
+
+import type { Change } from "../../src/agent/transition.ts";
+import { proves } from "../harness/proves.ts";
+import { after, changes, executionOf, states, twoCalls } from "../support/changes.ts";
+
+proves(
+  ["R42"],
+  "incorporate counts what failed, in call order and once for each reply; a success ends a row",
+  () => {
+    const { replied } = states();
+    const { incorporate, recordReply, recordStep, openStep } = changes();
+    const [first, second] = twoCalls().map(executionOf);
+    if (first === undefined || second === undefined) throw new Error("two executions");
+    const broken = { type: "failed", errorCode: "tool_error", severity: "recoverable" } as const;
+    const misfit = { type: "retry", errorCode: "invalid_json", severity: "retryable" } as const;
+    const results = (one: object, other: object): Change => ({
+      type: "recordExecutions",
+      executions: [
+        { ...first, ...one },
+        { ...second, ...other },
+      ],
+      deferrals: [],
+    });
+    const again = [openStep, recordReply] as const;
+    const once = after(replied, results(broken, misfit), incorporate);
+    expect(once.log).toEqual({
+      ...replied.log,
+      failures: { toolErrors: 1, consecutiveErrors: 1, retryErrors: 1, retriesByTool: { read: 1 } },
+    });
+    const twice = after(once, recordStep, ...again, results(broken, misfit), incorporate);
+    expect(twice.log.failures).toEqual({
+      toolErrors: 2,
+      consecutiveErrors: 2,
+      retryErrors: 2,
+      retriesByTool: { read: 2 },
+    });
+    const well = after(twice, recordStep, ...again, results({}, broken), incorporate);
+    expect(well.log.failures).toEqual({
+      toolErrors: 3,
+      consecutiveErrors: 1,
+      retryErrors: 2,
+      retriesByTool: { read: 2 },
+    });
+    const healed = after(well, recordStep, ...again, results({}, {}), incorporate);
+    expect(healed.log.failures).toEqual({
+      toolErrors: 3,
+      consecutiveErrors: 0,
+      retryErrors: 2,
+      retriesByTool: {},
+    });
+  },
+);

@@ -1,0 +1,255 @@
+// Goal: a rate limit counts over the whole tree of a run, and only over that.
+// Method: parents, children and siblings that call one limited tool on a manual clock; the times at which the tool began.
+
+import { expect, test } from "vitest";
+
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { rateLimit, type RateLimitOptions } from "../../src/tools/wrappers/rate-limit.ts";
+import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, ending } from "../support/pause-scenes.ts";
+import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { outcomes, pass } from "./reading.ts";
+
+/** A tool that notes who begins when. */
+function noting(stage: Scene, limit: RateLimitOptions | ReturnType<typeof rateLimit>) {
+  const starts: (readonly [string, number])[] = [];
+  const tool: FunctionTool = spyTool("send", ({ agentPath }) => {
+    starts.push([agentPath, stage.clock.nowMs()]);
+    return "sent";
+  });
+  return { starts, tool: withRateLimit(tool, limit) };
+}
+
+const send = use("send");
+
+proves(
+  ["R117"],
+  "2 per second, 3 parallel calls: the third waits for its turn, or is refused, as configured",
+  async () => {
+    const waiting = scene();
+    const slow = noting(waiting, { maxCalls: 2, perMs: 1_000 });
+    const { role } = soloist([calls(send, send, send), says("ok")], { tools: [slow.tool] });
+    const run = waiting.start(role);
+    await pass(waiting, 999);
+    expect(slow.starts.map(([, atMs]) => atMs)).toEqual([0, 0]);
+    await pass(waiting, 1);
+    const result = await waiting.outcome(run);
+    expect(slow.starts.map(([, atMs]) => atMs)).toEqual([0, 0, 1_000]);
+    expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "succeeded"]);
+
+    const refusing = scene();
+    const strict = noting(refusing, { maxCalls: 2, perMs: 1_000, whenExceeded: "refuse" });
+    const other = soloist([calls(send, send, send), says("ok")], { tools: [strict.tool] });
+    const refused = await refusing.run(other.role);
+    expect(strict.starts.map(([, atMs]) => atMs)).toEqual([0, 0]);
+    expect(outcomes(refused).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "failed"]);
+    expect(told(other.model.requests[1])[2]).toMatch(/send may be called 2 times within 1 s/);
+  },
+);
+
+proves(
+  ["R117"],
+  "a parent, its children and theirs share one window",
+  async () => {
+    const stage = scene();
+    const { starts, tool } = noting(stage, { maxCalls: 2, perMs: 1_000 });
+    const leaf = part("leaf", [calls(send), says("ok")], { tools: [tool] });
+    const child = part("child", [calls(send, spawn("leaf")), says("ok")], {
+      tools: [tool],
+      subagents: [leaf.role],
+    });
+    const root = part("root", [calls(send, spawn("child")), says("ok")], {
+      tools: [tool],
+      subagents: [child.role],
+    });
+    const run = stage.start(root.role);
+    await quiet();
+    expect(starts).toEqual([
+      ["root", 0],
+      ["root/child#1", 0],
+    ]);
+    await pass(stage, 1_000);
+    const result = await stage.outcome(run);
+    expect([ending(result), starts]).toEqual([
+      ["completed", "completed"],
+      [
+        ["root", 0],
+        ["root/child#1", 0],
+        ["root/child#1/leaf#1", 1_000],
+      ],
+    ]);
+  },
+);
+
+proves(["R117"], "siblings share it, in the order in which they came", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const child = part("child", (request) =>
+    request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send), { tools: [tool] });
+  const root = part("root", [calls(spawn("child"), spawn("child"), spawn("child")), says("ok")], {
+    subagents: [child.role],
+  });
+  const run = stage.start(root.role);
+  for (let round = 0; round < 3; round += 1) await pass(stage, 1_000);
+  await stage.outcome(run);
+  expect(starts).toEqual([
+    ["root/child#1", 0],
+    ["root/child#2", 1_000],
+    ["root/child#3", 2_000],
+  ]);
+});
+
+proves(["R117"], "two runs of one orchestrator do not share it, though they share the tool", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+  const first = soloist([calls(send), says("ok")], { tools: [tool] });
+  const second = soloist([calls(send), says("ok")], { tools: [tool] });
+  const runs = [stage.start(first.role), stage.start(second.role)];
+  for (const run of runs) await stage.outcome(run);
+  expect(starts).toEqual([
+    ["solo", 0],
+    ["solo", 0],
+  ]);
+});
+
+test("one limit for two tools of two roles counts both", async () => {
+  const stage = scene();
+  const limit = rateLimit({ maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+  const read = withRateLimit(spyTool("read"), limit);
+  const write = withRateLimit(spyTool("write"), limit);
+  const child = part("child", [calls(use("write")), says("ok")], { tools: [write] });
+  const root = part("root", [calls(use("read"), spawn("child")), says("ok")], {
+    tools: [read],
+    subagents: [child.role],
+  });
+  const result = await stage.run(root.role);
+  expect(result.agents.map(({ toolErrors }) => toolErrors.map(({ code }) => code))).toEqual([
+    [],
+    ["tool_error"],
+  ]);
+});
+
+test("a call that is cancelled while it waits takes no place; those behind it move up", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const child = part("child", (request) =>
+    request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send), { tools: [tool] });
+  const root = part("root", [calls(spawn("child"), spawn("child"), spawn("child")), says("ok")], {
+    subagents: [child.role],
+  });
+  const run = stage.start(root.role);
+  await quiet();
+  const second = stage.sink.of("agent.started").find(({ agentPath }) => agentPath === "root/child#2");
+  run.cancelAgent(second?.agentId ?? expect.fail("no second child"));
+  await pass(stage, 1_000);
+  const result = await stage.outcome(run);
+  expect([starts, result.agents.map(({ status }) => status)]).toEqual([
+    [
+      ["root/child#1", 0],
+      ["root/child#3", 1_000],
+    ],
+    ["completed", "completed", "cancelled", "completed"],
+  ]);
+});
+
+test("a run that is cancelled while calls wait ends at once and leaves no timer", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const { role } = soloist([calls(send, send, send)], { tools: [tool] });
+  const run = stage.start(role);
+  await quiet();
+  void run.cancel();
+  const result = await stage.outcome(run);
+  expect([ending(result), starts.length, stage.clock.nowMs()]).toEqual([
+    ["cancelled", "cancelled"],
+    1,
+    0,
+  ]);
+  // The first had its result before the cancel came.
+  expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded", "cancelled", "cancelled"]);
+});
+
+test("a stop lets calls that wait for their turn take it: they have begun", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
+  const { role } = soloist([calls(send, send)], { tools: [tool] });
+  const run = stage.start(role);
+  await quiet();
+  run.requestStop();
+  await pass(stage, 1_000);
+  const result = await stage.outcome(run);
+  expect([ending(result), starts.map(([, atMs]) => atMs)]).toEqual([
+    ["stopped", "stop_requested"],
+    [0, 1_000],
+  ]);
+});
+
+test("the time limit of an agent ends the wait, too, and a limit of the call around it", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 10_000 });
+  const { role } = soloist([calls(send, send)], { tools: [tool], budget: { wallTimeMs: 500 } });
+  const run = stage.start(role);
+  await pass(stage, 500);
+  const result = await stage.outcome(run);
+  expect([ending(result), starts.length]).toEqual([["stopped", "time_limit"], 1]);
+
+  const other = scene();
+  const limited = noting(other, { maxCalls: 1, perMs: 10_000 });
+  const around = soloist([calls(send, send), says("ok")], {
+    tools: [withTimeout(limited.tool, { timeoutMs: 500 })],
+  });
+  const again = other.start(around.role);
+  await pass(other, 500);
+  const ended = await other.outcome(again);
+  expect([ending(ended), limited.starts.length, outcomes(ended).map(([, , code]) => code)]).toEqual([
+    ["completed", "completed"],
+    1,
+    ["", "tool_timeout"],
+  ]);
+});
+
+test("a resumed run begins to count anew", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const tools = [tool, pay];
+  const paused = await stage.run(soloist([calls(send, use("pay"))], { tools }).role);
+  const second = soloist([calls(send), says("ok")], { tools });
+  await stage.outcome(stage.resume(second.role, paused.pausedRun, approveAll(paused)));
+  expect(starts.length).toBe(2);
+});
+
+test("waiting calls of many agents keep their order with a cap on tool calls of 1, and nobody starves", async () => {
+  const clock = new ManualClock();
+  const starts: string[] = [];
+  const tool = withRateLimit(
+    spyTool("send", ({ agentPath }) => void starts.push(agentPath)),
+    { maxCalls: 1, perMs: 100 },
+  );
+  const child = part("child", (request) =>
+    request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send, send), { tools: [tool] });
+  const root = part("root", [calls(...[1, 2, 3, 4].map(() => spawn("child"))), says("ok")], {
+    subagents: [child.role],
+  });
+  const orchestrator = new Orchestrator({ clock, concurrency: { toolCalls: 1, modelCalls: 4 } });
+  const run = orchestrator.start(root.role, "Do it.");
+  for (let round = 0; round < 20; round += 1) {
+    await quiet();
+    clock.advance(100);
+  }
+  const result = await run.result;
+  expect([result.status, starts.length, new Set(starts).size, clock.pendingTimers]).toEqual([
+    "completed",
+    8,
+    4,
+    0,
+  ]);
+});

@@ -1,0 +1,349 @@
+// Goal: wrapped tools in real runs: what the model reads, what counts, what pauses, and that nothing late ever shows.
+// Method: runs on a manual clock; tools that fail, hang and give late results with a mark that is looked for everywhere.
+
+import { expect, test } from "vitest";
+
+import type { Question } from "../../src/protocol/question.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, asked, ending, questionOf } from "../support/pause-scenes.ts";
+import { calls, quiet, told, use } from "../tree/cast.ts";
+import { mentions, outcomes, pass } from "./reading.ts";
+
+proves(
+  ["R116"],
+  "a wrapped tool pauses the run, its unwrapped twin does not; approved, it runs once",
+  async () => {
+    const twin = spyTool("deploy");
+    const plain = soloist([calls(use("deploy")), says("ok")], { tools: [twin] });
+    const done = await scene().run(plain.role);
+    expect([ending(done), twin.calls.length]).toEqual([["completed", "completed"], 1]);
+
+    const tool = spyTool("deploy");
+    const tools = [withApproval(tool, { reason: "Production." }), spyTool("look")];
+    const first = soloist([calls(use("deploy"), use("look"))], { tools });
+    const stage = scene();
+    const paused = await stage.run(first.role);
+    expect([ending(paused), tool.calls.length, asked(paused)]).toEqual([
+      ["paused", "answers_needed"],
+      0,
+      [["solo", "deploy"]],
+    ]);
+    expect(questionOf(paused).reason).toBe("Production.");
+    const second = soloist([says("ok")], { tools });
+    const result = await stage.outcome(
+      stage.resume(second.role, paused.pausedRun, approveAll(paused)),
+    );
+    expect([ending(result), tool.calls.length, told(second.model.requests[0])]).toEqual([
+      ["completed", "completed"],
+      1,
+      ["deploy done", "look done"],
+    ]);
+  },
+);
+
+proves(
+  ["R116"],
+  "wrapper, the tool's own check and a guard unite in one question; a denial of the guard needs none",
+  async () => {
+    const questions: Question[] = [];
+    const approver = (question: Question) => {
+      questions.push(question);
+      return approve(question);
+    };
+    const tool = spyTool("deploy", () => "done", { needsApproval: () => "It is Friday." });
+    const wrapped = withApproval(tool, { reason: "Production." });
+    const guard = toolGuard(() => ({ type: "ask", reason: "It is late." }), { name: "late" });
+    const { role } = soloist([calls(use("deploy")), says("ok")], { tools: [wrapped], guards: [guard] });
+    await scene({ approver }).run(role);
+    expect(questions.map(({ reason }) => reason)).toEqual([
+      "It is late. It is Friday. Production.",
+    ]);
+    const denies = toolGuard(() => ({ type: "deny", reason: "Never." }));
+    const other = soloist([calls(use("deploy")), says("ok")], {
+      tools: [wrapped],
+      guards: [guard, denies],
+    });
+    const result = await scene({ approver }).run(other.role);
+    expect([questions.length, outcomes(result).map(([, type, code]) => [type, code])]).toEqual([
+      1,
+      [["refused", "blocked"]],
+    ]);
+  },
+);
+
+test("time in which an approval is waited for is not the tool's: inside and outside of a time limit", async () => {
+  for (const wrap of [
+    (tool: ReturnType<typeof spyTool>) => withTimeout(withApproval(tool), { timeoutMs: 100 }),
+    (tool: ReturnType<typeof spyTool>) => withApproval(withTimeout(tool, { timeoutMs: 100 })),
+  ]) {
+    const held = gate();
+    const stage = scene({
+      approver: async (question) => {
+        await held.opened;
+        return approve(question);
+      },
+    });
+    const { role } = soloist([calls(use("deploy")), says("ok")], {
+      tools: [wrap(spyTool("deploy"))],
+    });
+    const run = stage.start(role);
+    await pass(stage, 5_000);
+    held.open();
+    const result = await stage.outcome(run);
+    expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded"]);
+  }
+});
+
+/** A tool that ignores its signal and gives a marked result when the gate opens. */
+function lateTool(name = "slow") {
+  const held = gate();
+  const tool = spyTool(name, async ({ reportProgress, queueSubtask }) => {
+    await held.opened;
+    reportProgress({ message: "LATE progress" });
+    queueSubtask({ role: "solo", task: "LATE task" });
+    return "LATE result";
+  });
+  return { tool, held };
+}
+
+proves(
+  ["R118"],
+  "a tool that ignores the signal has its result at the limit; its late value is nowhere, and nothing is rejected",
+  async () => {
+    const { tool, held } = lateTool();
+    const { role, model } = soloist(
+      [calls(use("slow")), says("go on"), says("unused")],
+      { tools: [withTimeout(tool, { timeoutMs: 30_000 })] },
+    );
+    const stage = scene();
+    const run = stage.start(role);
+    await pass(stage, 29_999);
+    expect(stage.sink.of("tool.ended")).toEqual([]);
+    await pass(stage, 1);
+    expect(tool.calls[0]?.signal.aborted).toBe(true);
+    held.open();
+    const result = await stage.outcome(run);
+    await quiet();
+    expect(stage.sink.of("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs])).toEqual([
+      ["tool_timeout", 30_000],
+    ]);
+    expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
+      ["failed", "tool_timeout"],
+    ]);
+    expect(told(model.requests[1])[0]).toMatch(/slow.*30 s/s);
+    expect(mentions([result, stage.sink.events, model.requests], "LATE")).toBe(false);
+    expect(ending(result)).toEqual(["completed", "completed"]);
+  },
+);
+
+test("a tool that rejects after its time is up rejects for nobody", async () => {
+  const soon = { timeoutMs: 10 };
+  const wrappings: readonly ((tool: FunctionTool) => FunctionTool)[] = [
+    (tool) => withTimeout(tool, soon),
+    (tool) => withRetries(withTimeout(tool, soon), { maxAttempts: 2, firstDelayMs: 0 }),
+    (tool) => withTimeout(withRetries(tool), soon),
+  ];
+  for (const wrap of wrappings) {
+    const held = gate();
+    const tool = spyTool("slow", async () => {
+      await held.opened;
+      throw new Error("LATE error");
+    });
+    const stage = scene();
+    const { role } = soloist([calls(use("slow")), says("ok")], { tools: [wrap(tool)] });
+    const run = stage.start(role);
+    for (let round = 0; round < 5; round += 1) await pass(stage, 10);
+    const result = await stage.outcome(run);
+    expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
+      ["failed", "tool_timeout"],
+    ]);
+    held.open();
+    await quiet();
+    expect(mentions([result, stage.sink.events], "LATE")).toBe(false);
+  }
+});
+
+test("a cancelled tool that gives its result after the grace period is heard of no more", async () => {
+  const { tool, held } = lateTool();
+  const { role, model } = soloist([calls(use("slow"))], {
+    tools: [withRetries(withTimeout(tool, { timeoutMs: 60_000 }))],
+  });
+  const stage = scene({ graceMs: 100 });
+  const run = stage.start(role);
+  await quiet();
+  void run.cancel();
+  await pass(stage, 100);
+  const result = await stage.outcome(run);
+  held.open();
+  await quiet();
+  expect([ending(result), outcomes(result).map(([, type]) => type)]).toEqual([
+    ["cancelled", "cancelled"],
+    ["cancelled"],
+  ]);
+  expect(mentions([result, stage.sink.events, model.requests], "LATE")).toBe(false);
+  expect(tool.calls).toHaveLength(1);
+});
+
+proves(
+  ["R119"],
+  "fails twice, then succeeds: the model sees one success, and no counter of its own moves",
+  async () => {
+    let tries = 0;
+    const tool = spyTool("fetch", ({ retryCount }) => {
+      tries += 1;
+      if (tries < 3) throw new Error("flaky");
+      return `got it at ${tries}, corrected ${retryCount} times`;
+    });
+    const { role, model } = soloist([calls(use("fetch")), says("ok")], {
+      tools: [withRetries(tool, { maxAttempts: 3, firstDelayMs: 100 })],
+      errorBudget: { maxToolErrors: 0, maxConsecutiveErrors: 0, maxRetryErrors: 0 },
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await pass(stage, 100);
+    await pass(stage, 200);
+    const result = await stage.outcome(run);
+    expect(outcomes(result)).toEqual([
+      ["fetch", "succeeded", "", "got it at 3, corrected 0 times"],
+    ]);
+    expect(told(model.requests[1])).toEqual(["got it at 3, corrected 0 times"]);
+    expect(stage.sink.of("tool.retried").map(({ attempt, delayMs, callId, error }) => [attempt, delayMs, callId, error.message])).toEqual([
+      [1, 100, "call_1", "flaky"],
+      [2, 200, "call_1", "flaky"],
+    ]);
+    expect([stage.sink.of("tool.started").length, result.usage.total.toolCalls]).toEqual([1, 1]);
+    expect([ending(result), result.agents[0]?.toolErrors]).toEqual([["completed", "completed"], []]);
+  },
+);
+
+proves(["R119"], "a cancel ends the wait between two tries at once; no further one is made", async () => {
+  const tool = spyTool("fetch", () => {
+    throw new Error("flaky");
+  });
+  const { role } = soloist([calls(use("fetch"))], {
+    tools: [withRetries(tool, { firstDelayMs: 10_000 })],
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  await quiet();
+  void run.cancel();
+  const result = await stage.outcome(run);
+  expect([ending(result), tool.calls.length, stage.clock.nowMs()]).toEqual([
+    ["cancelled", "cancelled"],
+    1,
+    0,
+  ]);
+});
+
+test("when all tries fail the model is told once, and that is one error", async () => {
+  const tool = spyTool("fetch", () => {
+    throw new Error("flaky");
+  });
+  const { role } = soloist([calls(use("fetch")), says("ok")], {
+    tools: [withRetries(tool, { maxAttempts: 3, firstDelayMs: 0 })],
+    errorBudget: { maxToolErrors: 1, maxConsecutiveErrors: 1 },
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  for (let round = 0; round < 3; round += 1) await pass(stage, 0);
+  const result = await stage.outcome(run);
+  expect([ending(result), tool.calls.length, outcomes(result)]).toEqual([
+    ["completed", "completed"],
+    3,
+    [["fetch", "failed", "tool_error", "fetch failed: flaky"]],
+  ]);
+  expect(result.agents[0]?.toolErrors.length).toBe(1);
+});
+
+test("what is meant for the model, and what is final, is not tried again by the wrapper", async () => {
+  for (const [error, type] of [
+    [new ToolRetryError("Give a city."), "retry"],
+    [new ToolError("Gone.", { severity: "fatal" }), "failed"],
+    [new ToolError("Fire.", { severity: "abortive" }), "failed"],
+  ] as const) {
+    const tool = spyTool("fetch", () => {
+      throw error;
+    });
+    const { role } = soloist([calls(use("fetch")), says("ok")], { tools: [withRetries(tool)] });
+    const result = await scene().run(role);
+    expect([tool.calls.length, outcomes(result)[0]?.[1]]).toEqual([1, type]);
+  }
+});
+
+test("only the last try's subtasks and all tries' progress come through", async () => {
+  let tries = 0;
+  const tool = spyTool("plan", ({ queueSubtask, reportProgress }) => {
+    tries += 1;
+    reportProgress({ done: tries });
+    queueSubtask({ role: "nobody", task: `try ${tries}` });
+    if (tries < 2) throw new Error("flaky");
+    return "planned";
+  });
+  const { role } = soloist([calls(use("plan")), says("ok")], {
+    tools: [withRetries(tool, { firstDelayMs: 0 })],
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  await pass(stage, 0);
+  const result = await stage.outcome(run);
+  expect(result.steps[0]?.tools.executions[0]?.subtasks).toEqual([
+    { role: "nobody", task: "try 2" },
+  ]);
+  expect(stage.sink.of("tool.progressed").map(({ done }) => done)).toEqual([1, 2]);
+});
+
+proves(
+  ["R120"],
+  "in a run: a limit around retries bounds them together, inside of them each try",
+  async () => {
+    const trial = async (isAround: boolean) => {
+      let tries = 0;
+      const tool = spyTool("fetch", () => {
+        tries += 1;
+        return tries < 3 ? new Promise(() => undefined) : "third time";
+      });
+      const again = { maxAttempts: 3, firstDelayMs: 100 };
+      const wrapped = isAround
+        ? withTimeout(withRetries(tool, again), { timeoutMs: 500 })
+        : withRetries(withTimeout(tool, { timeoutMs: 500 }), again);
+      const { role } = soloist([calls(use("fetch")), says("ok")], { tools: [wrapped] });
+      const stage = scene();
+      const run = stage.start(role);
+      for (let round = 0; round < 20; round += 1) await pass(stage, 100);
+      const result = await stage.outcome(run);
+      const [ended] = stage.sink.of("tool.ended");
+      return [outcomes(result)[0]?.slice(1, 3), ended?.durationMs, tries];
+    };
+    expect(await trial(true)).toEqual([["failed", "tool_timeout"], 500, 1]);
+    expect(await trial(false)).toEqual([["succeeded", ""], 1_300, 3]);
+  },
+);
+
+test("the tool's own timeoutMs stands around its wrappers; the tighter limit wins", async () => {
+  for (const [own, wrapper, expected] of [
+    [300, 1_000, 300],
+    [1_000, 300, 300],
+  ] as const) {
+    const tool = spyTool("slow", () => new Promise(() => undefined), { timeoutMs: own });
+    const { role } = soloist([calls(use("slow")), says("ok")], {
+      tools: [withTimeout(tool, { timeoutMs: wrapper })],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    for (let round = 0; round < 11; round += 1) await pass(stage, 100);
+    const result = await stage.outcome(run);
+    expect(stage.sink.of("tool.ended").map(({ durationMs }) => durationMs)).toEqual([expected]);
+    expect(outcomes(result)[0]?.[2]).toBe("tool_timeout");
+  }
+});

@@ -1,0 +1,155 @@
+// Goal: docs/errors.md says of every failure where it comes from, what it means and what the model reads, and says it truly.
+// Method: its tables compared with the one in the code, and each of its examples with a run in which the failure happens.
+
+import { readFileSync } from "node:fs";
+
+import { expect, test } from "vitest";
+
+import type { ModelErrorCode } from "../../src/kernel/error.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { DEFAULT_ERROR_BUDGET } from "../../src/policies/error-budget.ts";
+import { TOOL_FAILURES, isToolFailureCode } from "../../src/protocol/tool-failure.ts";
+import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { FAILURE_SCENES, type Played } from "./failure-scenes.ts";
+import { executions } from "./tool-acts.ts";
+
+/** The chapter of the document under a heading. */
+function chapter(heading: string): string {
+  const [, rest = ""] = readFileSync("docs/errors.md", "utf8").split(`\n## ${heading}\n`);
+  return rest.split(/^## /m)[0] ?? "";
+}
+
+/** The rows of the first table of a chapter, cell by cell, without marks for code. */
+function rowsOf(heading: string): readonly (readonly string[])[] {
+  const lines = chapter(heading).split("\n");
+  const start = lines.findIndex((line) => line.startsWith("|"));
+  const table = lines.slice(start + 2);
+  const end = table.findIndex((line) => !line.startsWith("|"));
+  return table.slice(0, end < 0 ? undefined : end).map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.replaceAll("`", "").trim()),
+  );
+}
+
+/** The example of each code. A line break is written as `⏎`. */
+function examples(): ReadonlyMap<string, string> {
+  const found = chapter("What the model reads").matchAll(/^- `([a-z_]+)`: `(.+)`$/gm);
+  return new Map([...found].map(([, code = "", text = ""]) => [code, text.replaceAll("⏎", "\n")]));
+}
+
+/** Codes for limits that no call can meet: once a reply is over such a limit, its calls do not begin. */
+const UNMET: ReadonlySet<string> = new Set(["steps_limit", "token_limit", "cost_limit"]);
+
+const CODES = Object.keys(TOOL_FAILURES).filter((code) => !UNMET.has(code));
+
+const COUNTS = { error: "a tool error", retry: "a retry", nothing: "no" } as const;
+
+const SOURCES = ["validation", "execution", "timeout", "blocked", "limit", "stop request"];
+
+proves(["R160"], "the documented table is the one in the code, row by row", () => {
+  const documented = rowsOf("Every failure of a call").map(
+    ([code, , severity, outcome, counts]) => [code, severity, outcome, counts],
+  );
+  const known = Object.entries(TOOL_FAILURES)
+    .filter(([code]) => !UNMET.has(code))
+    .map(([code, { severity, outcome, counts }]) => [code, severity, outcome, COUNTS[counts]]);
+  expect(documented).toEqual(known);
+});
+
+proves(
+  ["R160"],
+  "every failure has one of the known sources, and every source has a failure",
+  () => {
+    const sources = rowsOf("Every failure of a call").map(([, source = ""]) => source);
+    expect(sources.filter((source) => !SOURCES.includes(source))).toEqual([]);
+    expect(SOURCES.filter((source) => !sources.includes(source))).toEqual([]);
+  },
+);
+
+test("every failure has a run and an example, and there are no others", () => {
+  expect(Object.keys(FAILURE_SCENES)).toEqual(CODES);
+  expect([...examples().keys()]).toEqual(CODES);
+});
+
+/** The last call that came to a code. */
+function callOf({ result }: Played, code: string): ToolExecution {
+  return executions(result).findLast(({ errorCode }) => errorCode === code) ?? expect.fail(code);
+}
+
+for (const [code, play] of Object.entries(FAILURE_SCENES)) {
+  proves(["R160"], `${code}: a run comes to it, as the table and the example say`, async () => {
+    if (!isToolFailureCode(code)) expect.fail(`${code} is in no table`);
+    const { severity, outcome, counts } = TOOL_FAILURES[code];
+    const played = await play();
+    const execution = callOf(played, code);
+    expect([execution.type, execution.severity]).toEqual([outcome, severity]);
+    expect(execution.text).toBe(examples().get(code));
+    const { callId } = execution.call;
+    const hasBegun = code !== "not_executed";
+    const ended = played.stage.sink.of("tool.ended").filter((event) => event.callId === callId);
+    expect(
+      ended.map((event) => [event.outcome, event.success, event.errorCode, event.severity]),
+    ).toEqual(hasBegun ? [[outcome, false, code, severity]] : []);
+    const listed = played.result.agents[0]?.toolErrors.filter((error) => error.callId === callId);
+    expect(listed?.map((error) => [error.code, error.severity, error.message])).toEqual(
+      counts === "nothing" ? [] : [[code, severity, execution.text]],
+    );
+  });
+}
+
+/** What provider errors there are; the type says that none is left out. */
+const MODEL_ERRORS = {
+  model_rate_limited: 0,
+  model_overloaded: 0,
+  model_unavailable: 0,
+  model_timeout: 0,
+  model_refused_request: 0,
+  model_not_authorized: 0,
+  model_protocol_error: 0,
+  model_context_overflow: 0,
+  model_misbehaved: 0,
+} satisfies Record<ModelErrorCode, 0>;
+
+proves(
+  ["R160"],
+  "every error of a model is documented, and tried again or not as it says",
+  async () => {
+    const documented = rowsOf("Errors of a model").map(([code, , isTriedAgain]) => [
+      code,
+      isTriedAgain,
+    ]);
+    const real: (readonly [string, string])[] = [];
+    for (const code of modelErrorCodes()) {
+      const stage = scene();
+      const run = stage.start(
+        soloist([{ error: new ModelError({ code, message: "No." }) }, says("Done.")]).role,
+      );
+      await settled();
+      stage.clock.advance(500);
+      const result = await stage.outcome(run);
+      const isTriedAgain = stage.sink.of("model.retried").length > 0;
+      expect(result.status).toBe(isTriedAgain ? "completed" : "failed");
+      real.push([code, isTriedAgain ? "yes" : "no"]);
+    }
+    expect(documented).toEqual(real);
+  },
+);
+
+function modelErrorCodes(): readonly ModelErrorCode[] {
+  const isKnown = (code: string): code is ModelErrorCode => code in MODEL_ERRORS;
+  return Object.keys(MODEL_ERRORS).filter(isKnown);
+}
+
+proves(["R164", "R165", "R166"], "the documented limits are the default ones", () => {
+  const documented = rowsOf("How much is borne").map(([limit = "", value]) => [
+    limit,
+    Number(value),
+  ]);
+  expect(documented).toEqual(Object.entries(DEFAULT_ERROR_BUDGET));
+});

@@ -1,0 +1,222 @@
+// For every code of the table of failures a run in which a call comes to it.
+
+import { z } from "zod";
+
+import { transform } from "../../src/hooks/hook.ts";
+import type { Phase } from "../../src/agent/run-agent.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { OrchestratorOptions, StartOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { deny } from "../../src/protocol/question.ts";
+import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { ToolRetryError } from "../../src/tools/tool-error.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/cast.ts";
+import { throws } from "./tool-acts.ts";
+
+/** A run that is over, with its scene. */
+export interface Played {
+  readonly stage: Scene;
+  readonly result: RunResult;
+}
+
+type Definition = Parameters<typeof part>[2];
+
+interface Play {
+  readonly script: readonly ScriptStep[];
+  readonly definition?: Definition;
+  readonly scene?: OrchestratorOptions;
+  readonly start?: StartOptions;
+  /** Done once everything waits. */
+  readonly act?: (run: Run, stage: Scene) => void;
+  /** Done after the first reply. */
+  readonly between?: (run: Run) => void;
+}
+
+async function play({ script, definition, act, between, ...options }: Play): Promise<Played> {
+  const stage = scene(options.scene);
+  const { role } = part("lead", script, definition);
+  const run = stage.start(role, "Do it.", options.start);
+  if (between !== undefined) await afterReply(run, () => between(run));
+  if (act !== undefined) {
+    await quiet();
+    act(run, stage);
+  }
+  return { stage, result: await stage.outcome(run) };
+}
+
+async function afterReply(run: Run, act: () => void): Promise<void> {
+  const wanted: Phase = "evaluate";
+  let isDone = false;
+  for await (const { phase } of run.iterate()) {
+    if (phase === wanted && !isDone) act();
+    isDone ||= phase === wanted;
+  }
+}
+
+const DONE = says("Done.");
+
+const read = (act: Parameters<typeof spyTool>[1], more: Parameters<typeof spyTool>[2] = {}) => [
+  spyTool("read", act, more),
+];
+
+const readFile = defineTool({
+  name: "read",
+  description: "Reads a file.",
+  input: z.object({ path: z.string(), lines: z.int() }),
+  execute: () => "text",
+});
+
+const helper = (script: readonly ScriptStep[] = [says("Helped.")]): Part => part("helper", script);
+
+/** Delegates, with roles to delegate to. */
+function delegating(more: Definition = {}): Definition {
+  return { subagents: [helper().role], ...more };
+}
+
+const NO_KEY = { code: "model_not_authorized", message: "Expected a key that is valid." } as const;
+const missing = new Error("There is no notes.txt.");
+const asking = new ToolRetryError("There is no notes.txt.", { hint: "List the folder first." });
+
+/** The plays, in the order of the table. */
+export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
+  invalid_json: () =>
+    play({ script: [asks("read", "{path}"), DONE], definition: { tools: [readFile] } }),
+  invalid_arguments: () =>
+    play({
+      script: [asks("read", { path: "notes.txt", lines: "x" }), DONE],
+      definition: { tools: [readFile] },
+    }),
+  tool_retry: () =>
+    play({ script: [calls(use("read")), DONE], definition: { tools: read(throws(asking)) } }),
+  retry_limit: () =>
+    play({
+      script: [calls(use("read")), calls(use("read"))],
+      definition: { tools: read(throws(asking), { maxRetries: 1 }) },
+    }),
+  unknown_tool: () =>
+    play({
+      script: [calls(use("open")), DONE],
+      definition: { tools: [readFile, spyTool("list")] },
+    }),
+  tool_not_available: () =>
+    play({
+      script: [calls(use("read")), DONE],
+      definition: {
+        tools: [readFile, spyTool("list")],
+        toolFilters: [toolFilter((name) => name !== "read", { name: "quiet" })],
+      },
+    }),
+  tool_error: () =>
+    play({ script: [calls(use("read")), DONE], definition: { tools: read(throws(missing)) } }),
+  tool_timeout: () =>
+    play({
+      script: [calls(use("read")), DONE],
+      definition: { tools: read(() => new Promise(() => undefined), { timeoutMs: 30_000 }) },
+      act: (_run, { clock }) => clock.advance(30_000),
+    }),
+  subagent_failed: () =>
+    play({
+      script: [calls(spawn("helper")), DONE],
+      definition: { subagents: [helper([{ error: new ModelError(NO_KEY) }]).role] },
+    }),
+  subagent_cancelled: () => {
+    const waiting = helper([says("late", { after: gate().opened })]);
+    return play({
+      script: [calls(spawn("helper")), DONE],
+      definition: { subagents: [waiting.role] },
+      act: (run, { sink }) => {
+        const child = sink.of("subagent.spawned")[0]?.childId;
+        if (child !== undefined) run.cancelAgent(child, "Not needed any more.");
+      },
+    });
+  },
+  blocked: () =>
+    play({
+      script: [calls(use("read")), DONE],
+      definition: {
+        tools: read(() => "text"),
+        guards: [toolGuard(() => ({ type: "deny", reason: "Stay in docs/." }), { name: "docs" })],
+      },
+    }),
+  denied: () =>
+    play({
+      script: [calls(use("read")), DONE],
+      definition: { tools: read(() => "text", { needsApproval: true }) },
+      scene: { approver: (question) => deny(question, "Not that file.") },
+    }),
+  approval_check_failed: () =>
+    play({
+      script: [calls(use("read")), DONE],
+      definition: { tools: read(() => "text", { needsApproval: () => fail("no connection") }) },
+    }),
+  skipped: () =>
+    play({
+      script: [calls(use("read")), DONE],
+      definition: { tools: read(() => "text") },
+      between: (run) => run.skipToolCalls("Answer first."),
+    }),
+  unknown_role: () => play({ script: [calls(spawn("writer")), DONE], definition: delegating() }),
+  depth_limit: () =>
+    play({
+      script: [calls(spawn("helper")), DONE],
+      definition: delegating(),
+      scene: { limits: { maxDepth: 0 } },
+    }),
+  breadth_limit: () =>
+    play({
+      script: [calls(spawn("helper")), DONE],
+      definition: delegating(),
+      scene: { limits: { maxBreadthPerParent: 0 } },
+    }),
+  total_limit: () =>
+    play({
+      script: [calls(spawn("helper")), DONE],
+      definition: delegating(),
+      scene: { limits: { maxTotalSubagents: 0 } },
+    }),
+  budget_exhausted: () =>
+    play({ script: [calls(spawn("helper"))], definition: delegating({ budget: { steps: 1 } }) }),
+  setup_failed: () =>
+    play({
+      script: [calls(spawn("helper"))],
+      definition: delegating({
+        hooks: [transform("subagentStart", (_input, { requestStop }) => requestStop("Enough."))],
+      }),
+    }),
+  tool_calls_limit: () =>
+    play({
+      script: [calls(use("read"))],
+      definition: { tools: read(() => "text"), budget: { toolCalls: 0 } },
+    }),
+  time_limit: () =>
+    play({
+      script: [calls(use("read"), use("read"))],
+      definition: {
+        tools: read(async ({ signal }) => await aborted(signal), { isSequential: true }),
+        budget: { wallTimeMs: 1_000 },
+      },
+      act: (_run, { clock }) => clock.advance(1_000),
+    }),
+  cancelled: () =>
+    play({
+      script: [calls(use("read"))],
+      definition: { tools: read(async ({ signal }) => await aborted(signal)) },
+      act: (run) => void run.cancel("Enough."),
+    }),
+  not_executed: () =>
+    play({
+      script: [calls(use("read"))],
+      definition: { tools: read(() => "text") },
+      between: (run) => run.requestStop("Enough."),
+    }),
+};
+
+function fail(message: string): never {
+  throw new Error(message);
+}

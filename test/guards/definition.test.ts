@@ -1,0 +1,141 @@
+// Goal: what is no guard is refused where it is written down, with the field, what was expected and what came.
+
+import { describe, expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { guardsFor, namedGuards, toolGuard } from "../../src/tools/tool-guard.ts";
+import { ALLOW, allows } from "./guard-scenes.ts";
+
+const check = (): typeof ALLOW => ALLOW;
+
+/** The code and the field of the error that is thrown. */
+function faultOf(work: () => unknown): readonly unknown[] {
+  try {
+    work();
+  } catch (error) {
+    if (EspalierError.is(error)) return [error.code, error.data["field"]];
+    throw error;
+  }
+  return expect.fail("nothing was thrown");
+}
+
+/** Calls `toolGuard` as code without types would. */
+function untyped(...given: readonly unknown[]): unknown {
+  return Reflect.apply(toolGuard, undefined, given);
+}
+
+describe("toolGuard", () => {
+  test("takes a function, and options that it knows", () => {
+    const faults = [
+      [undefined],
+      [{ type: "allow" }],
+      [check, { nmae: "x" }],
+      [check, null],
+      [check, []],
+      [check, { name: "" }],
+      [check, { name: 7 }],
+      [check, { tools: "write" }],
+      [check, { tools: [] }],
+      [check, { tools: ["write", ""] }],
+      [check, { tools: [toolGuard] }],
+    ].map((given) => faultOf(() => untyped(...given)));
+    expect(faults).toEqual([
+      ["invalid_definition", "toolGuard.check"],
+      ["invalid_definition", "toolGuard.check"],
+      ["invalid_option", "toolGuard.options.nmae"],
+      ["invalid_option", "toolGuard.options"],
+      ["invalid_option", "toolGuard.options"],
+      ["invalid_definition", "toolGuard.options.name"],
+      ["invalid_definition", "toolGuard.options.name"],
+      ["invalid_definition", "toolGuard.options.tools"],
+      ["invalid_definition", "toolGuard.options.tools"],
+      ["invalid_definition", "toolGuard.options.tools[1]"],
+      ["invalid_definition", "toolGuard.options.tools[0]"],
+    ]);
+  });
+
+  test("keeps a copy of what it was given, frozen", () => {
+    const tools = ["write"];
+    const guard = toolGuard(check, { tools });
+    tools.push("read");
+    expect([guard.tools, Object.isFrozen(guard), Object.isFrozen(guard.tools)]).toEqual([
+      ["write"],
+      true,
+      true,
+    ]);
+  });
+
+  test("is named as it is told, else after its function, else not at all", () => {
+    const named = toolGuard(check, { name: "own" });
+    const nameless = toolGuard(
+      (
+        () => () =>
+          ALLOW
+      )(),
+    );
+    expect([named.name, toolGuard(check).name, nameless.name]).toEqual(["own", "check", undefined]);
+    expect(namedGuards("lead", [nameless, named, nameless]).map(({ name }) => name)).toEqual([
+      "lead.guard#1",
+      "own",
+      "lead.guard#3",
+    ]);
+  });
+
+  test("bears a function whose name is no text", () => {
+    const odd = Object.defineProperty(() => ALLOW, "name", { value: 7 });
+    expect(toolGuard(odd).name).toBe(undefined);
+  });
+});
+
+describe("a list of guards", () => {
+  const model = new ScriptedModel([]);
+  const agent = (guards: unknown): unknown =>
+    Reflect.apply(defineAgent, undefined, [{ name: "solo", instructions: "Work.", model, guards }]);
+  const house = (guards: unknown): unknown => Reflect.construct(Orchestrator, [{ guards }]);
+
+  test("holds guards, made with toolGuard, and nothing else", () => {
+    const copy = { ...allows() };
+    const lists = [allows(), "guard", null, [check], [allows(), copy], [undefined]];
+    const code = "invalid_definition";
+    expect(lists.map((guards) => faultOf(() => agent(guards)))).toEqual([
+      [code, "solo.guards"],
+      [code, "solo.guards"],
+      [code, "solo.guards"],
+      [code, "solo.guards[0]"],
+      [code, "solo.guards[1]"],
+      [code, "solo.guards[0]"],
+    ]);
+    expect(lists.map((guards) => faultOf(() => house(guards)))).toEqual([
+      [code, "guards"],
+      [code, "guards"],
+      [code, "guards"],
+      [code, "guards[0]"],
+      [code, "guards[1]"],
+      [code, "guards[0]"],
+    ]);
+  });
+
+  test("is copied: what is put into the list later guards nothing", () => {
+    const guards = [allows()];
+    const role = defineAgent({ name: "solo", instructions: "Work.", model, guards });
+    guards.push(allows("later"));
+    expect([role.guards.length, Object.isFrozen(role.guards)]).toEqual([1, true]);
+  });
+
+  test("has each guard once for a call, under the name of its first place", () => {
+    const shared = toolGuard(
+      (
+        () => () =>
+          ALLOW
+      )(),
+      { tools: ["write"] },
+    );
+    const list = [...namedGuards("root", [shared]), ...namedGuards("child", [allows(), shared])];
+    expect(guardsFor(list, "write").map(({ name }) => name)).toEqual(["root.guard#1", "allow"]);
+    expect(guardsFor(list, "read").map(({ name }) => name)).toEqual(["allow"]);
+    expect(guardsFor(list, "Write").map(({ name }) => name)).toEqual(["allow"]);
+  });
+});

@@ -1,0 +1,329 @@
+// Goal: a guard decides about its call and nothing else; what ends a run ends it while guards are asked as at any other time; and
+// denials that never end are bounded.
+// Method: guards that hold the handle of their run, runs that end around a guard that is thinking, and models that do not give in.
+
+import { describe, expect, test } from "vitest";
+
+import { observe, transform } from "../../src/hooks/hook.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { ending, payTool } from "../support/pause-scenes.ts";
+import { calls, ends, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import {
+  ALLOW,
+  allows,
+  asksAbout,
+  denies,
+  fates,
+  guardings,
+  watch,
+  write,
+  writeTool,
+} from "./guard-scenes.ts";
+
+/** A place for the handle of a run that its guards get hold of. */
+function handle(): { run: Run | undefined } {
+  return { run: undefined };
+}
+
+describe("a guard with the handle of its run", () => {
+  for (const [what, answer] of Object.entries({
+    allows: ALLOW,
+    denies: { type: "deny", reason: "No." },
+    asks: { type: "ask", reason: "Sure?" },
+  } as const)) {
+    test(`asks it to stop and ${what}: the call does not begin, and nobody is asked`, async () => {
+      const held = handle();
+      const watching = watch(({ callId }) => {
+        if (callId === "call_1") held.run?.requestStop("Enough.");
+        return answer;
+      });
+      const tool = writeTool();
+      const { role } = soloist([calls(write("/a"), write("/b"))], {
+        tools: [tool],
+        guards: [watching.guard],
+      });
+      const stage = scene();
+      held.run = stage.start(role);
+      const result = await stage.outcome(held.run);
+      expect([ending(result), result.reason.message, tool.written]).toEqual([
+        ["stopped", "stop_requested"],
+        "Enough.",
+        [],
+      ]);
+      expect(fates(result)).toEqual([
+        ["not_executed", "not_executed"],
+        ["not_executed", "not_executed"],
+      ]);
+      expect([result.questions, stage.sink.of("question.asked")]).toEqual([[], []]);
+    });
+  }
+
+  test("cancels it, and even waits for that: the run ends after the grace period", async () => {
+    const held = handle();
+    const watching = watch(async () => {
+      await held.run?.cancel("Never.");
+      return ALLOW;
+    });
+    const tool = writeTool();
+    const { role } = soloist([calls(write("/a"))], { tools: [tool], guards: [watching.guard] });
+    const stage = scene({ graceMs: 50 });
+    held.run = stage.start(role);
+    await quiet();
+    expect(watching.asked[0]?.[1].signal.aborted).toBe(true);
+    stage.clock.advance(50);
+    const result = await stage.outcome(held.run);
+    expect([ending(result), tool.written, fates(result)]).toEqual([
+      ["cancelled", "cancelled"],
+      [],
+      [["not_executed", "not_executed"]],
+    ]);
+  });
+
+  test("cancels a child whose call it is asked about: the parent goes on", async () => {
+    const held = handle();
+    const tool = writeTool();
+    const child = part("child", [calls(write("/a"))], { tools: [tool] });
+    const guard = toolGuard(
+      (_call, { agentId }) => {
+        held.run?.cancelAgent(agentId, "Not you.");
+        return ALLOW;
+      },
+      { tools: ["write"] },
+    );
+    const root = part("root", [calls(spawn("child")), says("Root.")], {
+      subagents: [child.role],
+      guards: [guard],
+    });
+    const stage = scene();
+    held.run = stage.start(root.role);
+    const result = await stage.outcome(held.run);
+    expect([ending(result), ends(result), tool.written]).toEqual([
+      ["completed", "completed"],
+      ["completed", "cancelled"],
+      [],
+    ]);
+  });
+});
+
+describe("a stop while a guard is thinking", () => {
+  test("tells the guard, waits for its answer, and lets the call not begin", async () => {
+    const slow = gate();
+    const watching = watch(async () => {
+      await slow.opened;
+      return ALLOW;
+    });
+    const tool = writeTool();
+    const { role } = soloist([calls(write("/a"))], { tools: [tool], guards: [watching.guard] });
+    const stage = scene();
+    const run = stage.start(role);
+    await quiet();
+    run.requestStop();
+    await quiet();
+    expect(watching.asked[0]?.[1].signal.aborted).toBe(true);
+    slow.open();
+    const result = await stage.outcome(run);
+    expect([ending(result), tool.written]).toEqual([["stopped", "stop_requested"], []]);
+  });
+
+  test("ends it after the grace period if the guard does not heed its signal", async () => {
+    for (const end of ["requestStop", "cancel"] as const) {
+      const tool = writeTool();
+      const { role } = soloist([calls(write("/a"))], {
+        tools: [tool],
+        guards: [allows(), watch(() => new Promise(() => {})).guard],
+      });
+      const stage = scene({ graceMs: 30 });
+      const run = stage.start(role);
+      await quiet();
+      void run[end]();
+      await quiet();
+      stage.clock.advance(30);
+      const result = await stage.outcome(run);
+      expect([tool.written, fates(result)]).toEqual([[], [["not_executed", "not_executed"]]]);
+    }
+  });
+
+  test("that a hook of the call asked for comes before the guard: it is not asked", async () => {
+    const watching = watch();
+    const { role } = soloist([calls(use("work"))], {
+      tools: [spyTool("work")],
+      guards: [watching.guard],
+      hooks: [transform("beforeTool", (_call, { requestStop }) => requestStop("Enough."))],
+    });
+    const result = await scene().run(role);
+    expect([ending(result), watching.asked, fates(result)]).toEqual([
+      ["stopped", "stop_requested"],
+      [],
+      [["not_executed", "not_executed"]],
+    ]);
+  });
+
+  test("asks no guard about a call whose turn had not come, and charges it to nobody", async () => {
+    const held = handle();
+    const watching = watch();
+    let hooked = 0;
+    const tool = spyTool("step", () => held.run?.requestStop(), { isSequential: true });
+    const { role } = soloist([calls(use("step"), use("step"))], {
+      tools: [tool],
+      guards: [watching.guard],
+      hooks: [
+        transform("beforeTool", () => {
+          hooked += 1;
+        }),
+      ],
+    });
+    const stage = scene();
+    held.run = stage.start(role);
+    const result = await stage.outcome(held.run);
+    expect([ending(result), tool.calls.length]).toEqual([["stopped", "stop_requested"], 1]);
+    expect(watching.asked.map(([{ callId }]) => callId)).toEqual(["call_1"]);
+    expect([hooked, result.usage.total.toolCalls]).toEqual([1, 1]);
+  });
+});
+
+describe("denials without end [C8]", () => {
+  /** A model that makes another call whatever it is told. */
+  function stubborn(guards: Parameters<typeof soloist>[1]) {
+    let number = 0;
+    const tool = writeTool();
+    const actor = part(
+      "solo",
+      () => {
+        number += 1;
+        return calls(write(`/${number}`));
+      },
+      { tools: [tool], ...guards },
+    );
+    return { tool, ...actor };
+  }
+
+  test("use up the error budget: three in a row are borne, the fourth stops the run", async () => {
+    const { role, tool, model } = stubborn({ guards: [denies()] });
+    const result = await scene().run(role);
+    expect([ending(result), tool.written, model.requests.length]).toEqual([
+      ["stopped", "error_budget"],
+      [],
+      4,
+    ]);
+    expect(result.reason.data).toEqual({ limit: "maxConsecutiveErrors", maximum: 3, current: 4 });
+  });
+
+  test("so do denials of whoever is asked, of nobody, and of guards that break", async () => {
+    for (const [options, guard] of [
+      [{ unanswered: "deny" }, asksAbout()],
+      [{}, watch(() => Promise.reject(new Error("gone"))).guard],
+    ] as const) {
+      const { role } = stubborn({ guards: [guard] });
+      expect(ending(await scene(options).run(role))).toEqual(["stopped", "error_budget"]);
+    }
+  });
+
+  test("so do denials that have successes in between, in all", async () => {
+    const guard = toolGuard(({ arguments: input }) =>
+      /[02468]"/.test(JSON.stringify(input)) ? { type: "deny", reason: "Odd only." } : ALLOW,
+    );
+    const { role, tool } = stubborn({ guards: [guard] });
+    const result = await scene().run(role);
+    expect([ending(result), result.reason.data, tool.written.length]).toEqual([
+      ["stopped", "error_budget"],
+      { limit: "maxToolErrors", maximum: 5, current: 6 },
+      6,
+    ]);
+  });
+
+  test("a budget of nought bears none", async () => {
+    const { role } = stubborn({ guards: [denies()], errorBudget: { maxToolErrors: 0 } });
+    const result = await scene().run(role);
+    expect([ending(result), fates(result).length]).toEqual([["stopped", "error_budget"], 1]);
+  });
+
+  test("of a child are the child's: its parent is told and goes on", async () => {
+    const tool = writeTool();
+    const child = part("child", () => calls(write("/a")), { tools: [tool] });
+    const root = part("root", [calls(spawn("child")), says("Root.")], {
+      subagents: [child.role],
+      guards: [denies("No.", { tools: ["write"] })],
+    });
+    const result = await scene().run(root.role);
+    expect([ending(result), ends(result), result.agents[1]?.reason.code]).toEqual([
+      ["completed", "completed"],
+      ["completed", "stopped"],
+      "error_budget",
+    ]);
+    expect(told(root.model.requests[1])[0]).toMatch(/error_budget|stopped/);
+  });
+});
+
+describe("a policy that stops on a block", () => {
+  proves(["R71"], "stops for a denial by a guard, a hook, an approver or a deadline", async () => {
+    const script = [calls({ name: "pay", arguments: { amount: 3 } }), says("done")];
+    const errorPolicy = { onBlocked: "stop" } as const;
+    const hook = transform("beforeTool", () => ({ deny: "No." }), { name: "hook" });
+    const variants = [
+      { more: { guards: [denies()] }, options: {} },
+      { more: { hooks: [hook] }, options: {} },
+      { more: { guards: [asksAbout()] }, options: { unanswered: "deny" as const } },
+    ];
+    const ends = await Promise.all(
+      variants.map(async ({ more, options }) => {
+        const { role } = soloist(script, { tools: [payTool(false)], errorPolicy, ...more });
+        const stage = scene(options);
+        const result = await stage.run(role);
+        const names = stage.sink.of("signal.raised").map(({ signal }) => signal.name);
+        return [...ending(result), ...names];
+      }),
+    );
+    expect(ends).toEqual([
+      ["stopped", "blocked", "deny"],
+      ["stopped", "blocked", "hook"],
+      ["stopped", "blocked", undefined],
+    ]);
+  });
+
+  proves(["R71"], "stops the child alone, where it is the child's", async () => {
+    const child = part("child", [calls(write("/a"))], {
+      tools: [writeTool()],
+      errorPolicy: { onBlocked: "stop" },
+    });
+    const root = part("root", [calls(spawn("child"), write("/b")), says("Root.")], {
+      tools: [writeTool()],
+      subagents: [child.role],
+      guards: [denies("No.", { tools: ["write"] })],
+    });
+    const result = await scene().run(root.role);
+    expect([ending(result), ends(result), result.agents[1]?.reason.code]).toEqual([
+      ["completed", "completed"],
+      ["completed", "stopped"],
+      "blocked",
+    ]);
+  });
+});
+
+test("what guards say is in the stream of events before the call begins, and observers hear it", async () => {
+  const heard: string[] = [];
+  const { role } = soloist([calls(use("work")), says("done")], {
+    tools: [spyTool("work")],
+    guards: [allows("first"), allows("second")],
+    hooks: [observe("tool.guarded", ({ decision }) => void heard.push(decision))],
+  });
+  const stage = scene();
+  await stage.run(role);
+  const types = stage.sink.events
+    .map(({ type }) => type)
+    .filter((type) => type.startsWith("tool."));
+  expect([types, heard]).toEqual([["tool.guarded", "tool.started", "tool.ended"], ["allow"]]);
+  expect(guardings(stage)).toEqual([["work", "allow", "first allow", "second allow"]]);
+});
+
+test("without guards nothing is said", async () => {
+  const { role } = soloist([calls(use("work")), says("done")], { tools: [spyTool("work")] });
+  const stage = scene();
+  await stage.run(role);
+  expect(stage.sink.of("tool.guarded")).toEqual([]);
+});

@@ -1,0 +1,347 @@
+// Goal: an agent that makes the same call again and again is not stopped, but somebody is asked whether it should go on.
+// Method: scripts that repeat calls: within a reply, across replies, across pauses, with other key orders, and with others in between.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says, type ScriptedCall, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { approveAll, ending, externalTool, questionOf } from "../support/pause-scenes.ts";
+import { calls, part, spawn, told } from "../tree/cast.ts";
+import { asksAbout, denies, fates, guardings, refusal, watch } from "./guard-scenes.ts";
+
+/** A tool that takes anything; `runs` counts how often it ran. */
+function lookTool(
+  maxIdenticalCalls?: number | "unlimited",
+  name = "look",
+): FunctionTool & { readonly runs: () => number } {
+  let count = 0;
+  const tool = defineTool({
+    name,
+    description: "Looks.",
+    input: z.looseObject({}),
+    ...(maxIdenticalCalls === undefined ? {} : { maxIdenticalCalls }),
+    execute: () => {
+      count += 1;
+      return `look ${count}`;
+    },
+  });
+  return Object.freeze({ ...tool, runs: () => count });
+}
+
+/** The same call with its arguments as they are written. */
+function look(argumentsText: string | object, name = "look"): ScriptedCall {
+  return { name, arguments: argumentsText };
+}
+
+/** One reply for each call, and a last word. */
+function oneByOne(...list: readonly ScriptedCall[]): readonly ScriptedReply[] {
+  return [...list.map((call) => calls(call)), says("done")];
+}
+
+/** How often each tool call was asked about because it repeated itself. */
+function repetitions(stage: Scene): readonly string[] {
+  return stage.sink
+    .of("tool.guarded")
+    .flatMap(({ answers }) =>
+      answers.flatMap(({ guard, reason = "" }) => (guard === "identical-calls" ? [reason] : [])),
+    );
+}
+
+function times(count: number): string {
+  return `look was called with the same arguments ${count} times in a row.`;
+}
+
+const A = { path: "/a", depth: 1 };
+const A_AGAIN = { depth: 1, path: "/a" };
+const B = { path: "/b", depth: 1 };
+
+proves(
+  ["R74"],
+  "of three identical calls two run, and the third is asked about, not stopped",
+  async () => {
+    const tool = lookTool();
+    const { role, model } = soloist(oneByOne(look(A), look(A), look(A)), { tools: [tool] });
+    const stage = scene();
+    const paused = await stage.run(role);
+    expect([paused.status, paused.reason.code, tool.runs(), model.requests.length]).toEqual([
+      "paused",
+      "answers_needed",
+      2,
+      3,
+    ]);
+    expect(
+      paused.questions.map(({ kind, reason, arguments: input }) => [kind, reason, input]),
+    ).toEqual([["approval", times(3), A]]);
+    expect(stage.sink.of("signal.raised")).toEqual([]);
+    expect(guardings(stage)).toEqual([["look", "ask", `identical-calls ask ${times(3)}`]]);
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    expect([ending(result), tool.runs(), told(model.requests[3])]).toEqual([
+      ["completed", "completed"],
+      3,
+      ["look 3"],
+    ]);
+  },
+);
+
+proves(
+  ["R74"],
+  "the order of keys, at any depth, makes no difference, nor does white space",
+  async () => {
+    const nested = [
+      look('{"filter":{"b":[1,{"x":1,"y":2}],"a":null}}'),
+      look('{"filter":{"a":null,"b":[1,{"y":2,"x":1}]}}'),
+      look('{ "filter" : { "b" : [ 1.0, { "x" : 1e0, "y" : 2 } ], "a" : null } }'),
+    ];
+    for (const list of [
+      [look(A), look(A_AGAIN), look(A)],
+      nested,
+      [look(""), look("{}"), look(" ")],
+    ]) {
+      const tool = lookTool();
+      const stage = scene();
+      const paused = await stage.run(soloist(oneByOne(...list), { tools: [tool] }).role);
+      expect([paused.questions.length, tool.runs()]).toEqual([1, 2]);
+    }
+  },
+);
+
+proves(["R74"], "a different call in between begins the count anew", async () => {
+  const tool = lookTool();
+  const other = lookTool("unlimited", "other");
+  const rows = [
+    [look(A), look(A), look(B), look(A), look(A)],
+    [look(A), look(A), look(A, "other"), look(A), look(A)],
+    [look(A), look(B), look(A), look(B), look(A), look(B)],
+    [look({ list: [1, 2] }), look({ list: [2, 1] }), look({ list: [1, 2] })],
+    [look({ n: 1 }), look({ n: "1" }), look({ n: 1 }), look({ n: true })],
+    [look(A), look(A), look({}, "nobody"), look(A), look(A)],
+  ];
+  for (const row of rows) {
+    const stage = scene();
+    const { role } = soloist(oneByOne(...row), { tools: [tool, other] });
+    expect(ending(await stage.run(role))).toEqual(["completed", "completed"]);
+    expect(repetitions(stage)).toEqual([]);
+  }
+});
+
+describe("where the calls are", () => {
+  test("within one reply: the first two run, the third waits", async () => {
+    const tool = lookTool();
+    const script = [calls(look(A), look(A_AGAIN), look(A)), says("done")];
+    const { role, model } = soloist(script, { tools: [tool] });
+    const stage = scene();
+    const paused = await stage.run(role);
+    expect([paused.questions.map(({ callId }) => callId), tool.runs()]).toEqual([["call_3"], 2]);
+    const answers = [deny(questionOf(paused), "Enough.")];
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+    expect([fates(result), told(model.requests[1])]).toEqual([
+      [["succeeded"], ["succeeded"], ["refused", "denied"]],
+      ["look 1", "look 2", refusal("look", "Enough.")],
+    ]);
+  });
+
+  test("across replies with several calls: in call order, the last of one before the first of the next", async () => {
+    const stage = scene();
+    const script = [calls(look(B), look(A)), calls(look(A), look(A), look(B)), says("done")];
+    const paused = await stage.run(soloist(script, { tools: [lookTool()] }).role);
+    expect([paused.questions.map(({ callId }) => callId), repetitions(stage)]).toEqual([
+      ["call_4"],
+      [times(3)],
+    ]);
+  });
+
+  test("after an approval the next one is asked about again, with its number", async () => {
+    const tool = lookTool();
+    const { role } = soloist(oneByOne(...Array.from({ length: 5 }, () => look(A))), {
+      tools: [tool],
+    });
+    const stage = scene({ approver: (question) => approve(question) });
+    const result = await stage.run(role);
+    expect([ending(result), tool.runs(), repetitions(stage)]).toEqual([
+      ["completed", "completed"],
+      5,
+      [times(3), times(4), times(5)],
+    ]);
+  });
+
+  test("after a denial, too; a denied call is one more of the row", async () => {
+    const tool = lookTool();
+    const list = Array.from({ length: 4 }, () => look(A));
+    const { role } = soloist([...oneByOne(...list)], { tools: [tool] });
+    const stage = scene({ unanswered: "deny" });
+    const result = await stage.run(role);
+    expect([fates(result), tool.runs(), repetitions(stage)]).toEqual([
+      [["succeeded"], ["succeeded"], ["refused", "denied"], ["refused", "denied"]],
+      2,
+      [times(3), times(4)],
+    ]);
+  });
+
+  test("over pauses: each repetition pauses once, and none is forgotten in between", async () => {
+    const tool = lookTool();
+    const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A_AGAIN)), { tools: [tool] });
+    const stage = scene();
+    const first = await stage.run(role);
+    const second = await stage.outcome(stage.resume(role, first.pausedRun, approveAll(first)));
+    expect([second.status, tool.runs(), questionOf(second).reason]).toEqual([
+      "paused",
+      3,
+      times(4),
+    ]);
+    const result = await stage.outcome(stage.resume(role, second.pausedRun, approveAll(second)));
+    expect([ending(result), tool.runs()]).toEqual([["completed", "completed"], 4]);
+  });
+
+  test("a pause that has other reasons does not make the row shorter", async () => {
+    const tool = lookTool();
+    const { role } = soloist(oneByOne(look(A), look(A), look(A)), {
+      tools: [tool],
+      guards: [asksAbout("Sure?")],
+    });
+    const stage = scene();
+    let result = await stage.run(role);
+    const reasons: string[] = [];
+    while (result.status === "paused") {
+      reasons.push(questionOf(result).reason);
+      result = await stage.outcome(stage.resume(role, result.pausedRun, approveAll(result)));
+    }
+    expect([reasons, tool.runs()]).toEqual([["Sure?", "Sure?", `Sure? ${times(3)}`], 3]);
+  });
+
+  test("each agent has its own row", async () => {
+    const tool = lookTool();
+    const child = part("child", oneByOne(look(A), look(A)), { tools: [tool] });
+    const script = [calls(look(A), look(A)), calls(spawn("child")), calls(look(A)), says("done")];
+    const root = part("root", script, { tools: [tool], subagents: [child.role] });
+    const stage = scene();
+    expect(ending(await stage.run(root.role))).toEqual(["completed", "completed"]);
+    expect([tool.runs(), repetitions(stage)]).toEqual([5, []]);
+  });
+});
+
+describe("how many are let through", () => {
+  const five = Array.from({ length: 5 }, () => look(A));
+  async function askedOf(tool: FunctionTool, toolDefaults = {}): Promise<readonly string[]> {
+    const stage = scene({ approver: (question) => approve(question) });
+    const { role } = soloist(oneByOne(...five), { tools: [tool], toolDefaults });
+    expect(ending(await stage.run(role))).toEqual(["completed", "completed"]);
+    return repetitions(stage);
+  }
+
+  test("as the tool says, else as the role says, else two", async () => {
+    expect(await askedOf(lookTool())).toEqual([times(3), times(4), times(5)]);
+    expect(await askedOf(lookTool(4))).toEqual([times(5)]);
+    expect(await askedOf(lookTool(), { maxIdenticalCalls: 3 })).toEqual([times(4), times(5)]);
+    expect(await askedOf(lookTool(4), { maxIdenticalCalls: 1 })).toEqual([times(5)]);
+    expect(await askedOf(lookTool(1), { maxIdenticalCalls: "unlimited" })).toEqual(
+      [2, 3, 4, 5].map(times),
+    );
+  });
+
+  test("unlimited asks never, nought asks always", async () => {
+    expect(await askedOf(lookTool("unlimited"))).toEqual([]);
+    expect(await askedOf(lookTool("unlimited"), { maxIdenticalCalls: 0 })).toEqual([]);
+    expect(await askedOf(lookTool(), { maxIdenticalCalls: "unlimited" })).toEqual([]);
+    expect(await askedOf(lookTool(0))).toEqual([1, 2, 3, 4, 5].map(times));
+  });
+});
+
+describe("with others that look at the call", () => {
+  test("a guard that allows does not do away with the question, a guard that denies does", async () => {
+    const stage = scene();
+    const denying = soloist(oneByOne(look(A), look(A), look(A)), {
+      tools: [lookTool()],
+      guards: [denies("Never.")],
+    });
+    const result = await stage.run(denying.role);
+    expect(fates(result).map(([, code]) => code)).toEqual(["blocked", "blocked", "blocked"]);
+    expect(guardings(stage).at(-1)).toEqual([
+      "look",
+      "deny",
+      "deny deny Never.",
+      `identical-calls ask ${times(3)}`,
+    ]);
+    const other = scene();
+    const allowing = soloist(oneByOne(look(A), look(A), look(A)), {
+      tools: [lookTool()],
+      guards: [watch().guard],
+    });
+    const paused = await other.run(allowing.role);
+    expect(paused.questions.map(({ reason }) => reason)).toEqual([times(3)]);
+  });
+
+  test("what the model wrote counts, not what hooks made of it", async () => {
+    const tool = lookTool();
+    let number = 0;
+    const counting = transform("beforeTool", () => {
+      number += 1;
+      return { arguments: { number } };
+    });
+    const same = transform("beforeTool", () => ({ arguments: { always: "same" } }));
+    const differing = scene();
+    const rewritten = soloist(oneByOne(look(A), look(A), look(A)), {
+      tools: [tool],
+      hooks: [counting],
+    });
+    const paused = await differing.run(rewritten.role);
+    expect(paused.questions.map(({ reason, arguments: input }) => [reason, input])).toEqual([
+      [times(3), { number: 3 }],
+    ]);
+    const levelling = scene();
+    const levelled = soloist(oneByOne(look({ n: 1 }), look({ n: 2 }), look({ n: 3 })), {
+      tools: [tool],
+      hooks: [same],
+    });
+    expect(ending(await levelling.run(levelled.role))).toEqual(["completed", "completed"]);
+    expect(repetitions(levelling)).toEqual([]);
+  });
+
+  test("an answer may let it go on with other arguments; the row is the model's, and goes on", async () => {
+    const tool = lookTool();
+    const { role } = soloist(oneByOne(look(A), look(A), look(A), look(A)), { tools: [tool] });
+    const stage = scene({ approver: (question) => approve(question, { arguments: B }) });
+    const result = await stage.run(role);
+    expect([tool.runs(), repetitions(stage)]).toEqual([4, [times(3), times(4)]]);
+    expect(stage.sink.of("question.answered").map((event) => event.arguments)).toEqual([B, B]);
+    expect(fates(result)).toEqual([["succeeded"], ["succeeded"], ["succeeded"], ["succeeded"]]);
+  });
+
+  test("calls of subagents and of tools elsewhere are not watched: they have bounds of their own", async () => {
+    const child = part("child", () => says("Child."));
+    const root = part(
+      "root",
+      [calls(spawn("child"), spawn("child"), spawn("child")), says("Root.")],
+      { subagents: [child.role], toolDefaults: { maxIdenticalCalls: 0 } },
+    );
+    const stage = scene();
+    expect(ending(await stage.run(root.role))).toEqual(["completed", "completed"]);
+    expect(guardings(stage)).toEqual([]);
+    const elsewhere = soloist([calls(look({}, "mail"), look({}, "mail"), look({}, "mail"))], {
+      tools: [externalTool("mail")],
+    });
+    const paused = await scene().run(elsewhere.role);
+    expect(paused.questions.map(({ reason }) => reason)).toEqual(
+      Array.from({ length: 3 }, () => "mail is executed elsewhere."),
+    );
+  });
+
+  test("odd arguments are compared as they are, and break nothing", async () => {
+    const deep = `{"a":${"[".repeat(150)}${"]".repeat(150)}}`;
+    const lone = '{"a":"\\ud800"}';
+    const long = JSON.stringify({ a: "x".repeat(200_000) });
+    for (const text of [deep, lone, long, '{"toString":1,"constructor":null}']) {
+      const tool = lookTool();
+      const stage = scene();
+      const { role } = soloist(oneByOne(look(text), look(text), look(text)), { tools: [tool] });
+      const paused = await stage.run(role);
+      expect([paused.status, tool.runs()]).toEqual(["paused", 2]);
+    }
+  });
+});

@@ -1,0 +1,45 @@
+// Goal: after `close()` nothing keeps a program alive, and no process of it is left. Method: a short program in a process of its own.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+import { expect, test } from "vitest";
+
+import { handMadeOverHttp } from "./http-server.ts";
+import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
+
+/** How the short program ends with this server, what it says, and the processes that it started. */
+async function ending(args: readonly string[]) {
+  const program = fileURLToPath(new URL("short-program.ts", import.meta.url));
+  const flags = ["--conditions=@espalier/source", "--disable-warning=ExperimentalWarning"];
+  const child = spawn(process.execPath, [...flags, program, ...args]);
+  afterwards(() => child.kill("SIGKILL"));
+  let text = "";
+  let errorText = "";
+  child.stdout.on("data", (chunk: unknown) => (text += String(chunk)));
+  child.stderr.on("data", (chunk: unknown) => (errorText += String(chunk)));
+  await once(child, "close");
+  const { exitCode: code } = child;
+  const pids = [...errorText.matchAll(/(?:pid|grandchild) (\d+)\n/g)].map(([, pid]) => Number(pid));
+  afterwards(() => {
+    for (const pid of pids.filter(isAlive)) process.kill(pid, "SIGKILL");
+  });
+  return { code, text, alive: pids.map(isAlive) };
+}
+
+test("over stdio the program ends, and its server with it", async () => {
+  const { args = [] } = handMadeOverStdio("well").transport;
+  expect(await ending(args)).toEqual({ code: 0, text: "closed\n", alive: [false] });
+});
+
+test("over stdio the program ends, also if its server has left somebody at its pipes", async () => {
+  const { args = [] } = handMadeOverStdio("parent").transport;
+  expect(await ending(args)).toEqual({ code: 0, text: "closed\n", alive: [false, true] });
+});
+
+test("over HTTP the program ends", async () => {
+  const { transport, server } = await handMadeOverHttp();
+  expect(await ending([String(transport.url)])).toEqual({ code: 0, text: "closed\n", alive: [] });
+  expect(server.seen.at(-1)).toBe("DELETE");
+});

@@ -1,0 +1,279 @@
+// Guards with every answer in every sequence, the tool's own wish to be asked about, and whoever answers; and what must come of it,
+// worked out from what the documents say.
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { toolGuard, type GuardAnswer, type ToolGuard } from "../../src/tools/tool-guard.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { atPace } from "./tool-matrix.ts";
+
+/** What one guard does when it is asked. */
+export const SAYINGS = ["allow", "ask", "deny", "throw", "slow"] as const;
+export type Saying = (typeof SAYINGS)[number];
+
+/** What the tool itself says of its calls. */
+export const WISHES = ["nothing", "wants approval", "cannot say"] as const;
+export type Wish = (typeof WISHES)[number];
+
+/** Who answers a question. */
+export const DESKS = [
+  "approver approves",
+  "approver denies",
+  "pause, approved",
+  "pause, denied",
+  "nobody",
+] as const;
+export type Desk = (typeof DESKS)[number];
+
+export interface GuardCase {
+  readonly sayings: readonly Saying[];
+  readonly wish: Wish;
+  readonly desk: Desk;
+}
+
+/** What came of the guarded call, and what was told of it to whom. */
+export interface GuardRecord {
+  /** How often the tool ran. */
+  readonly ran: number;
+  /** How the call ended: its type, why, and who denied it. */
+  readonly end: readonly string[];
+  /** What the model read. */
+  readonly text: string;
+  /** The guards as the event tells of them; undefined if there was none to ask. */
+  readonly guarded: readonly string[] | undefined;
+  /** Why somebody was asked, question by question. */
+  readonly asked: readonly string[];
+  /** What was answered, and by whom. */
+  readonly answered: readonly string[];
+  readonly isPaused: boolean;
+  /** How the calls beside it ended, and how often their tool ran. */
+  readonly beside: readonly (string | number)[];
+  readonly status: string;
+}
+
+const GUARD_MS = 50;
+
+/** A guard that does so, under the name `g1`, `g2`, … by its place. */
+export function guardThat(saying: Saying, name: string, tools?: readonly string[]): ToolGuard {
+  return toolGuard(
+    (): GuardAnswer | Promise<GuardAnswer> => {
+      switch (saying) {
+        case "allow":
+          return { type: "allow" };
+        case "ask":
+          return { type: "ask", reason: `${name} wants it seen.` };
+        case "deny":
+          return { type: "deny", reason: `${name} is against it.` };
+        case "throw":
+          throw new Error("broken");
+        case "slow":
+          return new Promise(() => undefined);
+      }
+    },
+    { name, ...(tools === undefined ? {} : { tools }) },
+  );
+}
+
+/** The tool, with a wish of its own. */
+export function toolThatWishes(name: string, wish: Wish): ReturnType<typeof spyTool> {
+  switch (wish) {
+    case "nothing":
+      return spyTool(name, () => "sent");
+    case "wants approval":
+      return spyTool(name, () => "sent", { needsApproval: true });
+    case "cannot say":
+      return spyTool(name, () => "sent", { needsApproval: cannotSay });
+  }
+}
+
+function cannotSay(): never {
+  throw new Error("no list");
+}
+
+function deskOptions(desk: Desk): OrchestratorOptions {
+  switch (desk) {
+    case "approver approves":
+      return { approver: (question) => approve(question) };
+    case "approver denies":
+      return { approver: (question) => deny(question, "Too late.") };
+    case "nobody":
+      return { unanswered: "deny" };
+    case "pause, approved":
+    case "pause, denied":
+      return {};
+  }
+}
+
+/** Plays the guarded call, with a call of another tool before it and one after it in the same reply. */
+export async function playGuards({ sayings, wish, desk }: GuardCase): Promise<GuardRecord> {
+  const tool = toolThatWishes("send", wish);
+  const look = spyTool("look", () => "seen");
+  const model = new ScriptedModel([calls(use("look"), use("send"), use("look")), says("Done.")]);
+  const guards = sayings.map((saying, index) => guardThat(saying, `g${index + 1}`, ["send"]));
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Work.",
+    model,
+    tools: [look, tool],
+    guards,
+  });
+  const stage = scene({ hookTimeoutMs: GUARD_MS, ...deskOptions(desk) });
+  const first = await atPace(stage, stage.start(role), GUARD_MS);
+  const result = first.status === "paused" ? await answered(stage, role, first, desk) : first;
+  const [before, end, after] = endsOf(result);
+  return {
+    ...said(stage),
+    ran: tool.calls.length,
+    end: end ?? [],
+    text: told(model.requests[1])[1] ?? "",
+    isPaused: first.status === "paused",
+    beside: [...(before ?? []), ...(after ?? []), look.calls.length],
+    status: result.status,
+  };
+}
+
+async function answered(
+  stage: Scene,
+  role: AgentRole,
+  paused: RunResult,
+  desk: Desk,
+): Promise<RunResult> {
+  const answers = paused.questions.map((question) =>
+    desk === "pause, approved" ? approve(question) : deny(question, "Too late."),
+  );
+  return await atPace(stage, stage.resume(role, paused.pausedRun, answers), GUARD_MS);
+}
+
+function endsOf(result: RunResult, agent = 0): readonly (readonly string[])[] {
+  const steps = result.agents[agent]?.steps ?? [];
+  return steps.flatMap(({ tools }) =>
+    tools.executions.map(({ type, errorCode, blockedBy }) =>
+      [type, errorCode, blockedBy].flatMap((word) => word ?? []),
+    ),
+  );
+}
+
+function said({ sink }: Scene): Pick<GuardRecord, "guarded" | "asked" | "answered"> {
+  const [guarded] = sink.of("tool.guarded").map(({ decision, answers }) => [
+    decision,
+    ...answers.map(({ guard, answer, reason = "" }) => `${guard} ${answer} ${reason}`.trim()),
+  ]);
+  return {
+    guarded,
+    asked: sink.of("question.asked").map(({ question }) => question.reason),
+    answered: sink.of("question.answered").map(({ answer, by }) => `${answer} by ${by}`),
+  };
+}
+
+/** Plays the same with the guards at the orchestrator, at the root, and at the child that makes the call. */
+export async function playGuardsInTree(
+  sayings: readonly Saying[],
+  wish: Wish,
+): Promise<Pick<GuardRecord, "ran" | "end" | "text" | "guarded" | "asked" | "answered">> {
+  const tool = toolThatWishes("send", wish);
+  const guards = sayings.map((saying, index) => [
+    guardThat(saying, `g${index + 1}`, ["send"]),
+  ]);
+  const child = part("child", [calls(use("send"), use("look")), says("Child.")], {
+    tools: [tool, spyTool("look")],
+    guards: guards[2] ?? [],
+  });
+  const root = part("root", [calls(spawn("child"), use("look")), says("Root.")], {
+    tools: [spyTool("look")],
+    subagents: [child.role],
+    guards: guards[1] ?? [],
+  });
+  const stage = scene({
+    hookTimeoutMs: GUARD_MS,
+    guards: guards[0] ?? [],
+    ...deskOptions("approver approves"),
+  });
+  const result = await atPace(stage, stage.start(root.role), GUARD_MS);
+  return {
+    ...said(stage),
+    ran: tool.calls.length,
+    end: endsOf(result, 1)[0] ?? [],
+    text: told(child.model.requests[1])[0] ?? "",
+  };
+}
+
+/** What must come of the case: what denies comes first, then what cannot be found out, then who is asked. */
+export function expectedGuards({ sayings, wish, desk }: GuardCase): GuardRecord {
+  const answers = sayings.map((saying, index) => answerOf(saying, `g${index + 1}`));
+  const reasonsOf = (type: string): readonly string[] =>
+    answers.flatMap((answer) => (answer.type === type ? [answer.reason] : []));
+  const denials = reasonsOf("deny");
+  const questions = [
+    ...reasonsOf("ask"),
+    ...(wish === "wants approval" ? ["send needs an approval."] : []),
+  ];
+  const decision = denials.length > 0 ? "deny" : reasonsOf("ask").length > 0 ? "ask" : "allow";
+  const beside = ["succeeded", "succeeded", 2];
+  const common = {
+    guarded:
+      answers.length === 0
+        ? undefined
+        : [
+            decision,
+            ...answers.map(({ name, type, reason }) => `${name} ${type} ${reason}`.trim()),
+          ],
+    beside,
+    status: "completed",
+  };
+  const unasked = { ...common, asked: [], answered: [], isPaused: false, ran: 0 };
+  if (denials.length > 0) {
+    const by = answers.flatMap(({ type, name }) => (type === "deny" ? [name] : [])).join(", ");
+    return { ...unasked, end: ["refused", "blocked", by], text: deniedText(denials.join(" ")) };
+  }
+  if (wish === "cannot say") {
+    const text = "Not executed: whether send may run could not be decided (no list).";
+    return { ...unasked, end: ["refused", "approval_check_failed"], text };
+  }
+  if (questions.length === 0) return { ...unasked, ran: 1, end: ["succeeded"], text: "sent" };
+  return { ...common, asked: [questions.join(" ")], ...ANSWERED[desk] };
+}
+
+type Answered = Pick<GuardRecord, "answered" | "ran" | "end" | "text" | "isPaused">;
+
+const APPROVED = { ran: 1, end: ["succeeded"], text: "sent" };
+const DENIED = { ran: 0, end: ["refused", "denied"], text: deniedText("Too late.") };
+
+const ANSWERED: Readonly<Record<Desk, Answered>> = {
+  "approver approves": { ...APPROVED, answered: ["approved by approver"], isPaused: false },
+  "approver denies": { ...DENIED, answered: ["denied by approver"], isPaused: false },
+  "pause, approved": { ...APPROVED, answered: ["approved by caller"], isPaused: true },
+  "pause, denied": { ...DENIED, answered: ["denied by caller"], isPaused: true },
+  nobody: {
+    ...DENIED,
+    text: deniedText("There is nobody who could approve it."),
+    answered: ["denied by nobody"],
+    isPaused: false,
+  },
+};
+
+function answerOf(
+  saying: Saying,
+  name: string,
+): { readonly name: string; readonly type: string; readonly reason: string } {
+  switch (saying) {
+    case "allow":
+      return { name, type: "allow", reason: "" };
+    case "ask":
+      return { name, type: "ask", reason: `${name} wants it seen.` };
+    case "deny":
+      return { name, type: "deny", reason: `${name} is against it.` };
+    case "throw":
+      return { name, type: "deny", reason: `The guard ${name} failed: broken.` };
+    case "slow":
+      return { name, type: "deny", reason: `The guard ${name} did not answer in time.` };
+  }
+}
+
+function deniedText(reason: string): string {
+  return `Not executed: send was denied. ${reason} Do without it, or answer with what you have.`;
+}

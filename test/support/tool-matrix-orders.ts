@@ -1,0 +1,266 @@
+// One tool in every order of the four wrappers, called twice at once with another call between, and what came of it as plain data.
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { sleep, type Clock } from "../../src/kernel/clock.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
+import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
+import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, use } from "../tree/cast.ts";
+import { atPace, ordersOf, readings } from "./tool-matrix.ts";
+
+/** How long things take, in milliseconds: every sum of them that matters is another number. */
+export const TIMES = {
+  grid: 50,
+  body: 50,
+  firstDelay: 100,
+  secondDelay: 200,
+  limitSpan: 1_000,
+  timeout: 300,
+  guard: 500,
+} as const;
+
+export const MAX_ATTEMPTS = 3;
+
+const WRAPPERS = {
+  approval: (tool: FunctionTool) => withApproval(tool, { reason: "It costs money." }),
+  limit: (tool: FunctionTool) => withRateLimit(tool, { maxCalls: 1, perMs: TIMES.limitSpan }),
+  retries: (tool: FunctionTool) =>
+    withRetries(tool, { maxAttempts: MAX_ATTEMPTS, firstDelayMs: TIMES.firstDelay }),
+  timeout: (tool: FunctionTool) => withTimeout(tool, { timeoutMs: TIMES.timeout }),
+} as const;
+
+export type Wrapper = keyof typeof WRAPPERS;
+
+/** All orders, the outermost wrapper first. */
+export const ORDERS: readonly (readonly Wrapper[])[] = ordersOf([
+  "approval",
+  "limit",
+  "retries",
+  "timeout",
+]);
+
+/** What the body of the tool does, try by try of one call. */
+export const ACTS = {
+  "answers at once": ["answers"],
+  "fails twice, then answers": ["fails", "fails", "answers"],
+  "hangs twice, then answers": ["hangs", "hangs", "answers"],
+  "always fails": ["fails", "fails", "fails"],
+  "asks for a corrected call": ["retryable"],
+  "fails once, then for good": ["fails", "fatal"],
+  "gives up its agent": ["abortive"],
+  "gives what is no JSON": ["no_json"],
+} as const satisfies Readonly<Record<string, readonly Act[]>>;
+
+export type ActName = keyof typeof ACTS;
+export type Act = "answers" | "fails" | "hangs" | "retryable" | "fatal" | "abortive" | "no_json";
+
+/** What a guard says of the calls, and who answers if somebody is asked. */
+export const WAYS = ["allow", "ask", "ask and pause", "deny", "throw", "slow"] as const;
+export type Way = (typeof WAYS)[number];
+
+export interface OrderCase {
+  readonly order: readonly Wrapper[];
+  readonly act: ActName;
+  readonly way: Way;
+}
+
+/** What came of one call. Times are in milliseconds since the start of the run. */
+export interface CallRecord {
+  readonly triesAtMs: readonly number[];
+  /** How long a wrapper wanted to wait after each try that it repeats. */
+  readonly waitsMs: readonly number[];
+  readonly endedAtMs: number;
+  readonly outcome: string;
+  readonly errorCode?: string;
+  readonly severity?: string;
+  readonly blockedBy?: string;
+  readonly questions: number;
+}
+
+/** What came of a run: of the calls in call order, and of the agent. */
+export interface OrderRecord {
+  readonly calls: readonly CallRecord[];
+  readonly status: string;
+  readonly reason: string;
+}
+
+export interface OrderPlay {
+  readonly record: OrderRecord;
+  /** Why somebody was asked. */
+  readonly reasons: readonly string[];
+  /** What the model read of the calls; nothing if it was not asked again. */
+  readonly read: string;
+}
+
+/** Plays a case: two calls of the wrapped tool at once, and one of a plain tool between them. */
+export async function playOrder({ order, act, way }: OrderCase): Promise<OrderPlay> {
+  const stage = scene({
+    hookTimeoutMs: TIMES.guard,
+    ...(way === "ask and pause" ? {} : { approver: (question) => approve(question) }),
+  });
+  const { tool, triesAtMs } = deploying(stage.clock, ACTS[act]);
+  const wrapped = order.reduceRight((inner, name) => WRAPPERS[name](inner), tool);
+  const model = new ScriptedModel([
+    calls(
+      { name: "deploy", arguments: { part: 1 } },
+      use("look"),
+      { name: "deploy", arguments: { part: 2 } },
+    ),
+    says("Done."),
+  ]);
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Work.",
+    model,
+    tools: [wrapped, spyTool("look", () => "seen")],
+    guards: [guardSaying(way)],
+  });
+  const first = await atPace(stage, stage.start(role), TIMES.grid);
+  const result = first.status === "paused" ? await approved(stage, role, first) : first;
+  return {
+    record: recordOf(stage, result, triesAtMs),
+    reasons: stage.sink.of("question.asked").map(({ question }) => question.reason),
+    read: readings(model.requests[1]),
+  };
+}
+
+async function approved(
+  stage: Scene,
+  role: Parameters<Scene["resume"]>[0],
+  paused: RunResult,
+): Promise<RunResult> {
+  const answers = paused.questions.map((question) => approve(question));
+  return await atPace(stage, stage.resume(role, paused.pausedRun, answers), TIMES.grid);
+}
+
+/** The tool itself, which asks for an approval on its own, too; and when each call of it was tried. */
+function deploying(
+  clock: Clock,
+  acts: readonly Act[],
+): { readonly tool: FunctionTool; readonly triesAtMs: ReadonlyMap<string, readonly number[]> } {
+  const triesAtMs = new Map<string, readonly number[]>();
+  const tool = spyTool(
+    "deploy",
+    async ({ callId, signal }) => {
+      const before = triesAtMs.get(callId) ?? [];
+      triesAtMs.set(callId, [...before, clock.nowMs()]);
+      const act = acts[before.length] ?? "answers";
+      if (act === "hangs") return await new Promise(() => undefined);
+      await sleep(clock, TIMES.body, signal);
+      return resultOf(act, before.length + 1);
+    },
+    { needsApproval: () => "It is Friday." },
+  );
+  return { tool, triesAtMs };
+}
+
+function resultOf(act: Exclude<Act, "hangs">, attempt: number): unknown {
+  switch (act) {
+    case "answers":
+      return `deployed at try ${attempt}`;
+    case "no_json":
+      return circle();
+    case "fails":
+      throw new Error(`no connection at try ${attempt}`);
+    case "retryable":
+      throw new ToolRetryError("Name a region.");
+    case "fatal":
+      throw new ToolError("The account is closed.", { severity: "fatal" });
+    case "abortive":
+      throw new ToolError("The disk is on fire.", { severity: "abortive" });
+  }
+}
+
+function circle(): object {
+  const parts: unknown[] = [];
+  parts.push(parts);
+  return parts;
+}
+
+function guardSaying(way: Way): ToolGuard {
+  return toolGuard(
+    () => {
+      switch (way) {
+        case "allow":
+          return { type: "allow" };
+        case "ask":
+        case "ask and pause":
+          return { type: "ask", reason: "It is production." };
+        case "deny":
+          return { type: "deny", reason: "Not on Fridays." };
+        case "throw":
+          throw new Error("no calendar");
+        case "slow":
+          return new Promise(() => undefined);
+      }
+    },
+    { name: "calendar", tools: ["deploy"] },
+  );
+}
+
+function recordOf(
+  { sink }: Scene,
+  { status, reason, steps, agents }: RunResult,
+  triesAtMs: ReadonlyMap<string, readonly number[]>,
+): OrderRecord {
+  const executions = steps[0]?.tools.executions ?? [];
+  const records = executions.map((execution): CallRecord => {
+    const { callId } = execution.call;
+    const { type: outcome, errorCode, severity, blockedBy, endedAtMs } = execution;
+    return {
+      triesAtMs: triesAtMs.get(callId) ?? [],
+      waitsMs: sink
+        .of("tool.retried")
+        .flatMap((event) => (event.callId === callId ? [event.delayMs] : [])),
+      endedAtMs,
+      outcome,
+      ...(errorCode === undefined ? {} : { errorCode }),
+      ...(severity === undefined ? {} : { severity }),
+      ...(blockedBy === undefined ? {} : { blockedBy }),
+      questions: sink.of("question.asked").filter((event) => event.callId === callId).length,
+    };
+  });
+  return {
+    calls: records.filter((_record, index) => executions[index]?.call.toolName === "deploy"),
+    status,
+    reason: agents.length === 1 ? reason.code : "not alone",
+  };
+}
+
+/** The wrapping as code would say it. */
+export function orderText(order: readonly Wrapper[]): string {
+  return `${order.join("(")}(deploy${")".repeat(order.length)}`;
+}
+
+/** One block of a golden table: what came of both calls in this order. */
+export function orderBlock(order: readonly Wrapper[], { record, read }: OrderPlay): string {
+  const texts = read
+    .split("\n")
+    .filter((line) => line.startsWith("    "))
+    .map((line) => line.trim());
+  const lines = record.calls.map((call, index) => {
+    const { triesAtMs, waitsMs, endedAtMs, outcome, errorCode, questions } = call;
+    const what = errorCode === undefined ? outcome : `${outcome} ${errorCode}`;
+    const parts = [
+      `asked ${questions}x`,
+      `tried at ${listed(triesAtMs)}`,
+      `repeats after ${listed(waitsMs)}`,
+      `${what} at ${endedAtMs}`,
+    ];
+    return `  ${parts.join("; ")}\n      ${texts[index * 2] ?? "(the model was not asked again)"}`;
+  });
+  return [orderText(order), ...lines].join("\n");
+}
+
+function listed(times: readonly number[]): string {
+  return times.length === 0 ? "-" : times.join(", ");
+}

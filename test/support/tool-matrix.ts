@@ -1,0 +1,59 @@
+// What the parts of the tool matrix share: every order of things, time that passes on a grid, and what a model reads as lines.
+
+import type { ModelRequest } from "../../src/model/model.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { settled, type Scene } from "../harness/run-scripted.ts";
+
+/** Every order of the things. */
+export function ordersOf<T>(things: readonly T[]): readonly (readonly T[])[] {
+  if (things.length === 0) return [[]];
+  return things.flatMap((first, index) =>
+    ordersOf(things.toSpliced(index, 1)).map((others) => [first, ...others]),
+  );
+}
+
+/** Every sequence of so many of the things; each may be in it more than once. */
+export function sequencesOf<T>(things: readonly T[], length: number): readonly (readonly T[])[] {
+  if (length === 0) return [[]];
+  const shorter = sequencesOf(things, length - 1);
+  return shorter.flatMap((sequence) => things.map((thing) => [...sequence, thing]));
+}
+
+const MOST_ROUNDS = 1_000;
+
+/** The result of the run. Whenever everything waits for the clock, it goes on by `gridMs`. */
+export async function atPace(stage: Scene, run: Run, gridMs: number): Promise<RunResult> {
+  let isOver = false;
+  const watched = run.result.then(() => {
+    isOver = true;
+  });
+  for (let round = 0; ; round += 1) {
+    if (round > MOST_ROUNDS) throw new Error("The run does not end.");
+    await settled();
+    if (isOver) break;
+    if (stage.clock.pendingTimers > 0) stage.clock.advance(gridMs);
+  }
+  await watched;
+  return await stage.outcome(run);
+}
+
+/** What a model reads of the last reply: the calls that it made, each with its result, as lines. */
+export function readings(request: ModelRequest | undefined): string {
+  const messages = request?.messages ?? [];
+  const made = messages.flatMap((message) =>
+    message.role === "assistant" ? message.toolCalls : [],
+  );
+  const lines = messages.flatMap((message) => {
+    if (message.role !== "tool") return [];
+    const call = made.find(({ callId }) => callId === message.callId);
+    const asked = `${message.callId} ${call?.toolName ?? "?"}(${call?.argumentsText ?? ""})`;
+    return [`${asked}\n${indented(message.text)}`];
+  });
+  return `${lines.join("\n")}\n`;
+}
+
+function indented(text: string): string {
+  const lines = text === "" ? ["(nothing)"] : text.split("\n");
+  return lines.map((line) => `    ${line}`).join("\n");
+}

@@ -1,0 +1,75 @@
+// Goal: a guard can give exactly three answers, and has no way to stop anything but its call (R65, R70).
+// Method: answers and guards with one fault each, which the compiler must see; and guards of every shape that is allowed.
+
+import { expectTypeOf, test } from "vitest";
+
+import type { StopCondition } from "../../src/policies/stop-conditions.ts";
+import {
+  toolGuard,
+  type GuardAnswer,
+  type GuardCheck,
+  type GuardContext,
+  type GuardedCall,
+} from "../../src/tools/tool-guard.ts";
+
+test("there are exactly three answers, and a denial and a question have a reason", () => {
+  expectTypeOf<GuardAnswer["type"]>().toEqualTypeOf<"allow" | "deny" | "ask">();
+  expectTypeOf<GuardAnswer>().toEqualTypeOf<
+    | { readonly type: "allow" }
+    | { readonly type: "deny"; readonly reason: string }
+    | { readonly type: "ask"; readonly reason: string }
+  >();
+  expectTypeOf<Awaited<ReturnType<GuardCheck>>>().toEqualTypeOf<GuardAnswer>();
+});
+
+test("what is no answer does not compile", () => {
+  // @ts-expect-error -- a guard does not stop the run
+  toolGuard(() => ({ type: "stop", reason: "Enough." }));
+  // @ts-expect-error -- nor does it give a stop reason
+  toolGuard(() => ({ code: "enough", message: "Enough.", data: {} }));
+  // @ts-expect-error -- a denial has a reason
+  toolGuard(() => ({ type: "deny" }));
+  // @ts-expect-error -- so has a question
+  toolGuard(async () => await Promise.resolve({ type: "ask" as const }));
+  // @ts-expect-error -- an answer is an object
+  toolGuard(() => "allow");
+  // @ts-expect-error -- yes and no are no answers
+  toolGuard(() => true);
+  // @ts-expect-error -- silence is none
+  toolGuard(() => undefined);
+  // @ts-expect-error -- a way through without an answer
+  toolGuard(({ toolName }) => {
+    if (toolName === "write") return { type: "allow" };
+  });
+});
+
+test("a guard has nothing in its hands by which it could stop or change anything", () => {
+  type Functions<T> = {
+    [K in keyof T]: T[K] extends (...given: never[]) => unknown ? K : never;
+  }[keyof T];
+  expectTypeOf<Functions<GuardContext>>().toEqualTypeOf<never>();
+  expectTypeOf<Functions<GuardedCall>>().toEqualTypeOf<never>();
+  // @ts-expect-error -- hooks have it, guards do not
+  toolGuard((_call, context) => context.requestStop("Enough."));
+  toolGuard((call) => {
+    // @ts-expect-error -- a call is to be looked at
+    call.arguments = {};
+    return { type: "allow" };
+  });
+});
+
+test("a stop condition is no guard, and a guard is no stop condition", () => {
+  expectTypeOf<StopCondition>().not.toExtend<GuardCheck>();
+  expectTypeOf<GuardCheck>().not.toExtend<StopCondition>();
+});
+
+test("the common guards compile as they are written", () => {
+  toolGuard(() => ({ type: "allow" }));
+  toolGuard(async () => await Promise.resolve({ type: "allow" as const }));
+  toolGuard(({ toolName, arguments: input, kind }, { agentPath, depth }) =>
+    depth > 0 && kind === "delegation"
+      ? { type: "ask", reason: `${agentPath} wants ${toolName} ${JSON.stringify(input)}.` }
+      : { type: "allow" },
+  );
+  toolGuard(() => ({ type: "deny", reason: "No." }), { name: "no", tools: ["write"] });
+});
