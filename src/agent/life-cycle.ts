@@ -9,6 +9,7 @@ import type { ErrorRecord, StopReason, StopSignal } from "../protocol/stop.ts";
 import { failureClass } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
+import { redactSecrets } from "../tools/redact-secrets.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentContext, EventPlace } from "./agent-context.ts";
 import {
@@ -287,11 +288,16 @@ function isEnded(state: AgentState): state is EndedState {
 
 /** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
 export function errorRecord(cause: unknown): ErrorRecord {
-  if (EspalierError.is(cause)) {
-    const data = JsonObjectSchema.safeParse(cause.data);
-    return { code: cause.code, message: messageOf(cause), data: data.success ? data.data : {} };
+  const message = redactSecrets(messageOf(cause));
+  try {
+    if (EspalierError.is(cause)) {
+      const data = JsonObjectSchema.safeParse(cause.data);
+      return { code: cause.code, message, data: data.success ? data.data : {} };
+    }
+  } catch {
+    // Something that throws when it is looked at.
   }
-  return { code: "internal_error", message: messageOf(cause), data: {} };
+  return { code: "internal_error", message, data: {} };
 }
 
 const UNEXPLAINED: StopReason = {

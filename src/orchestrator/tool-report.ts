@@ -14,8 +14,9 @@ const NOT_RUN: ReadonlySet<string> = new Set([
 /** How often each tool ran, by name. */
 export function toolsUsed(steps: readonly StepRecord[]): Readonly<Record<string, number>> {
   const counts = new Map<string, number>();
-  for (const { call, type, errorCode } of steps.flatMap((step) => step.tools.executions)) {
-    if (type === "refused" || NOT_RUN.has(errorCode ?? "")) continue;
+  const executions = steps.flatMap((step) => step.tools.executions);
+  for (const { call, type, errorCode, causeCode } of executions) {
+    if (type === "refused" || NOT_RUN.has(causeCode ?? errorCode ?? "")) continue;
     counts.set(call.toolName, (counts.get(call.toolName) ?? 0) + 1);
   }
   return Object.fromEntries(counts);

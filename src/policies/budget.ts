@@ -84,14 +84,8 @@ export function spendLimitsOf(budget: Budget): SpendLimits {
 // 0.29 * 1e6 is 289999.99…: the slack keeps a limit in whole micro-dollars from losing one.
 const ROUNDING_SLACK = 1e-6;
 
-/** The reasons with which limits stop an execution. */
-export type LimitCode = Extract<
-  StopCode,
-  "steps_limit" | "token_limit" | "time_limit" | "cost_limit" | "tool_calls_limit"
->;
-
 /** The reason with which an execution stops when `axis` refuses. */
-export function stopCodeOf(axis: SpendAxis | "wallTimeMs"): LimitCode {
+export function stopCodeOf(axis: SpendAxis | "wallTimeMs"): StopCode {
   switch (axis) {
     case "steps":
       return "steps_limit";

@@ -17,7 +17,7 @@ export interface ErrorBudget {
 
 /** What is done about single failures. */
 export interface ErrorPolicy {
-  /** When a guard, a hook or whoever was asked denies a call: the agent goes on (default), or stops with `blocked` (R71). */
+  /** When a guard, a hook or whoever was asked denies a call, or whether to ask cannot be found out: the agent goes on (default), or stops with `blocked` (R71). */
   readonly onBlocked: "continue" | "stop";
   /** When a tool was retried as often as it allows: the agent stops with `retry_limit` (default), or goes on without the call (R110). */
   readonly onRetryLimit: "stop" | "continue";
@@ -128,10 +128,12 @@ function retriesAfter(
 
 /** What the calls of a reply make the execution stop for: every limit that they went beyond, and what the policy says of single ones. */
 export function failureSignals(
-  counts: FailureCounts,
+  before: FailureCounts,
   executions: readonly ToolExecution[],
   { budget, policy }: { readonly budget: ErrorBudget; readonly policy: ErrorPolicy },
 ): readonly StopSignal[] {
+  const after = countFailures(before, executions);
+  const counts = { ...after, consecutiveErrors: longestRow(before, executions) };
   const beyond = (["toolErrors", "consecutiveErrors", "retryErrors"] as const).flatMap((kind) => {
     const { limit, what } = LIMITS[kind];
     const maximum = budget[limit];
@@ -143,11 +145,28 @@ export function failureSignals(
   return [...executions.flatMap((execution) => singleSignal(execution, policy)), ...beyond];
 }
 
+/** The most errors in a row at any call: a row that was too long stays so, whatever succeeds after it in the same reply. */
+function longestRow(
+  { consecutiveErrors: row }: FailureCounts,
+  executions: readonly ToolExecution[],
+): number {
+  let current = row;
+  let longest = 0;
+  for (const execution of executions) {
+    if (execution.type === "succeeded") current = 0;
+    if (countsAs(execution) === "error") current += 1;
+    longest = Math.max(longest, current);
+  }
+  return longest;
+}
+
 const LIMITS = {
   toolErrors: { limit: "maxToolErrors", what: "tool calls failed" },
   consecutiveErrors: { limit: "maxConsecutiveErrors", what: "tool calls in a row failed" },
   retryErrors: { limit: "maxRetryErrors", what: "tool calls had to be corrected" },
 } as const;
+
+const BLOCKED: ReadonlySet<string> = new Set(["blocked", "denied", "approval_check_failed"]);
 
 function singleSignal(execution: ToolExecution, policy: ErrorPolicy): readonly StopSignal[] {
   const { call, errorCode, blockedBy, text } = execution;
@@ -156,8 +175,7 @@ function singleSignal(execution: ToolExecution, policy: ErrorPolicy): readonly S
     const message = `${call.toolName} was retried as often as it allows, and needs another correction.`;
     return [signal("retry_limit", message, { data })];
   }
-  const isBlocked = errorCode === "blocked" || errorCode === "denied";
-  if (!isBlocked || policy.onBlocked !== "stop") return [];
+  if (!BLOCKED.has(errorCode ?? "") || policy.onBlocked !== "stop") return [];
   const by = blockedBy === undefined ? {} : { name: blockedBy };
   return [signal("blocked", `A call of ${call.toolName} was denied: ${text}`, { data, ...by })];
 }

@@ -137,8 +137,9 @@ export class ScopeTree<Scope> {
   find(correlation: Correlation): Scope | undefined {
     const run = this.#runs.get(correlation.runId);
     const agent = agentAt(run, correlation);
-    const key = callKey(correlation.callId === null ? "model" : "tool", correlation);
-    return agent?.calls.get(key) ?? agent?.scope ?? scopeAbove(run, correlation);
+    const [model, tool] = [callKey("model", correlation), callKey("tool", correlation)];
+    const call = agent?.calls.get(tool) ?? agent?.calls.get(model);
+    return call ?? agent?.scope ?? scopeAbove(run, correlation);
   }
 
   /** How many scopes are open. */

@@ -51,9 +51,6 @@ export const TOOL_FAILURES = {
   budget_exhausted: LIMITED,
   setup_failed: LIMITED,
   tool_calls_limit: ENDED,
-  steps_limit: ENDED,
-  token_limit: ENDED,
-  cost_limit: ENDED,
   time_limit: ENDED,
   /** The agent was told to end while the call ran. */
   cancelled: { severity: "abortive", outcome: "cancelled", counts: "nothing" },

@@ -32,6 +32,8 @@ export const ToolExecutionSchema = z.strictObject({
   attachments: z.array(AttachmentSchema).readonly().optional(),
   /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
   errorCode: z.string().optional(),
+  /** What it failed with, where `errorCode` is `retry_limit`. */
+  causeCode: z.string().optional(),
   /** Set unless it succeeded. */
   severity: ToolErrorSeveritySchema.optional(),
   /** The guard or the hook that denied it (R87). */

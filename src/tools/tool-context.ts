@@ -48,6 +48,9 @@ export interface ToolProgress {
 
 /** What a delegation gets besides: the means to start a subagent (C31). */
 export interface DelegationContext extends ToolContext {
-  /** Starts a subagent and waits for its end. Never rejects: a refusal and a failure are outcomes. */
+  /**
+   * Starts a subagent and waits for its end. A refusal and a failure are outcomes; rejects only if a hook before the subagent broke. After
+   * the call has ended nothing is started any more.
+   */
   spawn(request: SpawnRequest): Promise<SpawnOutcome>;
 }

@@ -1,6 +1,6 @@
 // What a tool throws to say more than that it failed.
 
-import { checkText, mismatch } from "../kernel/check.ts";
+import { mismatch } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/tool-error-record.ts";
@@ -9,7 +9,7 @@ import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/too
 export interface ToolErrorOptions {
   /** What it means for what follows. Default `recoverable`: the model is told, and goes on. */
   readonly severity?: ToolErrorSeverity;
-  /** What the model should do instead; follows the message. */
+  /** What the model should do instead; follows the message. Blank: nothing. */
   readonly hint?: string;
   /** For logs and programs, not for the model. */
   readonly data?: JsonObject;
@@ -19,7 +19,7 @@ export interface ToolErrorOptions {
 /**
  * The failure of a tool, with what it means for what follows. Any other error that a tool throws counts as `recoverable`.
  *
- * @throws EspalierError `invalid_option` or `invalid_definition` if the severity or the hint cannot be used.
+ * @throws EspalierError `invalid_option` if there is no such severity.
  */
 export class ToolError extends EspalierError {
   readonly severity: ToolErrorSeverity;
@@ -33,9 +33,8 @@ export class ToolError extends EspalierError {
       const expected = ToolErrorSeveritySchema.options.join(", ");
       throw mismatch("ToolError.severity", `one of ${expected}`, severity, "Choose one.");
     }
-    if (hint !== undefined) checkText("ToolError.hint", hint);
     this.severity = parsed.data;
-    this.hint = hint;
+    this.hint = hint?.trim() === "" ? undefined : hint;
   }
 }
 

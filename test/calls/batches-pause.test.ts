@@ -42,7 +42,11 @@ proves(
   async () => {
     const log: string[] = [];
     const tool = loggers(log);
-    const tools = [tool("a"), tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
+    const tools = [
+      tool("a"),
+      tool("alone", { isSequential: true, needsApproval: true }),
+      tool("b"),
+    ];
     const first = soloist([calls(use("a"), use("alone"), use("b"))], { tools });
     const stage = scene();
     const paused = await stage.run(first.role);
@@ -95,9 +99,7 @@ test("a question after a barrier is asked when the barrier has run; each batch h
     1,
   ]);
   const idle = soloist([], { tools });
-  const second = await stage.outcome(
-    stage.resume(idle.role, first.pausedRun, approveAll(first)),
-  );
+  const second = await stage.outcome(stage.resume(idle.role, first.pausedRun, approveAll(first)));
   expect([log, questionOf(second).questionId, second.questions.length, spent(second)]).toEqual([
     ["pay", "alone"],
     "execution_1.1.2",
@@ -105,9 +107,7 @@ test("a question after a barrier is asked when the barrier has run; each batch h
     3,
   ]);
   const last = soloist([says("ok")], { tools });
-  const result = await stage.outcome(
-    stage.resume(last.role, second.pausedRun, approveAll(second)),
-  );
+  const result = await stage.outcome(stage.resume(last.role, second.pausedRun, approveAll(second)));
   expect([ending(result), log, spent(result)]).toEqual([
     ["completed", "completed"],
     ["pay", "alone", "pay"],
@@ -166,7 +166,10 @@ test("an external call holds up a barrier, too", async () => {
 test("a subagent that is paused holds up the barrier behind it", async () => {
   const log: string[] = [];
   const tool = loggers(log);
-  const build = (rootScript: Parameters<typeof part>[1], childScript: Parameters<typeof part>[1]) => {
+  const build = (
+    rootScript: Parameters<typeof part>[1],
+    childScript: Parameters<typeof part>[1],
+  ) => {
     const child = part("child", childScript, { tools: [tool("pay", { needsApproval: true })] });
     return part("root", rootScript, {
       subagents: [child.role],
@@ -193,7 +196,11 @@ test("hooks before calls see each call once, also over a pause between batches",
   const log: string[] = [];
   const seen: string[] = [];
   const tool = loggers(log);
-  const tools = [tool("pay", { needsApproval: true }), tool("alone", { isSequential: true }), tool("b")];
+  const tools = [
+    tool("pay", { needsApproval: true }),
+    tool("alone", { isSequential: true }),
+    tool("b"),
+  ];
   const hooks = [
     transform("beforeTool", ({ toolName }) => {
       seen.push(toolName);
@@ -214,7 +221,9 @@ test("a run that is cancelled while it is paused between batches gives every cal
   const tool = loggers(log);
   const tools = [tool("a"), tool("alone", { isSequential: true, needsApproval: true }), tool("b")];
   const stage = scene();
-  const paused = await stage.run(soloist([calls(use("a"), use("alone"), use("b"))], { tools }).role);
+  const paused = await stage.run(
+    soloist([calls(use("a"), use("alone"), use("b"))], { tools }).role,
+  );
   const { role } = soloist([], { tools });
   const run = stage.resume(role, paused.pausedRun, approveAll(paused));
   void run.cancel();
@@ -255,16 +264,16 @@ test("a pause that is asked for while a batch runs loses nothing: everything run
 test("a budget of tool calls that runs out behind a pause refuses the rest", async () => {
   const log: string[] = [];
   const tool = loggers(log);
-  const tools = [tool("pay", { needsApproval: true }), tool("alone", { isSequential: true }), tool("b")];
+  const tools = [
+    tool("pay", { needsApproval: true }),
+    tool("alone", { isSequential: true }),
+    tool("b"),
+  ];
   const more = { tools, budget: { toolCalls: 2 } };
   const stage = scene();
-  const paused = await stage.run(
-    soloist([calls(use("pay"), use("alone"), use("b"))], more).role,
-  );
+  const paused = await stage.run(soloist([calls(use("pay"), use("alone"), use("b"))], more).role);
   const { role } = soloist([], more);
-  const result = await stage.outcome(
-    stage.resume(role, paused.pausedRun, approveAll(paused)),
-  );
+  const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
   expect([ending(result), log, spent(result)]).toEqual([
     ["stopped", "tool_calls_limit"],
     ["pay", "alone"],

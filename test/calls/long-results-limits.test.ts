@@ -32,7 +32,9 @@ proves(
     expect([ending(result), model.requests.length]).toEqual([["stopped", "token_limit"], 1]);
     expect(outcomes(result)).toEqual([["read", "succeeded", "", CUT]]);
     expect(
-      stage.sink.of("budget.denied").map(({ axis, callId, maximum, spent }) => [axis, callId, maximum, spent]),
+      stage.sink
+        .of("budget.denied")
+        .map(({ axis, callId, maximum, spent }) => [axis, callId, maximum, spent]),
     ).toEqual([
       ["totalTokens", "call_1", 24, 15],
       ["totalTokens", null, 24, 15],
@@ -66,15 +68,16 @@ test("two summaries for which the budget has room only one after the other do no
   expect(outcomes(result).map(([, , , text]) => text)).toEqual([SUMMARY, SUMMARY]);
 });
 
+const frugal =
+  (first: ScriptedReply) =>
+  (request: ModelRequest): ScriptedReply => {
+    const usage = { inputTokens: 10, outputTokens: Math.min(5, request.maxOutputTokens) };
+    const isFirst = request.tools.length > 0 && request.messages.at(-1)?.role !== "tool";
+    return isFirst ? { ...first, usage } : says("letters", { usage });
+  };
+
 test("the budget of the tree is never exceeded by summaries, however tight it is, and nobody waits for ever", async () => {
   for (let totalTokens = 15; totalTokens <= 150; totalTokens += 3) {
-    const frugal =
-      (first: ScriptedReply) =>
-      (request: ModelRequest): ScriptedReply => {
-        const usage = { inputTokens: 10, outputTokens: Math.min(5, request.maxOutputTokens) };
-        const isFirst = request.tools.length > 0 && request.messages.at(-1)?.role !== "tool";
-        return isFirst ? { ...first, usage } : says("letters", { usage });
-      };
     const child = part("child", frugal(calls(use("a"), use("b"))), {
       tools: [longTool("a"), longTool("b")],
     });

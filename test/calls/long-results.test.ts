@@ -33,8 +33,7 @@ proves(
     });
     const stage = scene();
     const result = await stage.run(role);
-    const emoji =
-      "abcdefghi\n[Shortened: 9 of 15 characters are shown. Ask for a smaller part.]";
+    const emoji = "abcdefghi\n[Shortened: 9 of 15 characters are shown. Ask for a smaller part.]";
     expect(told(model.requests[1])).toEqual([CUT, "abcdefghij", emoji]);
     expect(
       result.steps[0]?.tools.executions.map(({ text, fullText }) => ({ text, fullText })),
@@ -62,11 +61,15 @@ test("errors, structured values and results of subagents are cut like any other;
   });
   const tools = [failing, spyTool("list", () => ["abcdefghijkl"]), spyTool("nothing", () => "")];
   const child = part("child", [says("c".repeat(40))]);
-  const root = part("root", [calls(use("fail"), use("list"), use("nothing"), spawn("child")), says("ok")], {
-    tools,
-    subagents: [child.role],
-    toolDefaults: { maxResultCharacters: 5 },
-  });
+  const root = part(
+    "root",
+    [calls(use("fail"), use("list"), use("nothing"), spawn("child")), says("ok")],
+    {
+      tools,
+      subagents: [child.role],
+      toolDefaults: { maxResultCharacters: 5 },
+    },
+  );
   const result = await scene().run(root.role);
   expect(
     result.steps[0]?.tools.executions.map(({ text, fullText }) => [
@@ -123,9 +126,13 @@ proves(
       ({ type, callId }) => callId !== null && /^(budget|model|result)/.test(type),
     );
     expect(about.map(({ type, stepId, callId }) => [type, stepId, callId])).toEqual(
-      ["budget.reserved", "model.requested", "model.replied", "budget.settled", "result.summarized"].map(
-        (type) => [type, "execution_1.1", "call_1"],
-      ),
+      [
+        "budget.reserved",
+        "model.requested",
+        "model.replied",
+        "budget.settled",
+        "result.summarized",
+      ].map((type) => [type, "execution_1.1", "call_1"]),
     );
     expect(
       stage.sink
@@ -162,7 +169,10 @@ for (const [what, reply, totalTokens] of useless) {
       [CUT],
       1,
     ]);
-    expect([result.usage.total.totalTokens, result.usage.total.modelCalls]).toEqual([totalTokens, 3]);
+    expect([result.usage.total.totalTokens, result.usage.total.modelCalls]).toEqual([
+      totalTokens,
+      3,
+    ]);
     expect(stage.sink.of("result.summarized")).toEqual([]);
     expect(result.steps[0]?.tools.executions[0]?.fullText).toBe(LONG);
     expect(result.steps.map(({ error }) => error)).toEqual([undefined, undefined]);
@@ -199,8 +209,13 @@ test("several long results of a reply are summarised each, and stand in call ord
     "short done",
     "[Summary of a result of 25 characters]\nB",
   ]);
-  expect([result.usage.total.modelCalls, result.steps[0]?.telemetry.usage.modelCalls]).toEqual([4, 3]);
-  expect(stage.sink.of("result.summarized").map(({ callId }) => callId)).toEqual(["call_1", "call_3"]);
+  expect([result.usage.total.modelCalls, result.steps[0]?.telemetry.usage.modelCalls]).toEqual([
+    4, 3,
+  ]);
+  expect(stage.sink.of("result.summarized").map(({ callId }) => callId)).toEqual([
+    "call_1",
+    "call_3",
+  ]);
 });
 
 test("one summary of two may fail", async () => {

@@ -43,7 +43,11 @@ proves(
     await pass(waiting, 1);
     const result = await waiting.outcome(run);
     expect(slow.starts.map(([, atMs]) => atMs)).toEqual([0, 0, 1_000]);
-    expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "succeeded"]);
+    expect(outcomes(result).map(([, type]) => type)).toEqual([
+      "succeeded",
+      "succeeded",
+      "succeeded",
+    ]);
 
     const refusing = scene();
     const strict = noting(refusing, { maxCalls: 2, perMs: 1_000, whenExceeded: "refuse" });
@@ -55,45 +59,44 @@ proves(
   },
 );
 
-proves(
-  ["R117"],
-  "a parent, its children and theirs share one window",
-  async () => {
-    const stage = scene();
-    const { starts, tool } = noting(stage, { maxCalls: 2, perMs: 1_000 });
-    const leaf = part("leaf", [calls(send), says("ok")], { tools: [tool] });
-    const child = part("child", [calls(send, spawn("leaf")), says("ok")], {
-      tools: [tool],
-      subagents: [leaf.role],
-    });
-    const root = part("root", [calls(send, spawn("child")), says("ok")], {
-      tools: [tool],
-      subagents: [child.role],
-    });
-    const run = stage.start(root.role);
-    await quiet();
-    expect(starts).toEqual([
+proves(["R117"], "a parent, its children and theirs share one window", async () => {
+  const stage = scene();
+  const { starts, tool } = noting(stage, { maxCalls: 2, perMs: 1_000 });
+  const leaf = part("leaf", [calls(send), says("ok")], { tools: [tool] });
+  const child = part("child", [calls(send, spawn("leaf")), says("ok")], {
+    tools: [tool],
+    subagents: [leaf.role],
+  });
+  const root = part("root", [calls(send, spawn("child")), says("ok")], {
+    tools: [tool],
+    subagents: [child.role],
+  });
+  const run = stage.start(root.role);
+  await quiet();
+  expect(starts).toEqual([
+    ["root", 0],
+    ["root/child#1", 0],
+  ]);
+  await pass(stage, 1_000);
+  const result = await stage.outcome(run);
+  expect([ending(result), starts]).toEqual([
+    ["completed", "completed"],
+    [
       ["root", 0],
       ["root/child#1", 0],
-    ]);
-    await pass(stage, 1_000);
-    const result = await stage.outcome(run);
-    expect([ending(result), starts]).toEqual([
-      ["completed", "completed"],
-      [
-        ["root", 0],
-        ["root/child#1", 0],
-        ["root/child#1/leaf#1", 1_000],
-      ],
-    ]);
-  },
-);
+      ["root/child#1/leaf#1", 1_000],
+    ],
+  ]);
+});
 
 proves(["R117"], "siblings share it, in the order in which they came", async () => {
   const stage = scene();
   const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
-  const child = part("child", (request) =>
-    request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send), { tools: [tool] });
+  const child = part(
+    "child",
+    (request) => (request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send)),
+    { tools: [tool] },
+  );
   const root = part("root", [calls(spawn("child"), spawn("child"), spawn("child")), says("ok")], {
     subagents: [child.role],
   });
@@ -107,18 +110,22 @@ proves(["R117"], "siblings share it, in the order in which they came", async () 
   ]);
 });
 
-proves(["R117"], "two runs of one orchestrator do not share it, though they share the tool", async () => {
-  const stage = scene();
-  const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
-  const first = soloist([calls(send), says("ok")], { tools: [tool] });
-  const second = soloist([calls(send), says("ok")], { tools: [tool] });
-  const runs = [stage.start(first.role), stage.start(second.role)];
-  for (const run of runs) await stage.outcome(run);
-  expect(starts).toEqual([
-    ["solo", 0],
-    ["solo", 0],
-  ]);
-});
+proves(
+  ["R117"],
+  "two runs of one orchestrator do not share it, though they share the tool",
+  async () => {
+    const stage = scene();
+    const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000, whenExceeded: "refuse" });
+    const first = soloist([calls(send), says("ok")], { tools: [tool] });
+    const second = soloist([calls(send), says("ok")], { tools: [tool] });
+    const runs = [stage.start(first.role), stage.start(second.role)];
+    for (const run of runs) await stage.outcome(run);
+    expect(starts).toEqual([
+      ["solo", 0],
+      ["solo", 0],
+    ]);
+  },
+);
 
 test("one limit for two tools of two roles counts both", async () => {
   const stage = scene();
@@ -140,14 +147,19 @@ test("one limit for two tools of two roles counts both", async () => {
 test("a call that is cancelled while it waits takes no place; those behind it move up", async () => {
   const stage = scene();
   const { starts, tool } = noting(stage, { maxCalls: 1, perMs: 1_000 });
-  const child = part("child", (request) =>
-    request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send), { tools: [tool] });
+  const child = part(
+    "child",
+    (request) => (request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send)),
+    { tools: [tool] },
+  );
   const root = part("root", [calls(spawn("child"), spawn("child"), spawn("child")), says("ok")], {
     subagents: [child.role],
   });
   const run = stage.start(root.role);
   await quiet();
-  const second = stage.sink.of("agent.started").find(({ agentPath }) => agentPath === "root/child#2");
+  const second = stage.sink
+    .of("agent.started")
+    .find(({ agentPath }) => agentPath === "root/child#2");
   run.cancelAgent(second?.agentId ?? expect.fail("no second child"));
   await pass(stage, 1_000);
   const result = await stage.outcome(run);
@@ -209,11 +221,9 @@ test("the time limit of an agent ends the wait, too, and a limit of the call aro
   const again = other.start(around.role);
   await pass(other, 500);
   const ended = await other.outcome(again);
-  expect([ending(ended), limited.starts.length, outcomes(ended).map(([, , code]) => code)]).toEqual([
-    ["completed", "completed"],
-    1,
-    ["", "tool_timeout"],
-  ]);
+  expect([ending(ended), limited.starts.length, outcomes(ended).map(([, , code]) => code)]).toEqual(
+    [["completed", "completed"], 1, ["", "tool_timeout"]],
+  );
 });
 
 test("a resumed run begins to count anew", async () => {
@@ -234,8 +244,12 @@ test("waiting calls of many agents keep their order with a cap on tool calls of 
     spyTool("send", ({ agentPath }) => void starts.push(agentPath)),
     { maxCalls: 1, perMs: 100 },
   );
-  const child = part("child", (request) =>
-    request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send, send), { tools: [tool] });
+  const child = part(
+    "child",
+    (request) =>
+      request.messages.some(({ role }) => role === "tool") ? says("ok") : calls(send, send),
+    { tools: [tool] },
+  );
   const root = part("root", [calls(...[1, 2, 3, 4].map(() => spawn("child"))), says("ok")], {
     subagents: [child.role],
   });

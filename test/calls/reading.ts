@@ -5,7 +5,9 @@ import type { Scene } from "../harness/run-scripted.ts";
 import { quiet } from "../tree/cast.ts";
 
 /** Tool, outcome, failure code and text of every call of the root, in call order. */
-export function outcomes(result: RunResult): readonly (readonly [string, string, string, string])[] {
+export function outcomes(
+  result: RunResult,
+): readonly (readonly [string, string, string, string])[] {
   return result.steps.flatMap(({ tools }) =>
     tools.executions.map(
       ({ call, type, errorCode = "", text }) => [call.toolName, type, errorCode, text] as const,

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { approve } from "../../src/protocol/question.ts";
+import { approve, giveResult } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import type { ToolDefaults, ToolSettings } from "../../src/tools/tool-settings.ts";
@@ -14,7 +14,7 @@ import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { ending, externalTool } from "../support/pause-scenes.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, told, use } from "../tree/cast.ts";
+import { calls, part, spawn, told, use } from "../tree/cast.ts";
 import { outcomes, pass } from "./reading.ts";
 
 /** A value for the role, one for the tool, and what holds then. */
@@ -31,24 +31,31 @@ const retryCases: readonly Case<number>[] = [
 ];
 
 for (const [toolDefaults, own, maxRetries] of retryCases) {
-  proves(["R122"], `maxRetries: role ${String(toolDefaults.maxRetries)}, tool ${String(own.maxRetries)}`, async () => {
-    const tool = spyTool(
-      "work",
-      () => {
-        throw new ToolRetryError("Again.");
-      },
-      own,
-    );
-    const { role } = soloist([...repeated(maxRetries + 1), says("unused")], {
-      tools: [tool],
-      toolDefaults,
-    });
-    const result = await scene().run(role);
-    expect([ending(result), tool.calls.map((call) => [call.retryCount, call.maxRetries])]).toEqual([
-      ["stopped", "retry_limit"],
-      Array.from({ length: maxRetries + 1 }, (_, index) => [index, maxRetries]),
-    ]);
-  });
+  proves(
+    ["R122"],
+    `maxRetries: role ${String(toolDefaults.maxRetries)}, tool ${String(own.maxRetries)}`,
+    async () => {
+      const tool = spyTool(
+        "work",
+        () => {
+          throw new ToolRetryError("Again.");
+        },
+        own,
+      );
+      const { role } = soloist([...repeated(maxRetries + 1), says("unused")], {
+        tools: [tool],
+        toolDefaults,
+      });
+      const result = await scene().run(role);
+      expect([
+        ending(result),
+        tool.calls.map((call) => [call.retryCount, call.maxRetries]),
+      ]).toEqual([
+        ["stopped", "retry_limit"],
+        Array.from({ length: maxRetries + 1 }, (_, index) => [index, maxRetries]),
+      ]);
+    },
+  );
 }
 
 const timeCases: readonly Case<number | undefined>[] = [
@@ -59,16 +66,20 @@ const timeCases: readonly Case<number | undefined>[] = [
 ];
 
 for (const [toolDefaults, own, timeoutMs] of timeCases) {
-  proves(["R122"], `timeoutMs: role ${String(toolDefaults.timeoutMs)}, tool ${String(own.timeoutMs)}`, async () => {
-    const tool = spyTool("work", () => new Promise(() => undefined), own);
-    const { role } = soloist([calls(use("work")), says("ok")], { tools: [tool], toolDefaults });
-    const stage = scene();
-    const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 5_000 } });
-    for (let round = 0; round < 65; round += 1) await pass(stage, 100);
-    const result = await stage.outcome(run);
-    expect(outcomes(result)[0]?.[2]).toBe(timeoutMs === undefined ? "cancelled" : "tool_timeout");
-    expect(stage.sink.of("tool.ended")[0]?.durationMs).toBe(timeoutMs ?? 10_000);
-  });
+  proves(
+    ["R122"],
+    `timeoutMs: role ${String(toolDefaults.timeoutMs)}, tool ${String(own.timeoutMs)}`,
+    async () => {
+      const tool = spyTool("work", () => new Promise(() => undefined), own);
+      const { role } = soloist([calls(use("work")), says("ok")], { tools: [tool], toolDefaults });
+      const stage = scene({ graceMs: 500 });
+      const run = stage.start(role, "Do it.", { budget: { wallTimeMs: 5_000 } });
+      for (let round = 0; round < 65; round += 1) await pass(stage, 100);
+      const result = await stage.outcome(run);
+      expect(outcomes(result)[0]?.[2]).toBe(timeoutMs === undefined ? "cancelled" : "tool_timeout");
+      expect(stage.sink.of("tool.ended")[0]?.durationMs).toBe(timeoutMs ?? 5_500);
+    },
+  );
 }
 
 const approvalCases: readonly (readonly [boolean | undefined, boolean | undefined, boolean])[] = [
@@ -82,7 +93,11 @@ const approvalCases: readonly (readonly [boolean | undefined, boolean | undefine
 
 for (const [ofRole, ofTool, isAsked] of approvalCases) {
   proves(["R122"], `needsApproval: role ${String(ofRole)}, tool ${String(ofTool)}`, async () => {
-    const tool = spyTool("work", () => "done", ofTool === undefined ? {} : { needsApproval: ofTool });
+    const tool = spyTool(
+      "work",
+      () => "done",
+      ofTool === undefined ? {} : { needsApproval: ofTool },
+    );
     const { role } = soloist([calls(use("work")), says("ok")], {
       tools: [tool],
       toolDefaults: ofRole === undefined ? {} : { needsApproval: ofRole },
@@ -117,20 +132,24 @@ const sizeCases: readonly Case<number>[] = [
 ];
 
 for (const [toolDefaults, own, size] of sizeCases) {
-  proves(["R122"], `maxResultCharacters: role ${String(toolDefaults.maxResultCharacters)}, tool ${String(own.maxResultCharacters)}`, async () => {
-    const exact = spyTool("exact", () => "x".repeat(size), own);
-    const longer = spyTool("longer", () => "x".repeat(size + 1), own);
-    const { role, model } = soloist([calls(use("exact"), use("longer")), says("ok")], {
-      tools: [exact, longer],
-      toolDefaults,
-    });
-    await scene().run(role);
-    const notice = `[Shortened: ${size} of ${size + 1} characters are shown. Ask for a smaller part.]`;
-    expect(told(model.requests[1])).toEqual([
-      "x".repeat(size),
-      size === 0 ? notice : `${"x".repeat(size)}\n${notice}`,
-    ]);
-  });
+  proves(
+    ["R122"],
+    `maxResultCharacters: role ${String(toolDefaults.maxResultCharacters)}, tool ${String(own.maxResultCharacters)}`,
+    async () => {
+      const exact = spyTool("exact", () => "x".repeat(size), own);
+      const longer = spyTool("longer", () => "x".repeat(size + 1), own);
+      const { role, model } = soloist([calls(use("exact"), use("longer")), says("ok")], {
+        tools: [exact, longer],
+        toolDefaults,
+      });
+      await scene().run(role);
+      const notice = `[Shortened: ${size} of ${size + 1} characters are shown. Ask for a smaller part.]`;
+      expect(told(model.requests[1])).toEqual([
+        "x".repeat(size),
+        size === 0 ? notice : `${"x".repeat(size)}\n${notice}`,
+      ]);
+    },
+  );
 }
 
 test("longResults and maxIdenticalCalls: the tool's own value comes before the role's", async () => {
@@ -138,7 +157,13 @@ test("longResults and maxIdenticalCalls: the tool's own value comes before the r
     spyTool("cut", () => "x".repeat(9), { longResults: "truncate", maxIdenticalCalls: 1 }),
     spyTool("short", () => "x".repeat(9)),
   ];
-  const script = [calls(use("cut"), use("short")), says("nine x"), calls(use("cut")), calls(use("cut")), says("ok")];
+  const script = [
+    calls(use("cut"), use("short")),
+    says("nine x"),
+    calls(use("cut")),
+    calls(use("cut")),
+    says("ok"),
+  ];
   const { role, model } = soloist(script, {
     tools,
     toolDefaults: { longResults: "summarize", maxResultCharacters: 3, maxIdenticalCalls: 9 },
@@ -146,8 +171,7 @@ test("longResults and maxIdenticalCalls: the tool's own value comes before the r
   const result = await scene({ unanswered: "deny" }).run(role);
   expect(told(model.requests[2]).map((text) => text.split("\n")[1])).toEqual([
     "[Shortened: 3 of 9 characters are shown. Ask for a smaller part.]",
-    "nine x"
-      .slice(0, 3),
+    "nin",
   ]);
   expect(outcomes(result).map(([name, type]) => [name, type])).toEqual([
     ["cut", "succeeded"],
@@ -158,7 +182,6 @@ test("longResults and maxIdenticalCalls: the tool's own value comes before the r
 });
 
 test("defaults of a role are not its subagents'", async () => {
-  const { part, spawn } = await import("../tree/cast.ts");
   const work = spyTool("work", () => "x".repeat(9));
   const child = part("child", [calls(use("work")), says("ok")], { tools: [work] });
   const root = part("root", [calls(spawn("child")), says("ok")], {
@@ -176,7 +199,6 @@ test("an external tool has the role's settings for its result, and its own maxRe
   });
   const stage = scene();
   const paused = await stage.run(role);
-  const { giveResult } = await import("../../src/protocol/question.ts");
   const second = soloist([says("ok")], {
     tools: [externalTool("mail")],
     toolDefaults: { maxResultCharacters: 4 },
@@ -216,10 +238,10 @@ for (const [field, value] of bad) {
       () => soloist([], { toolDefaults: settings }),
     ]) {
       const { code, message } = thrownBy(work);
-      expect([["invalid_option", "invalid_definition"].includes(code), message.includes(field)]).toEqual([
-        true,
-        true,
-      ]);
+      expect([
+        ["invalid_option", "invalid_definition"].includes(code),
+        message.includes(field),
+      ]).toEqual([true, true]);
     }
   });
 }

@@ -64,7 +64,10 @@ proves(
     const tool = spyTool("deploy", () => "done", { needsApproval: () => "It is Friday." });
     const wrapped = withApproval(tool, { reason: "Production." });
     const guard = toolGuard(() => ({ type: "ask", reason: "It is late." }), { name: "late" });
-    const { role } = soloist([calls(use("deploy")), says("ok")], { tools: [wrapped], guards: [guard] });
+    const { role } = soloist([calls(use("deploy")), says("ok")], {
+      tools: [wrapped],
+      guards: [guard],
+    });
     await scene({ approver }).run(role);
     expect(questions.map(({ reason }) => reason)).toEqual([
       "It is late. It is Friday. Production.",
@@ -122,10 +125,9 @@ proves(
   "a tool that ignores the signal has its result at the limit; its late value is nowhere, and nothing is rejected",
   async () => {
     const { tool, held } = lateTool();
-    const { role, model } = soloist(
-      [calls(use("slow")), says("go on"), says("unused")],
-      { tools: [withTimeout(tool, { timeoutMs: 30_000 })] },
-    );
+    const { role, model } = soloist([calls(use("slow")), says("go on"), says("unused")], {
+      tools: [withTimeout(tool, { timeoutMs: 30_000 })],
+    });
     const stage = scene();
     const run = stage.start(role);
     await pass(stage, 29_999);
@@ -135,9 +137,9 @@ proves(
     held.open();
     const result = await stage.outcome(run);
     await quiet();
-    expect(stage.sink.of("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs])).toEqual([
-      ["tool_timeout", 30_000],
-    ]);
+    expect(
+      stage.sink.of("tool.ended").map(({ errorCode, durationMs }) => [errorCode, durationMs]),
+    ).toEqual([["tool_timeout", 30_000]]);
     expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
       ["failed", "tool_timeout"],
     ]);
@@ -218,33 +220,44 @@ proves(
       ["fetch", "succeeded", "", "got it at 3, corrected 0 times"],
     ]);
     expect(told(model.requests[1])).toEqual(["got it at 3, corrected 0 times"]);
-    expect(stage.sink.of("tool.retried").map(({ attempt, delayMs, callId, error }) => [attempt, delayMs, callId, error.message])).toEqual([
+    expect(
+      stage.sink
+        .of("tool.retried")
+        .map(({ attempt, delayMs, callId, error }) => [attempt, delayMs, callId, error.message]),
+    ).toEqual([
       [1, 100, "call_1", "flaky"],
       [2, 200, "call_1", "flaky"],
     ]);
     expect([stage.sink.of("tool.started").length, result.usage.total.toolCalls]).toEqual([1, 1]);
-    expect([ending(result), result.agents[0]?.toolErrors]).toEqual([["completed", "completed"], []]);
+    expect([ending(result), result.agents[0]?.toolErrors]).toEqual([
+      ["completed", "completed"],
+      [],
+    ]);
   },
 );
 
-proves(["R119"], "a cancel ends the wait between two tries at once; no further one is made", async () => {
-  const tool = spyTool("fetch", () => {
-    throw new Error("flaky");
-  });
-  const { role } = soloist([calls(use("fetch"))], {
-    tools: [withRetries(tool, { firstDelayMs: 10_000 })],
-  });
-  const stage = scene();
-  const run = stage.start(role);
-  await quiet();
-  void run.cancel();
-  const result = await stage.outcome(run);
-  expect([ending(result), tool.calls.length, stage.clock.nowMs()]).toEqual([
-    ["cancelled", "cancelled"],
-    1,
-    0,
-  ]);
-});
+proves(
+  ["R119"],
+  "a cancel ends the wait between two tries at once; no further one is made",
+  async () => {
+    const tool = spyTool("fetch", () => {
+      throw new Error("flaky");
+    });
+    const { role } = soloist([calls(use("fetch"))], {
+      tools: [withRetries(tool, { firstDelayMs: 10_000 })],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    await quiet();
+    void run.cancel();
+    const result = await stage.outcome(run);
+    expect([ending(result), tool.calls.length, stage.clock.nowMs()]).toEqual([
+      ["cancelled", "cancelled"],
+      1,
+      0,
+    ]);
+  },
+);
 
 test("when all tries fail the model is told once, and that is one error", async () => {
   const tool = spyTool("fetch", () => {
@@ -303,28 +316,29 @@ test("only the last try's subtasks and all tries' progress come through", async 
   expect(stage.sink.of("tool.progressed").map(({ done }) => done)).toEqual([1, 2]);
 });
 
+const trial = async (isAround: boolean) => {
+  let tries = 0;
+  const tool = spyTool("fetch", () => {
+    tries += 1;
+    return tries < 3 ? new Promise(() => undefined) : "third time";
+  });
+  const again = { maxAttempts: 3, firstDelayMs: 100 };
+  const wrapped = isAround
+    ? withTimeout(withRetries(tool, again), { timeoutMs: 500 })
+    : withRetries(withTimeout(tool, { timeoutMs: 500 }), again);
+  const { role } = soloist([calls(use("fetch")), says("ok")], { tools: [wrapped] });
+  const stage = scene();
+  const run = stage.start(role);
+  for (let round = 0; round < 20; round += 1) await pass(stage, 100);
+  const result = await stage.outcome(run);
+  const [ended] = stage.sink.of("tool.ended");
+  return [outcomes(result)[0]?.slice(1, 3), ended?.durationMs, tries];
+};
+
 proves(
   ["R120"],
   "in a run: a limit around retries bounds them together, inside of them each try",
   async () => {
-    const trial = async (isAround: boolean) => {
-      let tries = 0;
-      const tool = spyTool("fetch", () => {
-        tries += 1;
-        return tries < 3 ? new Promise(() => undefined) : "third time";
-      });
-      const again = { maxAttempts: 3, firstDelayMs: 100 };
-      const wrapped = isAround
-        ? withTimeout(withRetries(tool, again), { timeoutMs: 500 })
-        : withRetries(withTimeout(tool, { timeoutMs: 500 }), again);
-      const { role } = soloist([calls(use("fetch")), says("ok")], { tools: [wrapped] });
-      const stage = scene();
-      const run = stage.start(role);
-      for (let round = 0; round < 20; round += 1) await pass(stage, 100);
-      const result = await stage.outcome(run);
-      const [ended] = stage.sink.of("tool.ended");
-      return [outcomes(result)[0]?.slice(1, 3), ended?.durationMs, tries];
-    };
     expect(await trial(true)).toEqual([["failed", "tool_timeout"], 500, 1]);
     expect(await trial(false)).toEqual([["succeeded", ""], 1_300, 3]);
   },

@@ -2,11 +2,8 @@
 // Method: tools that ignore their signal and are let go by hand after their time, or after the run was told to end.
 
 import { expect, test } from "vitest";
-import { z } from "zod";
-
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
-import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
@@ -339,76 +336,4 @@ test("time-outs in a row come to the error budget", async () => {
     "error_budget",
     { limit: "maxConsecutiveErrors", maximum: 3, current: 4 },
   ]);
-});
-
-test("a delegation that never ends is left behind like any tool when its run is cancelled", async () => {
-  const ask = defineDelegation({
-    name: "ask",
-    description: "Asks.",
-    input: z.object({}),
-    execute: () => new Promise(() => undefined),
-  });
-  const stage = scene({ graceMs: 300 });
-  const run = stage.start(soloist([calls(use("ask"))], { tools: [ask] }).role);
-  await quiet();
-  void run.cancel("Enough.");
-  await quiet();
-  stage.clock.advance(300);
-  await quiet();
-  expect(stage.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
-});
-
-test("a delegation that does not wait for its subagent leaves nobody behind", async () => {
-  const held = gate();
-  const child = part("child", [says("Child.", { after: held.opened })]);
-  const ask = defineDelegation({
-    name: "ask",
-    description: "Asks.",
-    input: z.object({}),
-    execute: async (_input, { spawn }) => {
-      void spawn({ role: "child", task: "Work." });
-      await Promise.resolve();
-      throw new Error("no patience");
-    },
-  });
-  const stage = scene();
-  const { role } = part("root", [calls(use("ask")), DONE], {
-    tools: [ask],
-    subagents: [child.role],
-  });
-  const run = stage.start(role);
-  await quiet();
-  held.open();
-  const result = await stage.outcome(run);
-  expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
-});
-
-test("a delegation that starts a subagent after it has ended is refused", async () => {
-  const held = gate();
-  const child = part("child", [says("Child.")]);
-  const late: unknown[] = [];
-  const ask = defineDelegation({
-    name: "ask",
-    description: "Asks.",
-    input: z.object({}),
-    execute: (_input, { spawn }) => {
-      void held.opened.then(async () =>
-        late.push((await spawn({ role: "child", task: "Work." })).type),
-      );
-      return Promise.reject(new Error("no patience"));
-    },
-  });
-  const stage = scene();
-  const answered = gate();
-  const { role } = part("root", [calls(use("ask")), says("Done.", { after: answered.opened })], {
-    tools: [ask],
-    subagents: [child.role],
-  });
-  const run = stage.start(role);
-  await quiet();
-  held.open();
-  await quiet();
-  answered.open();
-  const result = await stage.outcome(run);
-  expect([late, result.agents.length]).toEqual([["refused"], 1]);
 });

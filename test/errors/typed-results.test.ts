@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { transform } from "../../src/hooks/hook.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
@@ -18,6 +19,15 @@ const WRONG = asks("Finish", { count: "three" });
 const finish = (count: unknown) => ({ name: "Finish", arguments: { count } });
 
 const MISSED = ["failed", "error", { error: "model_misbehaved" }];
+
+/** Says that it was the third miss that ended the agent, and not the end of a script. */
+const MISSED_MESSAGE =
+  "to call Finish with a result that fits, but it missed 3 times. Simplify the output schema, or use a stronger model.";
+
+function expectMissed(result: RunResult, agent = 0): void {
+  expect(ending(result, agent)).toEqual(MISSED);
+  expect(result.agents[agent]?.reason.message).toContain(MISSED_MESSAGE);
+}
 
 proves(
   ["X20"],
@@ -46,7 +56,7 @@ proves(["X20"], "wrong three times: the agent failed, its history is valid", asy
   const run = stage.start(soloist([WRONG, WRONG, WRONG], { output }).role);
   const history = await historyOf(stage, run);
   const result = await run.result;
-  expect(ending(result)).toEqual(MISSED);
+  expectMissed(result);
   expect([result.output, history.texts.length, history.problems]).toEqual([undefined, 3, []]);
 });
 
@@ -65,6 +75,7 @@ proves(
       ["bad", "failed", undefined],
       ["good", "completed", { count: 3 }],
     ]);
+    expectMissed(result, 1);
     const [failed, gave] = told(root.model.requests[1]);
     expect(JSON.parse(failed ?? "")).toMatchObject({ status: "failed", error: "model_misbehaved" });
     expect(JSON.parse(gave ?? "")).toMatchObject({ status: "completed", output: { count: 3 } });
@@ -75,7 +86,7 @@ test("three wrong results in one reply are three misses", async () => {
   const result = await scene().run(
     soloist([calls(finish("a"), finish("b"), finish("c"))], { output }).role,
   );
-  expect(ending(result)).toEqual(MISSED);
+  expectMissed(result);
 });
 
 test("two wrong results and a right one in one reply: it is taken", async () => {
@@ -87,7 +98,7 @@ test("two wrong results and a right one in one reply: it is taken", async () => 
 
 test("texts and wrong results are counted together", async () => {
   const result = await scene().run(soloist([says("Three."), WRONG, says("3")], { output }).role);
-  expect(ending(result)).toEqual(MISSED);
+  expectMissed(result);
 });
 
 const FREE: readonly (readonly [string, object])[] = [
@@ -143,7 +154,7 @@ test("failures in the reply before the one with the result do stop the agent", a
 test("a hook that denies the result is a miss like any other", async () => {
   const hooks = [transform("beforeTool", () => ({ deny: "Not yet." }), { tools: ["Finish"] })];
   const result = await scene().run(soloist([RIGHT, RIGHT, RIGHT], { output, hooks }).role);
-  expect(ending(result)).toEqual(MISSED);
+  expectMissed(result);
   expect(ends(result)).toEqual(["refused blocked", "refused blocked", "refused blocked"]);
 });
 
@@ -165,5 +176,5 @@ test("other tools in between do not take misses back", async () => {
   const tools = [acting("good", [succeeds])];
   const script = [WRONG, calls(use("good")), WRONG, calls(use("good")), WRONG];
   const result = await scene().run(soloist(script, { output, tools }).role);
-  expect(ending(result)).toEqual(MISSED);
+  expectMissed(result);
 });

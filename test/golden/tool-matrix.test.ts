@@ -1,33 +1,428 @@
-// Goal: x.
-import { expect, test } from "vitest";
-import { ACTS, ORDERS, WAYS, playOrder, orderBlock, orderText, type ActName } from "../support/tool-matrix-orders.ts";
-import { expectedOrder } from "../support/tool-matrix-oracle.ts";
-import { DESKS, SAYINGS, WISHES, expectedGuards, playGuards, playGuardsInTree } from "../support/tool-matrix-guards.ts";
-import { sequencesOf } from "../support/tool-matrix.ts";
+// Goal: whatever wrappers, guards and failures come together in one reply, each call comes to what the documents say, and the model
+// reads it.
+// Method: every order of the wrappers, every answer of up to three guards, every failure; each compared with an oracle that knows the
+// documents only, and the telling ones with golden files. All calls are made in parallel with others.
 
-const NAMES = Object.keys(ACTS) as ActName[];
-test("all", async () => {
-  const bad: unknown[] = [];
-  let n = 0;
-  for (const act of NAMES) for (const way of WAYS) for (const order of ORDERS) {
-    const { record } = await playOrder({ order, act, way });
-    n++;
-    const want = expectedOrder({ order, act, way });
-    if (JSON.stringify(record) !== JSON.stringify(want)) bad.push([act, way, orderText(order), JSON.stringify(record), JSON.stringify(want)]);
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { isToolFailureCode, TOOL_FAILURES } from "../../src/protocol/tool-failure.ts";
+import { checkMessages } from "../../src/testing/check-messages.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { checkGolden } from "../support/golden-files.ts";
+import { goldenLines } from "../support/golden-lines.ts";
+import {
+  ALONE,
+  besideOthers,
+  failureBlock,
+  playFailures,
+  playTogether,
+  SEVERITY_PLAYS,
+  TOGETHER,
+  UNREACHED,
+  UNREACHED_PLAYS,
+  type FailurePlay,
+} from "../support/tool-matrix-failures.ts";
+import {
+  DESKS,
+  expectedGuards,
+  playAllAnswers,
+  playGuards,
+  playGuardsInTree,
+  SAYINGS,
+  verdictText,
+  WISHES,
+  type Desk,
+  type GuardRecord,
+  type Saying,
+  type Wish,
+} from "../support/tool-matrix-guards.ts";
+import { expectedOrder } from "../support/tool-matrix-oracle.ts";
+import {
+  ACTS,
+  ORDERS,
+  orderTable,
+  orderText,
+  playOrder,
+  WAYS,
+  type ActName,
+} from "../support/tool-matrix-orders.ts";
+import { anyReplies, callsOf, expectedReplies } from "../support/tool-matrix-replies.ts";
+import { readings, sequencesOf } from "../support/tool-matrix.ts";
+import { calls, told, use } from "../tree/cast.ts";
+
+const ACT_NAMES: readonly ActName[] = Object.keys(ACTS).filter(
+  (name): name is ActName => name in ACTS,
+);
+
+describe("wrappers in every order", () => {
+  for (const act of ACT_NAMES) {
+    proves(
+      ["R116", "R117", "R118", "R119", "R120"],
+      `every order, every answer of a guard, around a tool that ${act}`,
+      async () => {
+        for (const way of WAYS) {
+          for (const order of ORDERS) {
+            const { record } = await playOrder({ order, act, way });
+            expect(record, `${orderText(order)}, ${way}`).toEqual(
+              expectedOrder({ order, act, way }),
+            );
+          }
+        }
+      },
+    );
   }
-  console.log(n, bad.length, bad.slice(0, 4));
-});
-test("guards", async () => {
-  let n = 0;
-  for (const k of [0,1,2,3]) for (const sayings of sequencesOf(SAYINGS, k)) for (const wish of WISHES) for (const desk of DESKS) {
-    n++;
-    expect(await playGuards({sayings, wish, desk})).toEqual(expectedGuards({sayings, wish, desk}));
+
+  for (const act of ["fails twice, then answers", "hangs twice, then answers"] as const) {
+    proves(["R120"], `a tool that ${act}: what each order means`, async () => {
+      const plays = [];
+      for (const order of ORDERS)
+        plays.push([order, await playOrder({ order, act, way: "ask" })] as const);
+      checkGolden(`tool-matrix/orders-${act.replaceAll(/\W+/g, "-")}`, orderTable(act, plays));
+    });
   }
-  console.log(n);
+
+  proves(
+    ["R116", "R69"],
+    "guard, wrapper and tool want a call asked about: one question, with all reasons, in every order",
+    async () => {
+      for (const order of ORDERS) {
+        const act = "answers at once";
+        const { reasons } = await playOrder({ order, act, way: "ask and pause" });
+        const reason = "It is production. It is Friday. It costs money.";
+        expect(reasons, orderText(order)).toEqual([reason, reason]);
+      }
+    },
+  );
+
+  test("where the approval stands changes nothing; every order of the others means something else", async () => {
+    const seen = new Map<string, string>();
+    for (const order of ORDERS) {
+      const { record } = await playOrder({ order, act: "fails twice, then answers", way: "allow" });
+      const others = order.filter((name) => name !== "approval").join();
+      const before = seen.get(others) ?? JSON.stringify(record);
+      expect(JSON.stringify(record), orderText(order)).toBe(before);
+      seen.set(others, before);
+    }
+    expect([seen.size, new Set(seen.values()).size]).toEqual([6, 6]);
+  });
 });
-test("guards tree", async () => {
-  for (const sayings of sequencesOf(SAYINGS, 3)) for (const wish of WISHES) {
-    const {ran, end, text, guarded, asked, answered} = expectedGuards({sayings, wish, desk: "approver approves"});
-    expect(await playGuardsInTree(sayings, wish)).toEqual({ran, end, text, guarded, asked, answered});
+
+describe("wrappers in every order, and a run that is cancelled", () => {
+  for (const act of ["fails twice, then answers", "hangs twice, then answers"] as const) {
+    for (const cancelAtMs of [25, 125, 325, 425, 1_025, 1_125, 2_025]) {
+      proves(
+        ["R118", "R119"],
+        `a tool that ${act}, cancelled at ${cancelAtMs}: what has ended stays, nothing further is tried, no timer is left`,
+        async () => {
+          for (const order of ORDERS) {
+            const expected = expectedOrder({ order, act, way: "allow" });
+            const { record } = await playOrder({ order, act, way: "allow", cancelAtMs });
+            const isOver = expected.calls.every(({ endedAtMs }) => endedAtMs < cancelAtMs);
+            expect(record.status, orderText(order)).toBe(isOver ? "completed" : "cancelled");
+            const seen = record.calls.map(({ outcome, triesAtMs }) => [outcome, triesAtMs]);
+            const wanted = expected.calls.map(({ outcome, triesAtMs, endedAtMs }) => [
+              endedAtMs < cancelAtMs ? outcome : "cancelled",
+              triesAtMs.filter((atMs) => atMs < cancelAtMs),
+            ]);
+            expect(seen, orderText(order)).toEqual(wanted);
+          }
+        },
+      );
+    }
   }
 });
+
+/** Every sequence of up to three guards. */
+const SEQUENCES = [0, 1, 2, 3].flatMap((length) => sequencesOf(SAYINGS, length));
+
+/** Each choice of up to three guards once, whatever their order. */
+const CHOICES = SEQUENCES.filter((sayings) => choiceOf(sayings) === shown(sayings));
+
+function shown(sayings: readonly Saying[]): string {
+  return sayings.length === 0 ? "no guard" : sayings.join(" + ");
+}
+
+function choiceOf(sayings: readonly Saying[]): string {
+  return shown(SAYINGS.flatMap((saying) => sayings.filter((one) => one === saying)));
+}
+
+/** Everybody who may answer; of three guards that leave no question, one that must not be asked, and one who is not there. */
+function desksFor(sayings: readonly Saying[], wish: Wish): readonly Desk[] {
+  const { asked } = expectedGuards({ sayings, wish, desk: "nobody" });
+  return sayings.length < 3 || asked.length > 0 ? DESKS : ["approver approves", "pause, denied"];
+}
+
+describe("guards with every answer", () => {
+  for (const wish of WISHES) {
+    proves(
+      ["R65", "R66", "R67", "R68", "R69", "R72"],
+      `every sequence of up to three guards, whoever answers; the tool itself: ${wish}`,
+      async () => {
+        const decided = new Map<string, string>();
+        for (const sayings of SEQUENCES) {
+          for (const desk of desksFor(sayings, wish)) {
+            const record = await playGuards({ sayings, wish, desk });
+            const what = `${shown(sayings)}, ${desk}`;
+            expect(record, what).toEqual(expectedGuards({ sayings, wish, desk }));
+            const choice = `${choiceOf(sayings)}, ${desk}`;
+            const decision = decisionOf(record);
+            expect(decision, `${what}: no matter the order`).toBe(decided.get(choice) ?? decision);
+            decided.set(choice, decision);
+          }
+        }
+      },
+    );
+
+    proves(
+      ["R65", "R66", "R72", "R75"],
+      `three guards, of the orchestrator, the root and the child that makes the call; the tool itself: ${wish}`,
+      async () => {
+        for (const sayings of sequencesOf(SAYINGS, 3)) {
+          const { ran, end, text, guarded, asked, answered } = expectedGuards({
+            sayings,
+            wish,
+            desk: "approver approves",
+          });
+          const record = await playGuardsInTree(sayings, wish);
+          const expected = { ran, end, text, guarded, asked, answered };
+          expect(record, shown(sayings)).toEqual(expected);
+        }
+      },
+    );
+  }
+
+  proves(["R65", "R66", "R68"], "the decisions, as a table to read", async () => {
+    const blocks = [];
+    for (const wish of WISHES) {
+      const rows = [];
+      for (const sayings of CHOICES) {
+        const record = await playGuards({ sayings, wish, desk: "approver approves" });
+        rows.push(`  ${shown(sayings).padEnd(24)}${verdictText(record)}`);
+      }
+      blocks.push(`The guards g1, g2, g3; the tool itself: ${wish}\n${rows.join("\n")}\n`);
+    }
+    const desks = [];
+    for (const desk of DESKS) {
+      const { isPaused, answered, end } = await playGuards({
+        sayings: ["ask"],
+        wish: "nothing",
+        desk,
+      });
+      const pause = isPaused ? "the run pauses; " : "";
+      desks.push(`  ${desk.padEnd(24)}${pause}${answered.join()}; ${end.join(" ")}`);
+    }
+    blocks.push(`What becomes of a call that is asked about\n${desks.join("\n")}\n`);
+    checkGolden("tool-matrix/guards", blocks.join("\n"));
+  });
+
+  for (const way of ["approver", "pause"] as const) {
+    proves(
+      ["R66", "R67", "R68", "R69", "R72"],
+      `every answer in one reply, asked by ${way}`,
+      async () => {
+        const { stage, model } = await playAllAnswers(way);
+        const text = `${goldenLines(stage.sink.events)}\n${readings(model.requests[1])}`;
+        checkGolden(`tool-matrix/guards-${way}`, text);
+      },
+    );
+  }
+});
+
+/** What must not depend on the order of the guards. */
+function decisionOf({ ran, end, asked, answered, isPaused }: GuardRecord): string {
+  return JSON.stringify([ran, end.slice(0, 2), asked.length, answered, isPaused]);
+}
+
+const EACH_ALONE = Object.entries({ ...ALONE, ...UNREACHED_PLAYS });
+
+describe("every failure", () => {
+  test("the table of failures has nothing that the matrix leaves out", () => {
+    const known = EACH_ALONE.map(([code]) => code);
+    expect(known.toSorted()).toEqual(Object.keys(TOOL_FAILURES).toSorted());
+  });
+
+  for (const [code, play] of Object.entries(ALONE)) {
+    proves(
+      ["R108", "R159", "R160"],
+      `${code} is of its class, in the log, in the event and in what is counted`,
+      async () => {
+        const played = await playFailures(play);
+        const failing = executionsOf(played).filter(({ errorCode }) => errorCode === code);
+        expect(failing.length).toBeGreaterThan(0);
+        for (const { call, type, severity } of failing) {
+          const known = isToolFailureCode(code) ? TOOL_FAILURES[code] : expect.unreachable();
+          expect([type, severity]).toEqual([known.outcome, known.severity]);
+          const ended = played.stage.sink
+            .of("tool.ended")
+            .filter(({ callId, agentPath }) => callId === call.callId && agentPath === "lead");
+          expect(ended.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual(
+            code === "not_executed" ? [] : [[type, code, severity]],
+          );
+        }
+      },
+    );
+  }
+
+  for (const code of UNREACHED) {
+    test(`${code}: a reply that reaches the limit is followed by no call`, async () => {
+      const played = await playFailures(UNREACHED_PLAYS[code]);
+      expect(executionsOf(played).map(({ errorCode }) => errorCode)).toEqual([
+        "not_executed",
+        "not_executed",
+        "not_executed",
+      ]);
+      expect([played.result.status, played.result.reason.code]).toEqual(["stopped", code]);
+    });
+  }
+
+  proves(
+    ["R108", "R159", "R160", "R168"],
+    "each beside calls that succeed, as a table to read",
+    async () => {
+      const blocks = [];
+      for (const [code, play] of EACH_ALONE)
+        blocks.push(failureBlock(code, await playFailures(play)));
+      checkGolden("tool-matrix/failures", `${blocks.join("\n\n")}\n`);
+    },
+  );
+
+  proves(
+    ["R159"],
+    "each severity alone, in a root and in a child, as a table to read",
+    async () => {
+      const blocks = [];
+      for (const { severity, where, play } of SEVERITY_PLAYS)
+        blocks.push(failureBlock(`${severity}, in the ${where}`, await play()));
+      checkGolden("tool-matrix/severities", `${blocks.join("\n\n")}\n`);
+    },
+  );
+
+  proves(
+    ["R108", "R115", "R124", "R125", "R160", "R168"],
+    "all in one reply, with a call that succeeds between any two: events, and what the model reads",
+    async () => {
+      const played = await playTogether();
+      const { stage, result, lead } = played;
+      const codes = executionsOf(played).map(({ errorCode }) => errorCode);
+      expect(codes).toEqual([undefined, ...TOGETHER.flatMap(([code]) => [code, undefined])]);
+      expect([result.status, lead.model.requests.length]).toEqual(["completed", 2]);
+      expect(checkMessages(lead.model.requests[1]?.messages ?? [])).toEqual([]);
+      checkGolden("tool-matrix/together", goldenLines(stage.sink.events));
+      checkGolden("tool-matrix/together-read", readings(lead.model.requests[1]));
+    },
+  );
+
+  proves(
+    ["R110", "R164", "R165", "R71"],
+    "all in one reply, under each policy: every reason to stop is raised, the highest wins",
+    async () => {
+      const rows = [];
+      for (const onRetryLimit of ["continue", "stop"] as const) {
+        for (const onBlocked of ["continue", "stop"] as const) {
+          const { stage, result } = await playTogether({
+            errorPolicy: { onBlocked, onRetryLimit },
+          });
+          const raised = stage.sink
+            .of("signal.raised")
+            .filter(({ agentPath }) => agentPath === "lead");
+          const codes = raised.map(({ signal }) => signal.reason.code);
+          rows.push([onRetryLimit, onBlocked, result.status, result.reason.code, codes]);
+        }
+      }
+      expect(rows).toEqual([
+        ["continue", "continue", "stopped", "error_budget", ["error_budget"]],
+        [
+          "continue",
+          "stop",
+          "stopped",
+          "error_budget",
+          ["blocked", "blocked", "blocked", "error_budget"],
+        ],
+        ["stop", "continue", "stopped", "retry_limit", ["retry_limit", "error_budget"]],
+        [
+          "stop",
+          "stop",
+          "stopped",
+          "retry_limit",
+          ["retry_limit", "blocked", "blocked", "blocked", "error_budget"],
+        ],
+      ]);
+    },
+  );
+});
+
+function executionsOf({
+  result,
+}: FailurePlay): FailurePlay["result"]["steps"][number]["tools"]["executions"] {
+  return result.steps.flatMap(({ tools }) => tools.executions);
+}
+
+const REPLIES = 300;
+
+proves(
+  ["R109", "R110", "R164", "R165", "R166", "R71", "R125"],
+  "any calls in any replies: none changes what comes of another, and the counts stop the agent where they must",
+  async () => {
+    const seen = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(anyReplies, async (world) => {
+        const [first = [], ...others] = world.replies.map(callsOf);
+        const { errorBudget, errorPolicy } = world;
+        const played = await playFailures({
+          reply: first,
+          more: [...others.map((reply) => calls(...reply)), says("Done.")],
+          definition: { errorBudget, errorPolicy },
+          options: { limits: { maxBreadthPerParent: 99, maxTotalSubagents: 99 } },
+        });
+        const { result, stage } = played;
+        const signals = stage.sink
+          .of("signal.raised")
+          .filter(({ agentPath }) => agentPath === "lead");
+        expect({
+          ends: executionsOf(played).map(({ type, errorCode }) =>
+            errorCode === undefined ? type : `${type} ${errorCode}`,
+          ),
+          signals: signals.map(({ signal }) => signal.reason.code),
+          ending: [result.status, result.reason.code],
+        }).toEqual(expectedReplies(world));
+        seen.add(result.reason.code);
+      }),
+      { numRuns: REPLIES },
+    );
+    expect([...seen].toSorted()).toEqual(["blocked", "completed", "error_budget", "retry_limit"]);
+  },
+);
+
+proves(
+  ["R115", "R124"],
+  "whoever calls an unknown tool is told of no tool that a filter took away",
+  async () => {
+    const { lead } = await playFailures(ALONE.unknown_tool);
+    const offered = lead.model.requests[0]?.tools.map(({ name }) => name) ?? [];
+    expect(offered).not.toContain("secret");
+    expect(told(lead.model.requests[1])[1]).toBe(
+      `There is no tool named "open". Your tools are: ${offered.join(", ")}.`,
+    );
+  },
+);
+
+for (const graceMs of [999, 1_000, 1_001, 5_000]) {
+  proves(
+    ["R118"],
+    `a call that is cancelled and does not heed it leaves no timer, though its time of 1,000 ms runs out within the grace of ${graceMs}`,
+    async () => {
+      const played = await playFailures({
+        reply: besideOthers([use("hang")]),
+        options: { graceMs },
+        act: (run) => void run.cancel("Enough."),
+      });
+      expect(executionsOf(played).map(({ type }) => type)).toEqual([
+        "succeeded",
+        "cancelled",
+        "succeeded",
+      ]);
+    },
+  );
+}

@@ -90,11 +90,14 @@ describe("toolGuard", () => {
   });
 });
 
+function house(guards: unknown): unknown {
+  return Reflect.construct(Orchestrator, [{ guards }]);
+}
+
 describe("a list of guards", () => {
   const model = new ScriptedModel([]);
   const agent = (guards: unknown): unknown =>
     Reflect.apply(defineAgent, undefined, [{ name: "solo", instructions: "Work.", model, guards }]);
-  const house = (guards: unknown): unknown => Reflect.construct(Orchestrator, [{ guards }]);
 
   test("holds guards, made with toolGuard, and nothing else", () => {
     const copy = { ...allows() };

@@ -4,6 +4,7 @@
 
 import { describe, expect, test } from "vitest";
 
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
 import { observe, transform } from "../../src/hooks/hook.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
@@ -13,7 +14,7 @@ import { gate, scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { ending, payTool } from "../support/pause-scenes.ts";
-import { calls, ends, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { calls, ends, part, quiet, spawn, told, use, type Part } from "../tree/cast.ts";
 import {
   ALLOW,
   allows,
@@ -187,22 +188,24 @@ describe("a stop while a guard is thinking", () => {
   });
 });
 
-describe("denials without end [C8]", () => {
-  /** A model that makes another call whatever it is told. */
-  function stubborn(guards: Parameters<typeof soloist>[1]) {
-    let number = 0;
-    const tool = writeTool();
-    const actor = part(
-      "solo",
-      () => {
-        number += 1;
-        return calls(write(`/${number}`));
-      },
-      { tools: [tool], ...guards },
-    );
-    return { tool, ...actor };
-  }
+/** A model that makes another call whatever it is told. */
+function stubborn(guards: Partial<Pick<AgentDefinition, "guards" | "errorBudget">>): Part & {
+  readonly tool: ReturnType<typeof writeTool>;
+} {
+  let number = 0;
+  const tool = writeTool();
+  const actor = part(
+    "solo",
+    () => {
+      number += 1;
+      return calls(write(`/${number}`));
+    },
+    { tools: [tool], ...guards },
+  );
+  return { tool, ...actor };
+}
 
+describe("denials without end [C8]", () => {
   test("use up the error budget: three in a row are borne, the fourth stops the run", async () => {
     const { role, tool, model } = stubborn({ guards: [denies()] });
     const result = await scene().run(role);

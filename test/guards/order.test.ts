@@ -9,18 +9,15 @@ import type { JsonObject } from "../../src/kernel/json.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene } from "../harness/run-scripted.ts";
+import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
-import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending, payTool, questionOf, texts } from "../support/pause-scenes.ts";
-import { calls, quiet, told, use } from "../tree/cast.ts";
+import { approveAll, ending, payTool, questionOf, texts } from "../support/pause-scenes.ts";
+import { calls, told } from "../tree/cast.ts";
 import {
   ALLOW,
   asksAbout,
-  denies,
   fates,
   guardings,
   keepsOutOfEtc,
@@ -86,9 +83,11 @@ describe("arguments that a hook changed", () => {
   });
 });
 
-describe("arguments that an answer changed", () => {
-  const changing = (path: string) => ({ arguments: { path } });
+function changing(path: string): { readonly arguments: JsonObject } {
+  return { arguments: { path } };
+}
 
+describe("arguments that an answer changed", () => {
   proves(["R73"], "are guarded again: an approver cannot approve what is forbidden", async () => {
     const tool = writeTool({ needsApproval: true });
     const watching = watch();
@@ -162,6 +161,16 @@ describe("arguments that an answer changed", () => {
     expect(guardings(stage).map(([, decision]) => decision)).toEqual(["ask", "ask"]);
   });
 });
+
+function partOf(owner: unknown, key: string): unknown {
+  return typeof owner === "object" && owner !== null ? Reflect.get(owner, key) : undefined;
+}
+
+/** Whether a property of it could be set; not a value that has none. */
+function isSet(target: unknown, key: string): boolean {
+  if (typeof target !== "object" || target === null) return expect.fail("nothing to set it on");
+  return Reflect.set(target, key, "/etc");
+}
 
 describe("what a guard sees", () => {
   test("arguments after coercion, whole, and who calls", async () => {
@@ -263,16 +272,16 @@ describe("what a guard sees", () => {
       const targets: readonly unknown[] = [
         call,
         call.arguments,
-        Reflect.get(Object(call.arguments), "list"),
-        Reflect.get(Object(call.arguments), "list")[0],
+        partOf(call.arguments, "list"),
+        partOf(partOf(call.arguments, "list"), "0"),
         context,
         context.messages,
         context.messages[0],
         context.metadata,
-        Reflect.get(context.metadata, "deep"),
+        partOf(context.metadata, "deep"),
       ];
-      attempts.push(...targets.map((target) => Reflect.set(Object(target), "path", "/etc")));
-      attempts.push(...targets.map((target) => Reflect.set(Object(target), "type", "x")));
+      attempts.push(...targets.map((target) => isSet(target, "path")));
+      attempts.push(...targets.map((target) => isSet(target, "type")));
       return ALLOW;
     });
     const watching = watch();
@@ -284,184 +293,5 @@ describe("what a guard sees", () => {
     const result = await scene().run(role, { metadata });
     expect(attempts).toEqual(attempts.map(() => false));
     expect([got, watching.seen(), fates(result)]).toEqual([[inner], [inner], [["succeeded"]]]);
-  });
-});
-
-describe("a guard is not asked", () => {
-  test("about calls that are unknown, no JSON, do not fit, or are hidden by a filter", async () => {
-    const watching = watch();
-    const { role } = soloist(
-      [
-        calls(
-          use("nobody"),
-          { name: "write", arguments: "{path" },
-          write(7),
-          use("hidden"),
-          write("/tmp/a"),
-        ),
-        says("done"),
-      ],
-      {
-        tools: [writeTool(), spyTool("hidden")],
-        toolFilters: [toolFilter((name) => name !== "hidden", { name: "hides" })],
-        guards: [watching.guard],
-        errorPolicy: { onRetryLimit: "continue" },
-      },
-    );
-    const stage = scene();
-    const result = await stage.run(role);
-    expect(fates(result).map(([, code]) => code)).toEqual([
-      "unknown_tool",
-      "invalid_json",
-      "invalid_arguments",
-      "tool_not_available",
-      undefined,
-    ]);
-    expect(watching.seen()).toEqual([{ path: "/tmp/a" }]);
-    expect(stage.sink.of("tool.guarded").map(({ callId }) => callId)).toEqual(["call_5"]);
-  });
-
-  test("about Finish, which calls nothing", async () => {
-    const watching = watch(() => ({ type: "deny", reason: "No." }));
-    const { role } = soloist([asks("Finish", { sum: 3 })], {
-      output: z.object({ sum: z.number() }),
-      guards: [watching.guard],
-    });
-    const result = await scene().run(role);
-    expect([ending(result), result.output, watching.asked]).toEqual([
-      ["completed", "completed"],
-      { sum: 3 },
-      [],
-    ]);
-  });
-
-  test("about calls of other tools than those that it is for", async () => {
-    const watching = watch(() => ({ type: "deny", reason: "No." }), {
-      name: "watch",
-      tools: ["burn", "drown"],
-    });
-    const tools = ["read", "burn", "drown", "burned"].map((name) => spyTool(name));
-    const script = [calls(...tools.map(({ name }) => use(name))), says("done")];
-    const { role } = soloist(script, { tools, guards: [watching.guard] });
-    const result = await scene().run(role);
-    expect(watching.asked.map(([{ toolName }]) => toolName)).toEqual(["burn", "drown"]);
-    expect(fates(result).map(([type]) => type)).toEqual([
-      "succeeded",
-      "refused",
-      "refused",
-      "succeeded",
-    ]);
-  });
-
-  test("about a call that a hook has denied: the hook's denial stands alone [C43]", async () => {
-    const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
-    const tool = spyTool("burn", undefined, { needsApproval: true });
-    const { role, model } = soloist([asks("burn", {}), says("done")], {
-      tools: [tool],
-      guards: [watching.guard],
-      hooks: [transform("beforeTool", () => ({ deny: "Fire." }), { name: "fireman" })],
-    });
-    const result = await scene().run(role);
-    expect([fates(result), watching.asked, tool.calls.length]).toEqual([
-      [["refused", "blocked", "fireman"]],
-      [],
-      0,
-    ]);
-    expect(told(model.requests[1])).toEqual([refusal("burn", "Fire.")]);
-  });
-
-  test("about a call that a limit refused", async () => {
-    const watching = watch();
-    const { role } = soloist([calls(write("/tmp/a"), write("/tmp/b"))], {
-      tools: [writeTool()],
-      guards: [watching.guard],
-      budget: { toolCalls: 1 },
-    });
-    const result = await scene().run(role);
-    expect([ending(result), watching.seen()]).toEqual([
-      ["stopped", "tool_calls_limit"],
-      [{ path: "/tmp/a" }],
-    ]);
-  });
-});
-
-describe("calls of one reply", () => {
-  test("get their own answers, and their results in call order, however long guards take", async () => {
-    const slow = gate();
-    const guard = toolGuard(
-      async ({ callId }) => {
-        if (callId === "call_1") await slow.opened;
-        return callId === "call_2" ? { type: "deny", reason: "Not you." } : ALLOW;
-      },
-      { name: "porter" },
-    );
-    const tool = writeTool();
-    const script = [calls(write("/a"), write("/b"), write("/c")), says("done")];
-    const { role, model } = soloist(script, { tools: [tool], guards: [guard] });
-    const stage = scene();
-    const run = stage.start(role);
-    await quiet();
-    expect(tool.written).toEqual(["/c"]);
-    slow.open();
-    const result = await stage.outcome(run);
-    expect(texts(result)).toEqual(["wrote /a", refusal("write", "Not you."), "wrote /c"]);
-    expect([told(model.requests[1]), tool.written]).toEqual([texts(result), ["/c", "/a"]]);
-  });
-
-  test("a pause waits for one of them, the others run once and are not guarded again", async () => {
-    const watching = watch(({ arguments: input }) =>
-      JSON.stringify(input).includes("/b")
-        ? { type: "ask", reason: "Really?" }
-        : JSON.stringify(input).includes("/c")
-          ? { type: "deny", reason: "No." }
-          : ALLOW,
-    );
-    const tool = writeTool();
-    const script = [calls(write("/a"), write("/b"), write("/c"), write("/d")), says("done")];
-    const { role, model } = soloist(script, { tools: [tool], guards: [watching.guard] });
-    const stage = scene();
-    const paused = await stage.run(role);
-    expect([asked(paused), tool.written]).toEqual([[["solo", "write"]], ["/a", "/d"]]);
-    const result = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
-    expect(tool.written).toEqual(["/a", "/d", "/b"]);
-    expect(texts(result)).toEqual(["wrote /a", "wrote /b", refusal("write", "No."), "wrote /d"]);
-    expect(told(model.requests[1])).toEqual(texts(result));
-    expect(watching.seen()).toEqual(["/a", "/b", "/c", "/d"].map((path) => ({ path })));
-    expect(result.usage.total.toolCalls).toBe(4);
-  });
-
-  test("sequential tools are guarded when their turn comes", async () => {
-    const order: string[] = [];
-    const guard = watch(({ callId }) => {
-      order.push(`guard ${callId}`);
-      return ALLOW;
-    });
-    const tool = spyTool(
-      "step",
-      ({ callId }) => {
-        order.push(`run ${callId}`);
-      },
-      { isSequential: true },
-    );
-    const { role } = soloist([calls(use("step"), use("step")), says("done")], {
-      tools: [tool],
-      guards: [guard.guard],
-    });
-    await scene().run(role);
-    expect(order).toEqual(["guard call_1", "run call_1", "guard call_2", "run call_2"]);
-  });
-
-  test("a denied call counts among the calls that the budget allows, and is not used", async () => {
-    const { role } = soloist([asks("burn", {}), asks("burn", {})], {
-      tools: [spyTool("burn")],
-      guards: [denies()],
-      budget: { toolCalls: 1 },
-    });
-    const result = await scene().run(role);
-    expect([ending(result), result.usage.total.toolCalls, result.agents[0]?.toolsUsed]).toEqual([
-      ["stopped", "tool_calls_limit"],
-      1,
-      {},
-    ]);
   });
 });

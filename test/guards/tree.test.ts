@@ -3,17 +3,17 @@
 // Method: trees of scripted roles in which guards sit at different levels.
 
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 
 import { says } from "../../src/testing/scripted-model.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
-import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { z } from "zod";
+import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { approveAll, asked, ending, questionOf } from "../support/pause-scenes.ts";
-import { byTask, calls, ends, part, spawn, told, use } from "../tree/cast.ts";
+import { byTask, calls, ends, part, spawn, told, use, type Part } from "../tree/cast.ts";
 import {
   ALLOW,
   asksAbout,
@@ -157,8 +157,11 @@ test("two guards over the same function are two guards", async () => {
   expect([count, guardings(stage)]).toEqual([2, [["work", "allow", "check allow", "check allow"]]]);
 });
 
+function unnamed(): ToolGuard {
+  return toolGuard((() => () => ({ type: "ask" as const, reason: "Sure?" }))());
+}
+
 test("guards without a name get one by owner and place: the same in every run and at every depth", async () => {
-  const unnamed = () => toolGuard((() => () => ({ type: "ask" as const, reason: "Sure?" }))());
   const tool = writeTool();
   const child = part("child", byTask({ "Work.": [calls(write("/a")), says("Child.")] }), {
     tools: [tool],
@@ -195,20 +198,21 @@ test("guards without a name get one by owner and place: the same in every run an
   }
 });
 
-describe("a guard over delegations", () => {
-  const pair = (guards: Parameters<typeof part>[2]) => {
-    const child = part("child", [says("Child.")]);
-    const other = part("other", [says("Other.")]);
-    const root = part("root", [calls(spawn("child")), says("Root.")], {
-      subagents: [child.role, other.role],
-      ...guards,
-    });
-    return { root, child, other };
-  };
+/** A root that starts a child, and could start another. */
+function pair(guards: readonly ToolGuard[]): Readonly<Record<"root" | "child" | "other", Part>> {
+  const child = part("child", [says("Child.")]);
+  const other = part("other", [says("Other.")]);
+  const root = part("root", [calls(spawn("child")), says("Root.")], {
+    subagents: [child.role, other.role],
+    guards,
+  });
+  return { root, child, other };
+}
 
+describe("a guard over delegations", () => {
   test("denies: no child starts, none is counted, and the model is told", async () => {
     const watching = watch(() => ({ type: "deny", reason: "Do it yourself." }));
-    const { root } = pair({ guards: [watching.guard] });
+    const { root } = pair([watching.guard]);
     const stage = scene();
     const result = await stage.run(root.role);
     expect([ending(result), ends(result)]).toEqual([["completed", "completed"], ["completed"]]);
@@ -221,7 +225,7 @@ describe("a guard over delegations", () => {
   });
 
   test("asks: the run pauses before the child starts, and a fresh orchestrator starts it", async () => {
-    const { root, child } = pair({ guards: [asksAbout("Is it needed?")] });
+    const { root, child } = pair([asksAbout("Is it needed?")]);
     const stage = scene();
     const paused = await stage.run(root.role);
     expect([asked(paused), ends(paused), questionOf(paused).reason]).toEqual([
@@ -239,7 +243,7 @@ describe("a guard over delegations", () => {
   });
 
   test("asks: a denial starts nobody", async () => {
-    const { root } = pair({ guards: [asksAbout()] });
+    const { root } = pair([asksAbout()]);
     const stage = scene();
     const paused = await stage.run(root.role);
     const answers = [deny(questionOf(paused), "Too dear.")];
@@ -252,7 +256,7 @@ describe("a guard over delegations", () => {
 
   test("sees what an approval changed: another role and another task, once more", async () => {
     const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
-    const { root, other } = pair({ guards: [watching.guard] });
+    const { root, other } = pair([watching.guard]);
     const stage = scene();
     const paused = await stage.run(root.role);
     const change = { arguments: { role: "other", task: "Rest." } };
@@ -277,7 +281,7 @@ describe("a guard over delegations", () => {
           : { type: "ask", reason: "Sure?" },
       { name: "choosy" },
     );
-    const { root } = pair({ guards: [noOther] });
+    const { root } = pair([noOther]);
     const stage = scene({
       approver: (question) => approve(question, { arguments: { role: "other", task: "Rest." } }),
     });

@@ -4,7 +4,7 @@
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import { approve, deny } from "../../src/protocol/question.ts";
+import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { toolGuard, type GuardAnswer, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import { scene, type Scene } from "../harness/run-scripted.ts";
@@ -159,10 +159,12 @@ function endsOf(result: RunResult, agent = 0): readonly (readonly string[])[] {
 }
 
 function said({ sink }: Scene): Pick<GuardRecord, "guarded" | "asked" | "answered"> {
-  const [guarded] = sink.of("tool.guarded").map(({ decision, answers }) => [
-    decision,
-    ...answers.map(({ guard, answer, reason = "" }) => `${guard} ${answer} ${reason}`.trim()),
-  ]);
+  const [guarded] = sink
+    .of("tool.guarded")
+    .map(({ decision, answers }) => [
+      decision,
+      ...answers.map(({ guard, answer, reason = "" }) => `${guard} ${answer} ${reason}`.trim()),
+    ]);
   return {
     guarded,
     asked: sink.of("question.asked").map(({ question }) => question.reason),
@@ -176,9 +178,7 @@ export async function playGuardsInTree(
   wish: Wish,
 ): Promise<Pick<GuardRecord, "ran" | "end" | "text" | "guarded" | "asked" | "answered">> {
   const tool = toolThatWishes("send", wish);
-  const guards = sayings.map((saying, index) => [
-    guardThat(saying, `g${index + 1}`, ["send"]),
-  ]);
+  const guards = sayings.map((saying, index) => [guardThat(saying, `g${index + 1}`, ["send"])]);
   const child = part("child", [calls(use("send"), use("look")), says("Child.")], {
     tools: [tool, spyTool("look")],
     guards: guards[2] ?? [],
@@ -276,4 +276,60 @@ function answerOf(
 
 function deniedText(reason: string): string {
   return `Not executed: send was denied. ${reason} Do without it, or answer with what you have.`;
+}
+
+/** One cell of the golden table: what becomes of a call, whoever answers. */
+export function verdictText({ asked, end }: GuardRecord): string {
+  const [reason] = asked;
+  if (reason !== undefined) return `asked: ${reason}`;
+  const [type, code, by] = end;
+  return [type, code, by === undefined ? undefined : `by ${by}`]
+    .flatMap((word) => word ?? [])
+    .join(" ");
+}
+
+const GUARDED: readonly (readonly [toolName: string, saying: Saying, wish: Wish])[] = [
+  ["allowed", "allow", "nothing"],
+  ["asked", "ask", "nothing"],
+  ["asked_again", "ask", "wants approval"],
+  ["denied", "deny", "wants approval"],
+  ["broken", "throw", "nothing"],
+  ["slow", "slow", "nothing"],
+  ["wishing", "allow", "wants approval"],
+  ["unsure", "allow", "cannot say"],
+];
+
+function answerTo(question: Question): Answer {
+  return question.toolName === "asked_again" ? deny(question, "Too late.") : approve(question);
+}
+
+/** Calls with every answer of a guard in one reply, and calls that no guard knows between them; approved is what is not asked again. */
+export async function playAllAnswers(way: "approver" | "pause"): Promise<{
+  readonly stage: Scene;
+  readonly model: ScriptedModel;
+}> {
+  const reply = GUARDED.flatMap(([toolName]) => [use(toolName), use("look")]);
+  const model = new ScriptedModel([calls(...reply), says("Done.")]);
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Work.",
+    model,
+    tools: [
+      spyTool("look", () => "seen"),
+      ...GUARDED.map(([toolName, , wish]) => toolThatWishes(toolName, wish)),
+    ],
+    guards: GUARDED.map(([toolName, saying]) => guardThat(saying, `of_${toolName}`, [toolName])),
+    // Calls that fail in a row must not end the run.
+    errorBudget: { maxConsecutiveErrors: 99 },
+  });
+  const stage = scene({
+    hookTimeoutMs: GUARD_MS,
+    ...(way === "approver" ? { approver: answerTo } : {}),
+  });
+  const first = await atPace(stage, stage.start(role), GUARD_MS);
+  if (first.status === "paused") {
+    const resumed = stage.resume(role, first.pausedRun, first.questions.map(answerTo));
+    await atPace(stage, resumed, GUARD_MS);
+  }
+  return { stage, model };
 }

@@ -141,8 +141,6 @@ interface Trip extends Pick<Traveller, "triesAtMs" | "waitsMs"> {
 function* through(order: readonly Wrapper[], trip: Trip, untilMs: number): Course {
   const [wrapper, ...inner] = order;
   switch (wrapper) {
-    case undefined:
-      return yield* body(trip, untilMs);
     case "approval":
       return yield* through(inner, trip, untilMs); // Asked long ago.
     case "timeout":
@@ -151,6 +149,8 @@ function* through(order: readonly Wrapper[], trip: Trip, untilMs: number): Cours
       return yield* repeated(inner, trip, untilMs);
     case "limit":
       return yield* inTurn(inner, trip, untilMs);
+    default:
+      return yield* body(trip, untilMs);
   }
 }
 
@@ -193,9 +193,7 @@ function* inTurn(inner: readonly Wrapper[], trip: Trip, untilMs: number): Course
   return yield* through(inner, trip, untilMs);
 }
 
-function outcomeOf(
-  end: End | undefined,
-): Pick<CallRecord, "outcome" | "errorCode" | "severity"> {
+function outcomeOf(end: End | undefined): Pick<CallRecord, "outcome" | "errorCode" | "severity"> {
   switch (end?.type) {
     case "answers":
       return { outcome: "succeeded" };

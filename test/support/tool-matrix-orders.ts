@@ -2,6 +2,7 @@
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { sleep, type Clock } from "../../src/kernel/clock.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
@@ -12,7 +13,7 @@ import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
 import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { scene, settled, type Scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, use } from "../tree/cast.ts";
 import { atPace, ordersOf, readings } from "./tool-matrix.ts";
@@ -26,6 +27,8 @@ export const TIMES = {
   limitSpan: 1_000,
   timeout: 300,
   guard: 500,
+  /** More than a timeout: what does not heed its signal is waited for longer than its time would have been. */
+  grace: 400,
 } as const;
 
 export const MAX_ATTEMPTS = 3;
@@ -71,6 +74,8 @@ export interface OrderCase {
   readonly order: readonly Wrapper[];
   readonly act: ActName;
   readonly way: Way;
+  /** When the run is cancelled; between two points of the grid. Default: never. */
+  readonly cancelAtMs?: number;
 }
 
 /** What came of one call. Times are in milliseconds since the start of the run. */
@@ -102,19 +107,19 @@ export interface OrderPlay {
 }
 
 /** Plays a case: two calls of the wrapped tool at once, and one of a plain tool between them. */
-export async function playOrder({ order, act, way }: OrderCase): Promise<OrderPlay> {
+export async function playOrder({ order, act, way, cancelAtMs }: OrderCase): Promise<OrderPlay> {
   const stage = scene({
     hookTimeoutMs: TIMES.guard,
+    graceMs: TIMES.grace,
     ...(way === "ask and pause" ? {} : { approver: (question) => approve(question) }),
   });
   const { tool, triesAtMs } = deploying(stage.clock, ACTS[act]);
   const wrapped = order.reduceRight((inner, name) => WRAPPERS[name](inner), tool);
   const model = new ScriptedModel([
-    calls(
-      { name: "deploy", arguments: { part: 1 } },
-      use("look"),
-      { name: "deploy", arguments: { part: 2 } },
-    ),
+    calls({ name: "deploy", arguments: { part: 1 } }, use("look"), {
+      name: "deploy",
+      arguments: { part: 2 },
+    }),
     says("Done."),
   ]);
   const role = defineAgent({
@@ -124,13 +129,26 @@ export async function playOrder({ order, act, way }: OrderCase): Promise<OrderPl
     tools: [wrapped, spyTool("look", () => "seen")],
     guards: [guardSaying(way)],
   });
-  const first = await atPace(stage, stage.start(role), TIMES.grid);
+  const run = stage.start(role);
+  if (cancelAtMs !== undefined) await cancelAt(stage, run, cancelAtMs);
+  const first = await atPace(stage, run, TIMES.grid);
   const result = first.status === "paused" ? await approved(stage, role, first) : first;
   return {
     record: recordOf(stage, result, triesAtMs),
     reasons: stage.sink.of("question.asked").map(({ question }) => question.reason),
     read: readings(model.requests[1]),
   };
+}
+
+async function cancelAt({ clock }: Scene, run: Run, cancelAtMs: number): Promise<void> {
+  await settled();
+  while (clock.nowMs() + TIMES.grid < cancelAtMs) {
+    clock.advance(TIMES.grid);
+    await settled();
+  }
+  clock.advance(cancelAtMs - clock.nowMs());
+  await settled();
+  void run.cancel("Enough.");
 }
 
 async function approved(
@@ -241,24 +259,49 @@ export function orderText(order: readonly Wrapper[]): string {
   return `${order.join("(")}(deploy${")".repeat(order.length)}`;
 }
 
-/** One block of a golden table: what came of both calls in this order. */
-export function orderBlock(order: readonly Wrapper[], { record, read }: OrderPlay): string {
+/** A golden table: orders under which the same came of the calls stand over what came of them. */
+export function orderTable(
+  act: ActName,
+  plays: readonly (readonly [order: readonly Wrapper[], play: OrderPlay])[],
+): string {
+  const titles = new Map<string, readonly string[]>();
+  for (const [order, play] of plays) {
+    const lines = callLines(play).join("\n");
+    titles.set(lines, [...(titles.get(lines) ?? []), orderText(order)]);
+  }
+  const blocks = [...titles].map(([lines, names]) => `${names.join("\n")}\n${lines}\n`);
+  return `${tableHead(act)}\n\n${blocks.join("\n")}`;
+}
+
+function tableHead(act: ActName): string {
+  const { body, firstDelay, secondDelay, limitSpan, timeout } = TIMES;
+  return [
+    `A tool that ${act}, called twice at once. The outermost wrapper comes first. Times are in ms.`,
+    `A try takes ${body}. approval: asks before each call. limit: 1 start in ${limitSpan}.`,
+    `retries: ${MAX_ATTEMPTS} tries, after ${firstDelay} and ${secondDelay}. timeout: ${timeout}.`,
+  ].join("\n");
+}
+
+function callLines({ record, read }: OrderPlay): readonly string[] {
   const texts = read
     .split("\n")
     .filter((line) => line.startsWith("    "))
-    .map((line) => line.trim());
-  const lines = record.calls.map((call, index) => {
+    .map((line) => line.trim().split(/(?<=\.) /)[0]);
+  const [first, , second] = texts;
+  return record.calls.flatMap((call, index) => {
     const { triesAtMs, waitsMs, endedAtMs, outcome, errorCode, questions } = call;
-    const what = errorCode === undefined ? outcome : `${outcome} ${errorCode}`;
+    const what = errorCode === undefined ? outcome : `${outcome} (${errorCode})`;
     const parts = [
-      `asked ${questions}x`,
-      `tried at ${listed(triesAtMs)}`,
-      `repeats after ${listed(waitsMs)}`,
+      `questions: ${questions}`,
+      `tried at: ${listed(triesAtMs)}`,
+      `to be repeated after: ${listed(waitsMs)}`,
       `${what} at ${endedAtMs}`,
     ];
-    return `  ${parts.join("; ")}\n      ${texts[index * 2] ?? "(the model was not asked again)"}`;
+    return [
+      `  ${parts.join("; ")}`,
+      `      ${(index === 0 ? first : second) ?? "(nobody read it)"}`,
+    ];
   });
-  return [orderText(order), ...lines].join("\n");
 }
 
 function listed(times: readonly number[]): string {

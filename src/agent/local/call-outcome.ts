@@ -1,7 +1,7 @@
 // What came of a tool call, as a value: a result, or a failure by its code in the one table. Here errors become texts for the model.
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import type { JsonObject } from "../../kernel/json.ts";
+import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
@@ -12,8 +12,9 @@ import type { Usage } from "../../protocol/usage.ts";
 import type { RejectedCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
+import { shortenText } from "../../tools/shorten-text.ts";
 import { isToolError } from "../../tools/tool-error.ts";
-import { errorNameOf } from "../../tools/result-text.ts";
+import { errorNameOf, resultText } from "../../tools/result-text.ts";
 import { outcomeOf } from "../../tools/tool-result.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import type { PlannedCall } from "../effects.ts";
@@ -24,6 +25,8 @@ export interface CallOutcome {
   readonly type: ToolOutcomeType;
   readonly text: string;
   readonly errorCode?: ToolFailureCode;
+  /** What it failed with, where the code is `retry_limit`. */
+  readonly causeCode?: ToolFailureCode;
   readonly severity?: ToolErrorSeverity;
   /** The guard or the hook that denied it. */
   readonly blockedBy?: string;
@@ -71,8 +74,17 @@ const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract"
 
 /** The outcome of a call that threw (R160). What a wrap of it threw counts as thrown by it; any other hook that broke fails the execution, too. */
 export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
+  try {
+    return outcomeOfThrown(toolName, thrown);
+  } catch {
+    // Something that throws when it is looked at.
+    return failed("tool_error", `${toolName} failed: ${redactSecrets(messageOf(thrown))}`);
+  }
+}
+
+function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
   const isWrap = EspalierError.is(thrown) && thrown.data["point"] === "wrapToolCall";
-  const cause = isWrap ? (thrown.cause ?? thrown) : thrown;
+  const cause = isWrap && thrown.code === "hook_failed" ? thrown.cause : thrown;
   if (isToolTimeout(cause)) return failed("tool_timeout", messageOf(cause));
   const text = failureText(toolName, cause);
   if (isToolError(cause)) {
@@ -81,27 +93,50 @@ export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
     const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
     return failed("tool_error", text, { severity, ...failure });
   }
-  if (EspalierError.is(cause) && HOOK_ERRORS.has(cause.code))
+  if (isBrokenHook(cause))
     return failed("tool_error", text, { severity: "abortive", failure: errorRecord(cause) });
   return failed("tool_error", text);
 }
 
+/** True for a hook of ours that broke, and not for what a tool gave the code of one. */
+function isBrokenHook(cause: unknown): boolean {
+  if (!EspalierError.is(cause) || !HOOK_ERRORS.has(cause.code)) return false;
+  const { point } = cause.data;
+  return point === "wrapToolCall" || point === "subagentStart";
+}
+
 /** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead (R162). */
 function failureText(toolName: string, thrown: unknown): string {
-  const message = redactSecrets(messageOf(thrown));
+  const message = redactSecrets(messageIn(thrown));
   if (!isToolError(thrown)) {
     const kind = kindOf(thrown);
     return `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: ${message}`;
   }
-  const hint = thrown.hint === undefined ? "" : ` ${redactSecrets(thrown.hint)}`;
+  const hint = thrown.hint === undefined ? "" : `${gap(message)}${redactSecrets(thrown.hint)}`;
   switch (thrown.severity) {
     case "retryable":
       return `${toolName} asks for a corrected call: ${message}${hint}`;
     case "fatal":
-      return `${toolName} failed for good: ${message}${hint} Do not make this call again.`;
+      return `${toolName} failed for good: ${message}${hint}${gap(message + hint)}Do not make this call again.`;
     case "recoverable":
     case "abortive":
       return `${toolName} failed: ${message}${hint}`;
+  }
+}
+
+/** What stands between a text and a sentence after it. */
+function gap(text: string): string {
+  return /[.!?…:]$/.test(text.trimEnd()) ? " " : ". ";
+}
+
+/** The message of anything that was thrown: also of what is no error, but says what happened. */
+function messageIn(thrown: unknown): string {
+  try {
+    if (thrown instanceof Error || !isRecord(thrown)) return messageOf(thrown);
+    const { message } = thrown;
+    return typeof message === "string" ? message : resultText(thrown);
+  } catch {
+    return messageOf(thrown);
   }
 }
 
@@ -117,17 +152,22 @@ function kindOf(thrown: unknown): string | undefined {
 
 function isError(thrown: unknown): thrown is Error {
   try {
-    return thrown instanceof Error;
+    return (
+      thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]" // of another realm
+    );
   } catch {
     return false; // Something that nobody may look at.
   }
 }
 
+/** Events and results hold no longer messages; the whole is in the step. */
+const LONGEST_MESSAGE = 4_000;
+
 /** An error of a tool as plain data, without secrets. */
 export function toolErrorRecord(thrown: unknown): ErrorRecord {
   const known = errorRecord(thrown);
   const code = EspalierError.is(thrown) ? known.code : "tool_error";
-  return { ...known, code, message: redactSecrets(known.message) };
+  return { ...known, code, message: shortenText(known.message, LONGEST_MESSAGE).text };
 }
 
 /** The outcome of a delegation that is not paused. */
@@ -148,9 +188,11 @@ export function withinRetries(
   { call, retryCount, settings }: PlannedCall,
   outcome: CallOutcome,
 ): CallOutcome {
+  const { errorCode } = outcome;
   if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
   const advice = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
   const text = `${outcome.text}\n${advice}Do not call ${call.toolName} again: do without it, or answer with what you have.`;
-  return failed("retry_limit", text);
+  const cause = errorCode === undefined ? {} : { causeCode: errorCode };
+  return { ...outcome, ...failed("retry_limit", text, cause) };
 }

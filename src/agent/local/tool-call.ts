@@ -29,7 +29,13 @@ import { callExternally } from "./external-call.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { askForPermission } from "./questions.ts";
-import { callServices, delegationContext, toolContext, toolRuntime } from "./tool-context.ts";
+import {
+  callServices,
+  delegationContext,
+  type CallServices,
+  toolContext,
+  toolRuntime,
+} from "./tool-context.ts";
 
 /** Runs one call. Never rejects. */
 export async function callToolLocally(
@@ -225,7 +231,7 @@ function executed(
   endedAtMs: number,
   outcome: Formatted,
 ): CallEnd {
-  const { type, text, fullText, errorCode, severity, blockedBy } = outcome;
+  const { type, text, fullText, errorCode, causeCode, severity, blockedBy } = outcome;
   const { attachments, metadata, subtasks, failure, isShortened } = outcome;
   const execution: ToolExecution = {
     call,
@@ -234,6 +240,7 @@ function executed(
     ...(fullText === undefined ? {} : { fullText }),
     ...(attachments === undefined ? {} : { attachments }),
     ...(errorCode === undefined ? {} : { errorCode }),
+    ...(causeCode === undefined ? {} : { causeCode }),
     ...(severity === undefined ? {} : { severity }),
     ...(blockedBy === undefined ? {} : { blockedBy }),
     ...(metadata === undefined ? {} : { metadata }),
@@ -301,10 +308,41 @@ async function runDelegation(
 ): Promise<CallOutcome | PausedChild> {
   const services = callServices(options, use);
   const ended = await delegate(options, use, () =>
-    bound.use(delegationContext(options, use, services)),
+    delegated(options, services, () => bound.use(delegationContext(options, use, services))),
   );
   const subtasks = services.close();
   return ended.type === "paused" ? ended : { ...ended, subtasks };
+}
+
+/** What a delegation comes to, once all its subagents rest. Those that are paused and that it does not wait for are ended. */
+async function delegated(
+  options: LocalEffectsOptions,
+  services: CallServices,
+  work: () => Promise<SpawnOutcome>,
+): Promise<SpawnOutcome> {
+  const working = invoke(work);
+  let bounded = await runBounded(() => working, options);
+  if (bounded.type === "abandoned" && services.hasSpawned) {
+    await services.children();
+    bounded = await runBounded(() => working, options);
+  }
+  services.close();
+  const paused = (await services.children()).flatMap((child) =>
+    child.type === "paused" ? [child.childId] : [],
+  );
+  const outcome = bounded.type === "returned" ? bounded.value : undefined;
+  const kept = outcome?.type === "paused" ? outcome.childId : undefined;
+  const forgotten = paused.filter((childId) => childId !== kept);
+  await Promise.all(forgotten.map((childId) => options.dismissChild(childId)));
+  if (bounded.type === "threw") throw bounded.error;
+  if (outcome === undefined) throw new TypeError("it gave no outcome of a subagent");
+  if (kept !== undefined && !paused.includes(kept))
+    throw new TypeError("it gave a paused subagent that is none of its own");
+  return outcome;
+}
+
+async function invoke<T>(work: () => Promise<T>): Promise<T> {
+  return await work();
 }
 
 async function delegate(

@@ -1,7 +1,12 @@
 // What a tool and a delegation may know and do while they serve a call.
 
 import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
-import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import {
+  SpawnRequestSchema,
+  type SpawnOutcome,
+  type SpawnRequest,
+} from "../../protocol/subagent.ts";
 import type { DelegationContext, ToolContext, ToolProgress } from "../../tools/tool-context.ts";
 import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
 import type { EffectPlace, PlannedCall } from "../effects.ts";
@@ -18,10 +23,19 @@ export interface PlacedCall {
 /** Reports of one call that become events; more would be noise that costs. */
 const MOST_REPORTS = 1_000;
 
+const TOO_LATE: SpawnOutcome = deepFreeze<SpawnOutcome>({
+  type: "refused",
+  refusal: {
+    code: "setup_failed",
+    message: "Not started: the call that asked for the subagent had ended.",
+  },
+});
+
 /** What one call asks for on the side. Closed when the call has ended: what comes later goes nowhere. */
 export class CallServices {
   readonly #tell: (progress: ToolProgress) => void;
   #requests: readonly SpawnRequest[] = [];
+  #spawned: readonly Promise<SpawnOutcome>[] = [];
   #reports = 0;
   #isClosed = false;
 
@@ -57,6 +71,25 @@ export class CallServices {
       ...(total === undefined ? {} : { total }),
       ...(message === undefined ? {} : { message }),
     });
+  }
+
+  /** Starts a subagent for the call, unless the call has ended. */
+  spawn(start: () => Promise<SpawnOutcome>): Promise<SpawnOutcome> {
+    if (this.#isClosed) return Promise.resolve(TOO_LATE);
+    const spawned = start();
+    spawned.catch(() => undefined); // A delegation may start it and look away.
+    this.#spawned = [...this.#spawned, spawned];
+    return spawned;
+  }
+
+  get hasSpawned(): boolean {
+    return this.#spawned.length > 0;
+  }
+
+  /** Waits for the subagents that the call has started: none outlives it (T2). Rejects with the error of a hook that broke. */
+  async children(): Promise<readonly SpawnOutcome[]> {
+    await Promise.allSettled(this.#spawned);
+    return await Promise.all(this.#spawned);
   }
 
   get isClosed(): boolean {
@@ -118,7 +151,9 @@ export function delegationContext(
   return Object.freeze({
     ...toolContext(options, call, services),
     spawn: (request: SpawnRequest) =>
-      spawnWithHooks(options, place, request, { callId, stepId: place.stepId, messages }),
+      services.spawn(() =>
+        spawnWithHooks(options, place, request, { callId, stepId: place.stepId, messages }),
+      ),
   });
 }
 

@@ -17,7 +17,7 @@ export function incorporate(agent: AgentContext, state: AgentState): AgentState 
   const limited = limit === undefined ? incorporated : raise(agent, incorporated, limit);
   if (limited.log.output !== undefined) return limited;
   const { errorBudget: budget, errorPolicy: policy } = agent.role;
-  return failureSignals(limited.log.failures, step?.executions ?? [], {
+  return failureSignals(state.log.failures, step?.executions ?? [], {
     budget,
     policy,
   }).reduce<AgentState>((current, signal) => raise(agent, current, signal), limited);

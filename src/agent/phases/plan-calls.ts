@@ -1,7 +1,6 @@
 // Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
 
 import type { JsonValue } from "../../kernel/json.ts";
-import { stopCodeOf } from "../../policies/budget.ts";
 import { retriesOf } from "../../policies/error-budget.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
@@ -147,7 +146,7 @@ function overLimit(
   tool: Tool | undefined,
 ): RejectedCall {
   const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up. Answer with what you have.`;
-  return rejected(stopCodeOf(axis), text, { tool });
+  return rejected(axis === "wallTimeMs" ? "time_limit" : "tool_calls_limit", text, { tool });
 }
 
 function rejected(

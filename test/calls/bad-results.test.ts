@@ -1,0 +1,264 @@
+// Goal: whatever a tool gives, throws or does, its call has one result that can be read, and the run goes on.
+// Method: odd values and odd behaviour in real runs, beside a call that works; late results are looked for everywhere.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { parseJson } from "../../src/kernel/json.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { jsonSchema } from "../../src/tools/input-schema.ts";
+import { toolResult } from "../../src/tools/tool-result.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { ending } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, quiet, spawn, told, use } from "../tree/cast.ts";
+import { mentions, outcomes, pass } from "./reading.ts";
+
+function cycle(): unknown {
+  const list: unknown[] = [];
+  list.push({ list });
+  return list;
+}
+
+function throwing(value: unknown): () => never {
+  return () => {
+    throw value;
+  };
+}
+
+class Locked {
+  get secret(): never {
+    throw new Error("hands off");
+  }
+  toJSON(): unknown {
+    return { secret: this.secret };
+  }
+}
+
+const hostile = new Proxy(
+  {},
+  {
+    get: throwing(new Error("trap")),
+    has: throwing(new Error("trap")),
+    ownKeys: throwing(new Error("trap")),
+    getPrototypeOf: throwing(new Error("trap")),
+  },
+);
+
+const odd: readonly (readonly [string, () => unknown, string, RegExp])[] = [
+  ["a value that contains itself", cycle, "failed", /circular/],
+  ["a function", () => () => 1, "failed", /function/],
+  ["a symbol", () => Symbol("x"), "failed", /symbol/],
+  ["a proxy that throws", () => hostile, "failed", /\S/],
+  ["an object whose toJSON throws", () => new Locked(), "failed", /hands off/],
+  ["a promise within a value", () => ({ late: Promise.resolve(1) }), "failed", /promise/],
+  ["a thrown text", throwing("just text"), "failed", /just text/],
+  ["a thrown nothing", throwing(undefined), "failed", /\S/],
+  ["a thrown null", throwing(null), "failed", /\S/],
+  ["a thrown cycle", throwing(cycle()), "failed", /\S/],
+  ["a thrown proxy", throwing(hostile), "failed", /\S/],
+  ["a rejected promise of another kind", () => Promise.reject({ code: 7 }), "failed", /\S/],
+  // oxlint-disable-next-line unicorn/no-thenable -- what a promise of another library is
+  ["a thenable that throws", () => ({ then: throwing("not now") }), "failed", /not now/],
+  ["binary", () => new Uint8Array(1_234), "succeeded", /^\[binary: 1234 bytes\]$/],
+  ["nothing", () => undefined, "succeeded", /^$/],
+  ["a lone surrogate", () => "\uD800", "succeeded", /\S/],
+  ["a key __proto__", () => parseJson('{"__proto__":{"isAdmin":true}}'), "succeeded", /__proto__/],
+  ["NaN", () => Number.NaN, "succeeded", /^NaN$/],
+];
+
+for (const [what, execute, type, text] of odd) {
+  test(`${what} is one result that can be read; the call beside it and the run go on`, async () => {
+    const { role, model } = soloist([calls(use("odd"), use("fine")), says("ok")], {
+      tools: [spyTool("odd", execute), spyTool("fine")],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([ending(result), outcomes(result).map(([name, kind]) => [name, kind])]).toEqual([
+      ["completed", "completed"],
+      [
+        ["odd", type],
+        ["fine", "succeeded"],
+      ],
+    ]);
+    expect(told(model.requests[1])[0]).toMatch(text);
+    expect(JSON.parse(JSON.stringify(result.steps))).toEqual(result.steps);
+  });
+}
+
+test("a result of 20 million characters is cut, kept whole, and measured", async () => {
+  const size = 20_000_000;
+  const { role, model } = soloist([calls(use("dump")), says("ok")], {
+    tools: [spyTool("dump", () => "x".repeat(size))],
+  });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect([
+    told(model.requests[1])[0]?.slice(50_000),
+    result.steps[0]?.tools.executions[0]?.fullText?.length,
+    stage.sink.of("tool.ended")[0]?.resultCharacters,
+  ]).toEqual([
+    `\n[Shortened: 50000 of ${size} characters are shown. Ask for a smaller part.]`,
+    size,
+    size,
+  ]);
+  expect(Math.max(...stage.sink.events.map((event) => JSON.stringify(event).length))).toBeLessThan(
+    5_000,
+  );
+});
+
+test("a result of a million parts and one more is refused, not read for ever", async () => {
+  const { role } = soloist([calls(use("dump"), use("endless")), says("ok")], {
+    tools: [
+      spyTool("dump", () => Array.from({ length: 1_000_001 }, () => 0)),
+      spyTool("endless", () => new Set(Array.from({ length: 1_000_001 }, (_, index) => index))),
+    ],
+  });
+  const result = await scene().run(role);
+  expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
+    ["failed", "tool_error"],
+    ["failed", "tool_error"],
+  ]);
+});
+
+test("a tool that keeps the thread busy for a moment holds up its time limit, and nothing breaks", async () => {
+  const stage = scene();
+  const busy = spyTool(
+    "busy",
+    () => {
+      let sum = 0;
+      for (let count = 0; count < 5_000_000; count += 1) sum += count % 7;
+      stage.clock.advance(1_000);
+      return `sum ${sum > 0}`;
+    },
+    { timeoutMs: 500 },
+  );
+  const { role } = soloist([calls(use("busy"), use("fine")), says("ok")], {
+    tools: [busy, spyTool("fine")],
+  });
+  const result = await stage.run(role);
+  expect([ending(result), outcomes(result).map(([name, , code]) => [name, code])]).toEqual([
+    ["completed", "completed"],
+    [
+      ["busy", "tool_timeout"],
+      ["fine", ""],
+    ],
+  ]);
+  expect(mentions([result, stage.sink.events], "sum true")).toBe(false);
+});
+
+test("results that come after a time limit, a cancel or the end of the run are nowhere", async () => {
+  const held = gate();
+  const late = (name: string, isFailing: boolean, timeoutMs?: number) =>
+    spyTool(
+      name,
+      async ({ reportProgress, queueSubtask }) => {
+        await held.opened;
+        queueSubtask({ role: "solo", task: "LATE" });
+        reportProgress({ message: "LATE" });
+        if (isFailing) throw new Error("LATE");
+        return toolResult({
+          text: "LATE",
+          attachments: [{ type: "file", mediaType: "text/plain", text: "LATE" }],
+        });
+      },
+      timeoutMs === undefined ? {} : { timeoutMs },
+    );
+  const tools = [late("gives", false, 100), late("fails", true, 100), late("hangs", false)];
+  const child = part("child", [calls(use("hangs"), use("gives"))], { tools });
+  const root = part("root", [calls(use("gives"), use("fails"), use("hangs"), spawn("child"))], {
+    tools,
+    subagents: [child.role],
+  });
+  const stage = scene({ graceMs: 50 });
+  const run = stage.start(root.role);
+  await pass(stage, 100);
+  void run.cancel();
+  await pass(stage, 50);
+  const result = await stage.outcome(run);
+  held.open();
+  await quiet();
+  expect(mentions([result, stage.sink.events, root.model.requests], "LATE")).toBe(false);
+  expect(outcomes(result).map(([name, type, code]) => [name, type, code])).toEqual([
+    ["gives", "failed", "tool_timeout"],
+    ["fails", "failed", "tool_timeout"],
+    ["hangs", "cancelled", "cancelled"],
+    ["SpawnSubagent", "cancelled", "subagent_cancelled"],
+  ]);
+});
+
+test("a late result is nowhere in the requests of a run that goes on either", async () => {
+  const held = gate();
+  const slow = spyTool("slow", () => held.opened.then(() => "LATE"), { timeoutMs: 100 });
+  const fine = spyTool("fine", async () => {
+    held.open();
+    await quiet();
+    return "fine";
+  });
+  const { role, model } = soloist(
+    [calls(use("slow")), calls(use("fine")), calls(use("fine")), says("ok")],
+    {
+      tools: [slow, fine],
+    },
+  );
+  const stage = scene();
+  const run = stage.start(role);
+  await pass(stage, 100);
+  const result = await stage.outcome(run);
+  expect([ending(result), mentions([result, model.requests, stage.sink.events], "LATE")]).toEqual([
+    ["completed", "completed"],
+    false,
+  ]);
+});
+
+test("a schema that JSON Schema cannot express is refused at definition, with the name of the field", () => {
+  const inputs: readonly z.ZodType[] = [
+    z.object({ when: z.date() }),
+    z.object({ many: z.bigint() }),
+    z.object({ by: z.map(z.string(), z.number()) }),
+    z.object({ odd: z.symbol() }),
+  ];
+  for (const input of inputs) {
+    const { code, message } = thrownBy(() =>
+      defineTool({ name: "work", description: "Works.", input, execute: () => "" }),
+    );
+    expect([code, message.includes("work.input")]).toEqual(["invalid_definition", true]);
+  }
+  const foreign = { type: "object", properties: { a: { type: "nonsense" } } };
+  expect(
+    thrownBy(() =>
+      defineTool({
+        name: "work",
+        description: "Works.",
+        input: jsonSchema(foreign),
+        execute: () => "",
+      }),
+    ).code,
+  ).toBe("invalid_definition");
+});
+
+test("a check of the schema that throws is told to the model; the tool does not run", async () => {
+  const ran: unknown[] = [];
+  const tool = defineTool({
+    name: "work",
+    description: "Works.",
+    input: z.object({
+      a: z.string().refine((value): boolean => {
+        throw new Error(`no way with ${value}`);
+      }),
+    }),
+    execute: (input) => void ran.push(input),
+  });
+  const { role } = soloist([calls({ name: "work", arguments: { a: "x" } }), says("ok")], {
+    tools: [tool],
+  });
+  const result = await scene().run(role);
+  expect([ran, ["completed", "failed"].includes(result.status), outcomes(result).length]).toEqual([
+    [],
+    true,
+    1,
+  ]);
+});

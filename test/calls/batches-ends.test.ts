@@ -1,0 +1,192 @@
+// Goal: what ends, fails or skips a step between two batches: nothing of the later ones begins.
+// Method: batches that fail, stops and cancels while one runs, calls that the caller leaves out; who was asked and what was charged.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { Phase } from "../../src/agent/run-agent.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { ending } from "../support/pause-scenes.ts";
+import { calls, part, quiet, spawn, use } from "../tree/cast.ts";
+import { outcomes } from "./reading.ts";
+
+test("a batch that fails its agent lets none after it begin", async () => {
+  const broken = spyTool("broken", () => {
+    throw new ToolError("The house burns.", { severity: "abortive" });
+  });
+  const alone = spyTool("alone", () => "", { isSequential: true });
+  const free = spyTool("free");
+  const { role } = soloist([calls(use("broken"), use("alone"), use("free"))], {
+    tools: [broken, alone, free],
+  });
+  const result = await scene().run(role);
+  expect([ending(result), alone.calls.length, free.calls.length]).toEqual([
+    ["failed", "error"],
+    0,
+    0,
+  ]);
+  expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
+    ["failed", "tool_error"],
+    ["not_executed", "not_executed"],
+    ["not_executed", "not_executed"],
+  ]);
+  expect([result.usage.total.toolCalls, result.agents[0]?.errors.length]).toEqual([1, 1]);
+});
+
+test("calls of a batch that can not begin any more are not shown to hooks", async () => {
+  const hooked: string[] = [];
+  const broken = spyTool("broken", () => {
+    throw new ToolError("The house burns.", { severity: "abortive" });
+  });
+  const alone = spyTool("alone", () => "", { isSequential: true });
+  const { role } = soloist([calls(use("broken"), use("alone"))], {
+    tools: [broken, alone],
+    hooks: [
+      transform("beforeTool", ({ toolName }) => {
+        hooked.push(toolName);
+      }),
+    ],
+  });
+  await scene().run(role);
+  expect(hooked).toEqual(["broken"]);
+});
+
+test("failures of every batch are kept, and a failure that the model is told of stops no later batch", async () => {
+  const broken = spyTool("broken", () => {
+    throw new Error("oops");
+  });
+  const alone = spyTool("alone", () => "alone done", { isSequential: true });
+  const { role } = soloist([calls(use("broken"), use("alone"), use("broken")), says("ok")], {
+    tools: [broken, alone],
+  });
+  const result = await scene().run(role);
+  expect([ending(result), outcomes(result).map(([name, type]) => [name, type])]).toEqual([
+    ["completed", "completed"],
+    [
+      ["broken", "failed"],
+      ["alone", "succeeded"],
+      ["broken", "failed"],
+    ],
+  ]);
+});
+
+/** Does something after the first phase of a name. */
+async function at(run: Run, wanted: Phase, act: () => void): Promise<void> {
+  let isDone = false;
+  for await (const { phase } of run.iterate()) {
+    if (phase === wanted && !isDone) act();
+    isDone ||= phase === wanted;
+  }
+}
+
+test("leaving calls out holds for all batches of the step", async () => {
+  const free = spyTool("free");
+  const alone = spyTool("alone", () => "", { isSequential: true });
+  const { role } = soloist([calls(use("free"), use("alone"), use("free")), says("ok")], {
+    tools: [free, alone],
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  await at(run, "evaluate", () => run.skipToolCalls("Not today."));
+  const result = await stage.outcome(run);
+  expect([free.calls.length, alone.calls.length]).toEqual([0, 0]);
+  expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual(
+    [0, 1, 2].map(() => ["refused", "skipped"]),
+  );
+});
+
+test("leaving calls out while a batch runs holds for all that have not begun, and for no later step", async () => {
+  const held = gate();
+  const free = spyTool("free");
+  const slow = spyTool("slow", () => held.opened, { isSequential: true });
+  const { role } = soloist(
+    [calls(use("slow"), use("free"), use("slow"), use("free")), calls(use("free")), says("ok")],
+    { tools: [free, slow] },
+  );
+  const stage = scene();
+  const run = stage.start(role);
+  await quiet();
+  run.skipToolCalls("Not today.");
+  held.open();
+  const result = await stage.outcome(run);
+  expect(outcomes(result).map(([name, , code]) => [name, code])).toEqual([
+    ["slow", ""],
+    ["free", "skipped"],
+    ["slow", "skipped"],
+    ["free", "skipped"],
+    ["free", ""],
+  ]);
+});
+
+for (const ends of ["stop", "cancel"] as const) {
+  test(`a ${ends} while a batch runs: nothing of the later ones begins, is asked about or is charged`, async () => {
+    const log: string[] = [];
+    const held = gate();
+    const slow = spyTool("slow", () => held.opened.then(() => "slow done"));
+    const alone = spyTool("alone", () => void log.push("alone"), { isSequential: true });
+    const free = spyTool("free", () => void log.push("free"));
+    const child = part("child", [says("never")]);
+    const root = part("root", [calls(use("slow"), use("alone"), use("free"), spawn("child"))], {
+      tools: [slow, alone, free],
+      subagents: [child.role],
+      hooks: [
+        transform("beforeTool", ({ toolName }) => {
+          log.push(`${toolName} hook`);
+        }),
+      ],
+      guards: [
+        toolGuard(({ toolName }) => {
+          log.push(`${toolName} guard`);
+          return { type: "allow" };
+        }),
+      ],
+    });
+    const stage = scene();
+    const run = stage.start(root.role);
+    await quiet();
+    if (ends === "stop") run.requestStop();
+    else void run.cancel();
+    held.open();
+    const result = await stage.outcome(run);
+    expect(outcomes(result).map(([, type]) => type)).toEqual([
+      ends === "stop" ? "succeeded" : "cancelled",
+      "not_executed",
+      "not_executed",
+      "not_executed",
+    ]);
+    expect([log, child.model.requests.length]).toEqual([["slow hook", "slow guard"], 0]);
+    expect([result.usage.total.toolCalls, result.steps[0]?.telemetry.usage.toolCalls]).toEqual([
+      1, 1,
+    ]);
+  });
+}
+
+test("a typed result beside a barrier is taken, and what stands after it still runs", async () => {
+  const alone = spyTool("alone", () => "alone done", { isSequential: true });
+  const { role } = soloist(
+    [calls(use("alone"), { name: "Finish", arguments: { answer: "42" } }, use("alone"))],
+    { tools: [alone], output: z.object({ answer: z.string() }) },
+  );
+  const result = await scene().run(role);
+  expect([ending(result), result.output, alone.calls.length]).toEqual([
+    ["completed", "completed"],
+    { answer: "42" },
+    2,
+  ]);
+});
+
+test("identical calls are counted over batches", async () => {
+  const alone = spyTool("alone", () => "", { isSequential: true, maxIdenticalCalls: 2 });
+  const { role } = soloist([calls(use("alone"), use("alone"), use("alone")), says("ok")], {
+    tools: [alone],
+  });
+  const result = await scene({ unanswered: "deny" }).run(role);
+  expect(outcomes(result).map(([, type]) => type)).toEqual(["succeeded", "succeeded", "refused"]);
+});

@@ -1,0 +1,269 @@
+// Goal: what a tool may know of its call: seven facts, read-only, its own for each call (R169, R170).
+// Method: tools that keep their contexts and try to change them; parallel calls that look before and after an await.
+
+import { expect, test } from "vitest";
+
+import type { ToolContext } from "../../src/tools/tool-context.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { ToolRetryError } from "../../src/tools/tool-error.ts";
+import { withApproval } from "../../src/tools/wrappers/with-approval.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
+import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { unfrozenParts, vandalised } from "../support/frozen.ts";
+import { calls, part, quiet, spawn, use } from "../tree/cast.ts";
+import { ending } from "../support/pause-scenes.ts";
+import { outcomes } from "./reading.ts";
+
+proves(
+  ["R169"],
+  "agent, step, call, retries, metadata and messages are there; writing throws and changes nothing",
+  async () => {
+    const contexts: ToolContext[] = [];
+    const writes: string[] = [];
+    const tool = spyTool(
+      "work",
+      (context) => {
+        contexts.push(context);
+        for (const key of Object.keys(context)) {
+          try {
+            // In strict code, which modules are, assigning to what is frozen throws.
+            Object.assign(context, { [key]: "changed" });
+            writes.push(key);
+          } catch (error) {
+            expect(error).toBeInstanceOf(TypeError);
+          }
+        }
+        expect(vandalised({ messages: context.messages, metadata: context.metadata })).toEqual([
+          "value",
+        ]);
+        if (contexts.length === 1) throw new ToolRetryError("Again.");
+        return "done";
+      },
+      { maxRetries: 4 },
+    );
+    const { role, model } = soloist([calls(use("work")), calls(use("work")), says("ok")], {
+      tools: [tool],
+    });
+    const stage = scene();
+    const run = stage.start(role, "Do it.", { metadata: { user: { id: 7 } } });
+    const result = await stage.outcome(run);
+    expect(writes).toEqual([]);
+    expect(
+      contexts.map((context) => [
+        context.agentId,
+        context.stepNumber,
+        context.callId,
+        context.retryCount,
+        context.maxRetries,
+        context.metadata,
+        context.messages.map(({ role: who, text }) => [who, text]),
+      ]),
+    ).toEqual([
+      [
+        "agent_1",
+        1,
+        "call_1",
+        0,
+        4,
+        { user: { id: 7 } },
+        [
+          ["system", "Work."],
+          ["user", "Do it."],
+          ["assistant", ""],
+        ],
+      ],
+      [
+        "agent_1",
+        2,
+        "call_2",
+        1,
+        4,
+        { user: { id: 7 } },
+        [
+          ["system", "Work."],
+          ["user", "Do it."],
+          ["assistant", ""],
+          ["tool", "work asks for a corrected call: Again."],
+          ["assistant", ""],
+        ],
+      ],
+    ]);
+    expect(
+      contexts
+        .flatMap(({ signal: _alive, ...plain }) => unfrozenParts(plain, "context"))
+        .filter((path) => path !== "context"),
+    ).toEqual([]);
+    expect(ending(result)).toEqual(["completed", "completed"]);
+    expect(model.requests[2]?.messages.some(({ text }) => text === "changed")).toBe(false);
+    expect(result.agents[0]?.metadata).toEqual({ user: { id: 7 } });
+  },
+);
+
+proves(
+  ["R169"],
+  "a context is as it is within every wrapper, and for the check of an approval",
+  async () => {
+    const seen: (readonly unknown[])[] = [];
+    const note = (context: ToolContext): void => {
+      const { agentId, stepNumber, callId, retryCount, maxRetries, metadata, messages } = context;
+      seen.push([
+        Object.isFrozen(context),
+        agentId,
+        stepNumber,
+        callId,
+        retryCount,
+        maxRetries,
+        metadata,
+        messages.length,
+      ]);
+    };
+    const tool = spyTool("work", note, {
+      needsApproval: (_input, context) => {
+        note(context);
+        return true;
+      },
+    });
+    const wrapped = withApproval(
+      withRateLimit(withRetries(withTimeout(tool, { timeoutMs: 10 })), { maxCalls: 9, perMs: 9 }),
+    );
+    const { role } = soloist([calls(use("work")), says("ok")], { tools: [wrapped] });
+    await scene({ approver: (question) => approve(question) }).run(role);
+    const expected = [true, "agent_1", 1, "call_1", 0, 2, {}, 3];
+    expect(seen).toEqual([expected, expected]);
+  },
+);
+
+test("a child's context is its own: path, depth, metadata that it inherits, its own history", async () => {
+  const work = spyTool("work");
+  const child = part("child", [calls(use("work")), says("ok")], { tools: [work] });
+  const root = part("root", [calls(spawn("child", "Dig.")), says("ok")], {
+    subagents: [child.role],
+    context: { inheritMetadata: true, metadataKeys: ["a"] },
+  });
+  const stage = scene();
+  const run = stage.start(root.role, "Do it.", { metadata: { a: 1, b: 2 } });
+  await stage.outcome(run);
+  expect(
+    work.calls.map(({ agentId, agentPath, depth, executionId, stepNumber, metadata, messages }) => [
+      agentId,
+      agentPath,
+      depth,
+      executionId,
+      stepNumber,
+      metadata,
+      messages.map(({ text }) => text),
+    ]),
+  ).toEqual([
+    ["agent_2", "root/child#1", 1, "execution_2", 1, { a: 1 }, ["You are child.", "Dig.", ""]],
+  ]);
+});
+
+proves(
+  ["R170"],
+  "two parallel calls of one tool see their own call and count, before and after an await",
+  async () => {
+    const bothBegan = [gate(), gate()];
+    const seen: (readonly unknown[])[] = [];
+    const tool = spyTool("work", async (context) => {
+      const before = [context.callId, context.retryCount, context.stepNumber];
+      await bothBegan[context.stepNumber - 1]?.opened;
+      seen.push([before, [context.callId, context.retryCount, context.stepNumber]]);
+      if (context.stepNumber === 1) throw new ToolRetryError("Again.");
+      return context.callId;
+    });
+    const { role } = soloist(
+      [calls(use("work"), use("work")), calls(use("work"), use("work")), says("ok")],
+      { tools: [tool] },
+    );
+    const stage = scene();
+    const run = stage.start(role);
+    for (const step of bothBegan) {
+      await quiet();
+      step.open();
+    }
+    const result = await stage.outcome(run);
+    expect(tool.calls.map(({ callId }) => callId)).toEqual([
+      "call_1",
+      "call_2",
+      "call_3",
+      "call_4",
+    ]);
+    expect(seen.map(([before, after]) => [before, after])).toEqual(
+      [
+        ["call_1", 0, 1],
+        ["call_2", 0, 1],
+        ["call_3", 1, 2],
+        ["call_4", 1, 2],
+      ].map((facts) => [facts, facts]),
+    );
+    expect(new Set(tool.calls).size).toBe(4);
+    expect(
+      outcomes(result)
+        .slice(2)
+        .map(([, , , text]) => text),
+    ).toEqual(["call_3", "call_4"]);
+  },
+);
+
+proves(["R170"], "what one of two parallel calls queues and reports is its own", async () => {
+  const held = gate();
+  const tool = spyTool("plan", async ({ callId, queueSubtask, reportProgress }) => {
+    await held.opened;
+    queueSubtask({ role: "nobody", task: `of ${callId}` });
+    reportProgress({ message: `of ${callId}` });
+    return callId;
+  });
+  const { role } = soloist([calls(use("plan"), use("plan")), says("ok")], { tools: [tool] });
+  const stage = scene();
+  const run = stage.start(role);
+  await quiet();
+  held.open();
+  const result = await stage.outcome(run);
+  expect(result.steps[0]?.tools.executions.map(({ subtasks }) => subtasks)).toEqual([
+    [{ role: "nobody", task: "of call_1" }],
+    [{ role: "nobody", task: "of call_2" }],
+  ]);
+  expect(stage.sink.of("tool.progressed").map(({ callId, message }) => [callId, message])).toEqual([
+    ["call_1", "of call_1"],
+    ["call_2", "of call_2"],
+  ]);
+});
+
+test("a context that a tool keeps does nothing after its call: no subtask, no progress", async () => {
+  const kept: ToolContext[] = [];
+  const tool = spyTool("work", (context) => {
+    for (const old of kept) {
+      old.queueSubtask({ role: "nobody", task: "LATE" });
+      old.reportProgress({ message: "LATE" });
+    }
+    kept.push(context);
+    return "done";
+  });
+  const { role } = soloist([calls(use("work")), calls(use("work")), says("ok")], { tools: [tool] });
+  const stage = scene();
+  const result = await stage.run(role);
+  kept[1]?.queueSubtask({ role: "nobody", task: "LATE" });
+  kept[1]?.reportProgress({ message: "LATE" });
+  await quiet();
+  expect(JSON.stringify([result, stage.sink.events])).not.toContain("LATE");
+});
+
+test("the check of an approval can neither queue nor report", async () => {
+  const tool = spyTool("work", () => "done", {
+    needsApproval: (_input, { queueSubtask, reportProgress }) => {
+      queueSubtask({ role: "nobody", task: "EARLY" });
+      reportProgress({ message: "EARLY" });
+      return false;
+    },
+  });
+  const { role } = soloist([calls(use("work")), says("ok")], { tools: [tool] });
+  const stage = scene();
+  const result = await stage.run(role);
+  expect(JSON.stringify([result, stage.sink.events])).not.toContain("EARLY");
+});

@@ -1,0 +1,183 @@
+// Goal: spawning is a service in the context: a delegation is written with what any user has, and obeys the same laws (R171).
+// Method: delegations of users', imported from the public entry alone; roles, limits, pauses.
+
+import { expect, test } from "vitest";
+
+import type { DelegationContext } from "../../src/index.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, asked, ending } from "../support/pause-scenes.ts";
+import { calls, ends, part, told, use } from "../tree/cast.ts";
+import { delegation, plain } from "./delegations.ts";
+import { outcomes } from "./reading.ts";
+
+proves(
+  ["R171"],
+  "a delegation that is written with the public context alone starts a child and gives its result",
+  async () => {
+    const child = part("child", [says("Child.")]);
+    const root = part("root", [calls(use("delegate")), says("ok")], {
+      tools: [plain],
+      subagents: [child.role],
+    });
+    const stage = scene();
+    const result = await stage.run(root.role);
+    expect([
+      ending(result),
+      ends(result),
+      outcomes(result).map(([name, type]) => [name, type]),
+    ]).toEqual([
+      ["completed", "completed"],
+      ["completed", "completed"],
+      [["delegate", "succeeded"]],
+    ]);
+    expect(child.model.requests[0]?.messages.map(({ text }) => text)).toEqual([
+      "You are child.",
+      "Help root.",
+    ]);
+    expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
+      status: "completed",
+      text: "Child.",
+    });
+    expect(
+      stage.sink.of("agent.started").map(({ agentPath, spawnCallId }) => [agentPath, spawnCallId]),
+    ).toEqual([
+      ["root", null],
+      ["root/child#1", "call_1"],
+    ]);
+    expect(root.model.requests[0]?.tools.map(({ name }) => name)).toEqual([
+      "delegate",
+      "SpawnSubagent",
+    ]);
+  },
+);
+
+proves(
+  ["R171"],
+  "the context of a delegation is read-only data and services: no state is in it",
+  async () => {
+    const contexts: DelegationContext[] = [];
+    const keeper = delegation((context) => {
+      contexts.push(context);
+      return context.spawn({ role: "child", task: "Work." });
+    });
+    const child = part("child", [says("Child.")]);
+    const root = part("root", [calls(use("delegate")), says("ok")], {
+      tools: [keeper],
+      subagents: [child.role],
+    });
+    await scene().run(root.role);
+    expect(
+      contexts.map((context) => [Object.isFrozen(context), Object.keys(context).toSorted()]),
+    ).toEqual([
+      [
+        true,
+        [
+          "agentId",
+          "agentPath",
+          "callId",
+          "depth",
+          "executionId",
+          "maxRetries",
+          "messages",
+          "metadata",
+          "queueSubtask",
+          "reportProgress",
+          "retryCount",
+          "runId",
+          "signal",
+          "spawn",
+          "stepNumber",
+        ],
+      ],
+    ]);
+  },
+);
+
+proves(
+  ["R171"],
+  "a role that the agent may not start is refused, also if another agent of the tree may; nothing begins",
+  async () => {
+    const other = part("other", [says("never")]);
+    const child = part("child", [says("Child.")], { subagents: [other.role] });
+    const root = part(
+      "root",
+      [
+        calls(
+          { name: "delegate", arguments: { role: "other" } },
+          { name: "delegate", arguments: { role: "nobody" } },
+          { name: "delegate", arguments: { role: "root" } },
+        ),
+        says("ok"),
+      ],
+      { tools: [plain], subagents: [child.role] },
+    );
+    const stage = scene();
+    const result = await stage.run(root.role);
+    expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual(
+      [1, 2, 3].map(() => ["refused", "unknown_role"]),
+    );
+    expect([result.agents.length, other.model.requests.length]).toEqual([1, 0]);
+    expect(result.refusalsByCode).toEqual({ unknown_role: 3 });
+    expect(stage.sink.of("subagent.spawned")).toEqual([]);
+  },
+);
+
+test("an agent without subagents may start none, whatever its tools are", async () => {
+  const root = part("root", [calls(use("delegate")), says("ok")], { tools: [plain] });
+  const result = await scene().run(root.role);
+  expect([ending(result), outcomes(result).map(([, type, code]) => [type, code])]).toEqual([
+    ["completed", "completed"],
+    [["refused", "unknown_role"]],
+  ]);
+});
+
+test("the limits of the tree hold for it", async () => {
+  const child = part("child", [says("1"), says("2")]);
+  const root = part(
+    "root",
+    [calls(use("delegate"), use("delegate"), use("delegate")), says("ok")],
+    {
+      tools: [plain],
+      subagents: [child.role],
+    },
+  );
+  const result = await scene({ limits: { maxBreadthPerParent: 2 } }).run(root.role);
+  expect(outcomes(result).map(([, type, code]) => [type, code])).toEqual([
+    ["succeeded", ""],
+    ["succeeded", ""],
+    ["refused", "breadth_limit"],
+  ]);
+});
+
+proves(
+  ["R171"],
+  "a child of it that is paused pauses the run; resumed elsewhere, the child goes on and its result comes",
+  async () => {
+    const pay = spyTool("pay", () => "paid", { needsApproval: true });
+    const build = (root: readonly ScriptedReply[], child: readonly ScriptedReply[]) =>
+      part("root", root, {
+        tools: [plain],
+        subagents: [part("child", child, { tools: [pay] }).role],
+      });
+    const stage = scene();
+    const paused = await stage.run(build([calls(use("delegate"))], [calls(use("pay"))]).role);
+    expect([ending(paused), asked(paused)]).toEqual([
+      ["paused", "answers_needed"],
+      [["root/child#1", "pay"]],
+    ]);
+    const again = build([says("ok")], [says("Paid it.")]);
+    const result = await stage.outcome(
+      stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+    );
+    expect([ending(result), pay.calls.length, ends(result)]).toEqual([
+      ["completed", "completed"],
+      1,
+      ["completed", "completed"],
+    ]);
+    expect(JSON.parse(told(again.model.requests[0])[0] ?? "")).toMatchObject({ text: "Paid it." });
+    expect(stage.sink.of("tool.resumed").map(({ toolName }) => toolName)).toEqual(["delegate"]);
+  },
+);

@@ -1,0 +1,28 @@
+// Delegations of users', written with the public entry alone.
+
+import { z } from "zod";
+
+import {
+  defineDelegation,
+  type DelegationContext,
+  type DelegationTool,
+  type SpawnOutcome,
+} from "../../src/index.ts";
+
+/** A delegation that does what the test says. */
+export function delegation(
+  execute: (context: DelegationContext, role: string) => Promise<SpawnOutcome>,
+  name = "delegate",
+): DelegationTool {
+  return defineDelegation({
+    name,
+    description: "Lets somebody else do it.",
+    input: z.object({ role: z.string().default("child") }),
+    execute: ({ role }, context) => execute(context, role),
+  });
+}
+
+/** Starts a subagent of the role that it is given. */
+export const plain = delegation((context, role) =>
+  context.spawn({ role, task: `Help ${context.agentPath}.` }),
+);

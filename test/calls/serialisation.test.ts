@@ -1,0 +1,172 @@
+// Goal: everything that a state holds of tool calls survives a pause, JSON text and a fresh orchestrator.
+// Method: one run with retries, failures, hidden tools, cut results and attachments on both sides of a pause; the end of both compared.
+
+import { expect, test } from "vitest";
+
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { ToolRetryError } from "../../src/tools/tool-error.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { toolResult } from "../../src/tools/tool-result.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, ending } from "../support/pause-scenes.ts";
+import { calls, use } from "../tree/cast.ts";
+import { outcomes } from "./reading.ts";
+
+const ATTACHMENT = {
+  type: "image",
+  mediaType: "image/png",
+  data: "AAAA",
+  name: "dot.png",
+} as const;
+
+/** What happened, in tools that keep count over the pause as the world does. */
+function world() {
+  const counts: (readonly [string, number, number])[] = [];
+  let isOffered = true;
+  const tools = [
+    spyTool("long", () => "x".repeat(30), { maxResultCharacters: 10 }),
+    spyTool("picture", () => toolResult({ structured: { a: 1 }, attachments: [ATTACHMENT] })),
+    spyTool("fussy", ({ callId, retryCount, maxRetries }) => {
+      counts.push([callId, retryCount, maxRetries]);
+      throw new ToolRetryError("Again.");
+    }),
+    spyTool("broken", () => {
+      throw new Error("oops");
+    }),
+    spyTool("pay", () => "paid", { needsApproval: true }),
+    spyTool("alone", () => "alone done", { isSequential: true }),
+    spyTool("secret"),
+  ];
+  const script: readonly ScriptedReply[] = [
+    calls(use("fussy"), use("broken"), use("long")),
+    calls(
+      use("fussy"),
+      use("picture"),
+      use("long"),
+      use("broken"),
+      use("secret"),
+      use("pay"),
+      use("alone"),
+      use("secret"),
+      use("broken"),
+    ),
+    calls({ ...use("fussy"), callId: "call_13" }, { ...use("broken"), callId: "call_14" }),
+    says("ok"),
+  ];
+  const more = {
+    tools,
+    toolFilters: [toolFilter((name) => name !== "secret" || !isOffered, { name: "discreet" })],
+    errorBudget: { maxToolErrors: 20, maxConsecutiveErrors: 5, maxRetryErrors: 10 },
+    errorPolicy: { onRetryLimit: "stop" },
+  } as const;
+  return {
+    counts,
+    part: (from: number, to?: number) => soloist(script.slice(from, to), more),
+    open: () => {
+      isOffered = false;
+    },
+  };
+}
+
+const CALLS = [
+  ["fussy", "retry", "tool_retry"],
+  ["broken", "failed", "tool_error"],
+  ["long", "succeeded", ""],
+  ["fussy", "retry", "tool_retry"],
+  ["picture", "succeeded", ""],
+  ["long", "succeeded", ""],
+  ["broken", "failed", "tool_error"],
+  ["secret", "refused", "tool_not_available"],
+  ["pay", "succeeded", ""],
+  ["alone", "succeeded", ""],
+  ["secret", "refused", "tool_not_available"],
+  ["broken", "failed", "tool_error"],
+  ["fussy", "failed", "retry_limit"],
+  ["broken", "failed", "tool_error"],
+];
+
+test("retries, failures, hidden tools, whole texts and attachments are after the pause what they were before", async () => {
+  const here = world();
+  const stage = scene();
+  const paused = await stage.run(here.part(0, 2).role);
+  expect(ending(paused)).toEqual(["paused", "answers_needed"]);
+  here.open(); // What was hidden in a step stays hidden in it.
+  const resumed = await stage.outcome(
+    stage.resume(here.part(2).role, paused.pausedRun, approveAll(paused)),
+  );
+  const there = world();
+  const straight = await scene({ approver: (question) => approve(question) }).run(
+    there.part(0).role,
+  );
+  for (const result of [resumed, straight]) {
+    expect([
+      ending(result),
+      outcomes(result).map(([name, type, code]) => [name, type, code]),
+    ]).toEqual([["stopped", "retry_limit"], CALLS]);
+  }
+  expect(resumed.steps).toEqual(straight.steps);
+  expect(resumed.agents[0]?.toolErrors).toEqual(straight.agents[0]?.toolErrors);
+  const counts = ["call_1", "call_4", "call_13"].map((callId, index) => [callId, index, 2]);
+  expect([here.counts, there.counts]).toEqual([counts, counts]);
+  const executions = resumed.steps[1]?.tools.executions ?? [];
+  expect([executions[1]?.attachments, executions[2]?.fullText]).toEqual([
+    [ATTACHMENT],
+    "x".repeat(30),
+  ]);
+});
+
+test("the error budget goes on counting where it was", async () => {
+  const broken = spyTool("broken", () => {
+    throw new Error("oops");
+  });
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const more = { tools: [broken, pay], errorBudget: { maxToolErrors: 2, maxConsecutiveErrors: 9 } };
+  const stage = scene();
+  const paused = await stage.run(
+    soloist([calls(use("broken"), use("broken")), calls(use("pay"))], more).role,
+  );
+  const again = soloist([calls(use("broken")), says("unused")], more);
+  const result = await stage.outcome(
+    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([ending(result), broken.calls.length]).toEqual([["stopped", "error_budget"], 3]);
+});
+
+test("tools called as what every object has are counted like any other, also over a pause", async () => {
+  const names = ["constructor", "toString", "hasOwnProperty"];
+  const fussy = names.map((name) =>
+    spyTool(name, () => {
+      throw new ToolRetryError("Again.");
+    }),
+  );
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const more = {
+    tools: [...fussy, pay],
+    toolDefaults: { maxRetries: 1 },
+    errorPolicy: { onRetryLimit: "continue" },
+  } as const;
+  const stage = scene();
+  const paused = await stage.run(
+    soloist([calls(...names.map(use), use("__proto__")), calls(use("pay"))], more).role,
+  );
+  const again = soloist([calls(...names.map(use)), says("ok")], more);
+  const result = await stage.outcome(
+    stage.resume(again.role, paused.pausedRun, approveAll(paused)),
+  );
+  expect([ending(result), outcomes(result).map(([, , code]) => code)]).toEqual([
+    ["completed", "completed"],
+    [
+      "tool_retry",
+      "tool_retry",
+      "tool_retry",
+      "unknown_tool",
+      "",
+      "retry_limit",
+      "retry_limit",
+      "retry_limit",
+    ],
+  ]);
+});

@@ -1,0 +1,152 @@
+// Goal: a delegation that does not behave leaves no subagent behind, and no run waiting.
+// Method: delegations that never end, look away from their subagent, start one late, or make up what came of it.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, quiet, use } from "../tree/cast.ts";
+import { ends } from "./tool-acts.ts";
+
+const DONE = says("Done.");
+
+test("a delegation that never ends is left behind like any tool when its run is cancelled", async () => {
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: () => new Promise(() => undefined),
+  });
+  const stage = scene({ graceMs: 300 });
+  const run = stage.start(soloist([calls(use("ask"))], { tools: [ask] }).role);
+  await quiet();
+  void run.cancel("Enough.");
+  await quiet();
+  stage.clock.advance(300);
+  await quiet();
+  expect(stage.sink.of("run.ended").map(({ status }) => status)).toEqual(["cancelled"]);
+});
+
+test("a delegation that does not wait for its subagent leaves nobody behind", async () => {
+  const held = gate();
+  const child = part("child", [says("Child.", { after: held.opened })]);
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: async (_input, { spawn }) => {
+      void spawn({ role: "child", task: "Work." });
+      await Promise.resolve();
+      throw new Error("no patience");
+    },
+  });
+  const stage = scene();
+  const { role } = part("root", [calls(use("ask")), DONE], {
+    tools: [ask],
+    subagents: [child.role],
+  });
+  const run = stage.start(role);
+  await quiet();
+  held.open();
+  const result = await stage.outcome(run);
+  expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
+});
+
+test("a delegation that starts a subagent after it has ended is refused", async () => {
+  const held = gate();
+  const child = part("child", [says("Child.")]);
+  const late: unknown[] = [];
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: (_input, { spawn }) => {
+      void held.opened.then(async () =>
+        late.push((await spawn({ role: "child", task: "Work." })).type),
+      );
+      return Promise.reject(new Error("no patience"));
+    },
+  });
+  const stage = scene();
+  const answered = gate();
+  const { role } = part("root", [calls(use("ask")), says("Done.", { after: answered.opened })], {
+    tools: [ask],
+    subagents: [child.role],
+  });
+  const run = stage.start(role);
+  await quiet();
+  held.open();
+  await quiet();
+  answered.open();
+  const result = await stage.outcome(run);
+  expect([late, result.agents.length]).toEqual([["refused"], 1]);
+});
+
+const REFUSED: SpawnOutcome = {
+  type: "refused",
+  refusal: { code: "depth_limit", message: "Not started." },
+};
+
+test("a delegation that looks away from a subagent that is paused leaves nobody paused", async () => {
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const child = part("child", [calls(use("pay")), says("never")], { tools: [pay] });
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: async (_input, { spawn }) => {
+      await spawn({ role: "child", task: "Work." });
+      return REFUSED;
+    },
+  });
+  const { role } = part("root", [calls(use("ask")), DONE], {
+    tools: [ask],
+    subagents: [child.role],
+  });
+  const result = await scene().run(role);
+  expect(result.agents.map(({ status }) => status)).toEqual(["completed", "cancelled"]);
+  expect(ends(result)).toEqual(["refused depth_limit"]);
+});
+
+test("a delegation that gives a paused subagent that there is not has failed", async () => {
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: () => Promise.resolve({ type: "paused", childId: AgentIdSchema.parse("agent_99") }),
+  });
+  const result = await scene().run(soloist([calls(use("ask")), DONE], { tools: [ask] }).role);
+  expect([result.status, ends(result)]).toEqual(["completed", ["failed tool_error"]]);
+});
+
+test("a delegation whose subagent a hook keeps from starting fails its agent, also if it looks away", async () => {
+  const child = part("child", [says("never")]);
+  const hooks = [
+    transform("subagentStart", () => {
+      throw new Error("hook");
+    }),
+  ];
+  const ask = defineDelegation({
+    name: "ask",
+    description: "Asks.",
+    input: z.object({}),
+    execute: (_input, { spawn }) => {
+      void spawn({ role: "child", task: "Work." });
+      return Promise.resolve(REFUSED);
+    },
+  });
+  const { role } = part("root", [calls(use("ask"))], {
+    tools: [ask],
+    subagents: [child.role],
+    hooks,
+  });
+  const result = await scene().run(role);
+  expect([result.status, result.reason.data]).toEqual(["failed", { error: "hook_failed" }]);
+});

@@ -1,0 +1,122 @@
+// Goal: what blocks a call and what ends a run are two channels: a guard cannot stop the run, a stop condition cannot block a call; only
+// a policy that says so makes the one of the other.
+// Method: whole runs in which each of them tries.
+
+import { expect } from "vitest";
+
+import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { ending } from "../support/pause-scenes.ts";
+import { calls, use } from "../tree/cast.ts";
+import { denies, fates, giving, guardings, refusal, watch } from "./guard-scenes.ts";
+
+proves(
+  ["R70"],
+  "a guard has no way to stop the run: what it gives for one is a denial",
+  async () => {
+    const watching = watch();
+    const stop = { type: "stop", reason: { code: "enough", message: "Enough.", data: {} } };
+    const script = [asks("send", {}), says("done")];
+    const { role } = soloist(script, {
+      tools: [spyTool("send")],
+      guards: [giving(() => stop, "stopper"), watching.guard],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([ending(result), fates(result)]).toEqual([
+      ["completed", "completed"],
+      [["refused", "blocked", "stopper"]],
+    ]);
+    expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
+      "completed",
+    ]);
+    const [, context] = watching.asked[0] ?? expect.fail("not asked");
+    expect(Object.keys(context).toSorted()).toEqual(
+      [
+        "guardName",
+        "runId",
+        "agentId",
+        "agentPath",
+        "depth",
+        "role",
+        "executionId",
+        "stepNumber",
+        "messages",
+        "metadata",
+        "signal",
+      ].toSorted(),
+    );
+    const functions = Object.values(context).filter((value) => typeof value === "function");
+    expect(functions).toEqual([]);
+  },
+);
+
+proves(
+  ["R70"],
+  "a stop condition cannot block one call: the calls of its step have run when it is asked",
+  async () => {
+    const tools = [spyTool("read"), spyTool("burn")];
+    const ran: (readonly number[])[] = [];
+    const { role } = soloist([calls(use("read"), use("burn"))], {
+      tools,
+      stopWhen: [
+        (facts) => {
+          ran.push(tools.map((tool) => tool.calls.length));
+          return toolWasCalled("burn")(facts);
+        },
+      ],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect(ran).toEqual([
+      [0, 0],
+      [1, 1],
+    ]);
+    expect([ending(result), fates(result)]).toEqual([
+      ["stopped", "tool_called"],
+      [["succeeded"], ["succeeded"]],
+    ]);
+    expect(guardings(stage)).toEqual([]);
+  },
+);
+
+proves(
+  ["R71"],
+  "a blocked call is a failure of its own kind: the run goes on, or stops with it where the policy says so",
+  async () => {
+    const outcomes = await Promise.all(
+      [{}, { onBlocked: "continue" as const }, { onBlocked: "stop" as const }].map(
+        async (errorPolicy) => {
+          const script = [asks("burn", {}), says("done")];
+          const { role } = soloist(script, {
+            tools: [spyTool("burn")],
+            guards: [denies("Fire is hot.")],
+            errorPolicy,
+          });
+          const stage = scene();
+          const result = await stage.run(role);
+          expect(fates(result)).toEqual([["refused", "blocked", "deny"]]);
+          const blocked = stage.sink
+            .of("signal.raised")
+            .flatMap(({ signal }) => (signal.source === "tool" ? [signal] : []));
+          return [result.status, result.reason, blocked];
+        },
+      ),
+    );
+    const reason = {
+      code: "blocked",
+      message: `A call of burn was denied: ${refusal("burn", "Fire is hot.")}`,
+      data: { toolName: "burn", callId: "call_1" },
+    };
+    const completed = ["completed", expect.objectContaining({ code: "completed" }), []];
+    expect(outcomes).toEqual([
+      completed,
+      completed,
+      ["stopped", reason, [{ source: "tool", name: "deny", reason }]],
+    ]);
+  },
+);

@@ -1,0 +1,301 @@
+// Every way in which a tool call can come to nothing, beside calls that succeed: all that go together in one reply, and each alone.
+
+import { z } from "zod";
+
+import type { IdSource } from "../../src/kernel/id-source.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import { deny } from "../../src/protocol/question.ts";
+import {
+  failureClass,
+  isToolFailureCode,
+  type ToolFailureCode,
+} from "../../src/protocol/tool-failure.ts";
+import type { ToolErrorSeverity } from "../../src/protocol/tool-error-record.ts";
+import { says, type ScriptedCall, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/cast.ts";
+import { guardThat, toolThatWishes } from "./tool-matrix-guards.ts";
+import { atPace } from "./tool-matrix.ts";
+
+/** A run that is over, with its scene and the root's model. */
+export interface FailurePlay {
+  readonly stage: Scene;
+  readonly result: RunResult;
+  readonly lead: Part;
+}
+
+const TIMEOUT_MS = 1_000;
+
+const thrower = (name: string, thrown: Error, more: Parameters<typeof spyTool>[2] = {}) =>
+  spyTool(
+    name,
+    () => {
+      throw thrown;
+    },
+    more,
+  );
+
+const read = defineTool({
+  name: "read",
+  description: "Reads a file.",
+  input: z.object({ path: z.string(), lines: z.int() }),
+  execute: () => "text",
+});
+
+/** None of them keeps anything from one run to the next. */
+const TOOLS = [
+  spyTool("look", () => "seen"),
+  read,
+  thrower("fetch", new ToolRetryError("There is no page 9.", { hint: "There are 3." })),
+  thrower("guess", new ToolRetryError("Wrong."), { maxRetries: 0 }),
+  spyTool("secret", () => "opened"),
+  thrower("crash", new RangeError("Out of paper.")),
+  thrower("close", new ToolError("The account is closed.", { severity: "fatal" })),
+  spyTool("hang", () => new Promise(() => undefined), { timeoutMs: TIMEOUT_MS }),
+  toolThatWishes("wipe", "nothing"),
+  toolThatWishes("pay", "wants approval"),
+  toolThatWishes("list", "cannot say"),
+  spyTool("listen", async ({ signal }) => await aborted(signal)),
+  spyTool("nap", async ({ signal }) => await aborted(signal), { isSequential: true }),
+];
+
+/** Calls that fail in one way each, and may all be made in one reply, in this order: the subagents know of each other. */
+export const TOGETHER: readonly (readonly [code: ToolFailureCode, call: ScriptedCall])[] = [
+  ["invalid_json", { name: "read", arguments: "{path}" }],
+  ["invalid_arguments", { name: "read", arguments: { path: 7, lines: "x" } }],
+  ["tool_retry", use("fetch")],
+  ["retry_limit", use("guess")],
+  ["unknown_tool", use("open")],
+  ["tool_not_available", use("secret")],
+  ["tool_error", use("crash")],
+  ["tool_error", use("close")],
+  ["tool_timeout", use("hang")],
+  ["blocked", use("wipe")],
+  ["denied", use("pay")],
+  ["approval_check_failed", use("list")],
+  ["unknown_role", spawn("nobody")],
+  ["subagent_failed", spawn("broken")],
+  ["setup_failed", spawn("unborn")],
+  ["subagent_cancelled", spawn("idle")],
+  ["breadth_limit", spawn("broken")],
+];
+
+const NO_KEY = { code: "model_not_authorized", message: "Expected a key that is valid." } as const;
+
+const subagents = () => [
+  part("broken", () => ({ error: new ModelError(NO_KEY) })).role,
+  part("unborn", []).role,
+  part("idle", [says("late", { after: gate().opened })]).role,
+];
+
+const look = use("look");
+
+/** Every call with one that succeeds before and after it. */
+export function besideOthers(list: readonly ScriptedCall[]): readonly ScriptedCall[] {
+  return [look, ...list.flatMap((call) => [call, look])];
+}
+
+/** Bears everything, so that what follows a reply is seen. */
+const PATIENT = {
+  errorBudget: { maxToolErrors: 99, maxConsecutiveErrors: 99, maxRetryErrors: 99 },
+  errorPolicy: { onRetryLimit: "continue" },
+} as const;
+
+type Definition = Parameters<typeof part>[2];
+
+export interface Play {
+  readonly reply: readonly ScriptedCall[];
+  /** What the model says after that; default: that it is done. */
+  readonly more?: readonly ScriptStep[];
+  readonly definition?: Definition;
+  readonly budget?: Budget;
+  readonly options?: OrchestratorOptions;
+  /** Done once everything waits, before the time goes on. */
+  readonly act?: (run: Run, stage: Scene) => void;
+  /** Done between the first reply and its calls. */
+  readonly beforeCalls?: (run: Run) => void;
+}
+
+/** Plays a reply of the root with these calls, and what its model says then. */
+export async function playFailures(play: Play): Promise<FailurePlay> {
+  const { reply, more = [says("Done.")], budget = {}, options = {}, act, beforeCalls } = play;
+  const { definition = PATIENT } = play;
+  const stage = scene({ approver: (question) => deny(question, "Too dear."), ...options });
+  const lead = part("lead", [calls(...reply), ...more], {
+    tools: TOOLS,
+    subagents: subagents(),
+    guards: [guardThat("deny", "keeper", ["wipe"])],
+    toolFilters: [toolFilter((name) => name !== "secret", { name: "modest" })],
+    budget,
+    ...definition,
+  });
+  const run = stage.start(lead.role);
+  if (beforeCalls !== undefined) await atCalls(run, () => beforeCalls(run));
+  await quiet();
+  act?.(run, stage);
+  const idle = stage.sink.of("subagent.spawned").find(({ role }) => role === "idle");
+  if (idle !== undefined) run.cancelAgent(idle.childId, "Not needed any more.");
+  return { stage, result: await atPace(stage, run, TIMEOUT_MS), lead };
+}
+
+async function atCalls(run: Run, act: () => void): Promise<void> {
+  let isDone = false;
+  for await (const { phase } of run.iterate()) {
+    if (phase !== "evaluate" || isDone) continue;
+    act();
+    isDone = true;
+  }
+}
+
+/** Ids, of which one for an agent cannot be given: its set-up fails. */
+function idsWithoutAgent(place: number): IdSource {
+  const ids = sequentialIds();
+  let agents = 0;
+  return {
+    next: (kind) => {
+      if (kind === "agent") agents += 1;
+      if (kind === "agent" && agents === place) throw new Error("no more ids");
+      return ids.next(kind);
+    },
+  };
+}
+
+/** All that go together, in one reply. `definition`: what the root bears; everything, if it is left out. */
+export async function playTogether(definition?: Definition): Promise<FailurePlay> {
+  return await playFailures({
+    reply: besideOthers(TOGETHER.map(([, call]) => call)),
+    options: { ids: idsWithoutAgent(3), limits: { maxBreadthPerParent: 2 } },
+    ...(definition === undefined ? {} : { definition }),
+  });
+}
+
+const spawning = besideOthers([spawn("idle")]);
+
+type Alone = Exclude<ToolFailureCode, Unreached>;
+
+/** Codes of limits that no call comes to: a reply that reaches one of them is followed by no call at all. */
+export const UNREACHED = ["steps_limit", "token_limit", "cost_limit"] as const;
+type Unreached = (typeof UNREACHED)[number];
+
+/** Each failure alone between two calls of a tool that works. Whoever adds a code must say here how it comes about. */
+export const ALONE: Readonly<Record<Alone, Play>> = {
+  invalid_json: { reply: besideOthers([{ name: "read", arguments: "{path}" }]) },
+  invalid_arguments: {
+    reply: besideOthers([{ name: "read", arguments: { path: 7, lines: "x" } }]),
+  },
+  tool_retry: { reply: besideOthers([use("fetch")]) },
+  retry_limit: { reply: besideOthers([use("guess")]), definition: {} },
+  unknown_tool: { reply: besideOthers([use("open")]) },
+  tool_not_available: { reply: besideOthers([use("secret")]) },
+  tool_error: { reply: besideOthers([use("crash")]) },
+  tool_timeout: { reply: besideOthers([use("hang")]) },
+  subagent_failed: { reply: besideOthers([spawn("broken")]) },
+  subagent_cancelled: { reply: spawning },
+  blocked: { reply: besideOthers([use("wipe")]) },
+  denied: { reply: besideOthers([use("pay")]) },
+  approval_check_failed: { reply: besideOthers([use("list")]) },
+  skipped: {
+    reply: besideOthers([use("crash")]),
+    beforeCalls: (run) => run.skipToolCalls("Answer first."),
+  },
+  unknown_role: { reply: besideOthers([spawn("nobody")]) },
+  depth_limit: { reply: spawning, options: { limits: { maxDepth: 0 } } },
+  breadth_limit: { reply: spawning, options: { limits: { maxBreadthPerParent: 0 } } },
+  total_limit: { reply: spawning, options: { limits: { maxTotalSubagents: 0 } } },
+  budget_exhausted: { reply: spawning, budget: { steps: 1 } },
+  setup_failed: { reply: spawning, options: { ids: idsWithoutAgent(2) } },
+  tool_calls_limit: { reply: besideOthers([look]), budget: { toolCalls: 2 } },
+  time_limit: { reply: [look, use("nap"), look], budget: { wallTimeMs: TIMEOUT_MS } },
+  cancelled: { reply: besideOthers([use("listen")]), act: (run) => void run.cancel("Enough.") },
+  not_executed: {
+    reply: besideOthers([use("crash")]),
+    beforeCalls: (run) => run.requestStop("Enough."),
+  },
+};
+
+const PRICE = { inputUsdPerMillion: 1_000_000, outputUsdPerMillion: 1_000_000 };
+
+/** Runs that reach each of these limits with a reply that wants calls. */
+export const UNREACHED_PLAYS: Readonly<Record<Unreached, Play>> = {
+  steps_limit: { reply: besideOthers([look]), budget: { steps: 1 }, definition: { wrapUp: true } },
+  token_limit: { reply: besideOthers([look]), budget: { totalTokens: 15 } },
+  cost_limit: {
+    reply: besideOthers([look]),
+    budget: { costUsd: 15 },
+    definition: { subagents: [], scripted: { price: PRICE } },
+  },
+};
+
+const SEVERITIES = [
+  "retryable",
+  "recoverable",
+  "fatal",
+  "abortive",
+] as const satisfies readonly ToolErrorSeverity[];
+
+/** A tool that fails so severely, beside calls that succeed: at the root, or in a child beside calls of the root. */
+export const SEVERITY_PLAYS: readonly {
+  readonly severity: ToolErrorSeverity;
+  readonly where: "root" | "child";
+  play(): Promise<FailurePlay>;
+}[] = SEVERITIES.flatMap((severity) =>
+  (["root", "child"] as const).map((where) => ({
+    severity,
+    where,
+    play: () => playSeverity(severity, where),
+  })),
+);
+
+async function playSeverity(
+  severity: ToolErrorSeverity,
+  where: "root" | "child",
+): Promise<FailurePlay> {
+  const failing = thrower("work", new ToolError("No disk.", { severity, hint: "Use the other." }));
+  const both = { tools: [failing, spyTool("look", () => "seen")] };
+  const reply = calls(...besideOthers([use("work")]));
+  const child = part("child", [reply, says("Child.")], both);
+  const first = where === "root" ? reply : calls(...besideOthers([spawn("child")]));
+  const lead = part("lead", [first, says("Done.")], { ...both, subagents: [child.role] });
+  const stage = scene();
+  return { stage, result: await stage.run(lead.role), lead };
+}
+
+/** What a run came to, call by call, as the logs of its agents tell of it. */
+export function failureBlock(title: string, { result, stage }: FailurePlay): string {
+  const { agents } = result;
+  const heads = agents.map(
+    ({ agentPath, status, reason }) => `${agentPath} ${status} (${reason.code})`,
+  );
+  return [`${title}: ${heads.join(", ")}`, ...agents.flatMap(linesIn(stage))].join("\n");
+}
+
+function linesIn({ sink }: Scene): (agent: RunResult["agents"][number]) => readonly string[] {
+  return ({ agentPath, steps }) =>
+    steps
+      .flatMap(({ tools }) => tools.executions)
+      .flatMap(({ call, type, errorCode, severity, text }) => {
+        const isIt = (event: { readonly callId: string | null; readonly agentPath: string }) =>
+          event.callId === call.callId && event.agentPath === agentPath;
+        const ended = sink.of("tool.ended").find(isIt);
+        const what = [type, errorCode, severity].flatMap((word) => word ?? []).join(" ");
+        const told = ended === undefined ? "no event" : `event says ${ended.outcome}`;
+        return [
+          `  ${agentPath} ${call.callId} ${call.toolName}: ${what}; ${told}${countsAs(errorCode)}`,
+          ...text.split("\n").map((line) => `      ${line}`),
+        ];
+      });
+}
+
+function countsAs(code: string | undefined): string {
+  if (code === undefined || !isToolFailureCode(code)) return "";
+  return `; counts as ${failureClass(code).counts}`;
+}

@@ -1,0 +1,99 @@
+// Goal: what tools are given and may give is typed: contexts are read-only, arguments have the type of their schema.
+// Method: assignments that must not compile, and the types that inference finds.
+
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+import {
+  defineDelegation,
+  defineTool,
+  jsonSchema,
+  type AgentDefinition,
+  type DelegationContext,
+  type DelegationTool,
+  type ExternalTool,
+  type FunctionTool,
+  type SpawnOutcome,
+  type ToolContext,
+  type ToolDefaults,
+  type ToolSettings,
+} from "../../src/index.ts";
+
+function write(context: ToolContext & DelegationContext, other: ToolContext): void {
+  // @ts-expect-error -- read-only
+  context.agentId = other.agentId;
+  // @ts-expect-error -- read-only
+  context.stepNumber = 2;
+  // @ts-expect-error -- read-only
+  context.callId = other.callId;
+  // @ts-expect-error -- read-only
+  context.retryCount = 0;
+  // @ts-expect-error -- read-only
+  context.maxRetries = 9;
+  // @ts-expect-error -- read-only
+  context.metadata = {};
+  // @ts-expect-error -- read-only
+  context.messages = [];
+  // @ts-expect-error -- read-only within, too
+  context.messages[0] = { role: "user", text: "x" };
+  // @ts-expect-error -- read-only within, too
+  context.metadata["key"] = 1;
+  // @ts-expect-error -- read-only
+  context.signal = new AbortController().signal;
+}
+
+test("nothing of a context can be written (R169)", () => {
+  expectTypeOf(write).returns.toEqualTypeOf<void>();
+  expectTypeOf<ToolContext["messages"]>().not.toHaveProperty("push");
+});
+
+test("arguments have the type of their schema, for the work and for the check of an approval", () => {
+  const tool = defineTool({
+    name: "work",
+    description: "Works.",
+    input: z.object({ a: z.string(), b: z.number().default(1) }),
+    needsApproval: (input) => {
+      expectTypeOf(input).toEqualTypeOf<{ a: string; b: number }>();
+      return false;
+    },
+    execute: (input, context) => {
+      expectTypeOf(input).toEqualTypeOf<{ a: string; b: number }>();
+      expectTypeOf(context).toEqualTypeOf<ToolContext>();
+      // @ts-expect-error -- a function tool starts no subagents
+      void context.spawn;
+    },
+  });
+  expectTypeOf(tool).toEqualTypeOf<FunctionTool>();
+});
+
+test("without execute a tool is external, and has no settings but maxRetries", () => {
+  const input = jsonSchema({ type: "object" });
+  expectTypeOf(
+    defineTool({ name: "mail", description: "Mails.", input, maxRetries: 1 }),
+  ).toEqualTypeOf<ExternalTool>();
+  // @ts-expect-error -- whoever executes it decides about time
+  void (() => defineTool({ name: "mail", description: "Mails.", input, timeoutMs: 1 }));
+});
+
+test("a delegation gives what came of a spawn, and nothing else", () => {
+  const input = z.object({ topic: z.string() });
+  const tool = defineDelegation({
+    name: "delegate",
+    description: "Delegates.",
+    input,
+    execute: ({ topic }, { spawn }) => {
+      expectTypeOf(spawn).returns.toEqualTypeOf<Promise<SpawnOutcome>>();
+      return spawn({ role: "child", task: topic });
+    },
+  });
+  expectTypeOf(tool).toEqualTypeOf<DelegationTool>();
+  const description = "Delegates.";
+  // @ts-expect-error -- a text is no outcome
+  void (() => defineDelegation({ name: "d", description, input, execute: () => "done" }));
+});
+
+test("defaults of a role are the settings of a tool, and whether it needs an approval", () => {
+  expectTypeOf<keyof ToolDefaults>().toEqualTypeOf<keyof ToolSettings | "needsApproval">();
+  expectTypeOf<AgentDefinition["toolDefaults"]>().toEqualTypeOf<ToolDefaults | undefined>();
+  expectTypeOf<ToolSettings["longResults"]>().toEqualTypeOf<"truncate" | "summarize" | undefined>();
+});
