@@ -46,6 +46,8 @@ export interface AgentContext {
 
 /** What comes to an agent from outside. Only the loop and its phases look (L1). */
 export interface Inbox {
+  /** True if a stop signal has come since they were last taken. */
+  readonly hasSignals: boolean;
   /** Gives the stop signals that came since it was last asked. */
   takeSignals(): readonly StopSignal[];
   /** True while the caller wants the run to pause. */

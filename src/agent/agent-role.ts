@@ -10,6 +10,7 @@ import {
   checkMethods,
   checkName,
   checkText,
+  defaultAdvice,
   misdefinition,
   mismatch,
 } from "../kernel/check.ts";
@@ -30,7 +31,7 @@ import {
   type ErrorBudget,
   type ErrorPolicy,
 } from "../policies/error-budget.ts";
-import { checkTool } from "../tools/check-tool.ts";
+import { checkTool, isTool, isToolset } from "../tools/check-tool.ts";
 import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
@@ -119,6 +120,7 @@ export interface AgentRole {
 }
 
 const ROLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+const ROLE_NAME_WORDS = "letters, digits, _ and -, at most 64, a letter first";
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
 /** The tool by which an agent with subagents delegates. */
 export const SPAWN_TOOL_NAME = "SpawnSubagent";
@@ -154,12 +156,13 @@ const FIELDS = [
 export function defineAgent(definition: AgentDefinition): AgentRole {
   checkKeys("agent", definition, FIELDS);
   const { name, model } = definition;
-  checkName("agent.name", name, ROLE_NAME);
+  checkName("agent.name", name, ROLE_NAME, ROLE_NAME_WORDS);
   checkText(`${name}.instructions`, definition.instructions);
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
   checkModel(name, model);
   const { tools: given = [], subagents = [], stopWhen = [], hooks = [], output } = definition;
-  for (const [field, list] of Object.entries({ tools: given, subagents, stopWhen, hooks }))
+  checkList(`${name}.tools`, given, toolListAdvice(given));
+  for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
     checkList(`${name}.${field}`, list);
   const tools =
     output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
@@ -171,7 +174,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   if (definition.maxOutputTokens !== undefined)
     checkMaxOutputTokens(name, definition.maxOutputTokens);
   if (definition.temperature !== undefined)
-    checkAmount(`${name}.temperature`, definition.temperature);
+    checkAmount(`${name}.temperature`, definition.temperature, PROVIDERS_DEFAULT);
   checkConditions(name, stopWhen);
   checkHooks(`${name}.hooks`, hooks);
   const { guards = [], toolFilters = [] } = definition;
@@ -234,6 +237,12 @@ function checkModel(name: string, model: Model): void {
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
 
+/** What to do about tools that are no list; undefined: what holds for any list. */
+function toolListAdvice(tools: unknown): string | undefined {
+  if (isToolset(tools)) return "Give its tools: server.tools.";
+  return isTool(tools) ? "Put it in brackets." : undefined;
+}
+
 function checkTools(name: string, tools: readonly Tool[]): void {
   for (const [index, tool] of tools.entries())
     checkTool(`${name}.tools[${index}]`, tool, TOOL_KINDS, "Make it with defineTool({ … }).");
@@ -268,7 +277,7 @@ function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]
 }
 
 function checkMaxOutputTokens(name: string, tokens: number): void {
-  checkCount(`${name}.maxOutputTokens`, tokens);
+  checkCount(`${name}.maxOutputTokens`, tokens, defaultAdvice(DEFAULT_MAX_OUTPUT_TOKENS));
   if (tokens === 0)
     throw mismatch(`${name}.maxOutputTokens`, "at least 1", tokens, "A reply needs room.");
 }

@@ -105,6 +105,7 @@ export function runTimed<T>(
   // Two controllers: running out of time aborts the work's signal, but starts no grace.
   const heard = linkedController(bounds.signal);
   const waited = linkedController(bounds.signal);
+  const over = Promise.withResolvers<never>();
   return new Promise((resolve) => {
     const settle = (outcome: TimedOutcome<T>): void => {
       stopTimer();
@@ -114,10 +115,13 @@ export function runTimed<T>(
     };
     const stopTimer = clock.setTimer(timeoutMs, () => {
       settle({ type: "timed_out" });
+      over.reject(new Error("The time is up.")); // Nobody waits for a grace period any more.
       heard.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
     const limits = { signal: waited.controller.signal, clock, graceMs };
-    void runBounded(() => work(heard.controller.signal), limits).then(settle);
+    const racing = (): Promise<T> =>
+      Promise.race([over.promise, invoke(() => work(heard.controller.signal))]);
+    void runBounded(racing, limits).then(settle);
   });
 }
 

@@ -2,21 +2,27 @@
 
 import { EspalierError, type ErrorCode } from "./error.ts";
 
-/** Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no limit". */
-export function checkCount(field: string, value: unknown): void {
+/** What to do about a limit that has no default. */
+const NO_LIMIT = "Leave it out for no limit of its own.";
+
+/**
+ * Throws `invalid_option` unless `value` is a whole number from 0 up. Zero means zero, never "no limit". What is left out must mean what
+ * `advice` says.
+ */
+export function checkCount(field: string, value: unknown, advice = NO_LIMIT): void {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return;
-  throw mismatch(field, "a whole number from 0 up", value, "Leave it out for no limit of its own.");
+  throw mismatch(field, "a whole number from 0 up", value, advice);
 }
 
-/** Throws `invalid_option` unless `value` is a finite number from 0 up. */
-export function checkAmount(field: string, value: unknown): void {
+/** Throws `invalid_option` unless `value` is a finite number from 0 up. What is left out must mean what `advice` says. */
+export function checkAmount(field: string, value: unknown, advice = NO_LIMIT): void {
   if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;
-  throw mismatch(
-    field,
-    "a finite number from 0 up",
-    value,
-    "Leave it out for no limit of its own.",
-  );
+  throw mismatch(field, "a finite number from 0 up", value, advice);
+}
+
+/** The advice for a number that has a default. */
+export function defaultAdvice(value: number): string {
+  return `Leave it out for the default, ${value.toLocaleString("en-US")}.`;
 }
 
 /** Throws `invalid_option` unless `value` is a plain object with keys of `known` only: a slip must not switch a limit off. */
@@ -49,10 +55,10 @@ export function checkMethods(field: string, value: unknown, methods: readonly st
   );
 }
 
-/** Throws `invalid_definition` unless `value` is text that `pattern` accepts. */
-export function checkName(field: string, value: unknown, pattern: RegExp): void {
+/** Throws `invalid_definition` unless `value` is text that `pattern` accepts; `words` say the pattern in plain English. */
+export function checkName(field: string, value: unknown, pattern: RegExp, words: string): void {
   if (typeof value === "string" && pattern.test(value)) return;
-  throw misdefinition(field, `text that matches ${String(pattern)}`, value, "Choose another name.");
+  throw misdefinition(field, words, value, "Choose another name.");
 }
 
 /** Throws `invalid_definition` unless `value` is text with something in it. */
@@ -62,8 +68,14 @@ export function checkText(field: string, value: unknown): void {
 }
 
 /** Throws `invalid_definition` unless `value` is a list. */
-export function checkList(field: string, value: unknown): void {
-  if (!Array.isArray(value)) throw misdefinition(field, "a list", value, "Put it in brackets.");
+export function checkList(field: string, value: unknown, advice = listAdvice(value)): void {
+  if (!Array.isArray(value)) throw misdefinition(field, "a list", value, advice);
+}
+
+function listAdvice(value: unknown): string {
+  if (value instanceof Promise) return "Await it.";
+  const isObject = typeof value === "object" && value !== null;
+  return isObject ? "List its parts: [a, b]." : "Put it in brackets.";
 }
 
 /** An option that holds something else than it should: what was expected, what came, what to do. */

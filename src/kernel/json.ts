@@ -12,9 +12,16 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** The value of a JSON text. Throws a `SyntaxError` for what is none. */
 export function parseJson(text: string): JsonValue {
-  const parsed: unknown = JSON.parse(text);
+  // JSON text has no -0 of its own: what goes through it once more would come back as 0.
+  const parsed: unknown = text.includes("-0")
+    ? JSON.parse(text, withoutMinusZero)
+    : JSON.parse(text);
   if (isParsed(parsed)) return parsed;
   throw new SyntaxError("JSON.parse gave nothing.");
+}
+
+function withoutMinusZero(_key: string, value: unknown): unknown {
+  return Object.is(value, -0) ? 0 : value;
 }
 
 /** `JSON.parse` gives JSON and nothing else. */

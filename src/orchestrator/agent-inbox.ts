@@ -39,6 +39,10 @@ export class AgentInbox implements Inbox {
     this.#signals = [...this.#signals, signal];
   }
 
+  get hasSignals(): boolean {
+    return this.#signals.length > 0 || (this.#signal.aborted && !this.#abortHeeded);
+  }
+
   takeSignals(): readonly StopSignal[] {
     const taken = this.#signals;
     if (taken.length > 0) this.#signals = [];

@@ -40,7 +40,7 @@ const FINISH_REASONS = [
 
 /** Stops after a step in which the tool of this name was called; earlier steps do not count (R54). */
 export function toolWasCalled(toolName: string): (facts: StopFacts) => StopReason | undefined {
-  checkName("toolWasCalled(toolName)", toolName, /./);
+  checkName("toolWasCalled(toolName)", toolName, /./, "the name of a tool");
   return named(`toolWasCalled(${toolName})`, ({ steps }: StopFacts) => {
     const last = steps.at(-1);
     if (last === undefined || !last.tools.calls.some((call) => call.toolName === toolName))

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 import { AttachmentSchema } from "./attachment.ts";
-import { JsonObjectSchema } from "./json-value.ts";
+import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { ToolCallSchema } from "./message.ts";
 import { SpawnRequestSchema } from "./subagent.ts";
 import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
@@ -28,6 +28,8 @@ export const ToolExecutionSchema = z.strictObject({
   text: z.string(),
   /** The whole of a result that was too long for the model (R111). */
   fullText: z.string().optional(),
+  /** The result as data, if the tool gave it by `toolResult`. */
+  structured: JsonValueSchema.optional(),
   /** Images, sounds and files that came with the result; the model is told of them in `text`. */
   attachments: z.array(AttachmentSchema).readonly().optional(),
   /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */

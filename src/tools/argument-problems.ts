@@ -50,6 +50,11 @@ const MOST_FORMS = 20;
 const MOST_OF_KEY = 60;
 const MOST_OF_PARAMETER = 200;
 
+/** What the model is asked to do about it. */
+export function correctionAdvice(toolName: string): string {
+  return `Correct them and call ${toolName} again.`;
+}
+
 /** What the model is told: each problem on a line, the first ten of them. */
 export function problemsText(toolName: string, problems: readonly ArgumentProblem[]): string {
   const lines = problems.slice(0, MOST_TOLD).map(({ parameter, expected, received }) => {
@@ -60,7 +65,7 @@ export function problemsText(toolName: string, problems: readonly ArgumentProble
     `The arguments of ${toolName} do not fit its schema:`,
     ...lines,
     ...untold(problems.length),
-    `Correct them and call ${toolName} again.`,
+    correctionAdvice(toolName),
   ].join("\n");
 }
 

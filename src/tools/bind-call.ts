@@ -2,6 +2,7 @@
 
 import { messageOf } from "../kernel/error.ts";
 import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
+import { asSentence } from "../kernel/sentence.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { ToolFailureCode } from "../protocol/tool-failure.ts";
 import { problemsText } from "./input-schema.ts";
@@ -30,8 +31,10 @@ interface BoundTo<Type extends string, T extends { bind(input: JsonValue): Bound
   readonly type: Type;
   readonly tool: T;
   readonly use: ReturnType<T["bind"]> extends Bound<infer Use> ? Use : never;
-  /** The arguments as they will be used, after coercion. */
+  /** The arguments after coercion. */
   readonly input: JsonValue;
+  /** The same as the tool gets them: with the defaults and transforms of its schema. */
+  readonly value: unknown;
 }
 
 /** A call that does not run: as the model wrote it, or because something forbids it. */
@@ -47,13 +50,17 @@ export interface RejectedCall {
 
 /** What the model reads of a call that somebody or something denied. */
 export function deniedText(toolName: string, reason: string): string {
-  return `Not executed: ${toolName} was denied. ${reason} Do without it, or answer with what you have.`;
+  return `Not executed: ${toolName} was denied. ${asSentence(reason)} Do without it, or answer with what you have.`;
 }
 
-/** Finds the tool, parses the arguments and checks them. Pure. */
-export function bindCall(tools: ToolSet, call: ToolCall): BoundCall {
+/** Finds the tool, parses the arguments and checks them. `offered`: the tools that the model was shown, if not all. Pure. */
+export function bindCall(
+  tools: ToolSet,
+  call: ToolCall,
+  offered: readonly string[] = tools.names,
+): BoundCall {
   const tool = tools.find(call.toolName);
-  if (tool === undefined) return unknownTool(tools, call.toolName);
+  if (tool === undefined) return unknownTool(offered, call.toolName);
   let input: JsonValue;
   try {
     input = argumentsOf(call.argumentsText);
@@ -101,17 +108,20 @@ export function argumentsOf(text: string): JsonValue {
   return input;
 }
 
-function unknownTool(tools: ToolSet, name: string): RejectedCall {
+function unknownTool(names: readonly string[], name: string): RejectedCall {
   const known =
-    tools.names.length === 0
+    names.length === 0
       ? "You have no tools; answer in text."
-      : `Your tools are: ${tools.names.join(", ")}.`;
+      : `Your tools are: ${names.join(", ")}.`;
   const text = `There is no tool named ${JSON.stringify(name)}. ${known}`;
   return { type: "rejected", tool: undefined, code: "unknown_tool", text };
 }
 
+/** What the model is asked to do about arguments that are no JSON. */
+export const JSON_ADVICE = "Call it again with one JSON object.";
+
 function invalidJson(call: ToolCall, cause: unknown): string {
-  return `The arguments of ${call.toolName} are not valid JSON (${messageOf(cause)}). Call it again with one JSON object.`;
+  return `The arguments of ${call.toolName} are not valid JSON (${messageOf(cause)}). ${JSON_ADVICE}`;
 }
 
 function misfit(

@@ -11,8 +11,7 @@ export function checkTool(
   advice: string,
 ): void {
   if (!isTool(value)) {
-    const help = isPromiseLike(value) ? "Await it." : "Make it with defineTool({ … }).";
-    throw misdefinition(field, "a tool", value, help);
+    throw misdefinition(field, "a tool", value, helpWith(field, value));
   }
   const { kind } = value;
   if (kinds.some((known) => known === kind)) return;
@@ -20,7 +19,24 @@ export function checkTool(
   throw misdefinition(`${field}.kind`, expected, kind, advice);
 }
 
-function isTool(value: unknown): value is { readonly kind: unknown } {
+/** True if `value` looks like a tool of some kind. */
+export function isTool(value: unknown): value is { readonly kind: unknown } {
   if (!isRecord(value)) return false;
   return typeof value["name"] === "string" && typeof value["bind"] === "function";
 }
+
+/** True for what has a list of tools, such as an MCP server. */
+export function isToolset(value: unknown): boolean {
+  return isRecord(value) && Array.isArray(value["tools"]);
+}
+
+/** What to do about something that is no tool. In a list a whole toolset can be spread, anywhere else one tool is wanted. */
+function helpWith(field: string, value: unknown): string {
+  if (isPromiseLike(value)) return "Await it.";
+  const isInList = field.endsWith("]");
+  if (isToolset(value)) return isInList ? "Spread its tools: ...server.tools." : ONE_OF_THEM;
+  if (Array.isArray(value)) return isInList ? "Spread it: ...tools." : ONE_OF_THEM;
+  return "Make it with defineTool({ … }).";
+}
+
+const ONE_OF_THEM = "Do it with each of its tools.";

@@ -194,7 +194,8 @@ export function bindWith<Value, Use>(
 ): Bound<Use> {
   const checked = schema.check(input);
   if (checked.type === "invalid") return checked;
-  return { type: "valid", use: use(checked.value), input: checked.input };
+  const { value, input: coerced } = checked;
+  return { type: "valid", use: use(value), input: coerced, value };
 }
 
 function checkExecute(name: string, execute: unknown): void {

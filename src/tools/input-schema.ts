@@ -12,7 +12,7 @@ import { jsonSchemaReader, objectSchema } from "./json-schema-input.ts";
 import { shownJson, thrownWords } from "./schema-words.ts";
 import { readWithZod, zodJsonSchema } from "./zod-input.ts";
 
-export { problemsText } from "./argument-problems.ts";
+export { correctionAdvice, problemsText } from "./argument-problems.ts";
 export type { ArgumentProblem, Checked, InputSchema } from "./argument-problems.ts";
 
 /** A JSON Schema as the input of a tool from elsewhere. Made by `jsonSchema`. */

@@ -49,7 +49,8 @@ export interface ToolProgress {
 /** What a delegation gets besides: the means to start a subagent (C31). */
 export interface DelegationContext extends ToolContext {
   /**
-   * Starts a subagent and waits for its end. A refusal and a failure are outcomes; rejects only if a hook before the subagent broke. After
+   * Starts a subagent and waits for its end. A refusal and a failure are outcomes; rejects only with `invalid_option` for what is no request, and if a hook
+   * before the subagent broke. After
    * the call has ended nothing is started any more.
    */
   spawn(request: SpawnRequest): Promise<SpawnOutcome>;

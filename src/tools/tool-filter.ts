@@ -64,7 +64,8 @@ export function toolFilter(isOffered: FilterCheck, options: FilterOptions = {}):
   const { name, tools } = options;
   if (name !== undefined) checkText("toolFilter.options.name", name);
   if (tools !== undefined) checkToolNames("toolFilter.options.tools", tools);
-  const own = isOffered.name.trim() === "" ? undefined : isOffered.name;
+  const called: unknown = isOffered.name;
+  const own = typeof called === "string" && called.trim() !== "" ? called : undefined;
   const filter: ToolFilter = Object.freeze({
     name: name ?? own,
     tools: tools === undefined ? undefined : Object.freeze([...tools]),

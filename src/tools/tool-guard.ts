@@ -17,7 +17,7 @@ export type GuardAnswer =
 export interface GuardedCall {
   readonly toolName: string;
   readonly callId: CallId;
-  /** As they will be used: after hooks, and after coercion. Frozen. */
+  /** As the tool will get them: after hooks, coercion, defaults and transforms of the schema; what a schema makes no JSON of, before. Frozen. */
   readonly arguments: JsonValue;
   /** `delegation`: a subagent would be started. `external`: somebody else would execute it. */
   readonly kind: "function" | "external" | "delegation";
@@ -82,7 +82,8 @@ export function toolGuard(check: GuardCheck, options: GuardOptions = {}): ToolGu
   const { name, tools } = options;
   if (name !== undefined) checkText("toolGuard.options.name", name);
   if (tools !== undefined) checkToolNames("toolGuard.options.tools", tools);
-  const own = check.name.trim() === "" ? undefined : check.name;
+  const called: unknown = check.name;
+  const own = typeof called === "string" && called.trim() !== "" ? called : undefined;
   const guard: ToolGuard = Object.freeze({
     name: name ?? own,
     tools: tools === undefined ? undefined : Object.freeze([...tools]),

@@ -13,7 +13,7 @@ export interface ToolResultOptions {
    * there is, such as `[image/png "chart.png", 1,234 bytes]`.
    */
   readonly text?: string;
-  /** The result as data. Copied. */
+  /** The result as data: kept in the record of the step. Copied. */
   readonly structured?: unknown;
   /** Images, sounds and files. Kept in the record of the step; the model is not shown them. Copied. Default none. */
   readonly attachments?: readonly Attachment[];
@@ -60,20 +60,23 @@ export function toolResult(options: ToolResultOptions): ToolResult {
 /** What the model reads of a tool's result, and what is kept besides. */
 export interface ResultParts {
   readonly text: string;
+  /** The result as data, where it was given. */
+  readonly structured: JsonValue | undefined;
   readonly attachments: readonly Attachment[];
 }
 
 /**
- * Text and attachments of whatever a tool returned: those of a `toolResult`, also of another copy of the package, or the text of any
+ * Text, data and attachments of whatever a tool returned: those of a `toolResult`, also of another copy of the package, or the text of any
  * other value.
  *
  * @throws TypeError if the value is nothing that can be shown; see `resultText`.
  * @throws EspalierError `invalid_option` if somebody changed a copy of a `toolResult` into what is none.
  */
 export function outcomeOf(result: unknown): ResultParts {
-  if (!isMarked(result)) return { text: resultText(result), attachments: [] };
-  const { text, attachments } = result instanceof ToolResult ? result : remade(result);
-  return { text, attachments };
+  if (!isMarked(result))
+    return { text: resultText(result), structured: undefined, attachments: [] };
+  const { text, structured, attachments } = result instanceof ToolResult ? result : remade(result);
+  return { text, structured, attachments };
 }
 
 function isMarked(result: unknown): result is object {

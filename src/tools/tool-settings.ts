@@ -1,6 +1,13 @@
 // What may be set for a tool, and for all tools of a role: the tool's own value comes before the role's, which comes before the default.
 
-import { checkAmount, checkCount, checkKeys, misdefinition, mismatch } from "../kernel/check.ts";
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  defaultAdvice,
+  misdefinition,
+  mismatch,
+} from "../kernel/check.ts";
 
 /** What may be set for a tool, and as `toolDefaults` for all tools of a role (R122). */
 export interface ToolSettings {
@@ -60,9 +67,8 @@ export function toolSettings(field: string, given: ToolSettings): ToolSettings {
   if (timeoutMs !== undefined) checkAmount(`${field}.timeoutMs`, timeoutMs);
   if (timeoutMs === 0)
     throw mismatch(`${field}.timeoutMs`, "more than 0", timeoutMs, "A call needs some time.");
-  if (maxRetries !== undefined) checkCount(`${field}.maxRetries`, maxRetries);
-  if (maxResultCharacters !== undefined)
-    checkCount(`${field}.maxResultCharacters`, maxResultCharacters);
+  for (const [key, value] of Object.entries({ maxRetries, maxResultCharacters })) 
+    if (value !== undefined) checkCount(`${field}.${key}`, value, ADVICE[key]);
   if (longResults !== undefined && longResults !== "truncate" && longResults !== "summarize")
     throw misdefinition(
       `${field}.longResults`,

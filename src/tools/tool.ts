@@ -54,7 +54,13 @@ export type Tool = FunctionTool | DelegationTool | ExternalTool | FinishTool;
 
 /** Arguments that fit, with what they allow, and as JSON after coercion; or what is wrong with them. */
 export type Bound<Use> =
-  | { readonly type: "valid"; readonly use: Use; readonly input: JsonValue }
+  | {
+      readonly type: "valid";
+      readonly use: Use;
+      readonly input: JsonValue;
+      /** What the tool gets: with the defaults and transforms of its schema. Need not be JSON. */
+      readonly value: unknown;
+    }
   | { readonly type: "invalid"; readonly problems: readonly ArgumentProblem[] };
 
 /**

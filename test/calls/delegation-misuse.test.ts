@@ -13,7 +13,7 @@ import {
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { gate, scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
-import { approveAll, asked, ending } from "../support/pause-scenes.ts";
+import { approveAll, ending } from "../support/pause-scenes.ts";
 import { calls, ends, part, quiet, use } from "../tree/cast.ts";
 import { delegation } from "./delegations.ts";
 import { outcomes } from "./reading.ts";

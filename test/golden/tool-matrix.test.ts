@@ -11,17 +11,15 @@ import { checkMessages } from "../../src/testing/check-messages.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { checkGolden } from "../support/golden-files.ts";
-import { goldenLines } from "../support/golden-lines.ts";
 import {
   ALONE,
+  BEFORE_CALLS,
   besideOthers,
   failureBlock,
   playFailures,
   playTogether,
   SEVERITY_PLAYS,
   TOGETHER,
-  UNREACHED,
-  UNREACHED_PLAYS,
   type FailurePlay,
 } from "../support/tool-matrix-failures.ts";
 import {
@@ -49,7 +47,7 @@ import {
   type ActName,
 } from "../support/tool-matrix-orders.ts";
 import { anyReplies, callsOf, expectedReplies } from "../support/tool-matrix-replies.ts";
-import { readings, sequencesOf } from "../support/tool-matrix.ts";
+import { goldenLanes, readings, sequencesOf } from "../support/tool-matrix.ts";
 import { calls, told, use } from "../tree/cast.ts";
 
 const ACT_NAMES: readonly ActName[] = Object.keys(ACTS).filter(
@@ -223,7 +221,7 @@ describe("guards with every answer", () => {
       `every answer in one reply, asked by ${way}`,
       async () => {
         const { stage, model } = await playAllAnswers(way);
-        const text = `${goldenLines(stage.sink.events)}\n${readings(model.requests[1])}`;
+        const text = `${goldenLanes(stage.sink.events)}\n${readings(model.requests[1])}`;
         checkGolden(`tool-matrix/guards-${way}`, text);
       },
     );
@@ -235,12 +233,11 @@ function decisionOf({ ran, end, asked, answered, isPaused }: GuardRecord): strin
   return JSON.stringify([ran, end.slice(0, 2), asked.length, answered, isPaused]);
 }
 
-const EACH_ALONE = Object.entries({ ...ALONE, ...UNREACHED_PLAYS });
+const EACH_ALONE = Object.entries({ ...ALONE, ...BEFORE_CALLS });
 
 describe("every failure", () => {
   test("the table of failures has nothing that the matrix leaves out", () => {
-    const known = EACH_ALONE.map(([code]) => code);
-    expect(known.toSorted()).toEqual(Object.keys(TOOL_FAILURES).toSorted());
+    expect(Object.keys(ALONE).toSorted()).toEqual(Object.keys(TOOL_FAILURES).toSorted());
   });
 
   for (const [code, play] of Object.entries(ALONE)) {
@@ -265,9 +262,9 @@ describe("every failure", () => {
     );
   }
 
-  for (const code of UNREACHED) {
+  for (const [code, play] of Object.entries(BEFORE_CALLS)) {
     test(`${code}: a reply that reaches the limit is followed by no call`, async () => {
-      const played = await playFailures(UNREACHED_PLAYS[code]);
+      const played = await playFailures(play);
       expect(executionsOf(played).map(({ errorCode }) => errorCode)).toEqual([
         "not_executed",
         "not_executed",
@@ -309,7 +306,7 @@ describe("every failure", () => {
       expect(codes).toEqual([undefined, ...TOGETHER.flatMap(([code]) => [code, undefined])]);
       expect([result.status, lead.model.requests.length]).toEqual(["completed", 2]);
       expect(checkMessages(lead.model.requests[1]?.messages ?? [])).toEqual([]);
-      checkGolden("tool-matrix/together", goldenLines(stage.sink.events));
+      checkGolden("tool-matrix/together", goldenLanes(stage.sink.events));
       checkGolden("tool-matrix/together-read", readings(lead.model.requests[1]));
     },
   );

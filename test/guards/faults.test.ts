@@ -101,6 +101,7 @@ describe("a guard that breaks", () => {
     for (const given of [() => answer, () => `not with ${key}`]) {
       const later = await denied(given);
       expect(`${later.text} ${JSON.stringify(guardings(later.stage))}`).not.toContain(key);
+      expect(takeWarnings().join()).not.toContain(key);
     }
   });
 });
@@ -131,6 +132,8 @@ const NONSENSE: Readonly<Record<string, () => unknown>> = {
     Object.defineProperty({ type: "deny" }, "reason", { get: throwing(new Error("no")) }),
 };
 
+const TOLD = 'EspalierWarning: Expected the guard odd to give { type: "allow" }';
+
 describe("a guard that gives no answer", () => {
   for (const [what, given] of Object.entries(NONSENSE)) {
     test(`denies when it gives ${what}`, async () => {
@@ -139,6 +142,9 @@ describe("a guard that gives no answer", () => {
         expect(text).toMatch(
           /^Not executed: send was denied\. The guard odd (gave no answer that can be used|failed).* Do without it/,
         );
+        // Its author is told, too, unless it failed.
+        const told = takeWarnings().map((warning) => warning.slice(0, TOLD.length));
+        expect(told).toEqual(text.includes("gave no answer") ? [TOLD] : []);
       }
     });
   }

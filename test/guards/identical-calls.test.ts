@@ -55,6 +55,7 @@ function repetitions(stage: Scene): readonly string[] {
 }
 
 function times(count: number): string {
+  if (count === 1) return "No call of look may be made unasked.";
   return `look was called with the same arguments ${count} times in a row.`;
 }
 

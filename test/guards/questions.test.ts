@@ -53,7 +53,7 @@ describe("one question per call [C12]", () => {
     });
     const result = await stage.run(role);
     expect(questions).toEqual([
-      "First. Second. pay was called with the same arguments 1 times in a row. It is money. The house wants it.",
+      "First. Second. No call of pay may be made unasked. It is money. The house wants it.",
     ]);
     expect([fates(result), inner.calls.length]).toEqual([[["succeeded"]], 1]);
     expect(stage.sink.of("question.asked").length).toBe(1);

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 
+import type { Clock } from "../../src/kernel/clock.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
@@ -16,6 +17,7 @@ import {
 } from "../../src/protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../src/protocol/tool-error-record.ts";
 import { says, type ScriptedCall, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
@@ -65,7 +67,6 @@ const TOOLS = [
   toolThatWishes("pay", "wants approval"),
   toolThatWishes("list", "cannot say"),
   spyTool("listen", async ({ signal }) => await aborted(signal)),
-  spyTool("nap", async ({ signal }) => await aborted(signal), { isSequential: true }),
 ];
 
 /** Calls that fail in one way each, and may all be made in one reply, in this order: the subagents know of each other. */
@@ -119,6 +120,10 @@ export interface Play {
   readonly definition?: Definition;
   readonly budget?: Budget;
   readonly options?: OrchestratorOptions;
+  /** The agent, by the order of their set-up, whose set-up fails; the root is the first. */
+  readonly unbornAgent?: number;
+  /** How long the first call keeps the process busy: time passes, and no timer is served. */
+  readonly busyMs?: number;
   /** Done once everything waits, before the time goes on. */
   readonly act?: (run: Run, stage: Scene) => void;
   /** Done between the first reply and its calls. */
@@ -128,10 +133,17 @@ export interface Play {
 /** Plays a reply of the root with these calls, and what its model says then. */
 export async function playFailures(play: Play): Promise<FailurePlay> {
   const { reply, more = [says("Done.")], budget = {}, options = {}, act, beforeCalls } = play;
-  const { definition = PATIENT } = play;
-  const stage = scene({ approver: (question) => deny(question, "Too dear."), ...options });
+  const { definition = PATIENT, unbornAgent, busyMs } = play;
+  const busy = busyMs === undefined ? undefined : busyTool(busyMs);
+  const ids = unbornAgent === undefined ? {} : { ids: idsWithoutAgent(unbornAgent) };
+  const stage = scene({
+    approver: (question) => deny(question, "Too dear."),
+    ...options,
+    ...ids,
+    ...busy?.options,
+  });
   const lead = part("lead", [calls(...reply), ...more], {
-    tools: TOOLS,
+    tools: busy === undefined ? TOOLS : [...TOOLS, busy.tool],
     subagents: subagents(),
     guards: [guardThat("deny", "keeper", ["wipe"])],
     toolFilters: [toolFilter((name) => name !== "secret", { name: "modest" })],
@@ -156,6 +168,20 @@ async function atCalls(run: Run, act: () => void): Promise<void> {
   }
 }
 
+/** A tool that runs alone and keeps the process busy, and the clock on which that is seen. */
+function busyTool(busyMs: number) {
+  const inner = new ManualClock();
+  let lateMs = 0;
+  const clock: Clock = {
+    nowMs: () => inner.nowMs() + lateMs,
+    setTimer: (delayMs, wake) => inner.setTimer(delayMs, wake),
+  };
+  const work = (): void => {
+    lateMs += busyMs;
+  };
+  return { tool: spyTool("busy", work, { isSequential: true }), options: { clock } };
+}
+
 /** Ids, of which one for an agent cannot be given: its set-up fails. */
 function idsWithoutAgent(place: number): IdSource {
   const ids = sequentialIds();
@@ -173,21 +199,16 @@ function idsWithoutAgent(place: number): IdSource {
 export async function playTogether(definition?: Definition): Promise<FailurePlay> {
   return await playFailures({
     reply: besideOthers(TOGETHER.map(([, call]) => call)),
-    options: { ids: idsWithoutAgent(3), limits: { maxBreadthPerParent: 2 } },
+    unbornAgent: 3,
+    options: { limits: { maxBreadthPerParent: 2 } },
     ...(definition === undefined ? {} : { definition }),
   });
 }
 
 const spawning = besideOthers([spawn("idle")]);
 
-type Alone = Exclude<ToolFailureCode, Unreached>;
-
-/** Codes of limits that no call comes to: a reply that reaches one of them is followed by no call at all. */
-export const UNREACHED = ["steps_limit", "token_limit", "cost_limit"] as const;
-type Unreached = (typeof UNREACHED)[number];
-
 /** Each failure alone between two calls of a tool that works. Whoever adds a code must say here how it comes about. */
-export const ALONE: Readonly<Record<Alone, Play>> = {
+export const ALONE: Readonly<Record<ToolFailureCode, Play>> = {
   invalid_json: { reply: besideOthers([{ name: "read", arguments: "{path}" }]) },
   invalid_arguments: {
     reply: besideOthers([{ name: "read", arguments: { path: 7, lines: "x" } }]),
@@ -212,9 +233,13 @@ export const ALONE: Readonly<Record<Alone, Play>> = {
   breadth_limit: { reply: spawning, options: { limits: { maxBreadthPerParent: 0 } } },
   total_limit: { reply: spawning, options: { limits: { maxTotalSubagents: 0 } } },
   budget_exhausted: { reply: spawning, budget: { steps: 1 } },
-  setup_failed: { reply: spawning, options: { ids: idsWithoutAgent(2) } },
+  setup_failed: { reply: spawning, unbornAgent: 2 },
   tool_calls_limit: { reply: besideOthers([look]), budget: { toolCalls: 2 } },
-  time_limit: { reply: [look, use("nap"), look], budget: { wallTimeMs: TIMEOUT_MS } },
+  time_limit: {
+    reply: [look, use("busy"), look],
+    budget: { wallTimeMs: TIMEOUT_MS },
+    busyMs: TIMEOUT_MS,
+  },
   cancelled: { reply: besideOthers([use("listen")]), act: (run) => void run.cancel("Enough.") },
   not_executed: {
     reply: besideOthers([use("crash")]),
@@ -224,8 +249,8 @@ export const ALONE: Readonly<Record<Alone, Play>> = {
 
 const PRICE = { inputUsdPerMillion: 1_000_000, outputUsdPerMillion: 1_000_000 };
 
-/** Runs that reach each of these limits with a reply that wants calls. */
-export const UNREACHED_PLAYS: Readonly<Record<Unreached, Play>> = {
+/** Limits that a reply reaches before its calls: none of them is made. */
+export const BEFORE_CALLS = {
   steps_limit: { reply: besideOthers([look]), budget: { steps: 1 }, definition: { wrapUp: true } },
   token_limit: { reply: besideOthers([look]), budget: { totalTokens: 15 } },
   cost_limit: {
@@ -233,7 +258,7 @@ export const UNREACHED_PLAYS: Readonly<Record<Unreached, Play>> = {
     budget: { costUsd: 15 },
     definition: { subagents: [], scripted: { price: PRICE } },
   },
-};
+} as const satisfies Readonly<Record<string, Play>>;
 
 const SEVERITIES = [
   "retryable",

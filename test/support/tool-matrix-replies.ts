@@ -93,7 +93,7 @@ export interface Expected {
   readonly ending: readonly [status: string, code: string];
 }
 
-/** Counts as the documents say: N are borne, one more ends the agent, and a success ends a row. */
+/** Counts as the documents say: N are borne, one more ends the agent, and a success ends a row, which may have been too long by then. */
 export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies): Expected {
   const ends: string[] = [];
   const retries = new Map<string, number>();
@@ -104,6 +104,7 @@ export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies):
     const codes: string[] = [];
     const before = new Map(retries);
     const counted = new Set<string>();
+    let longestRow = 0;
     for (const name of reply) {
       const { call, end, counts }: Kind = KINDS[name];
       const isSpent = counts === "retry" && (before.get(call.name) ?? 0) >= MAX_RETRIES;
@@ -114,6 +115,7 @@ export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies):
       if (counts === "error" || isSpent) {
         errors += 1;
         inRow += 1;
+        longestRow = Math.max(longestRow, inRow);
       }
       if (counts !== "retry" || isSpent) continue;
       asked += 1;
@@ -121,7 +123,11 @@ export function expectedReplies({ replies, errorBudget, errorPolicy }: Replies):
       counted.add(call.name);
     }
     const { maxToolErrors, maxConsecutiveErrors, maxRetryErrors } = errorBudget;
-    const beyond = [errors > maxToolErrors, inRow > maxConsecutiveErrors, asked > maxRetryErrors];
+    const beyond = [
+      errors > maxToolErrors,
+      longestRow > maxConsecutiveErrors,
+      asked > maxRetryErrors,
+    ];
     const signals = [
       ...codes.flatMap((code) => signalOf(code, errorPolicy)),
       ...beyond.flatMap((isBeyond) => (isBeyond ? ["error_budget"] : [])),

@@ -3,7 +3,9 @@
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { settled, type Scene } from "../harness/run-scripted.ts";
+import { goldenLines } from "./golden-lines.ts";
 
 /** Every order of the things. */
 export function ordersOf<T>(things: readonly T[]): readonly (readonly T[])[] {
@@ -56,4 +58,26 @@ export function readings(request: ModelRequest | undefined): string {
 function indented(text: string): string {
   const lines = text === "" ? ["(nothing)"] : text.split("\n");
   return lines.map((line) => `    ${line}`).join("\n");
+}
+
+/**
+ * The events of a run, call by call, each in its order. In which order calls at the same time go on between two events is no promise:
+ * where many of them do, it changes with every await.
+ */
+export function goldenLanes(events: readonly EspalierEvent[]): string {
+  const lanes = new Map<string, readonly string[]>();
+  for (const event of events) {
+    const line = goldenLine(event);
+    const lane = line.slice(0, line.indexOf(": "));
+    lanes.set(lane, [...(lanes.get(lane) ?? []), `  ${line.slice(lane.length + 2)}`]);
+  }
+  const names = [...lanes.keys()].toSorted((left, right) =>
+    left.localeCompare(right, "en", { numeric: true }),
+  );
+  return names.map((name) => `${name}\n${(lanes.get(name) ?? []).join("\n")}\n`).join("");
+}
+
+/** Without its number. */
+function goldenLine(event: EspalierEvent): string {
+  return goldenLines([event]).trim().replace(/^\d+ /, "");
 }

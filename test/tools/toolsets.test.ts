@@ -189,7 +189,7 @@ test("a tool that is made by a class works by its new name, too", async () => {
     }
     bind(input: JsonValue): ReturnType<FunctionTool["bind"]> {
       const run = (): number => (this.#calls += 1);
-      return { type: "valid", input, use: { run, needsApproval: undefined } };
+      return { type: "valid", value: {}, input, use: { run, needsApproval: undefined } };
     }
   }
   const tools = prefixTools([new Counter()], "my_");

@@ -1,7 +1,8 @@
 // What came of a tool call, as a value: a result, or a failure by its code in the one table. Here errors become texts for the model.
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { isRecord, type JsonObject } from "../../kernel/json.ts";
+import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import { asSentence } from "../../kernel/sentence.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
@@ -9,8 +10,9 @@ import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import type { RejectedCall } from "../../tools/bind-call.ts";
+import { JSON_ADVICE, type RejectedCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
+import { correctionAdvice } from "../../tools/input-schema.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import { isToolError } from "../../tools/tool-error.ts";
@@ -30,6 +32,7 @@ export interface CallOutcome {
   readonly severity?: ToolErrorSeverity;
   /** The guard or the hook that denied it. */
   readonly blockedBy?: string;
+  readonly structured?: JsonValue;
   readonly attachments?: readonly Attachment[];
   /** What a delegated subtree consumed. */
   readonly usage?: Usage;
@@ -66,8 +69,13 @@ export function rejectedOutcome({ code, text, by }: RejectedCall): CallOutcome {
 
 /** The outcome of a call whose tool gave this. Throws what the result throws when it is looked at, and a `TypeError` for what is no JSON. */
 export function returnedOutcome(result: unknown): CallOutcome {
-  const { text, attachments } = outcomeOf(result);
-  return { type: "succeeded", text, ...(attachments.length === 0 ? {} : { attachments }) };
+  const { text, structured, attachments } = outcomeOf(result);
+  return {
+    type: "succeeded",
+    text,
+    ...(structured === undefined ? {} : { structured }),
+    ...(attachments.length === 0 ? {} : { attachments }),
+  };
 }
 
 const HOOK_ERRORS: ReadonlySet<string> = new Set(["hook_failed", "hook_contract", "hook_timeout"]);
@@ -112,21 +120,17 @@ function failureText(toolName: string, thrown: unknown): string {
     const kind = kindOf(thrown);
     return `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: ${message}`;
   }
-  const hint = thrown.hint === undefined ? "" : `${gap(message)}${redactSecrets(thrown.hint)}`;
+  const hint = thrown.hint === undefined ? undefined : redactSecrets(thrown.hint);
+  const told = hint === undefined ? message : `${asSentence(message)} ${hint}`;
   switch (thrown.severity) {
     case "retryable":
-      return `${toolName} asks for a corrected call: ${message}${hint}`;
+      return `${toolName} asks for a corrected call: ${told}`;
     case "fatal":
-      return `${toolName} failed for good: ${message}${hint}${gap(message + hint)}Do not make this call again.`;
+      return `${toolName} failed for good: ${asSentence(told)} Do not make this call again.`;
     case "recoverable":
     case "abortive":
-      return `${toolName} failed: ${message}${hint}`;
+      return `${toolName} failed: ${told}`;
   }
-}
-
-/** What stands between a text and a sentence after it. */
-function gap(text: string): string {
-  return /[.!?…:]$/.test(text.trimEnd()) ? " " : ". ";
 }
 
 /** The message of anything that was thrown: also of what is no error, but says what happened. */
@@ -190,9 +194,17 @@ export function withinRetries(
 ): CallOutcome {
   const { errorCode } = outcome;
   if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
+  const { toolName } = call;
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
-  const advice = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
-  const text = `${outcome.text}\n${advice}Do not call ${call.toolName} again: do without it, or answer with what you have.`;
+  const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
+  const feedback = withoutAdvice(outcome.text, [correctionAdvice(toolName), JSON_ADVICE]);
+  const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
   const cause = errorCode === undefined ? {} : { causeCode: errorCode };
   return { ...outcome, ...failed("retry_limit", text, cause) };
+}
+
+/** A text without the request for another call, which would be against what follows. */
+function withoutAdvice(text: string, advices: readonly string[]): string {
+  const given = advices.find((advice) => text.endsWith(advice));
+  return given === undefined ? text : text.slice(0, -given.length).trimEnd();
 }

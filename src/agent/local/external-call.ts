@@ -28,6 +28,7 @@ export async function callExternally(
       return { type: "deferred", deferral };
     return { type: "answered", outcome: outcomeOfAnswer(options, call, question, answer) };
   }
+  if (options.startSignal.aborted) return { type: "cancelled" };
   const asked = judge(options, call, bound);
   const verdict = asked instanceof Promise ? await asked : asked;
   if (options.startSignal.aborted) return { type: "cancelled" };

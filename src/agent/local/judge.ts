@@ -4,8 +4,11 @@
 import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
-import { deepFreeze, isRecord } from "../../kernel/json.ts";
+import { deepFreeze, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { asSentence } from "../../kernel/sentence.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
+import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { deniedText, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import {
@@ -74,7 +77,7 @@ async function judgeFully(
   const approval = await checkApproval(options, call, bound);
   if (approval.type !== "ask") return approval.type === "deny" ? approval : guarded;
   if (guarded.type !== "ask") return approval;
-  return { type: "ask", reason: `${guarded.reason} ${approval.reason}` };
+  return { type: "ask", reason: joined([guarded.reason, approval.reason]) };
 }
 
 /** The watch for calls that repeat themselves (R74). It counts calls of function tools: the same call, one right after the other. */
@@ -83,7 +86,11 @@ function repetition({ planned }: PlacedCall, bound: GuardableCall): NamedAnswer 
   const { maxIdenticalCalls } = settings;
   if (bound.type !== "function" || maxIdenticalCalls === "unlimited") return undefined;
   if (identicalCalls < maxIdenticalCalls) return undefined;
-  const reason = `${bound.tool.name} was called with the same arguments ${identicalCalls + 1} times in a row.`;
+  const { name } = bound.tool;
+  const reason =
+    identicalCalls === 0
+      ? `No call of ${name} may be made unasked.`
+      : `${name} was called with the same arguments ${identicalCalls + 1} times in a row.`;
   return { guard: "identical-calls", answer: { type: "ask", reason } };
 }
 
@@ -98,7 +105,7 @@ async function askGuards(
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
     callId: call.planned.call.callId,
-    arguments: deepFreeze(structuredClone(bound.input)),
+    arguments: usedArguments(bound),
     kind: bound.type,
   });
   const asked = await Promise.all(
@@ -122,6 +129,12 @@ async function askGuards(
   return verdict;
 }
 
+/** What the tool will get, so that no default and no transform goes past a guard; as it was written, if that is no JSON. */
+function usedArguments({ value, input }: GuardableCall): JsonValue {
+  const used = JsonValueSchema.safeParse(value);
+  return deepFreeze(structuredClone(used.success ? used.data : input));
+}
+
 function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answers"][number] {
   const reason = answer.type === "allow" ? {} : { reason: answer.reason };
   return { guard, answer: answer.type, ...reason };
@@ -131,12 +144,13 @@ function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answer
 async function askGuard(
   options: LocalEffectsOptions,
   { place, planned }: PlacedCall,
-  { name, guard }: NamedGuard,
+  named: NamedGuard,
   guarded: GuardedCall,
 ): Promise<GuardAnswer> {
+  const { name, guard } = named;
   const { runId, agentId, agentPath, depth, executionId } = options.identity;
   const { clock, graceMs, hookTimeoutMs: timeoutMs } = options;
-  const outcome = await runTimed<unknown>(
+  const outcome = await runTimed<GuardAnswer>(
     (signal) => {
       const context: GuardContext = Object.freeze({
         guardName: name,
@@ -151,13 +165,17 @@ async function askGuard(
         metadata: options.metadata,
         signal,
       });
-      return guard.check(guarded, context);
+      const given: unknown = guard.check(guarded, context);
+      // Read before anything else runs: the same object may be the answer to the next call (R69).
+      return isPromiseLike(given)
+        ? Promise.resolve(given).then((answer) => readAnswer(named, answer))
+        : readAnswer(named, given);
     },
     { signal: options.startSignal, clock, graceMs, timeoutMs },
   );
   switch (outcome.type) {
     case "returned":
-      return readAnswer(name, outcome.value);
+      return outcome.value;
     case "threw":
       return denial(`The guard ${name} failed: ${redactSecrets(messageOf(outcome.error))}.`);
     case "timed_out":
@@ -167,7 +185,7 @@ async function askGuard(
 }
 
 /** The answer that a guard gave, whatever it is. Looks at each part once: it may be an object with a life of its own. */
-function readAnswer(name: string, given: unknown): GuardAnswer {
+function readAnswer(named: NamedGuard, given: unknown): GuardAnswer {
   try {
     if (isRecord(given)) {
       const { type, reason } = given;
@@ -175,10 +193,20 @@ function readAnswer(name: string, given: unknown): GuardAnswer {
       const isText = typeof reason === "string" && reason.trim() !== "";
       if ((type === "deny" || type === "ask") && isText) return { type, reason };
     }
-    return denial(`The guard ${name} gave no answer that can be used: ${shown(given)}.`);
+    return useless(named, shown(given));
   } catch (cause) {
-    return denial(`The guard ${name} gave no answer that can be used (${messageOf(cause)}).`);
+    return useless(named, messageOf(cause));
   }
+}
+
+/** Its author is told, too: a guard that denies everything by a slip is found by nobody else. */
+function useless({ name, guard }: NamedGuard, got: string): GuardAnswer {
+  const given = redactSecrets(got);
+  warnOnce(
+    guard,
+    `Expected the guard ${name} to give { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got ${given}. The call is denied.`,
+  );
+  return denial(`The guard ${name} gave no answer that can be used: ${given}.`);
 }
 
 function denial(reason: string): GuardAnswer {
@@ -191,12 +219,21 @@ function verdictOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Ve
     answer.type === "deny" ? [{ guard, reason: answer.reason }] : [],
   );
   if (denials.length > 0) {
-    const text = deniedText(tool.name, denials.map(({ reason }) => reason).join(" "));
+    const text = deniedText(tool.name, joined(denials.map(({ reason }) => reason)));
     const by = denials.map(({ guard }) => guard).join(", ");
     return { type: "deny", rejected: { type: "rejected", tool, code: "blocked", text, by } };
   }
-  const reasons = answers.flatMap(({ answer }) => (answer.type === "ask" ? [answer.reason] : []));
-  return reasons.length === 0 ? ALLOW : { type: "ask", reason: reasons.join(" ") };
+  const [first, ...others] = answers.flatMap(({ answer }) =>
+    answer.type === "ask" ? [answer.reason] : [],
+  );
+  return first === undefined ? ALLOW : { type: "ask", reason: joined([first, ...others]) };
+}
+
+/** Several reasons as one text; a single one stays as it is. */
+function joined(reasons: readonly string[]): string {
+  return reasons
+    .map((reason, index) => (index < reasons.length - 1 ? asSentence(reason) : reason))
+    .join(" ");
 }
 
 function needsCheck({ planned }: PlacedCall, bound: GuardableCall): boolean {
@@ -233,7 +270,7 @@ async function checkApproval(
 }
 
 async function inTime(options: LocalEffectsOptions, given: PromiseLike<unknown>): Promise<unknown> {
-  const { signal, clock, graceMs, hookTimeoutMs: timeoutMs } = options;
+  const { startSignal: signal, clock, graceMs, hookTimeoutMs: timeoutMs } = options;
   const rest = options.working();
   try {
     return await valueInTime(given, { signal, clock, graceMs, timeoutMs });

@@ -55,6 +55,7 @@ export function askForPermission(
       return { type: "deferred", deferral };
     return decided(options, call, bound, { question, answer });
   }
+  if (options.startSignal.aborted) return { type: "cancelled" };
   const verdict = judge(options, call, bound);
   if (verdict instanceof Promise) return judged(options, call, bound, verdict);
   return verdict.type === "allow"

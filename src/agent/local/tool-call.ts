@@ -6,7 +6,6 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { Chain } from "../../hooks/hook-set.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { argumentsOf, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
@@ -17,7 +16,6 @@ import { errorRecord } from "../life-cycle.ts";
 import { applyChain } from "./apply-chain.ts";
 import {
   CANCELLED,
-  delegatedOutcome,
   NOT_BEGUN,
   rejectedOutcome,
   returnedOutcome,
@@ -25,17 +23,12 @@ import {
   withinRetries,
   type CallOutcome,
 } from "./call-outcome.ts";
+import { concludeDelegation, runDelegation, type PausedChild } from "./delegation.ts";
 import { callExternally } from "./external-call.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { askForPermission } from "./questions.ts";
-import {
-  callServices,
-  delegationContext,
-  type CallServices,
-  toolContext,
-  toolRuntime,
-} from "./tool-context.ts";
+import { callServices, toolContext, toolRuntime } from "./tool-context.ts";
 
 /** Runs one call. Never rejects. */
 export async function callToolLocally(
@@ -49,7 +42,7 @@ export async function callToolLocally(
     const { childId } = deferral;
     const where = { stepId: place.stepId, callId: planned.call.callId };
     return await perform(options, use, () =>
-      delegate(options, use, () => options.resumeChild(childId, where)),
+      concludeDelegation(options, use, () => options.resumeChild(childId, where)),
     );
   }
   switch (bound.type) {
@@ -179,23 +172,21 @@ async function perform(
   return executed(planned, startedAtMs, endedAtMs, outcome);
 }
 
-interface PausedChild {
-  readonly type: "paused";
-  readonly childId: Extract<SpawnOutcome, { readonly type: "paused" }>["childId"];
-}
-
 /** An outcome as the model will read it. */
 interface Formatted extends CallOutcome {
   readonly isShortened: boolean;
   /** The whole text, if it was cut. */
   readonly fullText?: string;
+  /** How much of it is shown. */
+  readonly shownCharacters?: number;
 }
 
 /** Cuts what is too long for the model; the whole is kept with the call (R111). */
 function formatted({ settings }: PlannedCall, outcome: CallOutcome): Formatted {
-  const { text, isShortened } = shortenText(outcome.text, settings.maxResultCharacters);
+  const shortened = shortenText(outcome.text, settings.maxResultCharacters);
+  const { text, isShortened, shownCharacters } = shortened;
   return isShortened
-    ? { ...outcome, text, isShortened, fullText: outcome.text }
+    ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
     : { ...outcome, isShortened };
 }
 
@@ -208,7 +199,8 @@ function ended(
   outcome: Formatted,
   times: { readonly durationMs: number; readonly queuedMs: number },
 ): EventBody<"tool.ended"> {
-  const { type, text, fullText, errorCode, severity, blockedBy, attachments, usage } = outcome;
+  const { type, text, fullText, shownCharacters, attachments, usage } = outcome;
+  const { errorCode, severity, blockedBy } = outcome;
   return {
     type: "tool.ended",
     toolName,
@@ -218,7 +210,7 @@ function ended(
     ...(severity === undefined ? {} : { severity }),
     ...(blockedBy === undefined ? {} : { blockedBy }),
     resultCharacters: (fullText ?? text).length,
-    ...(fullText === undefined ? {} : { shownCharacters: text.length }),
+    ...(shownCharacters === undefined ? {} : { shownCharacters }),
     ...(attachments === undefined ? {} : { attachments: attachments.length }),
     ...times,
     ...(usage === undefined ? {} : { usage }),
@@ -232,12 +224,13 @@ function executed(
   outcome: Formatted,
 ): CallEnd {
   const { type, text, fullText, errorCode, causeCode, severity, blockedBy } = outcome;
-  const { attachments, metadata, subtasks, failure, isShortened } = outcome;
+  const { structured, attachments, metadata, subtasks, failure, isShortened } = outcome;
   const execution: ToolExecution = {
     call,
     type,
     text,
     ...(fullText === undefined ? {} : { fullText }),
+    ...(structured === undefined ? {} : { structured }),
     ...(attachments === undefined ? {} : { attachments }),
     ...(errorCode === undefined ? {} : { errorCode }),
     ...(causeCode === undefined ? {} : { causeCode }),
@@ -298,64 +291,6 @@ function outcomeOf(toolName: string, bounded: BoundedOutcome<unknown>): CallOutc
     return returnedOutcome(bounded.value);
   } catch (cause) {
     return thrownOutcome(toolName, cause);
-  }
-}
-
-async function runDelegation(
-  options: LocalEffectsOptions,
-  use: Use,
-  bound: Extract<OwnCall, { readonly type: "delegation" }>,
-): Promise<CallOutcome | PausedChild> {
-  const services = callServices(options, use);
-  const ended = await delegate(options, use, () =>
-    delegated(options, services, () => bound.use(delegationContext(options, use, services))),
-  );
-  const subtasks = services.close();
-  return ended.type === "paused" ? ended : { ...ended, subtasks };
-}
-
-/** What a delegation comes to, once all its subagents rest. Those that are paused and that it does not wait for are ended. */
-async function delegated(
-  options: LocalEffectsOptions,
-  services: CallServices,
-  work: () => Promise<SpawnOutcome>,
-): Promise<SpawnOutcome> {
-  const working = invoke(work);
-  let bounded = await runBounded(() => working, options);
-  if (bounded.type === "abandoned" && services.hasSpawned) {
-    await services.children();
-    bounded = await runBounded(() => working, options);
-  }
-  services.close();
-  const paused = (await services.children()).flatMap((child) =>
-    child.type === "paused" ? [child.childId] : [],
-  );
-  const outcome = bounded.type === "returned" ? bounded.value : undefined;
-  const kept = outcome?.type === "paused" ? outcome.childId : undefined;
-  const forgotten = paused.filter((childId) => childId !== kept);
-  await Promise.all(forgotten.map((childId) => options.dismissChild(childId)));
-  if (bounded.type === "threw") throw bounded.error;
-  if (outcome === undefined) throw new TypeError("it gave no outcome of a subagent");
-  if (kept !== undefined && !paused.includes(kept))
-    throw new TypeError("it gave a paused subagent that is none of its own");
-  return outcome;
-}
-
-async function invoke<T>(work: () => Promise<T>): Promise<T> {
-  return await work();
-}
-
-async function delegate(
-  options: LocalEffectsOptions,
-  use: Use,
-  start: () => Promise<SpawnOutcome>,
-): Promise<CallOutcome | PausedChild> {
-  try {
-    const outcome = await start();
-    return outcome.type === "paused" ? outcome : delegatedOutcome(outcome);
-  } catch (cause) {
-    if (options.signal.aborted) return CANCELLED;
-    return thrownOutcome(use.planned.call.toolName, cause);
   }
 }
 

@@ -45,16 +45,8 @@ export class CallServices {
 
   /** Throws `invalid_option` for what is no request. */
   queueSubtask(request: unknown): void {
-    const parsed = SpawnRequestSchema.safeParse(request);
-    if (!parsed.success) {
-      throw mismatch(
-        "subtask",
-        "an object with role and task",
-        request,
-        "Both are texts, not empty.",
-      );
-    }
-    if (!this.#isClosed) this.#requests = [...this.#requests, parsed.data];
+    const asked = spawnRequest("subtask", request);
+    if (!this.#isClosed) this.#requests = [...this.#requests, asked];
   }
 
   /** Throws `invalid_option` or `invalid_definition` for what says nothing. */
@@ -101,6 +93,13 @@ export class CallServices {
     this.#isClosed = true;
     return this.#requests;
   }
+}
+
+function spawnRequest(field: string, request: unknown): SpawnRequest {
+  const parsed = SpawnRequestSchema.safeParse(request);
+  if (parsed.success) return parsed.data;
+  const advice = "Both are texts, not empty; the role is a name.";
+  throw mismatch(field, "an object with role and task", request, advice);
 }
 
 export function callServices(
@@ -150,10 +149,12 @@ export function delegationContext(
   const { messages } = planned;
   return Object.freeze({
     ...toolContext(options, call, services),
-    spawn: (request: SpawnRequest) =>
-      services.spawn(() =>
-        spawnWithHooks(options, place, request, { callId, stepId: place.stepId, messages }),
-      ),
+    spawn: async (request: SpawnRequest) => {
+      const asked = spawnRequest("spawn", request);
+      return await services.spawn(() =>
+        spawnWithHooks(options, place, asked, { callId, stepId: place.stepId, messages }),
+      );
+    },
   });
 }
 

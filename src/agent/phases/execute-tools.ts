@@ -17,7 +17,9 @@ import { summarizeResults } from "./summarize-results.ts";
 export async function executeTools(agent: AgentContext, state: AgentState): Promise<AgentState> {
   let next = state;
   let failures: readonly ErrorRecord[] = [];
-  for (const batch of batchesOf(agent, pendingCallsOf(state))) {
+  for (const [index, batch] of batchesOf(agent, pendingCallsOf(state)).entries()) {
+    // Somebody wishes it to stop: nothing further begins, and the loop hears why.
+    if (index > 0 && agent.inbox.hasSignals) break;
     const done = await runBatch(agent, next, batch, failures.length > 0);
     next = done.state;
     failures = [...failures, ...done.failures];

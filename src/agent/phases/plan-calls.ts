@@ -71,13 +71,16 @@ function drafted(agent: AgentContext, state: AgentState, rewritten: Rewritten): 
   const deferral = step.deferrals.find(({ callId }) => callId === call.callId);
   const answer =
     deferral?.type === "question" ? agent.answerTo(deferral.question.questionId) : undefined;
+  const settings = agent.tools.settingsOf(call.toolName);
+  const isWatched = settings.maxIdenticalCalls !== "unlimited";
+  const { steps } = state.log;
   return {
     call,
     argumentsText,
     index,
-    settings: agent.tools.settingsOf(call.toolName),
+    settings,
     retryCount: retriesOf(state.log.failures, call.toolName),
-    identicalCalls: identicalCallsBefore(state.log.steps, reply.slice(0, index), call),
+    identicalCalls: isWatched ? identicalCallsBefore(steps, reply.slice(0, index), call) : 0,
     messages: state.conversation.messages,
     deferral,
     answer,
@@ -97,19 +100,26 @@ function boundCall(
     const text = deniedText(call.toolName, change.reason);
     return rejected("blocked", text, { tool, by: change.by });
   }
+  const offered = offeredNames(agent, hiddenTools);
   const filters = hiddenTools.filter(({ toolName }) => toolName === call.toolName);
-  if (filters.length > 0) {
-    const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
-    const offered = agent.tools.names.filter((name) => !hidden.has(name));
-    const choice =
-      offered.length === 0
-        ? "You have no tools in this step; answer in text."
-        : `Your tools are: ${offered.join(", ")}.`;
-    const text = `Not executed: ${call.toolName} is not available in this step. ${choice}`;
-    const by = filters.map(({ filter }) => filter).join(", ");
-    return rejected("tool_not_available", text, { tool, by });
-  }
-  return bindCall(agent.tools, { ...call, argumentsText });
+  if (filters.length === 0) return bindCall(agent.tools, { ...call, argumentsText }, offered);
+  const choice =
+    offered.length === 0
+      ? "You have no tools in this step; answer in text."
+      : `Your tools are: ${offered.join(", ")}.`;
+  const text = `Not executed: ${call.toolName} is not available in this step. ${choice}`;
+  const by = filters.map(({ filter }) => filter).join(", ");
+  return rejected("tool_not_available", text, { tool, by });
+}
+
+/** The tools that the model was shown in this step. */
+function offeredNames(
+  { tools }: AgentContext,
+  hiddenTools: OpenStep["hiddenTools"],
+): readonly string[] {
+  if (hiddenTools.length === 0) return tools.names;
+  const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
+  return tools.names.filter((name) => !hidden.has(name));
 }
 
 /** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */

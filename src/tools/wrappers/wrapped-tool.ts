@@ -41,7 +41,7 @@ export function withUse(
     bind: (input: JsonValue): Bound<FunctionUse> => {
       const bound = tool.bind(input);
       if (bound.type === "invalid") return bound;
-      return { type: "valid", use: change(bound.use), input: bound.input };
+      return { ...bound, use: change(bound.use) };
     },
   });
 }

@@ -1,0 +1,97 @@
+// A delegation in this process: it starts subagents and waits for them without a queue slot (S1). What it starts does not outlive it (T2).
+
+import { runBounded } from "../../kernel/cancel.ts";
+import { shown } from "../../kernel/check.ts";
+import { isRecord } from "../../kernel/json.ts";
+import type { SpawnOutcome } from "../../protocol/subagent.ts";
+import type { OwnCall } from "../../tools/bind-call.ts";
+import { CANCELLED, delegatedOutcome, thrownOutcome, type CallOutcome } from "./call-outcome.ts";
+import type { LocalEffectsOptions } from "./local-options.ts";
+import {
+  callServices,
+  delegationContext,
+  type CallServices,
+  type PlacedCall,
+} from "./tool-context.ts";
+
+/** A delegation whose subagent is paused. */
+export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }>;
+
+/** Runs a delegation from its beginning. */
+export async function runDelegation(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  { tool, use }: Extract<OwnCall, { readonly type: "delegation" }>,
+): Promise<CallOutcome | PausedChild> {
+  const services = callServices(options, call);
+  const ended = await concludeDelegation(options, call, () =>
+    outcomeOfWork(options, services, {
+      toolName: tool.name,
+      work: () => use(delegationContext(options, call, services)),
+    }),
+  );
+  const subtasks = services.close();
+  return ended.type === "paused" ? ended : { ...ended, subtasks };
+}
+
+/** What becomes of a call whose delegation comes to this. */
+export async function concludeDelegation(
+  options: LocalEffectsOptions,
+  { planned }: PlacedCall,
+  start: () => Promise<SpawnOutcome>,
+): Promise<CallOutcome | PausedChild> {
+  try {
+    const outcome = await start();
+    return outcome.type === "paused" ? outcome : delegatedOutcome(outcome);
+  } catch (cause) {
+    if (options.signal.aborted) return CANCELLED;
+    return thrownOutcome(planned.call.toolName, cause);
+  }
+}
+
+interface Work {
+  readonly toolName: string;
+  work(): unknown;
+}
+
+/** What a delegation comes to, once all its subagents rest. Those that are paused and that it does not wait for are ended. */
+async function outcomeOfWork(
+  options: LocalEffectsOptions,
+  services: CallServices,
+  { toolName, work }: Work,
+): Promise<SpawnOutcome> {
+  const working = invoke(work);
+  let bounded = await runBounded(() => working, options);
+  if (bounded.type === "abandoned" && services.hasSpawned) {
+    await services.children();
+    bounded = await runBounded(() => working, options);
+  }
+  services.close();
+  const paused = (await services.children()).flatMap((child) =>
+    child.type === "paused" ? [child.childId] : [],
+  );
+  const given = bounded.type === "returned" ? bounded.value : undefined;
+  const outcome = isOutcome(given) ? given : undefined;
+  const kept = outcome?.type === "paused" ? outcome.childId : undefined;
+  const forgotten = paused.filter((childId) => childId !== kept);
+  await Promise.all(forgotten.map((childId) => options.dismissChild(childId)));
+  if (bounded.type === "threw") throw bounded.error;
+  if (outcome === undefined || (kept !== undefined && !paused.includes(kept)))
+    throw new TypeError(
+      `Expected the delegation ${toolName} to return what context.spawn gave, got ${shown(given)}. Return it as it is.`,
+    );
+  return outcome;
+}
+
+async function invoke(work: () => unknown): Promise<unknown> {
+  return await work();
+}
+
+/** True for what `spawn` gives, and for a refusal of the delegation's own. */
+function isOutcome(value: unknown): value is SpawnOutcome {
+  if (!isRecord(value)) return false;
+  const { type, result, refusal, childId } = value;
+  if (type === "settled") return isRecord(result) && isRecord(result["usage"]);
+  if (type === "refused") return isRecord(refusal) && typeof refusal["message"] === "string";
+  return type === "paused" && typeof childId === "string";
+}

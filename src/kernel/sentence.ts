@@ -1,0 +1,5 @@
+/** A text that another sentence may follow. */
+export function asSentence(text: string): string {
+  const trimmed = text.trimEnd();
+  return /[.!?…:]$/.test(trimmed) ? trimmed : `${trimmed}.`;
+}
