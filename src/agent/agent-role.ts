@@ -122,6 +122,7 @@ export interface AgentRole {
 const ROLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 const ROLE_NAME_WORDS = "letters, digits, _ and -, at most 64, a letter first";
 const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
+const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
 /** The tool by which an agent with subagents delegates. */
 export const SPAWN_TOOL_NAME = "SpawnSubagent";
 
@@ -304,7 +305,7 @@ function compactionOf(name: string, given: Compaction | undefined): Compaction |
   checkKeys(field, given, ["maxInputTokens", "keepMessages"]);
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined) continue;
-    checkCount(`${field}.${key}`, value);
+    checkCount(`${field}.${key}`, value, "Leave it out for the default.");
     if (value === 0)
       throw mismatch(`${field}.${key}`, "at least 1", value, "Nothing would be left.");
   }

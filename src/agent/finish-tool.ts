@@ -1,16 +1,18 @@
-import type { z } from "zod";
+import { z } from "zod";
 
 import type { JsonValue } from "../kernel/json.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { bindWith } from "../tools/define-tool.ts";
 import { inputSchema } from "../tools/input-schema.ts";
 import type { FinishTool } from "../tools/tool.ts";
+import { noZodSchema } from "../tools/zod-input.ts";
 
 /** The tool that an agent with a typed result calls to end. */
 export const FINISH_TOOL_NAME = "Finish";
 
 /** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool; how often, the loop says (X20). */
 export function finishTool(field: string, output: z.ZodType): FinishTool {
+  if (!(output instanceof z.ZodType)) throw noZodSchema(field, output, "Use z.object({ … }).");
   const shape = inputSchema(field, output, { isStrict: false });
   const schema = inputSchema(field, output.pipe(JsonValueSchema), { isStrict: false });
   return Object.freeze({

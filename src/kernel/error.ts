@@ -8,8 +8,8 @@ import type { JsonObject } from "./json.ts";
  * `illegal_transition`, `invalid_state`, `script_mismatch` (testing). At a resumption: `invalid_paused_run`,
  * `unsupported_version`, `invalid_answer`, `already_resumed`. Of a model: `model_rate_limited`,
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
- * `model_protocol_error`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`, `model_call_failed`. Of tools:
- * `tool_error`, `tool_retry`, `mcp_unavailable`. Of a run: `condition_failed`, `filter_failed`,
+ * `model_protocol_error`, `model_context_overflow`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`,
+ * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`. Of a run: `condition_failed`, `filter_failed`,
  * `internal_error`.
  */
 export type ErrorCode =

@@ -1,11 +1,13 @@
-// Entry `espalier/mcp`: the tools of MCP servers, over stdio and streamable HTTP.
+// Entry `espalier/mcp`: the tools of MCP servers, over stdio and streamable HTTP. The official client is loaded at the first connection
+// only: it is an optional package, and a program may import this entry without it.
 
-import { EspalierError } from "../kernel/error.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { FunctionTool } from "../tools/tool.ts";
-import { McpConnection, type McpListing } from "./mcp-connection.ts";
-import { McpFault } from "./mcp-fault.ts";
-import { mcpSettings, type McpOptions, type McpSettings } from "./mcp-options.ts";
-import { mcpToolset, type McpToolset, type SkippedMcpTool } from "./mcp-toolset.ts";
+import type { McpConnection, McpListing } from "./mcp-connection.ts";
+import { codesOf, McpFault } from "./mcp-fault.ts";
+import { mcpSettings, type McpOptions, type McpSettings, type McpStdio } from "./mcp-options.ts";
+import { mcpToolset, type McpToolset } from "./mcp-toolset.ts";
+import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 export type {
   McpAnnotations,
@@ -17,7 +19,7 @@ export type {
   McpTool,
   McpTransport,
 } from "./mcp-options.ts";
-export type { SkippedMcpTool } from "./mcp-toolset.ts";
+export type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
 /** A server that is connected. Its tools work until it is closed, over as many connections as it takes. */
 export interface McpServer extends AsyncDisposable {
@@ -42,15 +44,16 @@ export interface McpServer extends AsyncDisposable {
  * Connects to an MCP server and makes its tools into tools for agents. Close it when you are done: until then a server that was started
  * runs, and so does this process.
  *
- * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time; `invalid_definition` or
- * `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit; `duplicate_tool` if two names come out
- * the same.
+ * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time, or if the official client is not
+ * installed; `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
+ * `duplicate_tool` if two names come out the same.
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
   const settings = mcpSettings(options);
+  const open = await opener(settings);
   let connection: McpConnection;
   try {
-    connection = await McpConnection.open(settings);
+    connection = await open(settings);
   } catch (cause) {
     throw unavailable(settings, cause);
   }
@@ -60,6 +63,33 @@ export async function connectMcp(options: McpOptions): Promise<McpServer> {
     await connection.close();
     throw cause;
   }
+}
+
+/** Loads the official client, and what stands on it. */
+async function opener({ name }: McpSettings): Promise<typeof McpConnection.open> {
+  try {
+    const { McpConnection } = await import("./mcp-connection.ts");
+    return (settings) => McpConnection.open(settings);
+  } catch (cause) {
+    if (!isClientMissing(cause)) throw cause;
+    throw new EspalierError({
+      code: "mcp_unavailable",
+      message: `Expected ${CLIENT_PACKAGE} to be installed, got none, and without it the MCP server ${JSON.stringify(name)} cannot be reached. Run: npm install ${CLIENT_PACKAGE}.`,
+      data: { server: name, reason: "not_installed" },
+      cause,
+    });
+  }
+}
+
+const CLIENT_PACKAGE = "@modelcontextprotocol/client";
+/** What Node says of a package, and other runtimes and loaders of a module. */
+const MISSING = /(?:package|module) ["']@modelcontextprotocol\/client(?:\/stdio)?["']/;
+
+function isClientMissing(cause: unknown): boolean {
+  const isMissing = ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].some((code) =>
+    codesOf(cause).includes(code),
+  );
+  return isMissing && MISSING.test(messageOf(cause));
 }
 
 interface Listing extends McpToolset {
@@ -116,15 +146,21 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
   const where = transport.type === "http" ? placeOf(transport.url) : transport.command;
   const more = detail === undefined ? "" : ` (${detail})`;
   const advice =
-    transport.type === "http"
-      ? "Check its URL, and that it runs."
-      : "Check its command, and that it runs by itself.";
+    transport.type === "http" ? "Check its URL, and that it runs." : startAdvice(transport, cause);
   return new EspalierError({
     code: "mcp_unavailable",
     message: `Expected the MCP server ${JSON.stringify(name)} at ${where} to answer, got: ${message}${more}. ${advice}`,
     data: { server: name, reason: kind },
     cause,
   });
+}
+
+function startAdvice({ command, cwd }: McpStdio, cause: McpFault): string {
+  // The system says the same of a program that is not there and of a folder that is not.
+  if (!codesOf(cause).includes("ENOENT")) return "Check its command, and that it runs by itself.";
+  if (/\s/.test(command.trim())) return "Put its arguments into args.";
+  if (cwd !== undefined) return "Check its command and its cwd.";
+  return "Check its command, and that it runs by itself.";
 }
 
 /** Without what may be secret in an address. */

@@ -14,8 +14,8 @@ import {
 import { linkedController } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { isRecord } from "../kernel/json.ts";
-import { STREAM_LOST } from "./mcp-fault.ts";
 import type { McpHttp } from "./mcp-options.ts";
+import { STREAM_LOST } from "./sdk-fault.ts";
 
 /** A stream that breaks is taken up again where it was, if the server can do that: after 0.2, 0.4 and 0.8 s, then never. */
 const STREAM_RECONNECTION = {

@@ -1,10 +1,5 @@
 // What goes wrong between us and a server, sorted by what it means: may the call be sent again, and what is the model told?
 
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
-
-import { messageOf } from "../kernel/error.ts";
-import { isRecord } from "../kernel/json.ts";
-
 /**
  * What a failure means. `answered`: the server said no. `invalid`: it answered, and the answer cannot be used. `not_taken`: the server
  * never had the call, so it may be sent again. `lost`: the server went away while it had the call; whether it took effect is unknown.
@@ -33,67 +28,8 @@ export class McpFault extends Error {
   }
 }
 
-/** Marks the answer that the HTTP transport makes up for a request whose stream ended without one. */
-export const STREAM_LOST = "espalier_stream_lost";
-
-/** What the failure of a request that was sent means. `hasSession`: it was sent within a session over HTTP. */
-export function faultOf(thrown: unknown, hasSession: boolean): McpFault {
-  if (thrown instanceof McpFault) return thrown;
-  if (thrown instanceof ProtocolError) {
-    if (isRecord(thrown.data) && thrown.data["reason"] === STREAM_LOST)
-      return new McpFault("lost", thrown.message, thrown);
-    return new McpFault("answered", thrown.message, thrown);
-  }
-  if (thrown instanceof SdkHttpError) return httpFault(thrown, hasSession);
-  if (thrown instanceof SdkError) return sdkFault(thrown);
-  const reason = reasonOf(thrown);
-  const isUnsent = UNSENT.some((code) => codesOf(thrown).includes(code));
-  return new McpFault(isUnsent ? "not_taken" : "lost", reason, thrown);
-}
-
-/** A failure in a few words, with those of what caused it: `fetch` says no more than that it failed. */
-export function reasonOf(thrown: unknown): string {
-  const message = messageOf(thrown);
-  const cause = thrown instanceof Error ? thrown.cause : undefined;
-  if (cause === undefined) return message;
-  const because = messageOf(cause);
-  const words = because === "" ? codesOf(cause).join(", ") : because;
-  return words === "" || message.includes(words) ? message : `${message}: ${words}`;
-}
-
-/** Codes of connections that never came about. */
-const UNSENT = [
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-];
-
-/** 404: the server does not know our session (any more). 400: the same from servers that are less exact. */
-const SESSION_STATUSES: ReadonlySet<number> = new Set([400, 404]);
-
-function httpFault(thrown: SdkHttpError, hasSession: boolean): McpFault {
-  const message = `HTTP ${thrown.status}: ${thrown.message}`;
-  if (hasSession && SESSION_STATUSES.has(thrown.status))
-    return new McpFault("not_taken", message, thrown);
-  return new McpFault(thrown.status >= 500 ? "lost" : "answered", message, thrown);
-}
-
-function sdkFault(thrown: SdkError): McpFault {
-  switch (thrown.code) {
-    case SdkErrorCode.ConnectionClosed:
-      return new McpFault("lost", "the connection was closed", thrown);
-    case SdkErrorCode.NotConnected:
-      return new McpFault("not_taken", thrown.message, thrown);
-    default:
-      return new McpFault("invalid", thrown.message, thrown);
-  }
-}
-
 /** The codes of an error and of all that it was caused by. */
-function codesOf(thrown: unknown): readonly string[] {
+export function codesOf(thrown: unknown): readonly string[] {
   const codes: string[] = [];
   let error = thrown;
   for (let depth = 0; depth < 5 && error instanceof Error; depth += 1) {

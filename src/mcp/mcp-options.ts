@@ -8,11 +8,12 @@ import {
   checkMethods,
   checkName,
   checkText,
+  defaultAdvice,
   misdefinition,
   mismatch,
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { isRecord, type JsonObject } from "../kernel/json.ts";
 import type { ToolContext } from "../tools/tool-context.ts";
 
 /** What `connectMcp` takes. */
@@ -122,6 +123,11 @@ export interface McpSettings {
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const PREFIX = /^[A-Za-z0-9_-]{0,64}$/;
+const NAME_WORDS = "letters, digits, _ and -, at most 64";
+const DEFAULT_TIMEOUT_MS = 60_000;
+const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
+const DEFAULT_MAX_ATTEMPTS = 3;
+const DEFAULT_DELAY_MS = 500;
 const FIELDS = [
   "name",
   "transport",
@@ -141,16 +147,17 @@ const HTTP_FIELDS = ["type", "url", "headers", "fetch"];
 export function mcpSettings(options: McpOptions): McpSettings {
   checkKeys("connectMcp", options, FIELDS);
   const { name, clock = systemClock, needsApproval, reconnect = {} } = options;
-  checkName("connectMcp.name", name, NAME);
+  checkName("connectMcp.name", name, NAME, NAME_WORDS);
   const { prefix = `${name}_` } = options;
-  checkName("connectMcp.prefix", prefix, PREFIX);
+  checkName("connectMcp.prefix", prefix, PREFIX, `${NAME_WORDS}, or ""`);
   checkApproval(needsApproval);
-  checkFunction("connectMcp.filter", options.filter);
+  checkFunction("connectMcp.filter", options.filter, "Leave it out for all tools.");
   checkFunction("connectMcp.onToolsChanged", options.onToolsChanged);
   checkKeys("connectMcp.reconnect", reconnect, ["maxAttempts", "delayMs"]);
-  const { maxAttempts = 3, delayMs = 500 } = reconnect;
-  checkCount("connectMcp.reconnect.maxAttempts", maxAttempts);
-  checkAmount("connectMcp.reconnect.delayMs", delayMs);
+  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, delayMs = DEFAULT_DELAY_MS } = reconnect;
+  const attemptsAdvice = defaultAdvice(DEFAULT_MAX_ATTEMPTS);
+  checkCount("connectMcp.reconnect.maxAttempts", maxAttempts, attemptsAdvice);
+  checkAmount("connectMcp.reconnect.delayMs", delayMs, defaultAdvice(DEFAULT_DELAY_MS));
   checkMethods("connectMcp.clock", clock, ["nowMs", "setTimer"]);
   return Object.freeze({
     name,
@@ -158,8 +165,12 @@ export function mcpSettings(options: McpOptions): McpSettings {
     prefix,
     filter: options.filter ?? (() => true),
     needsApproval,
-    timeoutMs: duration("connectMcp.timeoutMs", options.timeoutMs ?? 60_000),
-    connectTimeoutMs: duration("connectMcp.connectTimeoutMs", options.connectTimeoutMs ?? 30_000),
+    timeoutMs: duration("connectMcp.timeoutMs", options.timeoutMs, DEFAULT_TIMEOUT_MS),
+    connectTimeoutMs: duration(
+      "connectMcp.connectTimeoutMs",
+      options.connectTimeoutMs,
+      DEFAULT_CONNECT_TIMEOUT_MS,
+    ),
     maxAttempts,
     delayMs,
     onToolsChanged: options.onToolsChanged ?? (() => {}),
@@ -174,13 +185,14 @@ function checkApproval(value: unknown): void {
   throw misdefinition("connectMcp.needsApproval", expected, value, "Choose one.");
 }
 
-function checkFunction(field: string, value: unknown): void {
+function checkFunction(field: string, value: unknown, advice = "Leave it out for none."): void {
   if (value === undefined || typeof value === "function") return;
-  throw misdefinition(field, "a function", value, "Leave it out for none.");
+  throw misdefinition(field, "a function", value, advice);
 }
 
-function duration(field: string, value: number): number {
-  checkAmount(field, value);
+function duration(field: string, given: number | undefined, defaultMs: number): number {
+  const value = given ?? defaultMs;
+  checkAmount(field, value, defaultAdvice(defaultMs));
   if (value === 0) throw mismatch(field, "more than 0", value, "It takes some time.");
   return value;
 }
@@ -222,9 +234,12 @@ function stdioOf(field: string, given: McpStdio): McpStdio {
 function httpOf(field: string, given: McpHttp): McpHttp {
   checkKeys(field, given, HTTP_FIELDS);
   const { url, headers = {}, fetch } = given;
-  const parsed = URL.parse(String(url));
-  if (parsed === null || !/^https?:$/.test(parsed.protocol))
-    throw misdefinition(`${field}.url`, "an http or https URL", String(url), "With its path.");
+  const text: unknown = isRecord(url) ? url["href"] : url;
+  const parsed = typeof text === "string" ? URL.parse(text) : null;
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+    const advice = "Begin it with http:// or https://.";
+    throw misdefinition(`${field}.url`, "an http or https URL", text, advice);
+  }
   checkTexts(`${field}.headers`, headers);
   checkFunction(`${field}.fetch`, fetch);
   return Object.freeze({ ...given, url: parsed, headers: { ...headers } });

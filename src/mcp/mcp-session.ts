@@ -15,8 +15,9 @@ import { isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import { HttpTransport } from "./http-transport.ts";
 import { listTools, type ListedTools } from "./list-tools.ts";
-import { faultOf, McpFault, reasonOf } from "./mcp-fault.ts";
+import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings } from "./mcp-options.ts";
+import { faultOf, reasonOf } from "./sdk-fault.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
 /** One call of a tool. */

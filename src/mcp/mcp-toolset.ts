@@ -3,6 +3,7 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/client";
 import { trace } from "@opentelemetry/api";
 
+import { isPromiseLike } from "../kernel/cancel.ts";
 import { misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
@@ -17,16 +18,10 @@ import type { ListedTools } from "./list-tools.ts";
 import type { McpConnection } from "./mcp-connection.ts";
 import { McpFault } from "./mcp-fault.ts";
 import type { McpSettings, McpTool } from "./mcp-options.ts";
+import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 import type { CallProgress } from "./mcp-session.ts";
 import { mcpResult } from "./mcp-result.ts";
 import { currentTrace } from "./trace-context.ts";
-
-/** A tool of a server that cannot be used, and why. */
-export interface SkippedMcpTool {
-  /** As the server calls it. */
-  readonly name: string;
-  readonly reason: string;
-}
 
 /** What became of the tools of a server. */
 export interface McpToolset {
@@ -48,7 +43,7 @@ export function mcpToolset(
   const names = new Map<string, string>();
   for (const tool of listed.tools) {
     const face = faceOf(tool);
-    if (!settings.filter(face)) continue;
+    if (!isWanted(settings, face)) continue;
     const name = nameFor(settings, tool.name);
     const other = names.get(name);
     if (other !== undefined) throw collision(settings, name, [other, tool.name]);
@@ -66,6 +61,16 @@ export function mcpToolset(
     }
   }
   return deepFreeze({ tools, skipped });
+}
+
+/** What `filter` says. Anything else than yes or no would quietly take the tool, or leave it out. */
+function isWanted({ filter }: McpSettings, face: McpTool): boolean {
+  const answer: unknown = filter(face);
+  if (typeof answer === "boolean") return answer;
+  // A promise that nobody asked for must not be rejected without an owner.
+  if (isPromiseLike(answer)) Promise.resolve(answer).catch(() => undefined);
+  const field = `the answer of connectMcp.filter about ${JSON.stringify(face.name)}`;
+  throw misdefinition(field, "true or false", answer, "Say which, at once.");
 }
 
 /** Why a tool cannot be called at all. */

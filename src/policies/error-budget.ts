@@ -1,6 +1,6 @@
 // How many failures of tool calls an execution bears, of which kind, and what is done about single ones. Pure: counts in, signals out.
 
-import { checkCount, checkKeys, misdefinition } from "../kernel/check.ts";
+import { checkCount, checkKeys, defaultAdvice, misdefinition } from "../kernel/check.ts";
 import type { StopCode, StopSignal } from "../protocol/stop.ts";
 import { failureClass, isToolFailureCode } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
@@ -37,8 +37,10 @@ const DEFAULT_ERROR_POLICY: ErrorPolicy = Object.freeze({
 /** The error budget of a definition. Throws `invalid_option` for what it cannot be. */
 export function errorBudget(field: string, given: Partial<ErrorBudget>): ErrorBudget {
   checkKeys(field, given, Object.keys(DEFAULT_ERROR_BUDGET));
-  for (const [key, value] of Object.entries(given))
-    if (value !== undefined) checkCount(`${field}.${key}`, value);
+  for (const limit of ["maxToolErrors", "maxConsecutiveErrors", "maxRetryErrors"] as const) {
+    const advice = defaultAdvice(DEFAULT_ERROR_BUDGET[limit]);
+    if (given[limit] !== undefined) checkCount(`${field}.${limit}`, given[limit], advice);
+  }
   return Object.freeze({
     maxToolErrors: given.maxToolErrors ?? DEFAULT_ERROR_BUDGET.maxToolErrors,
     maxConsecutiveErrors: given.maxConsecutiveErrors ?? DEFAULT_ERROR_BUDGET.maxConsecutiveErrors,

@@ -10,7 +10,7 @@ import { mend } from "./coerce.ts";
 import type { Reading } from "./complaint.ts";
 import { jsonSchemaReader, objectSchema } from "./json-schema-input.ts";
 import { shownJson, thrownWords } from "./schema-words.ts";
-import { readWithZod, zodJsonSchema } from "./zod-input.ts";
+import { isZodLike, noZodSchema, readWithZod, zodJsonSchema } from "./zod-input.ts";
 
 export { correctionAdvice, problemsText } from "./argument-problems.ts";
 export type { ArgumentProblem, Checked, InputSchema } from "./argument-problems.ts";
@@ -43,7 +43,12 @@ export interface InputOptions {
  * @throws EspalierError `invalid_definition` if it is not the JSON Schema of an object. The rest is checked when the tool is defined.
  */
 export function jsonSchema(schema: JsonObject): JsonSchemaInput {
-  return Object.freeze({ kind: "jsonSchema", schema: objectSchema("jsonSchema.schema", schema) });
+  const field = "jsonSchema.schema";
+  if (isZodLike(schema)) {
+    const advice = "Give a zod schema to input as it is.";
+    throw misdefinition(field, "a JSON Schema", schema, advice);
+  }
+  return Object.freeze({ kind: "jsonSchema", schema: objectSchema(field, schema) });
 }
 
 /** The input of a tool, ready to check calls. `field` is what the user calls it. Throws `invalid_definition` if it cannot be used. */
@@ -63,7 +68,7 @@ export function inputSchema(
   }
   if (!isRecord(input) || input.kind !== "jsonSchema") {
     const advice = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
-    throw misdefinition(field, "a zod object schema", input, advice);
+    throw noZodSchema(field, input, advice);
   }
   const declared = objectSchema(field, input.schema);
   const { $schema: _dialect, ...shown } = declared;

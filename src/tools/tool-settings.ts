@@ -43,14 +43,16 @@ export interface EffectiveSettings {
   readonly needsApproval: boolean;
 }
 
-const DEFAULTS: EffectiveSettings = Object.freeze({
+const DEFAULTS = Object.freeze({
   timeoutMs: undefined,
   maxRetries: 2,
   maxResultCharacters: 50_000,
   longResults: "truncate",
   maxIdenticalCalls: 2,
   needsApproval: false,
-});
+} satisfies EffectiveSettings);
+
+const IDENTICAL_CALLS_ADVICE = `Leave it out for the default, ${DEFAULTS.maxIdenticalCalls}, or say "unlimited".`;
 
 export const SETTING_FIELDS = [
   "timeoutMs",
@@ -67,8 +69,14 @@ export function toolSettings(field: string, given: ToolSettings): ToolSettings {
   if (timeoutMs !== undefined) checkAmount(`${field}.timeoutMs`, timeoutMs);
   if (timeoutMs === 0)
     throw mismatch(`${field}.timeoutMs`, "more than 0", timeoutMs, "A call needs some time.");
-  for (const [key, value] of Object.entries({ maxRetries, maxResultCharacters })) 
-    if (value !== undefined) checkCount(`${field}.${key}`, value, ADVICE[key]);
+  if (maxRetries !== undefined)
+    checkCount(`${field}.maxRetries`, maxRetries, defaultAdvice(DEFAULTS.maxRetries));
+  if (maxResultCharacters !== undefined)
+    checkCount(
+      `${field}.maxResultCharacters`,
+      maxResultCharacters,
+      defaultAdvice(DEFAULTS.maxResultCharacters),
+    );
   if (longResults !== undefined && longResults !== "truncate" && longResults !== "summarize")
     throw misdefinition(
       `${field}.longResults`,
@@ -77,7 +85,7 @@ export function toolSettings(field: string, given: ToolSettings): ToolSettings {
       "Choose one.",
     );
   if (maxIdenticalCalls !== undefined && maxIdenticalCalls !== "unlimited")
-    checkCount(`${field}.maxIdenticalCalls`, maxIdenticalCalls);
+    checkCount(`${field}.maxIdenticalCalls`, maxIdenticalCalls, IDENTICAL_CALLS_ADVICE);
   return Object.freeze({ ...given });
 }
 

@@ -36,6 +36,23 @@ import {
   wordsOf,
 } from "./schema-words.ts";
 
+/** The error for something that is no zod schema that we can read. */
+export function noZodSchema(field: string, value: unknown, advice: string): EspalierError {
+  if (!isZodLike(value)) return misdefinition(field, "a zod object schema", value, advice);
+  return misdefinition(
+    field,
+    "a zod object schema of zod 4, from the same copy of zod that espalier uses",
+    value,
+    'Take z from "zod", not from "zod/mini" or "zod/v3".',
+  );
+}
+
+/** True for a schema of any zod: also of another version, another copy or another face of it. */
+export function isZodLike(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  return "_zod" in value || ("_def" in value && typeof value["parse"] === "function");
+}
+
 /** The JSON Schema of an object, as a model is to fill it in. Throws `invalid_definition` if there is none. */
 export function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
   let schema: JsonValue;

@@ -24,7 +24,7 @@ const GOOD: AgentDefinition = { name: "lead", instructions: "Lead.", model };
 /** The good definition with some fields replaced by anything. */
 const define = (patch: object): AgentRole => defineAgent({ ...GOOD, ...patch });
 
-const NAME = "text that matches /^[A-Za-z][A-Za-z0-9_-]{0,63}$/";
+const NAME = "letters, digits, _ and -, at most 64, a letter first";
 const TEXT = "text that is not empty";
 const WHOLE = "a whole number from 0 up";
 const AMOUNT = "a finite number from 0 up";

@@ -47,9 +47,9 @@ proves(
         .of("tool.ended")
         .map(({ resultCharacters, shownCharacters }) => [resultCharacters, shownCharacters]),
     ).toEqual([
-      [25, CUT.length],
+      [25, 10],
       [10, undefined],
-      [15, emoji.length],
+      [15, 9],
     ]);
     expect([model.requests.length, result.usage.total.modelCalls]).toEqual([2, 2]);
   },

@@ -17,6 +17,7 @@ import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/cast.ts";
+import { busyTool } from "../support/busy-tool.ts";
 import { throws } from "./tool-acts.ts";
 
 /** A run that is over, with its scene. */
@@ -194,15 +195,14 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       script: [calls(use("read"))],
       definition: { tools: read(() => "text"), budget: { toolCalls: 0 } },
     }),
-  time_limit: () =>
-    play({
-      script: [calls(use("read"), use("read"))],
-      definition: {
-        tools: read(async ({ signal }) => await aborted(signal), { isSequential: true }),
-        budget: { wallTimeMs: 1_000 },
-      },
-      act: (_run, { clock }) => clock.advance(1_000),
-    }),
+  time_limit: () => {
+    const { tool, options } = busyTool(1_000);
+    return play({
+      script: [calls(use("busy"), use("read"))],
+      definition: { tools: [tool, ...read(() => "text")], budget: { wallTimeMs: 1_000 } },
+      scene: options,
+    });
+  },
   cancelled: () =>
     play({
       script: [calls(use("read"))],

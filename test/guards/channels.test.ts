@@ -8,6 +8,7 @@ import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { ending } from "../support/pause-scenes.ts";
@@ -30,6 +31,9 @@ proves(
     expect([ending(result), fates(result)]).toEqual([
       ["completed", "completed"],
       [["refused", "blocked", "stopper"]],
+    ]);
+    expect(takeWarnings()).toEqual([
+      'EspalierWarning: Expected the guard stopper to give { type: "allow" }, or { type: "deny" } or { type: "ask" } with a reason, got an object. The call is denied.',
     ]);
     expect(stage.sink.of("signal.raised").map(({ signal }) => signal.reason.code)).toEqual([
       "completed",

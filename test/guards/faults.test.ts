@@ -3,10 +3,11 @@
 
 import { describe, expect, test } from "vitest";
 
+import { takeWarnings } from "../harness/set-up.ts";
 import { says, asks } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
-import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { ending } from "../support/pause-scenes.ts";
@@ -101,6 +102,7 @@ describe("a guard that breaks", () => {
     for (const given of [() => answer, () => `not with ${key}`]) {
       const later = await denied(given);
       expect(`${later.text} ${JSON.stringify(guardings(later.stage))}`).not.toContain(key);
+      await settled();
       expect(takeWarnings().join()).not.toContain(key);
     }
   });
@@ -143,6 +145,7 @@ describe("a guard that gives no answer", () => {
           /^Not executed: send was denied\. The guard odd (gave no answer that can be used|failed).* Do without it/,
         );
         // Its author is told, too, unless it failed.
+        await settled();
         const told = takeWarnings().map((warning) => warning.slice(0, TOLD.length));
         expect(told).toEqual(text.includes("gave no answer") ? [TOLD] : []);
       }

@@ -7,8 +7,10 @@ import {
   checkAmount,
   checkCount,
   checkKeys,
+  checkList,
   checkName,
   checkText,
+  defaultAdvice,
 } from "../../src/kernel/check.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -72,11 +74,9 @@ test("a text has something in it", () => {
 
 test("a name matches its pattern, and is text", () => {
   const values = ["ab", "AB", "", "ab1", null, 5, ["ab"]];
-  expect(values.map((value) => passes(() => checkName("x", value, /^[a-z]+$/i)))).toEqual([
-    true,
-    true,
-    ...values.slice(2).map(() => false),
-  ]);
+  expect(
+    values.map((value) => passes(() => checkName("x", value, /^[a-z]+$/i, "letters"))),
+  ).toEqual([true, true, ...values.slice(2).map(() => false)]);
 });
 
 const SHOWN: readonly (readonly [unknown, string])[] = [
@@ -103,11 +103,37 @@ for (const [value, got] of SHOWN) {
   });
 }
 
+test("of a number with a default, leaving it out is said to give that", () => {
+  const advice = defaultAdvice(50_000);
+  for (const check of [checkCount, checkAmount])
+    expect(thrownBy(() => check("settings.size", -1, advice)).message).toMatch(
+      /^Expected settings\.size to be .*, got -1\. Leave it out for the default, 50,000\.$/,
+    );
+});
+
+const NO_LISTS: readonly (readonly [unknown, string, string])[] = [
+  [Promise.resolve([]), "a promise", "Await it."],
+  [{ a: 1 }, "an object", "List its parts: [a, b]."],
+  ["a", '"a"', "Put it in brackets."],
+  [null, "null", "Put it in brackets."],
+  [() => [], "a function", "Put it in brackets."],
+];
+
+for (const [value, got, advice] of NO_LISTS) {
+  test(`${got} is no list: ${advice}`, () => {
+    expect(thrownBy(() => checkList("agent.hooks", value))).toEqual({
+      code: "invalid_definition",
+      message: `Expected agent.hooks to be a list, got ${got}. ${advice}`,
+      data: { field: "agent.hooks", expected: "a list", got },
+    });
+  });
+}
+
 test("names and texts belong to definitions", () => {
-  expect(thrownBy(() => checkName("agent.name", 5, /^a$/))).toEqual({
+  expect(thrownBy(() => checkName("agent.name", 5, /^a$/, "the letter a"))).toEqual({
     code: "invalid_definition",
-    message: "Expected agent.name to be text that matches /^a$/, got 5. Choose another name.",
-    data: { field: "agent.name", expected: "text that matches /^a$/", got: "5" },
+    message: "Expected agent.name to be the letter a, got 5. Choose another name.",
+    data: { field: "agent.name", expected: "the letter a", got: "5" },
   });
   expect(thrownBy(() => checkText("task", ""))).toEqual({
     code: "invalid_definition",

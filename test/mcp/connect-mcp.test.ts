@@ -13,6 +13,7 @@ import { deny, type Answer, type Question } from "../../src/protocol/question.ts
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { scene, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/set-up.ts";
+import { rejectionOf } from "../support/thrown.ts";
 import { handMadeOverHttp } from "./http-server.ts";
 import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
 
@@ -86,6 +87,27 @@ test("the filter sees each tool as the server describes it", async () => {
   ]);
   expect(Object.isFrozen(seen[0]?.annotations)).toBe(true);
 });
+
+test.each([
+  ["a promise", async () => await Promise.resolve(false)],
+  ["a promise", () => Promise.reject(new Error("Nobody waits for it."))],
+  ["undefined", () => undefined],
+  ['"yes"', () => "yes"],
+])(
+  "a filter that answers with %s has not said which, and its server is let go",
+  async (got, filter) => {
+    const peer = handMadeOverStdio("well");
+    const options = { name: "odd", transport: peer.transport, filter };
+    const refused: Promise<unknown> = Reflect.apply(connectMcp, undefined, [options]);
+    const field = 'the answer of connectMcp.filter about "meta"';
+    expect(await rejectionOf(refused)).toEqual({
+      code: "invalid_definition",
+      message: `Expected ${field} to be true or false, got ${got}. Say which, at once.`,
+      data: { field, expected: "true or false", got },
+    });
+    expect(peer.pids.map(isAlive)).toEqual([false]);
+  },
+);
 
 test("a tool that only its server can mend is skipped with a warning, and the others are there", async () => {
   const { tools, skipped } = await connected({

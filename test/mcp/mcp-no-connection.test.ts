@@ -10,6 +10,7 @@ import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { refusal, until } from "./connecting.ts";
 import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
+import { rejectionOf } from "../support/thrown.ts";
 
 test("a command that does not exist", async () => {
   const fault = await refusal({ type: "stdio", command: "/nowhere/server" });
@@ -102,6 +103,19 @@ test("what the user is told has the server, the place without secrets, the reaso
   await expect(near).rejects.toThrow(
     /^Expected the MCP server "near" at .* to answer, got: the connection was closed; it exited with code 3 \(it wrote: pid \d+\nNo key was given\.\)\. Check its command, and that it runs by itself\.$/,
   );
+});
+
+test.each([
+  ["Put its arguments into args.", { command: "espalier-nowhere -y foo" }],
+  ["Check its command and its cwd.", { command: process.execPath, cwd: "/nowhere" }],
+  ["Check its command, and that it runs by itself.", { command: "espalier-nowhere" }],
+])("a program that cannot be started: %s", async (advice, more) => {
+  const near = connectMcp({ name: "near", transport: { type: "stdio", ...more } });
+  const { code, message } = await rejectionOf(near);
+  expect([code, message]).toEqual([
+    "mcp_unavailable",
+    `Expected the MCP server "near" at ${more.command} to answer, got: spawn ${more.command} ENOENT. ${advice}`,
+  ]);
 });
 
 async function freePort(): Promise<number> {

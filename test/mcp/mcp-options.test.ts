@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { mcpSettings, type McpOptions } from "../../src/mcp/mcp-options.ts";
+import { thrownBy } from "../support/thrown.ts";
 
 const transport = { type: "stdio", command: "server" } as const;
 
@@ -84,6 +85,60 @@ describe("an error", () => {
     expect(data["field"]).toBe(field);
     expect(["invalid_option", "invalid_definition"]).toContain(code);
     expect(message).toMatch(/^Expected /);
+  });
+});
+
+test.each([
+  [
+    'connectMcp.name to be letters, digits, _ and -, at most 64, got "a b". Choose another name.',
+    { name: "a b", transport },
+  ],
+  [
+    'connectMcp.prefix to be letters, digits, _ and -, at most 64, or "", got "a.". Choose another name.',
+    { name: "a", transport, prefix: "a." },
+  ],
+  [
+    "connectMcp.filter to be a function, got an array. Leave it out for all tools.",
+    { name: "a", transport, filter: ["echo"] },
+  ],
+  [
+    "connectMcp.reconnect.maxAttempts to be a whole number from 0 up, got Infinity. Leave it out for the default, 3.",
+    { name: "a", transport, reconnect: { maxAttempts: Infinity } },
+  ],
+  [
+    "connectMcp.reconnect.delayMs to be a finite number from 0 up, got -1. Leave it out for the default, 500.",
+    { name: "a", transport, reconnect: { delayMs: -1 } },
+  ],
+  [
+    "connectMcp.timeoutMs to be a finite number from 0 up, got Infinity. Leave it out for the default, 60,000.",
+    { name: "a", transport, timeoutMs: Infinity },
+  ],
+  [
+    "connectMcp.connectTimeoutMs to be a finite number from 0 up, got Infinity. Leave it out for the default, 30,000.",
+    { name: "a", transport, connectTimeoutMs: Infinity },
+  ],
+  [
+    'connectMcp.transport.url to be an http or https URL, got "localhost:3000/mcp". Begin it with http:// or https://.',
+    http({ url: "localhost:3000/mcp" }),
+  ],
+  [
+    'connectMcp.transport.url to be an http or https URL, got "file:///etc". Begin it with http:// or https://.',
+    http({ url: new URL("file:///etc") }),
+  ],
+  [
+    "connectMcp.transport.url to be an http or https URL, got undefined. Begin it with http:// or https://.",
+    http({ url: undefined }),
+  ],
+])("Expected %s", (message, options) => {
+  expect(thrownBy(() => mcpSettings(foreign(options))).message).toBe(`Expected ${message}`);
+});
+
+test("a URL may be an object", () => {
+  const url = new URL("https://example.org/mcp");
+  expect(mcpSettings({ name: "a", transport: { type: "http", url } }).transport).toEqual({
+    type: "http",
+    url: new URL("https://example.org/mcp"),
+    headers: {},
   });
 });
 

@@ -1,8 +1,8 @@
 // Every way in which a tool call can come to nothing, beside calls that succeed: all that go together in one reply, and each alone.
 
+import { busyTool } from "./busy-tool.ts";
 import { z } from "zod";
 
-import type { Clock } from "../../src/kernel/clock.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
@@ -17,7 +17,6 @@ import {
 } from "../../src/protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../src/protocol/tool-error-record.ts";
 import { says, type ScriptedCall, type ScriptStep } from "../../src/testing/scripted-model.ts";
-import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
@@ -166,20 +165,6 @@ async function atCalls(run: Run, act: () => void): Promise<void> {
     act();
     isDone = true;
   }
-}
-
-/** A tool that runs alone and keeps the process busy, and the clock on which that is seen. */
-function busyTool(busyMs: number) {
-  const inner = new ManualClock();
-  let lateMs = 0;
-  const clock: Clock = {
-    nowMs: () => inner.nowMs() + lateMs,
-    setTimer: (delayMs, wake) => inner.setTimer(delayMs, wake),
-  };
-  const work = (): void => {
-    lateMs += busyMs;
-  };
-  return { tool: spyTool("busy", work, { isSequential: true }), options: { clock } };
 }
 
 /** Ids, of which one for an agent cannot be given: its set-up fails. */

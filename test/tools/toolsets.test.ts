@@ -290,7 +290,7 @@ test("what is no list of tools, and what a filter must not say, is refused by na
     () => loosely(combineTools, [[search]]),
   ].map((build) => thrownBy(build).message);
   expect(complaints).toEqual([
-    "Expected prefixTools.tools to be a list, got an object. Put it in brackets.",
+    "Expected prefixTools.tools to be a list, got an object. List its parts: [a, b].",
     'Expected prefixTools.tools[1].kind to be "function" or "external" or "delegation", got "finish". Finish comes with the output of an agent.',
     "Expected prefixTools.tools[0] to be a tool, got a promise. Await it.",
     "Expected prefixTools.tools[1] to be a tool, got undefined. Make it with defineTool({ … }).",
@@ -299,7 +299,7 @@ test("what is no list of tools, and what a filter must not say, is refused by na
     'Expected filterTools.kept to be names or a function, got "search". Put names in brackets.',
     'Expected the answer about filterTools.tools[0] to be true or false, got "yes". Say which.',
     "Expected the answer about filterTools.tools[0] to be true or false, got a promise. Say which.",
-    "Expected combineTools.lists[1] to be a list, got an object. Put it in brackets.",
-    "Expected combineTools.lists[0][0] to be a tool, got an array. Make it with defineTool({ … }).",
+    "Expected combineTools.lists[1] to be a list, got an object. List its parts: [a, b].",
+    "Expected combineTools.lists[0][0] to be a tool, got an array. Spread it: ...tools.",
   ]);
 });

@@ -149,9 +149,9 @@ export function delegationContext(
   const { messages } = planned;
   return Object.freeze({
     ...toolContext(options, call, services),
-    spawn: async (request: SpawnRequest) => {
+    spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
-      return await services.spawn(() =>
+      return services.spawn(() =>
         spawnWithHooks(options, place, asked, { callId, stepId: place.stepId, messages }),
       );
     },

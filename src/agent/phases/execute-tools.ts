@@ -17,13 +17,13 @@ import { summarizeResults } from "./summarize-results.ts";
 export async function executeTools(agent: AgentContext, state: AgentState): Promise<AgentState> {
   let next = state;
   let failures: readonly ErrorRecord[] = [];
-  for (const [index, batch] of batchesOf(agent, pendingCallsOf(state)).entries()) {
-    // Somebody wishes it to stop: nothing further begins, and the loop hears why.
-    if (index > 0 && agent.inbox.hasSignals) break;
-    const done = await runBatch(agent, next, batch, failures.length > 0);
-    next = done.state;
-    failures = [...failures, ...done.failures];
-    if (openStepOf(next).deferrals.length > 0) break;
+  let skip: string | undefined;
+  for (const batch of batchesOf(agent, pendingCallsOf(state))) {
+    const done = await runBatch(agent, next, batch, skip);
+    ({ state: next, failures, skip } = done);
+    // The agent fails, somebody wishes it to stop, or a call is put off: nothing further begins, and the loop hears why.
+    const isHeld = failures.length > 0 || agent.inbox.hasSignals;
+    if (isHeld || openStepOf(next).deferrals.length > 0) break;
   }
   return failures.reduce<AgentState>((failed, error) => failWith(agent, failed, error), next);
 }
@@ -49,6 +49,8 @@ function batchesOf(
 interface Done {
   readonly state: AgentState;
   readonly failures: readonly ErrorRecord[];
+  /** Why the calls of the step are left out, if they are. */
+  readonly skip: string | undefined;
 }
 
 /** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
@@ -56,7 +58,7 @@ async function runBatch(
   agent: AgentContext,
   state: AgentState,
   calls: readonly ToolCall[],
-  isFailing: boolean,
+  skipped: string | undefined,
 ): Promise<Done> {
   const { effects } = agent;
   const step = openStepOf(state);
@@ -65,7 +67,8 @@ async function runBatch(
   const hookFailures = rewritten.flatMap(({ change }) =>
     change?.type === "failed" ? [change.error] : [],
   );
-  const plan = planCalls(agent, state, rewritten, isFailing || hookFailures.length > 0);
+  const skip = skipped ?? agent.inbox.takeSkip();
+  const plan = planCalls(agent, state, rewritten, { isFailing: hookFailures.length > 0, skip });
   const place = { stepId: step.stepId, stepNumber: step.number };
   const ends = await effects.join(plan.calls.map((call) => effects.callTool(place, call)));
   const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
@@ -85,5 +88,6 @@ async function runBatch(
   return {
     state: next,
     failures: [...hookFailures, ...executed.flatMap(({ failure }) => failure ?? [])],
+    skip,
   };
 }

@@ -23,15 +23,20 @@ export interface Plan {
   readonly refusal: BudgetRefusal | undefined;
 }
 
-/** Checks and charges calls, in their order. `isFailing`: the execution fails, and none of them begins. */
+/** Why none of the calls begins: the execution fails, or whoever holds the run wants them left out. */
+export interface Hold {
+  readonly isFailing: boolean;
+  readonly skip: string | undefined;
+}
+
+/** Checks and charges calls, in their order. */
 export function planCalls(
   agent: AgentContext,
   state: AgentState,
   calls: readonly Rewritten[],
-  isFailing: boolean,
+  { isFailing, skip }: Hold,
 ): Plan {
   const step = openStepOf(state);
-  const skip = agent.inbox.takeSkip();
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
   let output: JsonValue | undefined;

@@ -22,60 +22,61 @@ interface LongResult {
   readonly request: ModelRequest;
 }
 
-/** All summaries of a batch at once: first their leases, in call order, then their model calls. */
+/** One after the other: a summary that held a lease while the next one waits for room would never be made. */
 export async function summarizeResults(
   agent: AgentContext,
   state: AgentState,
   executed: readonly Executed[],
 ): Promise<{ readonly state: AgentState; readonly executions: readonly ToolExecution[] }> {
-  const { effects } = agent;
-  const long = executed.flatMap((end) =>
-    end.isToSummarize ? [longResult(agent, state, end)] : [],
-  );
-  const outcomes = await effects.join(
-    long.map((result) => effects.reserve(result.place, askFor(agent, result))),
-  );
-  const paid = long.flatMap((result, index) => {
-    const outcome = outcomes[index];
-    if (outcome?.type === "refused")
-      agent.record({ type: "budget.denied", ...outcome.refusal }, eventPlace(result));
-    if (outcome?.type !== "granted") return [];
-    recordLease(agent, result, outcome.lease, outcome.waitedMs);
-    return [{ result, lease: outcome.lease }];
-  });
-  const replies = await effects.join(
-    paid.map(({ result: { place, request }, lease }) => {
-      const { maxOutputTokens } = lease;
-      return effects.infer(place, lease, Object.freeze({ ...request, maxOutputTokens }));
-    }),
-  );
   let next = state;
-  const shorter = new Map<string, ToolExecution>();
-  for (const [index, { result, lease }] of paid.entries()) {
-    const outcome = replies[index];
-    if (outcome === undefined) continue;
-    const usage = { ...outcome.usage, steps: 0 };
-    settle(agent, result, lease, usage);
-    next = transition(next, { type: "addUsage", usage });
-    const summary = summaryOf(outcome);
-    if (summary === undefined) continue;
-    const execution = summarized(result, summary);
-    shorter.set(execution.call.callId, execution);
-    agent.record(
-      {
-        type: "result.summarized",
-        toolName: execution.call.toolName,
-        resultCharacters: execution.fullText?.length ?? 0,
-        shownCharacters: execution.text.length,
-        usage,
-      },
-      eventPlace(result),
-    );
+  const executions: ToolExecution[] = [];
+  for (const end of executed) {
+    const made = end.isToSummarize
+      ? await summarize(agent, longResult(agent, state, end))
+      : undefined;
+    if (made !== undefined) next = transition(next, { type: "addUsage", usage: made.usage });
+    executions.push(made?.execution ?? end.execution);
   }
-  const executions = executed.map(
-    ({ execution }) => shorter.get(execution.call.callId) ?? execution,
-  );
   return { state: next, executions };
+}
+
+interface Made {
+  readonly usage: Usage;
+  /** Undefined: the model gave nothing that could be used. */
+  readonly execution: ToolExecution | undefined;
+}
+
+/** The lease, the model call, the settlement. Undefined: it was not paid for. */
+async function summarize(agent: AgentContext, result: LongResult): Promise<Made | undefined> {
+  const { effects } = agent;
+  const { place, request } = result;
+  const [reserved] = await effects.join([effects.reserve(place, askFor(agent, result))]);
+  if (reserved?.type === "refused")
+    agent.record({ type: "budget.denied", ...reserved.refusal }, eventPlace(result));
+  if (reserved?.type !== "granted") return undefined;
+  const { lease, waitedMs } = reserved;
+  recordLease(agent, result, lease, waitedMs);
+  const { maxOutputTokens } = lease;
+  const [outcome] = await effects.join([
+    effects.infer(place, lease, Object.freeze({ ...request, maxOutputTokens })),
+  ]);
+  if (outcome === undefined) return undefined;
+  const usage = { ...outcome.usage, steps: 0 };
+  settle(agent, result, lease, usage);
+  const summary = summaryOf(outcome);
+  if (summary === undefined) return { usage, execution: undefined };
+  const execution = summarized(result, summary);
+  agent.record(
+    {
+      type: "result.summarized",
+      toolName: execution.call.toolName,
+      resultCharacters: execution.fullText?.length ?? 0,
+      shownCharacters: execution.text.length,
+      usage,
+    },
+    eventPlace(result),
+  );
+  return { usage, execution };
 }
 
 /** More of a result than this is not read, not even for a summary. */

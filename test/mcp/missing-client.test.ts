@@ -1,0 +1,84 @@
+// Goal: without the official client, which is optional, the entry can be imported, and connecting says what to install.
+// Method: the sources in a folder with all packages but that one, and a program in a process of its own.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+import { expect, test } from "vitest";
+
+import { afterwards } from "./servers.ts";
+
+/** A folder with the sources, and with every package but those that `isMissing` says. */
+function projectWithout(isMissing: (name: string) => boolean): string {
+  const folder = mkdtempSync(join(tmpdir(), "espalier-"));
+  afterwards(() => rmSync(folder, { recursive: true }));
+  cpSync("src", join(folder, "src"), { recursive: true });
+  mkdirSync(join(folder, "node_modules"));
+  for (const name of readdirSync("node_modules")) {
+    if (isMissing(name)) continue;
+    symlinkSync(resolve("node_modules", name), join(folder, "node_modules", name), "dir");
+  }
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  return folder;
+}
+
+async function output(folder: string, program: string): Promise<string> {
+  writeFileSync(join(folder, "program.ts"), program);
+  const flags = ["--disable-warning=ExperimentalWarning"];
+  const child = spawn(process.execPath, [...flags, join(folder, "program.ts")]);
+  afterwards(() => child.kill("SIGKILL"));
+  let text = "";
+  child.stdout.on("data", (chunk: unknown) => (text += String(chunk)));
+  child.stderr.on("data", (chunk: unknown) => (text += String(chunk)));
+  await once(child, "close");
+  return text;
+}
+
+const CONNECT = `
+  import { connectMcp } from "./src/mcp/connect-mcp.ts";
+  console.log("imported");
+  const said = ({ code, message, data, cause }) => console.log(JSON.stringify({ code, message, data, cause: cause?.code }));
+  await connectMcp({ name: "files", transport: { type: "http", url: "http://127.0.0.1:1/mcp" } }).catch(said);
+  await connectMcp({ name: "fi les" }).catch(({ code }) => console.log(code));
+`;
+
+test("the entry is imported, and connecting says what to install", async () => {
+  const folder = projectWithout((name) => name === "@modelcontextprotocol");
+  const lines = (await output(folder, CONNECT)).trim().split("\n");
+  expect([lines[0], JSON.parse(lines[1] ?? ""), ...lines.slice(2)]).toEqual([
+    "imported",
+    {
+      code: "mcp_unavailable",
+      message:
+        'Expected @modelcontextprotocol/client to be installed, got none, and without it the MCP server "files" cannot be reached. Run: npm install @modelcontextprotocol/client.',
+      data: { server: "files", reason: "not_installed" },
+      cause: "ERR_MODULE_NOT_FOUND",
+    },
+    "invalid_definition", // Slips in the options come first.
+  ]);
+});
+
+test("a client that is there and broken is not said to be missing", async () => {
+  const folder = projectWithout((name) => name === "@modelcontextprotocol");
+  const client = join(folder, "node_modules", "@modelcontextprotocol", "client");
+  mkdirSync(client, { recursive: true });
+  writeFileSync(
+    join(client, "package.json"),
+    '{ "type": "module", "exports": { ".": "./index.js", "./stdio": "./index.js" } }',
+  );
+  writeFileSync(join(client, "index.js"), 'import "not-there";');
+  const text = await output(folder, CONNECT);
+  expect(text).toContain("Cannot find package 'not-there'");
+  expect(text).not.toContain("npm install");
+});

@@ -1,0 +1,233 @@
+// Found by review of the tools: each test shows one bug.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
+import { toolFilter, type FilterCheck } from "../../src/tools/tool-filter.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+
+const long = () =>
+  spyTool("long", () => "x".repeat(99), { maxResultCharacters: 10, longResults: "summarize" });
+
+test("a filter that gives a promise, which rejects, fails its agent and nothing else", async () => {
+  const { role } = soloist([says("never")], {
+    tools: [spyTool("look")],
+    toolFilters: [toolFilter(rejecting(), { name: "later" })],
+  });
+  const { agents } = await scene().run(role);
+  expect(agents[0]?.errors.map(({ code }) => code)).toEqual(["filter_failed"]);
+});
+
+/** What a program in plain JavaScript may do. */
+function rejecting(): FilterCheck {
+  const check: unknown = () => Promise.reject(new Error("no"));
+  const isCheck = (value: unknown): value is FilterCheck => typeof value === "function";
+  if (isCheck(check)) return check;
+  throw new Error("A function is one.");
+}
+
+test("a child that is paused when a hook breaks over its sibling ends with their parent", async () => {
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const kid = defineAgent({
+    name: "kid",
+    purpose: "Pays.",
+    instructions: "Pay.",
+    model: new ScriptedModel([asks("pay", {}), says("paid")]),
+    tools: [pay],
+  });
+  const both = defineDelegation({
+    name: "both",
+    description: "Starts two.",
+    input: z.object({}),
+    execute: async (_input, context) => {
+      const first = context.spawn({ role: "kid", task: "one" });
+      await context.spawn({ role: "kid", task: "two" }).catch(() => undefined);
+      return await first;
+    },
+  });
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    model: new ScriptedModel([asks("both", {}), says("done")]),
+    subagents: [kid],
+    tools: [both],
+    hooks: [
+      transform("subagentStart", ({ task }) => {
+        if (task === "two") throw new Error("broken");
+      }),
+    ],
+  });
+  const { agents } = await scene().run(lead); // The scene says: every spawn settles, nobody ends over a living child.
+  expect(agents.map(({ status }) => status)).toEqual(["failed", "cancelled"]);
+});
+
+test("an approved call that was let through before the pause is not judged again for the sake of a later batch", async () => {
+  const log: string[] = [];
+  const make = (): AgentRole => {
+    const usage = { inputTokens: 10, outputTokens: 20 };
+    const kid = defineAgent({
+      name: "kid",
+      purpose: "Helps.",
+      instructions: "Help.",
+      model: new ScriptedModel([says("helped", { usage })]),
+      maxOutputTokens: 20,
+    });
+    const calls = [
+      { name: "pay", arguments: {} },
+      { name: "SpawnSubagent", arguments: { role: "kid", task: "help" } },
+      { name: "alone", arguments: {} },
+    ];
+    return defineAgent({
+      name: "lead",
+      instructions: "Lead.",
+      model: new ScriptedModel([{ calls }]),
+      maxOutputTokens: 20,
+      subagents: [kid],
+      tools: [
+        spyTool("pay", () => void log.push("pay"), { needsApproval: true }),
+        spyTool("alone", () => void log.push("alone"), { isSequential: true }),
+      ],
+      budget: { totalTokens: 45 },
+    });
+  };
+  const direct = await scene({ approver: (question) => approve(question) }).run(make());
+  const logs = [log.splice(0)];
+  const stage = scene();
+  const paused = await stage.run(make());
+  const answers = paused.questions.map((question) => approve(question));
+  const resumed = await stage.outcome(stage.resume(make(), paused.pausedRun, answers));
+  logs.push(log);
+  expect([direct.reason.code, resumed.reason.code, logs]).toEqual([
+    "token_limit",
+    "token_limit",
+    [
+      ["pay", "alone"],
+      ["pay", "alone"],
+    ],
+  ]);
+});
+
+test("a denial is no result that a model is paid to shorten", async () => {
+  const { role, model } = soloist([asks("long", {}), says("brief"), says("done")], {
+    tools: [long()],
+    guards: [toolGuard(() => ({ type: "deny", reason: "Never on a Sunday." }))],
+  });
+  const { steps } = await scene().run(role);
+  expect([model.requests.length, steps[0]?.tools.executions[0]?.text]).toEqual([
+    2,
+    expect.stringContaining("Never on a Sunday."),
+  ]);
+});
+
+test("nothing is summarised for an agent that fails", async () => {
+  const bad = spyTool("bad", () => {
+    throw new ToolError("over", { severity: "abortive" });
+  });
+  const calls = [
+    { name: "long", arguments: {} },
+    { name: "bad", arguments: {} },
+  ];
+  const { role, model } = soloist([{ calls }, says("brief")], { tools: [long(), bad] });
+  const { status } = await scene().run(role);
+  expect([status, model.requests.length]).toEqual(["failed", 1]);
+});
+
+test("time that a summary waits for the budget is waiting time", async () => {
+  const held = gate();
+  const counting = {
+    countTokens: ({ tools }: { tools: readonly unknown[] }) => (tools.length > 0 ? 10 : 100),
+  };
+  const part = (name: string, model: ScriptedModel, tools = [long()]): AgentRole =>
+    defineAgent({ name, purpose: name, instructions: name, model, tools, maxOutputTokens: 10 });
+  const one = part(
+    "one",
+    new ScriptedModel([asks("long", {}), says("brief"), says("one")], counting),
+  );
+  const two = part(
+    "two",
+    new ScriptedModel([says("two", { after: held.opened })], { countTokens: () => 30 }),
+  );
+  const calls = ["two", "one"].map((role) => ({
+    name: "SpawnSubagent",
+    arguments: { role, task: "work" },
+  }));
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Lead.",
+    subagents: [one, two],
+    model: new ScriptedModel([{ calls }, says("end")]),
+    maxOutputTokens: 10,
+    budget: { totalTokens: 160 },
+  });
+  const stage = scene();
+  const run = stage.start(lead);
+  await settled();
+  stage.clock.advance(1_000);
+  held.open();
+  const { agents } = await stage.outcome(run);
+  const waits = stage.sink.of("budget.reserved").filter(({ callId }) => callId !== null);
+  const waited = agents.find(({ role }) => role === "one")?.waitedMs;
+  expect([waits.map(({ waitedMs }) => waitedMs), waited]).toEqual([[1_000], 1_000]);
+});
+
+test("a stop lets no call begin that waits for its turn in a rate limit", async () => {
+  const inner = spyTool("look");
+  const calls = [1, 2].map((number) => ({ name: "look", arguments: { number } }));
+  const { role } = soloist([{ calls }], {
+    tools: [withRateLimit(inner, { maxCalls: 1, perMs: 3_600_000 })],
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  await settled();
+  run.requestStop();
+  await settled();
+  stage.clock.advance(3_600_000); // So that the run ends today, too.
+  await stage.outcome(run);
+  expect(inner.calls.length).toBe(1);
+});
+
+test("a stop lets no further try of a call begin", async () => {
+  const inner = spyTool("look", () => {
+    throw new Error("no");
+  });
+  const { role } = soloist([asks("look", {})], {
+    tools: [withRetries(inner, { firstDelayMs: 60_000 })],
+  });
+  const stage = scene();
+  const run = stage.start(role);
+  await settled();
+  run.requestStop();
+  for (let minute = 0; minute < 5; minute += 1) {
+    await settled();
+    stage.clock.advance(60_000);
+  }
+  await stage.outcome(run);
+  expect(inner.calls.length).toBe(1);
+});
+
+test("an error whose severity changes when it is looked at is an error like any other", async () => {
+  const outcomes = [];
+  for (const changesAt of [1, 2, 3, 4, 5, 6]) {
+    let looks = 0;
+    const error = Object.defineProperty(new ToolError("odd"), "severity", {
+      get: () => (looks++ < changesAt ? "recoverable" : "bogus"),
+    });
+    const tool = spyTool("look", () => {
+      throw error;
+    });
+    const { role } = soloist([asks("look", {}), says("done")], { tools: [tool] });
+    outcomes.push((await scene().run(role)).status);
+  }
+  expect(outcomes).toEqual(Array.from({ length: 6 }, () => "completed"));
+});
