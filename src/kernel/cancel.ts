@@ -106,6 +106,8 @@ export function runTimed<T>(
   const heard = linkedController(bounds.signal);
   const waited = linkedController(bounds.signal);
   const over = Promise.withResolvers<never>();
+  const racing = (): Promise<T> =>
+    Promise.race([over.promise, invoke(() => work(heard.controller.signal))]);
   return new Promise((resolve) => {
     const settle = (outcome: TimedOutcome<T>): void => {
       stopTimer();
@@ -119,8 +121,6 @@ export function runTimed<T>(
       heard.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
     const limits = { signal: waited.controller.signal, clock, graceMs };
-    const racing = (): Promise<T> =>
-      Promise.race([over.promise, invoke(() => work(heard.controller.signal))]);
     void runBounded(racing, limits).then(settle);
   });
 }

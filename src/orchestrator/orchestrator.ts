@@ -192,6 +192,7 @@ export class Orchestrator {
     const metadata = frozenMetadata(options.metadata === undefined ? {} : options.metadata);
     const registry = new RoleRegistry(role, this.#roles);
     registry.assertReady(role, budget);
+    registry.warnOfStrayGuards();
     const scope = this.#scope({ registry, onText });
     const { limits } = scope.tree;
     const root = bringToLife(scope, {

@@ -2,7 +2,9 @@
 
 import { misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { requirePrice, type AgentRole } from "../agent/agent-role.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import { requirePrice, SPAWN_TOOL_NAME, type AgentRole } from "../agent/agent-role.ts";
+import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { Budget } from "../policies/budget.ts";
 
 export class RoleRegistry {
@@ -49,6 +51,17 @@ export class RoleRegistry {
     }
   }
 
+  /** Warns of guards that are for tools that no agent below them has: a name that is not there guards nothing. */
+  warnOfStrayGuards(): void {
+    for (const role of this.#roles.values()) {
+      if (role.guards.length === 0) continue;
+      const below = [...this.reachableFrom(role)];
+      const names = new Set(below.flatMap(({ tools }) => tools.map(({ name }) => name)));
+      if (below.some(({ subagents }) => subagents.length > 0)) names.add(SPAWN_TOOL_NAME);
+      for (const guard of role.guards) warnOfStray(role, guard, names);
+    }
+  }
+
   #add(role: AgentRole): void {
     const known = this.#roles.get(role.name);
     if (known === role) return;
@@ -87,6 +100,16 @@ export class RoleRegistry {
       data: { field, got: name },
     });
   }
+}
+
+function warnOfStray(role: AgentRole, guard: ToolGuard, names: ReadonlySet<string>): void {
+  const stray = guard.tools?.filter((name) => !names.has(name)) ?? [];
+  if (stray.length === 0) return;
+  const known = [...names].join(", ");
+  warnOnce(
+    guard,
+    `A guard of ${role.name} is for ${stray.join(", ")}, and no agent there has a tool of that name (${known}). Name tools as the model calls them, or the guard guards nothing.`,
+  );
 }
 
 function nameOf(subagent: AgentRole | string): string {

@@ -60,7 +60,10 @@ export interface ExternalToolDefinition<Input extends ToolInput> extends ToolBas
 export interface DelegationDefinition<Input extends ToolInput> extends ToolBasics<Input> {
   /** How often in a row the model is asked for a corrected call. Default 2. */
   readonly maxRetries?: number;
-  /** Starts a subagent with `context.spawn` and gives what came of it. Holds no place in the queue of tool calls while it waits. */
+  /**
+   * Starts a subagent with `context.spawn` and gives what came of it, as it is. Holds no place in the queue of tool calls while it waits.
+   * If the subagent is paused with the run, what comes after `spawn` does not run again: the call then has the subagent's own result.
+   */
   readonly execute: (input: InputOf<Input>, context: DelegationContext) => Promise<SpawnOutcome>;
 }
 

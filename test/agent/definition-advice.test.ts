@@ -20,7 +20,11 @@ const server = { name: "files", tools: [tool], close: () => {} };
 
 const toolOf = (patch: object) => () => defineTool({ ...TOOL, ...patch });
 const roleOf = (patch: object) => () => defineAgent({ ...ROLE, ...patch });
-const inputOf = (schema: unknown) => () => Reflect.apply(jsonSchema, undefined, [schema]);
+
+/** As a user without types may call it. */
+function loosely(call: (...given: never[]) => unknown, ...given: readonly unknown[]): unknown {
+  return Reflect.apply(call, undefined, given);
+}
 
 const OTHER_ZOD =
   'a zod object schema of zod 4, from the same copy of zod that espalier uses, got an object. Take z from "zod", not from "zod/mini" or "zod/v3".';
@@ -96,11 +100,11 @@ test.each<readonly [string, () => unknown]>([
   ],
   [
     "withTimeout.tool to be a tool, got an array. Do it with each of its tools.",
-    () => Reflect.apply(withTimeout, undefined, [[tool], { timeoutMs: 1 }]),
+    () => loosely(withTimeout, [tool], { timeoutMs: 1 }),
   ],
   [
     "withTimeout.tool to be a tool, got an object. Do it with each of its tools.",
-    () => Reflect.apply(withTimeout, undefined, [server, { timeoutMs: 1 }]),
+    () => loosely(withTimeout, server, { timeoutMs: 1 }),
   ],
   // Schemas that look alike.
   [
@@ -127,7 +131,7 @@ test.each<readonly [string, () => unknown]>([
     (schema) =>
       [
         "jsonSchema.schema to be a JSON Schema, got an object. Give a zod schema to input as it is.",
-        inputOf(schema),
+        () => loosely(jsonSchema, schema),
       ] as const,
   ),
   // Names, in words.

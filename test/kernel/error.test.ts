@@ -33,7 +33,7 @@ test("the documentation of the codes has every code, and no other", () => {
   const codes = [...rest.join("").matchAll(/^  \| "(\w+)"/gm)].map(([, code]) => code);
   const named = [...documented.matchAll(/`(\w+)`/g)].map(([, code]) => code);
   expect(codes.length).toBeGreaterThan(30);
-  expect(named.toSorted()).toEqual(codes.toSorted());
+  expect(new Set(named)).toEqual(new Set(codes));
 });
 
 test("data is never missing, and a cause is there only if there is one", () => {

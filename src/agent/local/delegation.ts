@@ -51,7 +51,7 @@ export async function concludeDelegation(
 
 interface Work {
   readonly toolName: string;
-  work(): unknown;
+  readonly work: () => unknown;
 }
 
 /** What a delegation comes to, once all its subagents rest. Those that are paused and that it does not wait for are ended. */

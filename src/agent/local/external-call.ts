@@ -8,6 +8,7 @@ import { judge } from "./judge.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { deferred, isOverdue, questionAbout, recordAnswer, type Deferred } from "./questions.ts";
 import type { PlacedCall } from "./tool-context.ts";
+import { askedArguments } from "./used-arguments.ts";
 
 export type ExternalEnd =
   | Deferred
@@ -35,7 +36,11 @@ export async function callExternally(
   if (verdict.type === "deny") return { type: "refused", rejected: verdict.rejected };
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = verdict.type === "ask" ? `${why} ${verdict.reason}` : why;
-  const question = questionAbout(options, call, { kind: "external", reason, input: bound.input });
+  const question = questionAbout(options, call, {
+    kind: "external",
+    reason,
+    input: askedArguments(bound),
+  });
   options.record(
     { type: "question.asked", question },
     { stepId: call.place.stepId, callId: question.callId },

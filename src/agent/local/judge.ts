@@ -4,11 +4,10 @@
 import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
-import { deepFreeze, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { isRecord } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { deniedText, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import {
@@ -20,6 +19,7 @@ import {
 } from "../../tools/tool-guard.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { callServices, toolContext, type PlacedCall } from "./tool-context.ts";
+import { usedArguments } from "./used-arguments.ts";
 
 /** A call about which guards are asked. */
 export type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
@@ -127,12 +127,6 @@ async function askGuards(
     { stepId: call.place.stepId, callId: guarded.callId },
   );
   return verdict;
-}
-
-/** What the tool will get, so that no default and no transform goes past a guard; as it was written, if that is no JSON. */
-function usedArguments({ value, input }: GuardableCall): JsonValue {
-  const used = JsonValueSchema.safeParse(value);
-  return deepFreeze(structuredClone(used.success ? used.data : input));
 }
 
 function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answers"][number] {

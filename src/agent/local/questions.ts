@@ -26,6 +26,7 @@ import { applyChain } from "./apply-chain.ts";
 import { judge, judgeAgain } from "./judge.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import type { PlacedCall } from "./tool-context.ts";
+import { askedArguments } from "./used-arguments.ts";
 
 export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
 
@@ -74,7 +75,11 @@ async function judged(
   if (verdict.type === "allow") return { type: "granted", bound };
   if (verdict.type === "deny") return { type: "refused", rejected: verdict.rejected };
   const { reason } = verdict;
-  const question = questionAbout(options, call, { kind: "approval", reason, input: bound.input });
+  const question = questionAbout(options, call, {
+    kind: "approval",
+    reason,
+    input: askedArguments(bound),
+  });
   options.record({ type: "question.asked", question }, at(call));
   return await ask(options, call, bound, question);
 }

@@ -181,9 +181,14 @@ interface Formatted extends CallOutcome {
   readonly shownCharacters?: number;
 }
 
+/** What a model must be able to read of a failure, however short results are to be. */
+const ROOM_FOR_ADVICE = 2_000;
+
 /** Cuts what is too long for the model; the whole is kept with the call (R111). */
 function formatted({ settings }: PlannedCall, outcome: CallOutcome): Formatted {
-  const shortened = shortenText(outcome.text, settings.maxResultCharacters);
+  const { maxResultCharacters: most } = settings;
+  const isResult = outcome.type === "succeeded";
+  const shortened = shortenText(outcome.text, isResult ? most : Math.max(most, ROOM_FOR_ADVICE));
   const { text, isShortened, shownCharacters } = shortened;
   return isShortened
     ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }

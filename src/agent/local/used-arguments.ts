@@ -1,0 +1,21 @@
+// The arguments of a call as others are shown them: guards see what the tool gets, and so does whoever is asked, where that can be handed back.
+
+import { canonicalJson, deepFreeze, type JsonValue } from "../../kernel/json.ts";
+import { JsonValueSchema } from "../../protocol/json-value.ts";
+import { rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+
+type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
+
+/** What the tool gets, so that no default and no transform goes past a guard; as it was written, if that is no JSON. Frozen. */
+export function usedArguments({ value, input }: CheckedCall): JsonValue {
+  const used = JsonValueSchema.safeParse(value);
+  return deepFreeze(structuredClone(used.success ? used.data : input));
+}
+
+/** The same for a question, whose arguments run when it is approved: as written, if the schema would make something else of them then. */
+export function askedArguments(bound: CheckedCall): JsonValue {
+  const used = usedArguments(bound);
+  const again = rebindCall(bound.tool, used);
+  if (again.type === "rejected") return bound.input;
+  return canonicalJson(usedArguments(again)) === canonicalJson(used) ? used : bound.input;
+}

@@ -1,0 +1,82 @@
+// Goal: a guard for a tool that is not there is found, and whoever is asked sees what the tool will get.
+// Method: whole runs; the warnings of the process; the arguments of questions.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { approve } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { scene, settled } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+
+const allow = (): { readonly type: "allow" } => ({ type: "allow" });
+
+test("a guard for a tool that nobody below has is told of once, at the start", async () => {
+  const guard = toolGuard(allow, { name: "typo", tools: ["writ", "write"] });
+  const { role } = soloist([says("Done."), says("Done.")], {
+    tools: [spyTool("write")],
+    guards: [guard],
+  });
+  await scene().run(role);
+  await scene().run(role);
+  await settled();
+  expect(takeWarnings()).toEqual([
+    "EspalierWarning: A guard of solo is for writ, and no agent there has a tool of that name (write). Name tools as the model calls them, or the guard guards nothing.",
+  ]);
+});
+
+test("a guard for a tool of a subagent, and for the delegation itself, is no slip", async () => {
+  const child = part("child", [says("Child.")], { tools: [spyTool("write")] });
+  const root = part("root", [calls(spawn("child")), says("Root.")], {
+    subagents: [child.role],
+    guards: [toolGuard(allow, { tools: ["write", "SpawnSubagent"] })],
+  });
+  await scene().run(root.role);
+  await settled();
+  expect(takeWarnings()).toEqual([]);
+});
+
+const remove = (got: unknown[], path: z.ZodType<string>): ReturnType<typeof defineTool> =>
+  defineTool({
+    name: "remove",
+    description: "Removes.",
+    input: z.object({ path, isRecursive: z.boolean().default(true) }),
+    needsApproval: true,
+    execute: (input) => {
+      got.push(input);
+      return "removed";
+    },
+  });
+
+for (const [what, path, asked, got] of [
+  ["the transforms and defaults of the schema", z.string().trim(), "/etc", "/etc"],
+  [
+    "what was written, where the schema would change it again",
+    z.string().transform((text) => `${text}!`),
+    " /etc ",
+    " /etc !",
+  ],
+] as const) {
+  test(`whoever is asked sees ${what}`, async () => {
+    const runs: unknown[] = [];
+    const tools = [remove(runs, path)];
+    const { role } = soloist([asks("remove", { path: " /etc " }), says("Done.")], { tools });
+    const questions: unknown[] = [];
+    const stage = scene({
+      approver: (question) => {
+        questions.push(question.arguments);
+        return approve(question);
+      },
+    });
+    await stage.run(role);
+    expect(questions).toEqual([
+      asked === "/etc" ? { path: "/etc", isRecursive: true } : { path: asked },
+    ]);
+    expect(runs).toEqual([{ path: got, isRecursive: true }]);
+  });
+}
