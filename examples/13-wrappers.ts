@@ -17,19 +17,19 @@ import {
 } from "espalier";
 import { says, ScriptedModel } from "espalier/testing";
 
-let tries = 0;
+let attempts = 0;
 const fetchPage = defineTool({
   name: "fetch",
   description: "Fetches a page.",
   input: z.object({ url: z.url() }),
   execute: ({ url }) => {
-    tries += 1;
-    if (tries === 1) throw new Error("503"); // the second try succeeds, and the model never hears of the first
+    attempts += 1;
+    if (attempts === 1) throw new Error("503"); // the second attempt succeeds, and the model never hears of the first
     return `The text of ${url}.`;
   },
 });
 
-// From the inside out: each try has 2 s, there are 3 of them, all together have 10 s.
+// From the inside out: each attempt has 2 s, there are 3 of them, all together have 10 s.
 const patient = withTimeout(
   withRetries(withTimeout(fetchPage, { timeoutMs: 2_000 }), { maxAttempts: 3, firstDelayMs: 10 }),
   { timeoutMs: 10_000 },

@@ -47,10 +47,15 @@ export class ToolRetryError extends ToolError {
 
 /** True for what tools throw, also by way of another copy of the package. */
 export function isToolError(thrown: unknown): thrown is ToolError {
+  return severityOf(thrown) !== undefined;
+}
+
+/** How severe an error of a tool says that it is; undefined for any other. Looks once: it may have a life of its own. */
+export function severityOf(thrown: unknown): ToolErrorSeverity | undefined {
   try {
-    if (!EspalierError.is(thrown) || !("severity" in thrown)) return false;
-    return ToolErrorSeveritySchema.safeParse(thrown.severity).success;
+    if (!EspalierError.is(thrown) || !("severity" in thrown)) return undefined;
+    return ToolErrorSeveritySchema.safeParse(thrown.severity).data;
   } catch {
-    return false; // Something that nobody may look at is none of ours.
+    return undefined; // Something that nobody may look at is none of ours.
   }
 }

@@ -55,9 +55,9 @@ proves(
   },
 );
 
-test("errors, structured values and results of subagents are cut like any other; no limit reaches the empty text", async () => {
+test("structured values and results of subagents are cut like any other; failures have room to say why; no limit reaches the empty text", async () => {
   const failing = spyTool("fail", () => {
-    throw new Error("e".repeat(40));
+    throw new Error("e".repeat(2_000));
   });
   const tools = [failing, spyTool("list", () => ["abcdefghijkl"]), spyTool("nothing", () => "")];
   const child = part("child", [says("c".repeat(40))]);
@@ -73,11 +73,11 @@ test("errors, structured values and results of subagents are cut like any other;
   const result = await scene().run(root.role);
   expect(
     result.steps[0]?.tools.executions.map(({ text, fullText }) => [
-      text.split("\n")[0],
+      text.split("\n")[0]?.slice(0, 20),
       fullText?.slice(0, 20),
     ]),
   ).toEqual([
-    ["fail ", "fail failed: eeeeeee"],
+    ["fail failed: eeeeeee", "fail failed: eeeeeee"],
     ['["abc', '["abcdefghijkl"]'],
     ["", undefined],
     ['{"sta', '{"status":"completed'],
@@ -245,14 +245,14 @@ test("a failure that is too long is summarised, too, and stays a failure", async
   const tool = spyTool(
     "read",
     () => {
-      throw new Error(LONG);
+      throw new Error(LONG.repeat(100));
     },
     { maxResultCharacters: 10, longResults: "summarize" },
   );
   const { role } = soloist([calls(use("read")), says("broken"), says("ok")], { tools: [tool] });
   const result = await scene().run(role);
   expect(outcomes(result)).toEqual([
-    ["read", "failed", "tool_error", "[Summary of a result of 38 characters]\nbroken"],
+    ["read", "failed", "tool_error", "[Summary of a result of 2513 characters]\nbroken"],
   ]);
 });
 

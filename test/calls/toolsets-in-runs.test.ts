@@ -198,7 +198,7 @@ test("settings and barriers go with a tool to its new name; the schema, too", as
     ["forecast", "succeeded", "Ulm"],
     ["forecast", "retry", expect.stringMatching(/\S/)],
   ]);
-  const whole = result.steps[0]?.tools.executions[1]?.fullText;
+  const whole = result.steps[0]?.tools.executions[1]?.text;
   expect(whole).toMatch(/forecast/);
   expect(whole).not.toMatch(/weather/);
 });

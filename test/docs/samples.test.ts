@@ -4,6 +4,7 @@
 import { globSync, readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
+import { z } from "zod";
 
 import { SETTING_FIELDS } from "../../src/tools/tool-settings.ts";
 import { proves } from "../harness/proves.ts";
@@ -21,10 +22,16 @@ proves(["R187"], "every sample of the documents stands in an example that runs",
 
 proves(
   ["R187"],
-  "there is a sample of a stop condition, of a guard, of a filter and of a tool",
+  "there is a sample of a stop condition, of a guard, of a filter, of a tool and of a delegation",
   () => {
     const shown = samples.map(({ sample }) => sample).join("\n");
-    for (const word of ["StopCondition =", "toolGuard(", "toolFilter(", "defineTool({"])
+    for (const word of [
+      "StopCondition =",
+      "toolGuard(",
+      "toolFilter(",
+      "defineTool({",
+      "defineDelegation({",
+    ])
       expect(shown, word).toContain(word);
   },
 );
@@ -33,4 +40,23 @@ test("every setting of a tool is in the document", () => {
   const tools = documents.find(({ file }) => file.endsWith("tools.md"))?.text ?? "";
   const rows = [...tools.matchAll(/^\| `(\w+)` +\|[^|]+\| /gm)].map(([, name]) => name);
   expect(new Set(rows.filter((name) => name !== "needsApproval"))).toEqual(new Set(SETTING_FIELDS));
+});
+
+test("every option of a wrapper, every error that is told apart and the filter of leaks are in the document", () => {
+  const tools = documents.find(({ file }) => file.endsWith("tools.md"))?.text ?? "";
+  const words = ["timeoutMs", "maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
+  words.push("maxCalls", "perMs", 'whenExceeded: "refuse"', "reason", "isToolTimeout");
+  words.push("ToolRetryError", "reply.filtered");
+  expect(words.filter((word) => !tools.includes(word))).toEqual([]);
+});
+
+test("the package brings along what its README points to", () => {
+  const manifest: unknown = JSON.parse(readFileSync("package.json", "utf8"));
+  const { files } = z.object({ files: z.array(z.string()) }).parse(manifest);
+  const links = [...readFileSync("README.md", "utf8").matchAll(/\]\((?!http)([\w-]+)/g)];
+  const places = new Set(links.map(([, place = ""]) => place));
+  places.delete("CONTRIBUTING"); // For people who have the repository.
+  expect([...places].map((place) => [place, files.some((file) => file.startsWith(place))])).toEqual(
+    [...places].map((place) => [place, true]),
+  );
 });

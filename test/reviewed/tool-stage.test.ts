@@ -11,8 +11,6 @@ import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolFilter, type FilterCheck } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
-import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -31,10 +29,17 @@ test("a filter that gives a promise, which rejects, fails its agent and nothing 
 
 /** What a program in plain JavaScript may do. */
 function rejecting(): FilterCheck {
-  const check: unknown = () => Promise.reject(new Error("no"));
-  const isCheck = (value: unknown): value is FilterCheck => typeof value === "function";
+  const check: unknown = reject;
   if (isCheck(check)) return check;
   throw new Error("A function is one.");
+}
+
+function reject(): unknown {
+  return Promise.reject(new Error("no"));
+}
+
+function isCheck(value: unknown): value is FilterCheck {
+  return typeof value === "function";
 }
 
 test("a child that is paused when a hook breaks over its sibling ends with their parent", async () => {
@@ -118,16 +123,14 @@ test("an approved call that was let through before the pause is not judged again
   ]);
 });
 
-test("a denial is no result that a model is paid to shorten", async () => {
+test("a denial is no result that a model is paid to put into words of its own", async () => {
   const { role, model } = soloist([asks("long", {}), says("brief"), says("done")], {
     tools: [long()],
     guards: [toolGuard(() => ({ type: "deny", reason: "Never on a Sunday." }))],
   });
   const { steps } = await scene().run(role);
-  expect([model.requests.length, steps[0]?.tools.executions[0]?.text]).toEqual([
-    2,
-    expect.stringContaining("Never on a Sunday."),
-  ]);
+  const text = steps[0]?.tools.executions[0]?.text ?? "";
+  expect([model.requests.length, text.includes("brief")]).toEqual([2, false]);
 });
 
 test("nothing is summarised for an agent that fails", async () => {
@@ -143,13 +146,23 @@ test("nothing is summarised for an agent that fails", async () => {
   expect([status, model.requests.length]).toEqual(["failed", 1]);
 });
 
+function part(name: string, model: ScriptedModel): AgentRole {
+  const tools = [long()];
+  return defineAgent({
+    name,
+    purpose: name,
+    instructions: name,
+    model,
+    tools,
+    maxOutputTokens: 10,
+  });
+}
+
 test("time that a summary waits for the budget is waiting time", async () => {
   const held = gate();
   const counting = {
     countTokens: ({ tools }: { tools: readonly unknown[] }) => (tools.length > 0 ? 10 : 100),
   };
-  const part = (name: string, model: ScriptedModel, tools = [long()]): AgentRole =>
-    defineAgent({ name, purpose: name, instructions: name, model, tools, maxOutputTokens: 10 });
   const one = part(
     "one",
     new ScriptedModel([asks("long", {}), says("brief"), says("one")], counting),
@@ -179,41 +192,6 @@ test("time that a summary waits for the budget is waiting time", async () => {
   const waits = stage.sink.of("budget.reserved").filter(({ callId }) => callId !== null);
   const waited = agents.find(({ role }) => role === "one")?.waitedMs;
   expect([waits.map(({ waitedMs }) => waitedMs), waited]).toEqual([[1_000], 1_000]);
-});
-
-test("a stop lets no call begin that waits for its turn in a rate limit", async () => {
-  const inner = spyTool("look");
-  const calls = [1, 2].map((number) => ({ name: "look", arguments: { number } }));
-  const { role } = soloist([{ calls }], {
-    tools: [withRateLimit(inner, { maxCalls: 1, perMs: 3_600_000 })],
-  });
-  const stage = scene();
-  const run = stage.start(role);
-  await settled();
-  run.requestStop();
-  await settled();
-  stage.clock.advance(3_600_000); // So that the run ends today, too.
-  await stage.outcome(run);
-  expect(inner.calls.length).toBe(1);
-});
-
-test("a stop lets no further try of a call begin", async () => {
-  const inner = spyTool("look", () => {
-    throw new Error("no");
-  });
-  const { role } = soloist([asks("look", {})], {
-    tools: [withRetries(inner, { firstDelayMs: 60_000 })],
-  });
-  const stage = scene();
-  const run = stage.start(role);
-  await settled();
-  run.requestStop();
-  for (let minute = 0; minute < 5; minute += 1) {
-    await settled();
-    stage.clock.advance(60_000);
-  }
-  await stage.outcome(run);
-  expect(inner.calls.length).toBe(1);
 });
 
 test("an error whose severity changes when it is looked at is an error like any other", async () => {

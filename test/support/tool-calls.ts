@@ -55,6 +55,7 @@ export class CallStage {
       toolName,
       clock: this.clock,
       graceMs: GRACE_MS,
+      startSignal: this.controller.signal,
       run: this.#run,
       noteRetry: (note: ToolRetryNote) => void this.notes.push(note),
     });

@@ -15,7 +15,7 @@ import { delegationText } from "../../tools/delegation-text.ts";
 import { correctionAdvice } from "../../tools/input-schema.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
-import { isToolError } from "../../tools/tool-error.ts";
+import { severityOf } from "../../tools/tool-error.ts";
 import { errorNameOf, resultText } from "../../tools/result-text.ts";
 import { outcomeOf } from "../../tools/tool-result.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
@@ -94,9 +94,9 @@ function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
   const isWrap = EspalierError.is(thrown) && thrown.data["point"] === "wrapToolCall";
   const cause = isWrap && thrown.code === "hook_failed" ? thrown.cause : thrown;
   if (isToolTimeout(cause)) return failed("tool_timeout", messageOf(cause));
-  const text = failureText(toolName, cause);
-  if (isToolError(cause)) {
-    const { severity } = cause;
+  const severity = severityOf(cause);
+  const text = failureText(toolName, cause, severity);
+  if (severity !== undefined) {
     if (severity === "retryable") return failed("tool_retry", text);
     const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
     return failed("tool_error", text, { severity, ...failure });
@@ -114,15 +114,20 @@ function isBrokenHook(cause: unknown): boolean {
 }
 
 /** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead (R162). */
-function failureText(toolName: string, thrown: unknown): string {
+function failureText(
+  toolName: string,
+  thrown: unknown,
+  severity: ToolErrorSeverity | undefined,
+): string {
   const message = redactSecrets(messageIn(thrown));
-  if (!isToolError(thrown)) {
+  if (severity === undefined) {
     const kind = kindOf(thrown);
     return `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: ${message}`;
   }
-  const hint = thrown.hint === undefined ? undefined : redactSecrets(thrown.hint);
+  const given: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
+  const hint = typeof given === "string" ? redactSecrets(given) : undefined;
   const told = hint === undefined ? message : `${asSentence(message)} ${hint}`;
-  switch (thrown.severity) {
+  switch (severity) {
     case "retryable":
       return `${toolName} asks for a corrected call: ${told}`;
     case "fatal":

@@ -67,14 +67,18 @@ async function outcomeOfWork(
     bounded = await runBounded(() => working, options);
   }
   services.close();
-  const paused = (await services.children()).flatMap((child) =>
-    child.type === "paused" ? [child.childId] : [],
+  const children = await services.children();
+  const paused = children.flatMap((child) =>
+    child.status === "fulfilled" && child.value.type === "paused" ? [child.value.childId] : [],
   );
+  const broken = children.find((child) => child.status === "rejected");
   const given = bounded.type === "returned" ? bounded.value : undefined;
   const outcome = isOutcome(given) ? given : undefined;
-  const kept = outcome?.type === "paused" ? outcome.childId : undefined;
+  const isKept = broken === undefined && bounded.type === "returned";
+  const kept = isKept && outcome?.type === "paused" ? outcome.childId : undefined;
   const forgotten = paused.filter((childId) => childId !== kept);
   await Promise.all(forgotten.map((childId) => options.dismissChild(childId)));
+  if (broken !== undefined) throw broken.reason;
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (kept !== undefined && !paused.includes(kept)))
     throw new TypeError(

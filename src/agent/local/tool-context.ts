@@ -78,10 +78,9 @@ export class CallServices {
     return this.#spawned.length > 0;
   }
 
-  /** Waits for the subagents that the call has started: none outlives it (T2). Rejects with the error of a hook that broke. */
-  async children(): Promise<readonly SpawnOutcome[]> {
-    await Promise.allSettled(this.#spawned);
-    return await Promise.all(this.#spawned);
+  /** Waits for the subagents that the call has started: none outlives it (T2). */
+  children(): Promise<readonly PromiseSettledResult<SpawnOutcome>[]> {
+    return Promise.allSettled(this.#spawned);
   }
 
   get isClosed(): boolean {
@@ -164,12 +163,13 @@ export function toolRuntime(
   { place, planned }: PlacedCall,
   services: CallServices,
 ): ToolRuntime {
-  const { clock, graceMs, run } = options;
+  const { clock, graceMs, startSignal, run } = options;
   const { toolName, callId } = planned.call;
   return Object.freeze({
     toolName,
     clock,
     graceMs,
+    startSignal,
     run,
     noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
       if (services.isClosed) return;

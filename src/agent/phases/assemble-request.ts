@@ -22,6 +22,12 @@ export interface Assembled {
   readonly hiddenTools: readonly HiddenTool[];
 }
 
+/** There is no request: the agent fails, or was told to end. */
+export interface Held {
+  readonly type: "held";
+  readonly state: AgentState;
+}
+
 /** The request that shows the history as it is. Throws the coded error of a filter that broke. */
 export function plainRequest(agent: AgentContext, state: AgentState): Assembled {
   const { role, tools } = agent;
@@ -63,7 +69,7 @@ export async function hookedRequest(
   agent: AgentContext,
   state: AgentState,
   plain: Assembled,
-): Promise<Assembled | { readonly type: "held"; readonly state: AgentState }> {
+): Promise<Assembled | Held> {
   const { messages } = state.conversation;
   const place = stepPlace(agent, state);
   const [first] = messages;

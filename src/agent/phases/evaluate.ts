@@ -8,15 +8,14 @@ import { raise } from "../life-cycle.ts";
 import { budgetSignal } from "./prepare.ts";
 
 /**
- * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). Calls that
- * were put off were let through before the pause: they are not judged again (R28).
+ * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
+ * that was let through before a pause is not judged again (R28).
  */
 export function evaluate(agent: AgentContext, state: AgentState): AgentState {
   const step = openStepOf(state);
+  if (step.executions.length > 0 || step.deferrals.length > 0) return state;
   const wanted = pendingCallsOf(state).filter(
-    ({ callId, toolName }) =>
-      !step.deferrals.some((one) => one.callId === callId) &&
-      agent.tools.find(toolName)?.kind !== "finish",
+    ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
   );
   if (wanted.length === 0) return state;
   if (step.lastStep !== undefined) return raise(agent, state, lastStepSignal(step.lastStep));

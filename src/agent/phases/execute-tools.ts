@@ -75,7 +75,8 @@ async function runBatch(
   const usage = { ...NO_USAGE, toolCalls: plan.charged };
   const charged = transition(state, { type: "addUsage", usage });
   const executed = ends.flatMap((end) => (end.type === "executed" ? [end] : []));
-  const isLong = executed.some(({ isToSummarize }) => isToSummarize);
+  const isFailed = executed.some(({ failure }) => failure !== undefined);
+  const isLong = !isFailed && executed.some(({ isToSummarize }) => isToSummarize);
   const { state: paid, executions } = isLong
     ? await summarizeResults(agent, charged, executed)
     : { state: charged, executions: executed.map(({ execution }) => execution) };

@@ -7,7 +7,7 @@ import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import type { BudgetRefusal } from "../budget-gate.ts";
-import { raise, stepPlace, type Prepared } from "../life-cycle.ts";
+import { errorRecord, failWith, raise, stepPlace, type Prepared } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 import {
   hookedRequest,
@@ -15,6 +15,7 @@ import {
   closingRequest,
   noticeTokens,
   type Assembled,
+  type Held,
 } from "./assemble-request.ts";
 import { compact, isOverflowing } from "./compact.ts";
 import { delivered, withMessages } from "./deliver-messages.ts";
@@ -30,12 +31,22 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
   if (isOverflowing(agent, next)) next = await compact(agent, next);
   if (isHeld(agent, next)) return { state: next, call: undefined };
   const told = withMessages(next, agent.inbox.takeMessages());
-  const plain = plainRequest(agent, told);
+  const plain = plainOrFailed(agent, told);
+  if (plain.type === "held") return { state: plain.state, call: undefined };
   const isHooked = agent.hooks.chain("beforeModel").length > 0;
   const assembled = isHooked ? await hookedRequest(agent, told, plain) : plain;
   if (assembled.type === "held") return { state: assembled.state, call: undefined };
   const prepared = await hold(agent, next, assembled);
   return prepared.call === undefined ? prepared : delivered(agent, prepared, told);
+}
+
+/** A filter that breaks fails the agent, and what the phase has done so far stays. */
+function plainOrFailed(agent: AgentContext, state: AgentState): Assembled | Held {
+  try {
+    return plainRequest(agent, state);
+  } catch (cause) {
+    return { type: "held", state: failWith(agent, state, errorRecord(cause)) };
+  }
 }
 
 function isHeld(agent: AgentContext, { log }: AgentState): boolean {

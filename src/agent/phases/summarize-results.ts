@@ -33,38 +33,44 @@ export async function summarizeResults(
   for (const end of executed) {
     const made = end.isToSummarize
       ? await summarize(agent, longResult(agent, state, end))
-      : undefined;
-    if (made !== undefined) next = transition(next, { type: "addUsage", usage: made.usage });
-    executions.push(made?.execution ?? end.execution);
+      : NOT_MADE;
+    if (made.waitedMs > 0) next = transition(next, { type: "addTime", waitedMs: made.waitedMs });
+    if (made.usage !== undefined) next = transition(next, { type: "addUsage", usage: made.usage });
+    executions.push(made.execution ?? end.execution);
   }
   return { state: next, executions };
 }
 
 interface Made {
-  readonly usage: Usage;
+  /** Undefined: it was not paid for. */
+  readonly usage: Usage | undefined;
+  /** Time that it waited for the budget. */
+  readonly waitedMs: number;
   /** Undefined: the model gave nothing that could be used. */
   readonly execution: ToolExecution | undefined;
 }
 
+const NOT_MADE: Made = { usage: undefined, execution: undefined, waitedMs: 0 };
+
 /** The lease, the model call, the settlement. Undefined: it was not paid for. */
-async function summarize(agent: AgentContext, result: LongResult): Promise<Made | undefined> {
+async function summarize(agent: AgentContext, result: LongResult): Promise<Made> {
   const { effects } = agent;
   const { place, request } = result;
   const [reserved] = await effects.join([effects.reserve(place, askFor(agent, result))]);
   if (reserved?.type === "refused")
     agent.record({ type: "budget.denied", ...reserved.refusal }, eventPlace(result));
-  if (reserved?.type !== "granted") return undefined;
+  if (reserved?.type !== "granted") return { ...NOT_MADE, waitedMs: reserved?.waitedMs ?? 0 };
   const { lease, waitedMs } = reserved;
   recordLease(agent, result, lease, waitedMs);
   const { maxOutputTokens } = lease;
   const [outcome] = await effects.join([
     effects.infer(place, lease, Object.freeze({ ...request, maxOutputTokens })),
   ]);
-  if (outcome === undefined) return undefined;
+  if (outcome === undefined) return { ...NOT_MADE, waitedMs };
   const usage = { ...outcome.usage, steps: 0 };
   settle(agent, result, lease, usage);
   const summary = summaryOf(outcome);
-  if (summary === undefined) return { usage, execution: undefined };
+  if (summary === undefined) return { usage, waitedMs, execution: undefined };
   const execution = summarized(result, summary);
   agent.record(
     {
@@ -76,7 +82,7 @@ async function summarize(agent: AgentContext, result: LongResult): Promise<Made 
     },
     eventPlace(result),
   );
-  return { usage, execution };
+  return { usage, waitedMs, execution };
 }
 
 /** More of a result than this is not read, not even for a summary. */

@@ -15,7 +15,7 @@ import { checkWrappable, toldToEnd, withRun } from "./wrapped-tool.ts";
 /**
  * The tool, of whose calls only so many start in a span of time, counted over the whole tree of a run; another run counts for itself.
  * Give options for a limit of its own, or a `rateLimit()` that it shares with other tools. Around `withRetries` it counts calls, inside
- * of it tries; inside of `withTimeout`, waiting for a turn is part of the time. A call that waits keeps its place among the tool calls
+ * of it attempts; inside of `withTimeout`, waiting for a turn is part of the time. A call that waits keeps its place among the tool calls
  * that run at the same time. A resumed run begins to count anew.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
@@ -50,9 +50,10 @@ async function runInTurn(
 /** Waits for a turn and takes it. Throws if the call is told to end before. */
 async function turn(
   line: RateLine,
-  { signal }: ToolContext,
-  { clock, toolName }: ToolRuntime,
+  { signal: callSignal }: ToolContext,
+  { clock, toolName, startSignal }: ToolRuntime,
 ): Promise<void> {
+  const signal = AbortSignal.any([callSignal, startSignal]);
   const hasPlace = await line.wait(clock, signal);
   if (hasPlace && !signal.aborted) return line.start(clock);
   if (hasPlace) line.giveBack(clock);

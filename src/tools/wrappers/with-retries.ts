@@ -14,15 +14,15 @@ import { checkAtLeastOne, checkWrappable, closable, withRun } from "./wrapped-to
 
 /** What `withRetries` takes besides the tool. */
 export interface RetriesOptions {
-  /** Tries in all, the first one included. 1: no retries. Default 3. */
+  /** Attempts in all, the first one included. 1: no retries. Default 3. */
   readonly maxAttempts?: number;
-  /** How long the second try is waited for; doubled for each one after it. Default 500. */
+  /** How long the second attempt is waited for; doubled for each one after it. Default 500. */
   readonly firstDelayMs?: number;
-  /** The longest wait between two tries. Default 30,000. */
+  /** The longest wait between two attempts. Default 30,000. */
   readonly maxDelayMs?: number;
   /**
-   * Whether it makes sense to try again after this error. Asked once for each try that failed and could be followed by another. Answers
-   * at once; if it throws or gives no boolean, the call is not tried again. Default: always.
+   * Whether another attempt makes sense after this error. Asked once for each attempt that failed and could be followed by another.
+   * Answers at once; if it throws or gives no boolean, there is no other attempt. Default: always.
    */
   readonly shouldRetry?: (error: unknown) => boolean;
 }
@@ -32,9 +32,9 @@ type Policy = Required<RetriesOptions>;
 const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
 
 /**
- * The tool, whose calls are made again when they fail, before the model hears of it. If the last try fails, too, its error is that of the
- * call. Never repeated: a `ToolRetryError`, which is for the model, and errors that are `fatal` or `abortive`. A call that is told to
- * end waits no longer and starts nothing further. Subtasks that a try queued count if no other try follows it.
+ * The tool, whose calls are made again when they fail, before the model hears of it. If the last attempt fails, too, its error is that
+ * of the call. Never repeated: a `ToolRetryError`, which is for the model, and errors that are `fatal` or `abortive`. A call that is told
+ * to end waits no longer and starts nothing further. Subtasks that an attempt queued count if no other attempt follows it.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
@@ -75,7 +75,7 @@ async function runWithRetries(
   runtime: ToolRuntime,
 ): Promise<unknown> {
   const { policy } = work;
-  const { signal } = context;
+  const signal = AbortSignal.any([context.signal, runtime.startSignal]);
   for (let attempt = 1; ; attempt += 1) {
     const tried = await tryOnce(work, context, runtime);
     if (tried.type === "returned") {
@@ -96,7 +96,7 @@ async function runWithRetries(
   }
 }
 
-/** How one try ended. `keep`: it is the one that counts; what it queued is queued. */
+/** How one attempt ended. `keep`: it is the one that counts; what it queued is queued. */
 type Tried = { keep(): void } & (
   | { readonly type: "returned"; readonly value: unknown }
   | { readonly type: "threw"; readonly error: unknown }
@@ -133,7 +133,7 @@ function mayRepeat(policy: Policy, error: unknown): boolean {
   return isForRepetition(error) && isWanted(policy.shouldRetry, error);
 }
 
-/** What nobody may look at is not tried again either. */
+/** What nobody may look at is not attempted again either. */
 function isForRepetition(error: unknown): boolean {
   try {
     return !isToolError(error) || error.severity === "recoverable";

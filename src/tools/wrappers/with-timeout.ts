@@ -14,7 +14,7 @@ export interface TimeoutOptions {
 
 /**
  * The tool, whose runs take at most so long: then its `context.signal` is aborted, what it gives later is discarded, and the call fails
- * with an error for which `isToolTimeout` is true. The model is told. Around `withRetries` it bounds all tries together, inside of it
+ * with an error for which `isToolTimeout` is true. The model is told. Around `withRetries` it bounds all attempts together, inside of it
  * each of them (C30). A tool that ignores its signal goes on working unseen.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.

@@ -57,7 +57,7 @@ export function withRun(
   }));
 }
 
-/** A context for one try of a tool: once closed, what is asked of it goes nowhere. */
+/** A context for one attempt at a call: once closed, what is asked of it goes nowhere. */
 export function closable(context: ToolContext): {
   readonly context: ToolContext;
   close(): void;

@@ -1,0 +1,50 @@
+// A delegation of one's own: the model is offered `research({ topic })` instead of a role and a task, and code says what the subagent gets.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import { defineAgent, defineDelegation, Orchestrator } from "espalier";
+import { says, ScriptedModel } from "espalier/testing";
+
+const researcher = defineAgent({
+  name: "researcher",
+  purpose: "Researches one topic",
+  instructions: "Research the topic you are given. Name your sources.",
+  model: new ScriptedModel(() => says("Pears have been trained on walls since antiquity.")),
+});
+
+const research = defineDelegation({
+  name: "research",
+  description: "Lets somebody research a topic, and gives their report.",
+  input: z.object({ topic: z.string().min(3) }),
+  execute: ({ topic }, { spawn }) =>
+    spawn({ role: "researcher", task: `Research ${topic}, in three sentences.` }),
+});
+
+const model = new ScriptedModel([
+  { calls: [{ name: "research", arguments: { topic: "pears" } }] },
+  says("Pears, then."),
+]);
+const lead = defineAgent({
+  name: "lead",
+  instructions: "Have one topic researched, then answer.",
+  model,
+  tools: [research],
+  subagents: [researcher], // which roles a delegation may start; any other is refused, and the model is told
+});
+
+const run = new Orchestrator().start(lead, "Which fruit for a wall?");
+const { status, text, agents } = await run.result;
+const report = model.requests[1]?.messages.at(-1)?.text ?? "";
+console.log(report);
+console.log(text);
+assert.equal(status, "completed");
+assert.match(report, /Pears have been trained on walls since antiquity\./);
+assert.deepEqual(
+  agents.map((agent) => [agent.agentPath, agent.status]),
+  [
+    ["lead", "completed"],
+    ["lead/researcher#1", "completed"],
+  ],
+);
