@@ -181,6 +181,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   const { guards = [], toolFilters = [] } = definition;
   checkGuards(`${name}.guards`, guards);
   checkFilters(`${name}.toolFilters`, toolFilters);
+  checkFilterNames(name, toolFilters, { tools, hasSubagents: subagents.length > 0 });
   return Object.freeze({
     name,
     purpose: definition.purpose,
@@ -261,6 +262,22 @@ function checkTools(name: string, tools: readonly Tool[]): void {
 export function checkRole(field: string, value: unknown): void {
   if (typeof value === "object" && value !== null && "hasOutput" in value) return;
   throw misdefinition(field, "a role", value, "Make it with defineAgent({ … }).");
+}
+
+/** A filter for a tool that is not there would take nothing away. */
+function checkFilterNames(
+  name: string,
+  filters: readonly ToolFilter[],
+  { tools, hasSubagents }: { readonly tools: readonly Tool[]; readonly hasSubagents: boolean },
+): void {
+  const names = [...tools.map((tool) => tool.name), ...(hasSubagents ? [SPAWN_TOOL_NAME] : [])];
+  for (const [index, filter] of filters.entries()) {
+    const stray = filter.tools?.find((tool) => !names.includes(tool));
+    if (stray === undefined) continue;
+    const field = `${name}.toolFilters[${index}].tools`;
+    const expected = `names of its tools (${names.join(", ")})`;
+    throw misdefinition(field, expected, stray, "Name them as the model calls them.");
+  }
 }
 
 function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {

@@ -9,6 +9,7 @@ import {
   checkList,
   checkMethods,
   checkText,
+  defaultAdvice,
   mismatch,
 } from "../kernel/check.ts";
 import { systemClock, type Clock } from "../kernel/clock.ts";
@@ -151,7 +152,7 @@ export class Orchestrator {
     this.#concurrency = concurrencyOf(concurrency);
     checkRetryPolicy("retry", retry);
     this.#retry = Object.freeze({ ...retry });
-    checkAmount("graceMs", graceMs);
+    checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
     this.#graceMs = graceMs;
     checkEach("roles", roles, checkRole);
     this.#roles = [...roles];
@@ -161,7 +162,7 @@ export class Orchestrator {
     const { guards = [] } = options;
     checkGuards("guards", guards);
     this.#guards = Object.freeze(namedGuards("orchestrator", guards));
-    checkAmount("hookTimeoutMs", hookTimeoutMs);
+    checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
     this.#hookTimeoutMs = hookTimeoutMs;
     const { approver, answerTimeoutMs, unanswered } = options;
     this.#desk = questionDesk({ approver, answerTimeoutMs, unanswered });

@@ -218,6 +218,8 @@ function fullState(): RestingState {
     ...executionOf(fifth),
     type: "retry",
     fullText: "All of it.",
+    structured: "all of it",
+    causeCode: "invalid_json",
     attachments: ATTACHMENTS,
     errorCode: "invalid_arguments",
     severity: "retryable",
@@ -300,7 +302,7 @@ const below = (path: string, list: string): readonly string[] =>
 const REASON = "code data message";
 const CALL = "argumentsText callId toolName";
 const EXECUTION = [
-  "call.argumentsText call.callId call.toolName type text fullText errorCode severity blockedBy metadata",
+  "call.argumentsText call.callId call.toolName type text fullText structured errorCode causeCode severity blockedBy metadata",
   "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
   "attachments[].text subtasks[].role subtasks[].task startedAtMs endedAtMs",
 ].join(" ");

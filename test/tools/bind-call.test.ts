@@ -63,6 +63,7 @@ test("a call of the finish tool gives the result itself", () => {
     tool: finish,
     use: { answer: 42 },
     input: { answer: 42 },
+    value: { answer: 42 },
   });
 });
 

@@ -37,7 +37,9 @@ const TEXTS: readonly (readonly [string, ToolResultOptions, string])[] = [
 test.each(TEXTS)("the model reads of %s", (_what, options, text) => {
   const result = toolResult(options);
   expect(result.text).toBe(text);
-  expect(outcomeOf(result)).toEqual({ text, attachments: options.attachments ?? [] });
+  const { structured } = result;
+  expect(structured).toEqual(options.structured);
+  expect(outcomeOf(result)).toEqual({ text, structured, attachments: options.attachments ?? [] });
 });
 
 const LINES: readonly (readonly [Attachment, string])[] = [
@@ -243,7 +245,11 @@ describe("results that were not made here", () => {
     const copy = await import("../../src/tools/tool-result.ts");
     expect(copy.toolResult).not.toBe(toolResult);
     const foreign = copy.toolResult({ structured: { a: 1 }, attachments: [CHART] });
-    expect(outcomeOf(foreign)).toEqual({ text: `{"a":1}\n${CHART_LINE}`, attachments: [CHART] });
+    expect(outcomeOf(foreign)).toEqual({
+      text: `{"a":1}\n${CHART_LINE}`,
+      structured: { a: 1 },
+      attachments: [CHART],
+    });
   });
 
   test("a copy with another text is one, too", () => {

@@ -2,7 +2,7 @@
 // model's transport, this one, and corrected calls by the model.
 
 import { sleep } from "../../kernel/clock.ts";
-import { checkAmount, checkKeys, misdefinition, shown } from "../../kernel/check.ts";
+import { checkAmount, checkKeys, defaultAdvice, misdefinition, shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { SpawnRequestSchema, type SpawnRequest } from "../../protocol/subagent.ts";
@@ -55,8 +55,8 @@ function policyOf(options: RetriesOptions): Policy {
     shouldRetry = () => true,
   } = options;
   checkAtLeastOne("withRetries.maxAttempts", maxAttempts, "1 means no retries.");
-  checkAmount("withRetries.firstDelayMs", firstDelayMs);
-  checkAmount("withRetries.maxDelayMs", maxDelayMs);
+  checkAmount("withRetries.firstDelayMs", firstDelayMs, defaultAdvice(500));
+  checkAmount("withRetries.maxDelayMs", maxDelayMs, defaultAdvice(30_000));
   if (typeof shouldRetry !== "function") {
     const advice = "It is given the error, and says true or false.";
     throw misdefinition("withRetries.shouldRetry", "a function", shouldRetry, advice);

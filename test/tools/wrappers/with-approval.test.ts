@@ -31,7 +31,12 @@ function saying(answer: unknown): FunctionTool {
   const tool = asking(true);
   return {
     ...tool,
-    bind: () => ({ type: "valid", input: {}, value: {}, use: { run: () => 1, needsApproval: () => answer } }),
+    bind: () => ({
+      type: "valid",
+      input: {},
+      value: {},
+      use: { run: () => 1, needsApproval: () => answer },
+    }),
   };
 }
 
