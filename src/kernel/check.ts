@@ -22,7 +22,8 @@ export function checkAmount(field: string, value: unknown, advice = NO_LIMIT): v
 
 /** The advice for a number that has a default. */
 export function defaultAdvice(value: number): string {
-  return `Leave it out for the default, ${value.toLocaleString("en-US")}.`;
+  const grouped = String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
+  return `Leave it out for the default, ${grouped}.`;
 }
 
 /** Throws `invalid_option` unless `value` is a plain object with keys of `known` only: a slip must not switch a limit off. */

@@ -59,6 +59,29 @@ function sortKeys(_key: string, value: unknown): unknown {
   );
 }
 
+/** The same value anew, sharing nothing. For JSON that is not nested beyond reason. */
+export function copyJson(value: JsonValue): JsonValue {
+  if (typeof value !== "object" || value === null) return value;
+  if (isJsonList(value)) return value.map(copyJson);
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, copyJson(part)]));
+}
+
+function isJsonList(value: object): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
+
+/** Whether two values that were parsed are equal, whatever the order of their keys. */
+export function sameJson(left: unknown, right: unknown): boolean {
+  if (typeof left !== "object" || left === null || typeof right !== "object" || right === null)
+    return left === right;
+  if (Array.isArray(left) !== Array.isArray(right)) return false;
+  const keys = Object.keys(left);
+  if (keys.length !== Object.keys(right).length) return false;
+  return keys.every(
+    (key) => Object.hasOwn(right, key) && sameJson(Reflect.get(left, key), Reflect.get(right, key)),
+  );
+}
+
 /** True for objects that are not arrays: what JSON calls an object. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

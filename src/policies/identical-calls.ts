@@ -1,6 +1,6 @@
 // How often in a row an agent has made the very same call: the sign of a loop that leads nowhere (R74). Pure.
 
-import { canonicalJson } from "../kernel/json.ts";
+import { parseJson, sameJson } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 
@@ -14,12 +14,12 @@ export function identicalCallsBefore(
   call: ToolCall,
 ): number {
   let count = 0;
-  for (const made of earlier.toReversed()) {
+  for (const made of lastFirst(earlier)) {
     if (!isSame(made, call)) return count;
     count += 1;
   }
-  for (const { tools } of steps.toReversed()) {
-    for (const { call: made, type } of tools.executions.toReversed()) {
+  for (const { tools } of lastFirst(steps)) {
+    for (const { call: made, type } of lastFirst(tools.executions)) {
       if (type === "not_executed") continue;
       if (!isSame(made, call)) return count;
       count += 1;
@@ -28,19 +28,24 @@ export function identicalCallsBefore(
   return count;
 }
 
-function isSame(left: ToolCall, right: ToolCall): boolean {
-  if (left.toolName !== right.toolName) return false;
-  return (
-    left.argumentsText === right.argumentsText ||
-    canonicalText(left.argumentsText) === canonicalText(right.argumentsText)
-  );
+/** From the end, and no further than it is asked: mostly the first is another call already. */
+function* lastFirst<T>(list: readonly T[]): Generator<T, void, undefined> {
+  for (let index = list.length - 1; index >= 0; index -= 1) {
+    const one = list[index];
+    if (one !== undefined) yield one;
+  }
 }
 
-/** Equal for equal values; what is no JSON stands for itself. */
-function canonicalText(text: string): string {
+function isSame(left: ToolCall, right: ToolCall): boolean {
+  if (left.toolName !== right.toolName) return false;
+  if (left.argumentsText === right.argumentsText) return true;
   try {
-    return canonicalJson(JSON.parse(text.trim() === "" ? "{}" : text));
+    return sameJson(valueOf(left), valueOf(right));
   } catch {
-    return text;
+    return false; // What is no JSON, or nested beyond reason, is the same only word for word.
   }
+}
+
+function valueOf({ argumentsText }: ToolCall): unknown {
+  return parseJson(argumentsText.trim() === "" ? "{}" : argumentsText);
 }

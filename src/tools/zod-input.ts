@@ -5,6 +5,7 @@ import { z } from "zod";
 import { misdefinition } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import {
+  copyJson,
   deepFreeze,
   isRecord,
   parseJson,
@@ -123,7 +124,7 @@ function isJsonObject(value: JsonValue): value is JsonObject {
 export function readWithZod(schema: z.core.$ZodType, input: JsonValue): Reading {
   try {
     // Not `safeParse`: it loses hold of what an asynchronous check returns, and a rejection of that would end the process.
-    const parsed = schema._zod.run({ value: structuredClone(input), issues: [] }, { async: true });
+    const parsed = schema._zod.run({ value: copyJson(input), issues: [] }, { async: true });
     if (parsed instanceof Promise) {
       parsed.catch(() => undefined);
       return misfits([misfit([], () => "arguments that need no asynchronous check")]);
