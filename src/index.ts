@@ -20,7 +20,7 @@ export {
   type InputOf,
   type JsonSchemaInput,
   type ToolInput,
-} from "./tools/input-schema.ts";
+} from "./tools/arguments/input-schema.ts";
 export type {
   Bound,
   DelegationTool,

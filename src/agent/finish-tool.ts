@@ -3,9 +3,9 @@ import { z } from "zod";
 import type { JsonValue } from "../kernel/json.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { bindWith } from "../tools/define-tool.ts";
-import { inputSchema } from "../tools/input-schema.ts";
+import { inputSchema } from "../tools/arguments/input-schema.ts";
 import type { FinishTool } from "../tools/tool.ts";
-import { noZodSchema } from "../tools/zod-input.ts";
+import { noZodSchema } from "../tools/arguments/zod-input.ts";
 
 /** The tool that an agent with a typed result calls to end. */
 export const FINISH_TOOL_NAME = "Finish";

@@ -3,7 +3,12 @@
 import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { SpawnOutcome } from "../protocol/subagent.ts";
-import { inputSchema, type InputOf, type InputSchema, type ToolInput } from "./input-schema.ts";
+import {
+  inputSchema,
+  type InputOf,
+  type InputSchema,
+  type ToolInput,
+} from "./arguments/input-schema.ts";
 import type { DelegationContext, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./tool-name.ts";
 import { SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";

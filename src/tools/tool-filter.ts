@@ -1,11 +1,11 @@
 // Filters: which of its tools an agent is offered in a step, by the state of its work (R123).
 
-import { checkKeys, checkList, checkText, misdefinition, shown } from "../kernel/check.ts";
+import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
-import { checkToolNames } from "./tool-guard.ts";
+import { checkMade, watchOptions, type Watch, type WatchOptions } from "./watch-options.ts";
 
 /** What a filter may look at. Read-only. */
 export interface FilterFacts {
@@ -29,18 +29,11 @@ export interface FilterFacts {
  */
 export type FilterCheck = (toolName: string, facts: FilterFacts) => boolean;
 
-/** What goes with a filter. */
-export interface FilterOptions {
-  /** Appears in events and errors. Default: the name of the function, or one by place, such as `filter#2`. */
-  readonly name?: string;
-  /** Only these tools; others stay. Default: all. */
-  readonly tools?: readonly string[];
-}
+/** What goes with a filter: its name, and the tools that it is for. Without a name of its own it gets one by place: `filter#2`. */
+export type FilterOptions = WatchOptions;
 
 /** Made by {@link toolFilter}. */
-export interface ToolFilter {
-  readonly name: string | undefined;
-  readonly tools: readonly string[] | undefined;
+export interface ToolFilter extends Watch {
   readonly isOffered: FilterCheck;
 }
 
@@ -53,36 +46,15 @@ const made = new WeakSet<object>();
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function toolFilter(isOffered: FilterCheck, options: FilterOptions = {}): ToolFilter {
-  if (typeof isOffered !== "function")
-    throw misdefinition(
-      "toolFilter.isOffered",
-      "a function",
-      isOffered,
-      "It says what is offered.",
-    );
-  checkKeys("toolFilter.options", options, ["name", "tools"]);
-  const { name, tools } = options;
-  if (name !== undefined) checkText("toolFilter.options.name", name);
-  if (tools !== undefined) checkToolNames("toolFilter.options.tools", tools);
-  const called: unknown = isOffered.name;
-  const own = typeof called === "string" && called.trim() !== "" ? called : undefined;
-  const filter: ToolFilter = Object.freeze({
-    name: name ?? own,
-    tools: tools === undefined ? undefined : Object.freeze([...tools]),
-    isOffered,
-  });
+  const watch = watchOptions("toolFilter", isOffered, options);
+  const filter: ToolFilter = Object.freeze({ ...watch, isOffered });
   made.add(filter);
   return filter;
 }
 
 /** Throws `invalid_definition` unless `filters` is a list of filters. */
 export function checkFilters(field: string, filters: unknown): void {
-  checkList(field, filters);
-  const list: readonly unknown[] = Array.isArray(filters) ? filters : [];
-  for (const [index, filter] of list.entries()) {
-    if (typeof filter === "object" && filter !== null && made.has(filter)) continue;
-    throw misdefinition(`${field}[${index}]`, "a filter", filter, "Make it with toolFilter().");
-  }
+  checkMade(field, filters, { made, what: "a filter", maker: "toolFilter" });
 }
 
 /** A tool that is not offered, and the filter that took it away. */

@@ -1,9 +1,9 @@
 // Guards: code of the user's own that says of each call whether it may run. They hold for an agent and for all below it (T4).
 
-import { checkKeys, checkList, checkText, misdefinition } from "../kernel/check.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
+import { checkMade, watchOptions, type Watch, type WatchOptions } from "./watch-options.ts";
 
 /** What a guard says of a call: it may run, it must not, or somebody is to be asked (R65). */
 export type GuardAnswer =
@@ -53,18 +53,11 @@ export type GuardCheck = (
   context: GuardContext,
 ) => GuardAnswer | Promise<GuardAnswer>;
 
-/** What goes with a guard. */
-export interface GuardOptions {
-  /** Appears in events, questions and results. Default: the name of the function, or one by place, such as `researcher.guard#2`. */
-  readonly name?: string;
-  /** Only calls of these tools. Default: all. */
-  readonly tools?: readonly string[];
-}
+/** What goes with a guard: its name, and the tools that it is for. Without a name of its own it gets one by place: `researcher.guard#2`. */
+export type GuardOptions = WatchOptions;
 
 /** Made by {@link toolGuard}. */
-export interface ToolGuard {
-  readonly name: string | undefined;
-  readonly tools: readonly string[] | undefined;
+export interface ToolGuard extends Watch {
   readonly check: GuardCheck;
 }
 
@@ -76,39 +69,14 @@ const made = new WeakSet<object>();
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
 export function toolGuard(check: GuardCheck, options: GuardOptions = {}): ToolGuard {
-  if (typeof check !== "function")
-    throw misdefinition("toolGuard.check", "a function", check, "It says what may run.");
-  checkKeys("toolGuard.options", options, ["name", "tools"]);
-  const { name, tools } = options;
-  if (name !== undefined) checkText("toolGuard.options.name", name);
-  if (tools !== undefined) checkToolNames("toolGuard.options.tools", tools);
-  const called: unknown = check.name;
-  const own = typeof called === "string" && called.trim() !== "" ? called : undefined;
-  const guard: ToolGuard = Object.freeze({
-    name: name ?? own,
-    tools: tools === undefined ? undefined : Object.freeze([...tools]),
-    check,
-  });
+  const guard: ToolGuard = Object.freeze({ ...watchOptions("toolGuard", check, options), check });
   made.add(guard);
   return guard;
 }
 
 /** Throws `invalid_definition` unless `guards` is a list of guards. */
 export function checkGuards(field: string, guards: unknown): void {
-  checkList(field, guards);
-  const list: readonly unknown[] = Array.isArray(guards) ? guards : [];
-  for (const [index, guard] of list.entries()) {
-    if (typeof guard === "object" && guard !== null && made.has(guard)) continue;
-    throw misdefinition(`${field}[${index}]`, "a guard", guard, "Make it with toolGuard().");
-  }
-}
-
-/** Throws unless `names` is a list of at least one tool name. */
-export function checkToolNames(field: string, names: readonly string[]): void {
-  checkList(field, names);
-  if (names.length === 0)
-    throw misdefinition(field, "at least one tool name", names, "Leave it out for all tools.");
-  for (const [index, name] of names.entries()) checkText(`${field}[${index}]`, name);
+  checkMade(field, guards, { made, what: "a guard", maker: "toolGuard" });
 }
 
 /** A guard under the name by which it is known. */

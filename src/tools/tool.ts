@@ -2,7 +2,7 @@
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { SpawnOutcome } from "../protocol/subagent.ts";
-import type { ArgumentProblem } from "./input-schema.ts";
+import type { ArgumentProblem } from "./arguments/input-schema.ts";
 import type { DelegationContext, ToolContext } from "./tool-context.ts";
 import type { ToolRuntime } from "./tool-runtime.ts";
 import type { ToolSettings } from "./tool-settings.ts";

@@ -14,7 +14,7 @@ import {
   problemsText,
   type ArgumentProblem,
   type ToolInput,
-} from "../../src/tools/input-schema.ts";
+} from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

@@ -7,10 +7,10 @@ import { z } from "zod";
 
 import { parseJson, type JsonValue } from "../../src/kernel/json.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
-import { mend } from "../../src/tools/coerce.ts";
-import type { Complaint, Reading } from "../../src/tools/complaint.ts";
+import { mend } from "../../src/tools/arguments/coerce.ts";
+import type { Complaint, Reading } from "../../src/tools/arguments/complaint.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/input-schema.ts";
+import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

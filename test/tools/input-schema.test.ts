@@ -12,7 +12,7 @@ import {
   type ArgumentProblem,
   type Checked,
   type ToolInput,
-} from "../../src/tools/input-schema.ts";
+} from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";

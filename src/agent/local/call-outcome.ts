@@ -12,7 +12,7 @@ import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { JSON_ADVICE, type RejectedCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
-import { correctionAdvice } from "../../tools/input-schema.ts";
+import { correctionAdvice } from "../../tools/arguments/input-schema.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import { severityOf } from "../../tools/tool-error.ts";

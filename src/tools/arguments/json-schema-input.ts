@@ -6,8 +6,8 @@ import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 
-import { misdefinition } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { misdefinition } from "../../kernel/check.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
 import {
   deepFreeze,
   isRecord,
@@ -15,7 +15,7 @@ import {
   unsoundness,
   type JsonObject,
   type JsonValue,
-} from "../kernel/json.ts";
+} from "../../kernel/json.ts";
 import { AjvErrorReader } from "./ajv-complaints.ts";
 import { misfit, type Complaint, type Examine, type Path, type Reading } from "./complaint.ts";
 import { oneLine, thrownWords } from "./schema-words.ts";

@@ -1,7 +1,7 @@
 // What a schema asks for, in the words that a model reads. One line each, of bounded length.
 
-import { messageOf } from "../kernel/error.ts";
-import { isRecord } from "../kernel/json.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
 
 /** So many allowed values are named. */
 const MOST_VALUES = 20;

@@ -1,6 +1,6 @@
 // From what a schema has against arguments to what a model is told. Bounded: a long list helps nobody to correct a call.
 
-import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import {
   isList,
   misfit,

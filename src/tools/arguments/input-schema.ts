@@ -3,8 +3,8 @@
 
 import { z } from "zod";
 
-import { misdefinition } from "../kernel/check.ts";
-import { deepFreeze, isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { misdefinition } from "../../kernel/check.ts";
+import { deepFreeze, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import { problemsOf, type Checked, type InputSchema } from "./argument-problems.ts";
 import { mend } from "./coerce.ts";
 import type { Reading } from "./complaint.ts";

@@ -1,6 +1,6 @@
 // What a schema has against a value, in one form for zod and for JSON Schema: coercion mends by it, problems are told from it.
 
-import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 
 /** Keys from the whole to a part; places in lists as text. */
 export type Path = readonly string[];

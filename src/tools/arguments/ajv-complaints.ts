@@ -3,7 +3,7 @@
 
 import type { ErrorObject } from "ajv";
 
-import { isRecord, type JsonObject } from "../kernel/json.ts";
+import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import {
   misfit,
   strayMisfit,

@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 
-import { misdefinition } from "../kernel/check.ts";
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { misdefinition } from "../../kernel/check.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
 import {
   copyJson,
   deepFreeze,
@@ -11,7 +11,7 @@ import {
   parseJson,
   type JsonObject,
   type JsonValue,
-} from "../kernel/json.ts";
+} from "../../kernel/json.ts";
 import {
   misfit,
   strayMisfit,
