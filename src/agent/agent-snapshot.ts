@@ -73,6 +73,7 @@ const DeferralSchema = z.discriminatedUnion("type", [
     callId: CallIdSchema,
     childId: AgentIdSchema,
     argumentsText: z.string(),
+    subtasks: z.array(SpawnRequestSchema).readonly().exactOptional(),
   }),
 ]);
 

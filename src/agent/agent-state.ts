@@ -96,7 +96,12 @@ export type Deferral = {
   readonly argumentsText: string;
 } & (
   | { readonly type: "question"; readonly question: Question }
-  | { readonly type: "subagent"; readonly childId: AgentId }
+  | {
+      readonly type: "subagent";
+      readonly childId: AgentId;
+      /** What the call had queued before; absent if nothing. */
+      readonly subtasks?: readonly SpawnRequest[];
+    }
 );
 
 export interface StepReply {

@@ -98,7 +98,7 @@ export function rebindCall(tool: Tool, input: JsonValue): BoundCall {
 }
 
 /** Deeper arguments are no use to anybody, and could make code that walks them run out of stack. */
-const MOST_LEVELS = 200;
+export const MOST_LEVELS = 200;
 
 /** The arguments as a value; no text at all means no arguments. Throws a `SyntaxError` for what is no JSON, or nested beyond reason. */
 export function argumentsOf(text: string): JsonValue {

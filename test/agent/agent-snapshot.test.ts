@@ -257,7 +257,10 @@ function fullState(): RestingState {
       {
         type: "recordExecutions",
         executions: [full],
-        deferrals: [questionAbout(third, stepId), subagentOn(fourth)],
+        deferrals: [
+          questionAbout(third, stepId),
+          { ...subagentOn(fourth), subtasks: [{ role: "helper", task: "Look." }] },
+        ],
         limit: { ...all.addSignal.signal, name: "enough" },
       },
       pause,
@@ -335,6 +338,7 @@ const STEP_KEYS = [
   ...below(".step.reply.message.toolCalls[]", CALL),
   ...below(".step.executions[]", EXECUTION),
   ...below(".step.deferrals[]", "argumentsText callId childId type"),
+  ...below(".step.deferrals[].subtasks[]", "role task"),
   ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
   ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),
   ...below(".step.hiddenTools[]", "toolName filter"),

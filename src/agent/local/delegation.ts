@@ -14,8 +14,9 @@ import {
   type PlacedCall,
 } from "./tool-context.ts";
 
-/** A delegation whose subagent is paused. */
-export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }>;
+/** A delegation whose subagent is paused, with what it queued before. */
+export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
+  Pick<CallOutcome, "subtasks">;
 
 /** Runs a delegation from its beginning. */
 export async function runDelegation(
@@ -30,8 +31,7 @@ export async function runDelegation(
       work: () => use(delegationContext(options, call, services)),
     }),
   );
-  const subtasks = services.close();
-  return ended.type === "paused" ? ended : { ...ended, subtasks };
+  return { ...ended, subtasks: services.close() };
 }
 
 /** What becomes of a call whose delegation comes to this. */

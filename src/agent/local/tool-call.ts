@@ -39,11 +39,12 @@ export async function callToolLocally(
   const { bound, deferral } = planned;
   const use: Use = { place, planned, queuedMs: 0 };
   if (deferral?.type === "subagent") {
-    const { childId } = deferral;
+    const { childId, subtasks } = deferral;
     const where = { stepId: place.stepId, callId: planned.call.callId };
-    return await perform(options, use, () =>
-      concludeDelegation(options, use, () => options.resumeChild(childId, where)),
-    );
+    return await perform(options, use, async () => ({
+      ...(await concludeDelegation(options, use, () => options.resumeChild(childId, where))),
+      ...(subtasks === undefined ? {} : { subtasks }),
+    }));
   }
   switch (bound.type) {
     case "rejected":
@@ -156,9 +157,11 @@ async function perform(
   const worked = await work();
   if (worked.type === "paused") {
     options.record({ type: "tool.paused", toolName }, where);
-    const { childId } = worked;
+    const { childId, subtasks = [] } = worked;
     const argumentsText = JSON.stringify(inputOf(planned));
-    return { type: "deferred", deferral: { type: "subagent", callId, childId, argumentsText } };
+    const queued = subtasks.length === 0 ? {} : { subtasks };
+    const deferral = { type: "subagent", callId, childId, argumentsText, ...queued } as const;
+    return { type: "deferred", deferral };
   }
   const counted = withinRetries(planned, worked);
   const chain = options.hooks.chain("afterTool", toolName);

@@ -1,21 +1,32 @@
 // The arguments of a call as others are shown them: guards see what the tool gets, and so does whoever is asked, where that can be handed back.
 
-import { canonicalJson, deepFreeze, type JsonValue } from "../../kernel/json.ts";
+import { canonicalJson, deepFreeze, unsoundness, type JsonValue } from "../../kernel/json.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
-import { rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { MOST_LEVELS, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
 
 type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
 /** What the tool gets, so that no default and no transform goes past a guard; as it was written, if that is no JSON. Frozen. */
 export function usedArguments({ value, input }: CheckedCall): JsonValue {
-  const used = JsonValueSchema.safeParse(value);
-  return deepFreeze(structuredClone(used.success ? used.data : input));
+  const used = jsonOf(value);
+  return deepFreeze(used === undefined ? structuredClone(input) : used);
+}
+
+/** A copy of what is JSON: nothing that refers to itself, that nobody may look at, or that is nested beyond reason. */
+function jsonOf(value: unknown): JsonValue | undefined {
+  try {
+    const used = JsonValueSchema.safeParse(value);
+    if (!used.success || unsoundness(used.data, MOST_LEVELS) !== undefined) return undefined;
+    return structuredClone(used.data);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The same for a question, whose arguments run when it is approved: as written, if the schema would make something else of them then. */
 export function askedArguments(bound: CheckedCall): JsonValue {
   const used = usedArguments(bound);
   const again = rebindCall(bound.tool, used);
-  if (again.type === "rejected") return bound.input;
+  if (again.type === "rejected" || jsonOf(again.value) === undefined) return bound.input;
   return canonicalJson(usedArguments(again)) === canonicalJson(used) ? used : bound.input;
 }

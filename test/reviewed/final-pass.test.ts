@@ -1,0 +1,113 @@
+// Found by the last review of the tools: each test shows one bug.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+
+test.for([false, true])(
+  "what a delegation queued before its subagent was paused is worked off (paused: %s)",
+  async (needsApproval) => {
+    const kid = defineAgent({
+      name: "kid",
+      purpose: "Pays.",
+      instructions: "Pay.",
+      model: new ScriptedModel([asks("pay", {}), says("paid"), says("later done")]),
+      tools: [spyTool("pay", () => "ok", { needsApproval })],
+    });
+    const hand = defineDelegation({
+      name: "hand",
+      description: "Hands on.",
+      input: z.object({}),
+      execute: async (_input, context) => {
+        context.queueSubtask({ role: "kid", task: "later" });
+        return await context.spawn({ role: "kid", task: "now" });
+      },
+    });
+    const lead = defineAgent({
+      name: "lead",
+      instructions: "Lead.",
+      model: new ScriptedModel([asks("hand", {}), says("done")]),
+      subagents: [kid],
+      tools: [hand],
+    });
+    const { run, outcome, resume } = scene();
+    const first = await run(lead);
+    const answers = first.questions.map((question) => approve(question));
+    const { agents } = needsApproval
+      ? await outcome(resume(lead, first.pausedRun, answers))
+      : first;
+    expect(agents.map(({ agentPath }) => agentPath)).toEqual(["lead", "lead/kid#1", "lead/kid#2"]);
+  },
+);
+
+const ring = z.object({}).transform(() => {
+  const node: { self?: unknown } = {};
+  node.self = node;
+  return node;
+});
+
+const shy = z.object({}).transform(() => ({
+  get part(): string {
+    throw new Error("not to be looked at");
+  },
+}));
+
+test.for([
+  { what: "refers to itself", input: ring },
+  { what: "throws when it is looked at", input: shy },
+])(
+  "arguments of which the schema makes what $what can be guarded and asked about",
+  async ({ input }) => {
+    const seen: unknown[] = [];
+    const guard = toolGuard((call) => {
+      seen.push(call.arguments);
+      return { type: "ask", reason: "Really?" };
+    });
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      input,
+      execute: () => "seen",
+    });
+    const { role } = soloist([asks("look", {}), says("done")], { tools: [look], guards: [guard] });
+    const { status, questions } = await scene().run(role);
+    expect({ status, seen, asked: questions.map((question) => question.arguments) }).toEqual({
+      status: "paused",
+      seen: [{}],
+      asked: [{}],
+    });
+  },
+);
+
+test("what was approved runs, also where the schema would make no JSON of it the second time", async () => {
+  const got: number[] = [];
+  const grow = defineTool({
+    name: "grow",
+    description: "Grows.",
+    input: z.object({ by: z.number().transform((by) => by * 1e200) }),
+    needsApproval: true,
+    execute: ({ by }) => {
+      got.push(by);
+      return "grown";
+    },
+  });
+  const { role } = soloist([asks("grow", { by: 1 }), says("done")], { tools: [grow] });
+  const { run, outcome, resume } = scene();
+  const { pausedRun, questions } = await run(role);
+  await outcome(
+    resume(
+      role,
+      pausedRun,
+      questions.map((question) => approve(question)),
+    ),
+  );
+  expect(got).toEqual([1e200]);
+});
