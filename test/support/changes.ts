@@ -76,7 +76,10 @@ export function questionAbout(call: ToolCall, stepId = STEP_ID, index = 0): Defe
 }
 
 /** The call waits until the subagent that works on it goes on. */
-export function subagentOn({ callId, argumentsText }: ToolCall): Deferral {
+export function subagentOn({
+  callId,
+  argumentsText,
+}: ToolCall): Extract<Deferral, { readonly type: "subagent" }> {
   const childId = AgentIdSchema.parse(`agent_of_${callId}`);
   return { type: "subagent", callId, argumentsText, childId };
 }
