@@ -1,6 +1,6 @@
 // Some models write the arguments of a call a second time, as the text of the same reply. Pure.
 
-import { isRecord, parseJson, type JsonValue } from "../kernel/json.ts";
+import { isRecord, parseJson, sameJson, type JsonValue } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 
 /** What counts of a reply. */
@@ -21,7 +21,7 @@ export interface SpokenCalls {
  */
 export function leakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {
   if (toolCalls.length === 0) return undefined;
-  const said = objectOf(unfenced(text));
+  const said = objectOf(unfenced(text), MOST_LEVELS + 1); // The call may be wrapped once.
   if (said === undefined) return undefined;
   return toolCalls.find((call) => repeats(said, call));
 }
@@ -41,7 +41,7 @@ function unfenced(text: string): string {
 }
 
 /** The JSON object that a text is; undefined if it is none. */
-function objectOf(text: string): JsonRecord | undefined {
+function objectOf(text: string, levels: number): JsonRecord | undefined {
   const isLikely = text.length <= MOST_CHARACTERS && text.trimStart().startsWith("{");
   if (!isLikely) return undefined;
   let value: JsonValue;
@@ -50,31 +50,18 @@ function objectOf(text: string): JsonRecord | undefined {
   } catch {
     return undefined;
   }
-  return isRecord(value) ? value : undefined;
+  return isComparable(value, levels) && isRecord(value) ? value : undefined;
 }
 
 function repeats(said: JsonRecord, { toolName, argumentsText }: ToolCall): boolean {
-  const given = objectOf(argumentsText.trim() === "" ? "{}" : argumentsText);
+  const given = objectOf(argumentsText.trim() === "" ? "{}" : argumentsText, MOST_LEVELS);
   if (given === undefined) return false;
-  if (isEqual(said, given, MOST_LEVELS)) return true;
-  const named = { name: toolName, arguments: given };
-  return isEqual(said, named, MOST_LEVELS + 1);
+  return sameJson(said, given) || sameJson(said, { name: toolName, arguments: given });
 }
 
-function isEqual(left: unknown, right: unknown, levels: number): boolean {
-  if (typeof left !== "object" || left === null || typeof right !== "object" || right === null)
-    return Object.is(left, right) && isExact(left);
-  if (levels === 0 || Array.isArray(left) !== Array.isArray(right)) return false;
-  const keys = Object.keys(left);
-  if (keys.length !== Object.keys(right).length) return false;
-  return keys.every(
-    (key) =>
-      Object.hasOwn(right, key) &&
-      isEqual(Reflect.get(left, key), Reflect.get(right, key), levels - 1),
-  );
-}
-
-/** Beyond the safe integers, numbers that were written differently may have become one. */
-function isExact(value: unknown): boolean {
-  return typeof value !== "number" || Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+/** Not too deep; and beyond the safe integers, numbers that were written differently may have become one. */
+function isComparable(value: JsonValue, levels: number): boolean {
+  if (typeof value === "number") return Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+  if (typeof value !== "object" || value === null) return true;
+  return levels > 0 && Object.values(value).every((part) => isComparable(part, levels - 1));
 }

@@ -48,6 +48,9 @@ export interface RejectedCall {
   readonly by?: string;
 }
 
+/** What the model reads of a call before which its agent was told to end. */
+export const UNBEGUN_TEXT = "Not executed: the agent was told to end before this call could begin.";
+
 /** What the model reads of a call that somebody or something denied. */
 export function deniedText(toolName: string, reason: string): string {
   return `Not executed: ${toolName} was denied. ${asSentence(reason)} Do without it, or answer with what you have.`;

@@ -10,7 +10,7 @@ import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import { JSON_ADVICE, type RejectedCall } from "../../tools/bind-call.ts";
+import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import { correctionAdvice } from "../../tools/arguments/input-schema.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
@@ -57,10 +57,7 @@ export const CANCELLED = failed(
   "Cancelled: the agent was told to end before this call had a result.",
 );
 
-export const NOT_BEGUN = failed(
-  "not_executed",
-  "Not executed: the agent was told to end before this call could begin.",
-);
+export const NOT_BEGUN = failed("not_executed", UNBEGUN_TEXT);
 
 /** The outcome of a call that does not run. */
 export function rejectedOutcome({ code, text, by }: RejectedCall): CallOutcome {

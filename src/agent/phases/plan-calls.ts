@@ -4,7 +4,13 @@ import type { JsonValue } from "../../kernel/json.ts";
 import { retriesOf } from "../../policies/error-budget.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
-import { bindCall, deniedText, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
+import {
+  bindCall,
+  deniedText,
+  UNBEGUN_TEXT,
+  type BoundCall,
+  type RejectedCall,
+} from "../../tools/bind-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, type AgentState, type OpenStep } from "../agent-state.ts";
@@ -152,8 +158,7 @@ function dropAnswer(
 
 /** The agent was told to end, or fails, before the call. */
 function unbegun(tool: Tool | undefined): RejectedCall {
-  const text = "Not executed: the agent was told to end before this call could begin.";
-  return rejected("not_executed", text, { tool });
+  return rejected("not_executed", UNBEGUN_TEXT, { tool });
 }
 
 function overLimit(
