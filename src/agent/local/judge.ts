@@ -5,7 +5,7 @@ import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { asSentence } from "../../kernel/sentence.ts";
+import { joinSentences } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { deniedText, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
@@ -77,7 +77,7 @@ async function judgeFully(
   const approval = await checkApproval(options, call, bound);
   if (approval.type !== "ask") return approval.type === "deny" ? approval : guarded;
   if (guarded.type !== "ask") return approval;
-  return { type: "ask", reason: joined([guarded.reason, approval.reason]) };
+  return { type: "ask", reason: joinSentences([guarded.reason, approval.reason]) };
 }
 
 /** The watch for calls that repeat themselves (R74). It counts calls of function tools: the same call, one right after the other. */
@@ -213,21 +213,14 @@ function verdictOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Ve
     answer.type === "deny" ? [{ guard, reason: answer.reason }] : [],
   );
   if (denials.length > 0) {
-    const text = deniedText(tool.name, joined(denials.map(({ reason }) => reason)));
+    const text = deniedText(tool.name, joinSentences(denials.map(({ reason }) => reason)));
     const by = denials.map(({ guard }) => guard).join(", ");
     return { type: "deny", rejected: { type: "rejected", tool, code: "blocked", text, by } };
   }
   const [first, ...others] = answers.flatMap(({ answer }) =>
     answer.type === "ask" ? [answer.reason] : [],
   );
-  return first === undefined ? ALLOW : { type: "ask", reason: joined([first, ...others]) };
-}
-
-/** Several reasons as one text; a single one stays as it is. */
-function joined(reasons: readonly string[]): string {
-  return reasons
-    .map((reason, index) => (index < reasons.length - 1 ? asSentence(reason) : reason))
-    .join(" ");
+  return first === undefined ? ALLOW : { type: "ask", reason: joinSentences([first, ...others]) };
 }
 
 function needsCheck({ planned }: PlacedCall, bound: GuardableCall): boolean {

@@ -1,5 +1,6 @@
 import { isPromiseLike } from "../../kernel/cancel.ts";
 import { checkKeys, checkText } from "../../kernel/check.ts";
+import { joinSentences } from "../../kernel/sentence.ts";
 import type { FunctionTool, FunctionUse } from "../tool.ts";
 import { checkWrappable, withUse } from "./wrapped-tool.ts";
 
@@ -43,5 +44,5 @@ async function saidLater(said: PromiseLike<unknown>, reason: string | undefined)
 function bothReasons(own: unknown, reason: string | undefined): unknown {
   if (typeof own === "boolean") return reason ?? true;
   if (typeof own !== "string" || own === "" || reason === undefined || own === reason) return own;
-  return /[.!?…]\s*$/.test(own) ? `${own.trimEnd()} ${reason}` : `${own.trimEnd()}; ${reason}`;
+  return joinSentences([own, reason]);
 }

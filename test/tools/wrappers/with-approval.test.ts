@@ -83,7 +83,7 @@ test("reasons are joined to one text that can be read, and none is said twice", 
     await joined("Real money.", "Real money."),
     await joined("First.", "Second.", "Third."),
   ]).toEqual([
-    "It deploys; It is Friday.",
+    "It deploys. It is Friday.",
     "It deploys! It is Friday.",
     "It deploys. It is Friday.",
     "Real money.",
