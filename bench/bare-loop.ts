@@ -53,7 +53,12 @@ function isInput(input: unknown): input is Input {
 export function bareLoop(baseUrl: string): Contender {
   const client = new OpenAI({ apiKey: "none", baseURL: `${baseUrl}/v1`, maxRetries: 0 });
 
-  async function loop(model: string, task: string, tool: ChatCompletionTool): Promise<string> {
+  async function loop(
+    model: string,
+    task: string,
+    tool: ChatCompletionTool,
+    child = "tools-2",
+  ): Promise<string> {
     const messages: ChatCompletionMessageParam[] = [
       { role: "system", content: "You work." },
       { role: "user", content: task },
@@ -66,7 +71,7 @@ export function bareLoop(baseUrl: string): Contender {
       const calls = (message.tool_calls ?? []).filter((call) => call.type === "function");
       if (calls.length === 0) return message.content ?? "";
       const contents = await Promise.all(
-        calls.map((call) => run(call.function.name, parse(call.function.arguments))),
+        calls.map((call) => run(call.function.name, parse(call.function.arguments), child)),
       );
       for (const [index, call] of calls.entries()) {
         messages.push({ role: "tool", tool_call_id: call.id, content: contents[index] ?? "" });
@@ -74,14 +79,15 @@ export function bareLoop(baseUrl: string): Contender {
     }
   }
 
-  function run(name: string, input: Input): Promise<string> {
+  function run(name: string, input: Input, child: string): Promise<string> {
     if (name === "add") return Promise.resolve(String((input.a ?? 0) + (input.b ?? 0)));
-    return loop("tools-2", input.task ?? "", add);
+    return loop(child, input.task ?? "", add);
   }
 
   return {
     steps: async (count) => void (await loop(`tools-${count}`, "Add up.", add)),
     children: async (count) => void (await loop(`lead-${count}`, "Delegate.", delegate)),
+    waiting: async (count) => void (await loop(`lead-${count}`, "Delegate.", delegate, "hold-1")),
     close: () => Promise.resolve(),
   };
 }

@@ -4,5 +4,7 @@ export interface Contender {
   steps(count: number): Promise<void>;
   /** A lead that delegates to `count` children at once, three steps each. */
   children(count: number): Promise<void>;
+  /** The same, but each child's only model call is held back by the server until it is asked to release them. */
+  waiting(count: number): Promise<void>;
   close(): Promise<void>;
 }

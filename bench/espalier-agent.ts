@@ -18,8 +18,8 @@ export function espalierAgent(baseUrl: string, isTraced: boolean): Contender {
   const model = (id: string): ReturnType<typeof openai> => openai(id, { baseUrl: `${baseUrl}/v1` });
   const node = isTraced ? setUpNodeTracing({ serviceName: "bench" }) : undefined;
   const orchestrator = new Orchestrator({
-    limits: { maxBreadthPerParent: 1_000, maxTotalSubagents: 1_000 },
-    concurrency: { modelCalls: 1_000, toolCalls: 1_000 },
+    limits: { maxBreadthPerParent: 10_000, maxTotalSubagents: 10_000 },
+    concurrency: { modelCalls: 10_000, toolCalls: 10_000 },
     ...(node === undefined ? {} : { tracing: node.tracing }),
   });
   const budget = { totalTokens: 100_000_000, steps: 100_000 };
@@ -36,26 +36,29 @@ export function espalierAgent(baseUrl: string, isTraced: boolean): Contender {
       if (result.status !== "completed" || result.steps.length !== count + 1)
         throw new Error(result.reason.message);
     },
-    children: async (count) => {
-      const worker = defineAgent({
-        name: "worker",
-        purpose: "Adds",
-        instructions: "You work.",
-        model: model("tools-2"),
-        tools: [add],
-      });
-      const lead = defineAgent({
-        name: "lead",
-        instructions: "You delegate.",
-        model: model(`lead-${count}`),
-        subagents: [worker],
-      });
-      const result = await orchestrator.start(lead, "Delegate.", { budget }).result;
-      const completed = result.agents.filter((agent) => agent.status === "completed");
-      if (completed.length !== count + 1) throw new Error(`${completed.length} agents completed`);
-    },
+    children: (count) => delegate(count, "tools-2"),
+    waiting: (count) => delegate(count, "hold-1"),
     close: async () => {
       if (node !== undefined) await node.shutdown();
     },
   };
+
+  async function delegate(count: number, child: string): Promise<void> {
+    const worker = defineAgent({
+      name: "worker",
+      purpose: "Adds",
+      instructions: "You work.",
+      model: model(child),
+      tools: [add],
+    });
+    const lead = defineAgent({
+      name: "lead",
+      instructions: "You delegate.",
+      model: model(`lead-${count}`),
+      subagents: [worker],
+    });
+    const result = await orchestrator.start(lead, "Delegate.", { budget }).result;
+    const completed = result.agents.filter((agent) => agent.status === "completed");
+    if (completed.length !== count + 1) throw new Error(`${completed.length} agents completed`);
+  }
 }

@@ -9,9 +9,12 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** `tools-50`: 50 replies with a tool call, then a text. `lead-100`: one reply with 100 delegations, then a text. */
+/** Replies that are held back, until somebody asks for `/release`. */
+const held: (() => void)[] = [];
+
+/** `tools-50`: 50 replies with a tool call, then a text. `lead-100`: one reply with 100 delegations, then a text. `hold-1`: a text, held back. */
 function replyTo(body: string): object {
-  const [, kind, count] = /"model":"(tools|lead)-(\d+)"/.exec(body) ?? [];
+  const [, kind, count] = /"model":"(tools|lead|hold)-(\d+)"/.exec(body) ?? [];
   const wanted = Number(count);
   const answered = body.split('"role":"tool"').length - 1;
   if (kind === "lead" && answered === 0) {
@@ -62,10 +65,23 @@ function message(content: {
 
 const server = createServer((request, response) => {
   void bodyOf(request).then((body) => {
-    const reply = request.url?.endsWith("/traces") === true ? {} : replyTo(body);
-    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(reply));
+    const answer = (reply: object): void => {
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(reply));
+    };
+    if (request.url === "/waiting") response.end(String(held.length));
+    else if (request.url === "/release") response.end(String(release()));
+    else if (request.url?.endsWith("/traces") === true) answer({});
+    else if (body.includes('"model":"hold-')) held.push(() => answer(replyTo(body)));
+    else answer(replyTo(body));
   });
 });
+
+function release(): number {
+  const released = held.splice(0);
+  for (const give of released) give();
+  return released.length;
+}
+
 server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1", () => {
   const address = server.address();

@@ -1,40 +1,123 @@
-// A subagent starts fresh unless the policy of its parent hands something on.
+// A subagent starts fresh unless the policy of its parent hands something on, and has only the tools that everybody above it leaves.
 
 import assert from "node:assert/strict";
 
-import { defineAgent, Orchestrator } from "espalier";
+import { defineAgent, defineTool, Orchestrator } from "espalier";
 import { asks, says, ScriptedModel } from "espalier/testing";
+import { z } from "zod";
 
-const readerModel = new ScriptedModel([says("Read.")]);
+const readPage = defineTool({
+  name: "read_page",
+  description: "Reads a page.",
+  input: z.object({ page: z.int() }),
+  execute: ({ page }) => `Page ${page}: trees are trained.`,
+});
+const writeNote = defineTool({
+  name: "write_note",
+  description: "Writes into the margin.",
+  input: z.object({ text: z.string() }),
+  execute: () => "Written.",
+});
+
+const readerModel = new ScriptedModel([says("Page 1 says: trees are trained.")]);
 const reader = defineAgent({
   name: "reader",
   purpose: "Reads",
   instructions: "Read.",
   model: readerModel,
+  tools: [readPage, writeNote],
+});
+const criticModel = new ScriptedModel([says("The reader is right.")]);
+const critic = defineAgent({
+  name: "critic",
+  purpose: "Judges what readers say",
+  instructions: "Judge.",
+  model: criticModel,
 });
 
 const lead = defineAgent({
   name: "lead",
   instructions: "Delegate.",
   model: new ScriptedModel([
-    asks("SpawnSubagent", { role: "reader", task: "Read chapter one." }),
+    asks("read_page", { page: 1 }),
+    asks("SpawnSubagent", { role: "reader", task: "Read page one." }),
+    asks("SpawnSubagent", { role: "critic", task: "Is that so?", resultsOf: ["reader#1"] }),
     says("Done."),
   ]),
-  subagents: [reader],
+  tools: [readPage, writeNote],
+  subagents: [reader, critic],
   context: {
     inheritMessages: true,
-    messageWindowSize: 6,
+    messageWindowSize: 2, // the last two messages at most, a call never without its result
     metadataKeys: ["book"],
     contextInjections: ["House rule: quote the page."],
+    deniedTools: ["write_note"], // for its subagents, and for everybody below them
   },
 });
 
-const { agents } = await new Orchestrator().start(lead, "Read the book.", {
+const run = new Orchestrator().start(lead, "Read the book.", {
   metadata: { book: "Trees", reader: "Ada" },
-}).result;
+});
+for await (const event of run.events()) {
+  if (event.type !== "subagent.spawned") continue;
+  const { messages, injections, metadataKeys, results, removedTools } = event.context;
+  console.log(`${event.childPath} received ${messages.count} + ${injections.count} messages,`);
+  console.log(`  metadata: ${metadataKeys.join()}; results: ${results.join() || "none"}`);
+  for (const { toolName, rule, source } of removedTools)
+    console.log(`  without ${toolName}: ${rule} by ${source}`);
+}
+const { agents } = await run.result;
 
+const [request] = readerModel.requests;
 assert.deepEqual(
-  readerModel.requests[0]?.messages.map((message) => message.text),
-  ["Read.", "Read the book.", "House rule: quote the page.", "Read chapter one."],
+  request?.messages.map(({ text }) => text),
+  [
+    "Read.",
+    "", // the lead's call of read_page, and its result
+    "Page 1: trees are trained.",
+    "House rule: quote the page.",
+    "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:\n- write_note: denied by lead",
+    "Read page one.",
+  ],
+);
+assert.deepEqual(
+  request?.tools.map(({ name }) => name),
+  ["read_page"],
 );
 assert.deepEqual(agents[1]?.metadata, { book: "Trees" });
+
+const handedOn = criticModel.requests[0]?.messages.at(-2)?.text ?? "";
+console.log(handedOn);
+assert.match(handedOn, /^Results of other subagents for your task, word for word\./);
+assert.match(
+  handedOn,
+  /\nPage 1 says: trees are trained\.\n<\/subagent-result tag="[0-9a-f]{16}">$/,
+);
+
+// What is seen of the conversation may be chosen by hand, too.
+const askerModel = new ScriptedModel([says("Why?")]);
+const asker = defineAgent({
+  name: "asker",
+  purpose: "Asks why",
+  instructions: "Ask.",
+  model: askerModel,
+});
+const discreet = defineAgent({
+  name: "discreet",
+  instructions: "Keep your readings to yourself.",
+  model: new ScriptedModel([
+    asks("read_page", { page: 2 }),
+    asks("SpawnSubagent", { role: "asker", task: "Ask." }),
+    says("Done."),
+  ]),
+  tools: [readPage],
+  subagents: [asker],
+  context: {
+    selectMessages: (messages) => messages.filter(({ role }) => role === "user"),
+  },
+});
+await new Orchestrator().start(discreet, "Read the book.").result;
+assert.deepEqual(
+  askerModel.requests[0]?.messages.map(({ text }) => text),
+  ["Ask.", "Read the book.", "Ask."],
+);

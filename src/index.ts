@@ -7,6 +7,7 @@ export {
   type AgentRole,
   type Compaction,
 } from "./agent/agent-role.ts";
+export type { RoleCeiling } from "./agent/role-ceiling.ts";
 export {
   defineDelegation,
   defineTool,
@@ -31,7 +32,17 @@ export type {
   Tool,
   ToolReturn,
 } from "./tools/tool.ts";
-export type { DelegationContext, ToolContext, ToolProgress } from "./tools/tool-context.ts";
+export type {
+  ContinueRequest,
+  DelegationAnswer,
+  DelegationContext,
+  DelegationOutcome,
+  SubagentInfo,
+  SubagentService,
+  ToolContext,
+  ToolProgress,
+  WaitRequest,
+} from "./tools/tool-context.ts";
 export type { LongResults, ToolDefaults, ToolSettings } from "./tools/tool-settings.ts";
 export type { ToolRetryNote, ToolRuntime } from "./tools/tool-runtime.ts";
 export { ToolError, ToolRetryError, type ToolErrorOptions } from "./tools/tool-error.ts";
@@ -71,6 +82,10 @@ export {
   type ErrorPolicy,
 } from "./policies/error-budget.ts";
 export type { Budget, BudgetAxis } from "./policies/budget.ts";
+export { BUDGET_THRESHOLDS } from "./policies/budget-thresholds.ts";
+export type { BudgetShare } from "./policies/budget-share.ts";
+export type { AtEnd, DelegationPolicy, OnFailure } from "./policies/delegation-policy.ts";
+export type { MessageSelection } from "./policies/inherited-messages.ts";
 export type { SubagentContextPolicy } from "./policies/subagent-context-policy.ts";
 export { DEFAULT_SUBAGENT_LIMITS, type SubagentLimits } from "./policies/subagent-limits.ts";
 export {
@@ -118,13 +133,15 @@ export { knownPrice, type KnownPrice } from "./model/known-price.ts";
 export { PRICES_AS_OF } from "./model/price-table.ts";
 
 // Run
-export {
-  Orchestrator,
-  type OrchestratorOptions,
-  type ResumeOptions,
-  type StartOptions,
-} from "./orchestrator/orchestrator.ts";
-export type { EventsOptions, Run } from "./orchestrator/run.ts";
+export { Orchestrator } from "./orchestrator/orchestrator.ts";
+export type { OrchestratorOptions } from "./orchestrator/orchestrator-options.ts";
+export type {
+  ForkOptions,
+  ResumeGrant,
+  ResumeOptions,
+  StartOptions,
+} from "./orchestrator/run-options.ts";
+export type { EventsOptions, GrantOptions, Run } from "./orchestrator/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
 export type {
   AgentState,
@@ -143,7 +160,7 @@ export type {
 } from "./agent/agent-state.ts";
 export type { LastStep } from "./agent/budget-gate.ts";
 export type { Delivery } from "./orchestrator/agent-inbox.ts";
-export type { Account } from "./protocol/account.ts";
+export type { Account, AccountGrant } from "./protocol/account.ts";
 export type { PriceUsed } from "./orchestrator/prices-used.ts";
 export type { AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
 export type { Concurrency } from "./orchestrator/scheduler.ts";
@@ -178,11 +195,16 @@ export {
 export type { EventDraft, EventSink, Tracing } from "./protocol/event-sink.ts";
 export type {
   SpawnOutcome,
+  RoleDraft,
   SpawnRefusal,
   SpawnRefusalCode,
   SpawnRequest,
+  SubagentOutcome,
+  SubagentReceipt,
   SubagentResult,
 } from "./protocol/subagent.ts";
+export type { ContextManifest, Tightening } from "./protocol/context-manifest.ts";
+export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
 export {
   PAUSE_CODES,

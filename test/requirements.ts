@@ -246,16 +246,14 @@ const requirements = {
   R128: { text: "Policy: inherit messages, last N" },
   R129: { text: "Policy: inherit metadata, all or by key" },
   R130: { text: "Policy: additional context injections" },
-  R131: { text: "Allow and deny lists for child tools", isPlanned: true },
+  R131: { text: "Allow and deny lists for child tools" },
   R132: {
     text: "Filtering is auditable: event and record of which tools were removed and why",
-    isPlanned: true,
   },
   R133: {
     text: "A tool in both lists is denied and reported, not silently resolved",
-    isPlanned: true,
   },
-  R134: { text: "The child is told what it cannot do", isPlanned: true },
+  R134: { text: "The child is told what it cannot do" },
   R135: {
     text: "Structured subagent result: text, steps, tools used, budget consumed, metadata, status",
   },
@@ -273,19 +271,17 @@ const requirements = {
   R143: { text: "Actual consumption of the child is deducted from the parent" },
   R144: { text: "Parallel children together cannot exceed the tree budget unnoticed" },
   R145: { text: "Budgets and usage work over several levels" },
-  R146: { text: "Events for spawn, completion, refusal and failure of subagents", isPlanned: true },
+  R146: { text: "Events for spawn, completion, refusal and failure of subagents" },
   R147: { text: "The parent's history holds only the spawn call and the result" },
   R148: {
     text: "Cancelling a parent cancels all descendants; a child cancelling itself does not cancel the parent",
   },
   R149: {
     text: "Approval requests of descendants reach the root with their path, and answers find their way back",
-    isPlanned: true,
   },
-  R150: { text: "Optional visibility of sibling results", isPlanned: true },
+  R150: { text: "Optional visibility of sibling results" },
   R151: {
     text: "The child can be told constraints and failed attempts of the parent",
-    isPlanned: true,
   },
   R152: { text: "Execution boundary marker between executions", isPlanned: true },
   R153: { text: "Retention: max messages (default 100)", isPlanned: true },
@@ -360,54 +356,42 @@ const requirements = {
   },
   X4: {
     text: "How a parent shares its budget with children is a policy: pool (default, capped share of the common rest), fixed, even, weighted; what a child does not use goes back",
-    isPlanned: true,
   },
   X5: {
     text: "A parent can keep a reserve for its own closing answer that children cannot take",
-    isPlanned: true,
   },
   X6: {
     text: "The rest of the budget can be shown to the model; thresholds (80 %, 95 %) raise an event once each",
-    isPlanned: true,
   },
   X7: {
     text: "More budget can be granted to a running or stopped tree; the grant is a recorded event with its author",
-    isPlanned: true,
   },
   X8: {
     text: "Settlement law: every spawn settles exactly once with a terminal status, whatever ended it (answer, limit, error, cancel, crash and recovery)",
-    isPlanned: true,
   },
   X9: {
     text: "A run cannot end while children live; the role chooses await (default), cancel or detach",
-    isPlanned: true,
   },
   X10: {
     text: "Children run in the foreground or in the background. A background spawn returns a receipt at once; the result arrives as a message at the next step boundary; the parent can list, wait (with timeout), message and cancel; calling again with the child's id continues an idle child with its history",
-    isPlanned: true,
   },
   X11: {
     text: "Failure policy for children started in one reply: isolate (default), fail fast (abort and await the siblings), quorum of n",
-    isPlanned: true,
   },
   X12: {
     text: "The result of one child can be handed to another by id, verbatim, inside a frame the text cannot forge",
-    isPlanned: true,
   },
   X13: {
     text: "What a child received is recorded: counts and hashes of inherited messages, metadata keys, injections, removed tools (context manifest), on the spawn event and span",
-    isPlanned: true,
   },
   X14: {
     text: "A refusal is an instruction to the model: which limit, current and maximum, what to do instead; refusals are counted by code in the result",
   },
   X15: {
     text: "Empty output is no_output, cut-off output is partial; neither is success",
-    isPlanned: true,
   },
   X16: {
     text: "Limits, denials and deadlines are inherited and can only be tightened on the way down",
-    isPlanned: true,
   },
   X17: {
     text: "An approval is bound to the exact call and arguments (hash), decided once (first writer wins), idempotent, with an optional deadline and a defined outcome when nobody can answer",
@@ -423,7 +407,6 @@ const requirements = {
   },
   X21: {
     text: "Doom loops are also detected across delegations (same role, same task, again and again)",
-    isPlanned: true,
   },
   X22: {
     text: "One ordered event stream per run with agent path, depth and sequence number; filtered per agent; bounded backlog per subscriber with a declared overflow policy",
@@ -431,18 +414,16 @@ const requirements = {
   X23: {
     text: "A running agent can be steered from outside; the caller learns at which step it was delivered, or why not",
   },
-  X24: { text: "A whole tree can be forked at a step of its root", isPlanned: true },
+  X24: { text: "A whole tree can be forked at a step of its root" },
   X25: {
     text: "A recorded tree replays deterministically, parallel interleavings included",
     isPlanned: true,
   },
   X26: {
     text: "Roles can also be read from Markdown files with front matter, checked with the same schema",
-    isPlanned: true,
   },
   X27: {
     text: "A parent may let the model write a role at spawn, under a ceiling (tools, models, budget) that it cannot raise",
-    isPlanned: true,
   },
   X28: {
     text: "Tools from MCP servers (stdio and streamable HTTP) are toolsets like any other: filtered, prefixed, guarded, traced",

@@ -64,7 +64,7 @@ interface KnownFailure {
 }
 
 const endingSchema = z.object({
-  status: z.string(),
+  outcome: z.string(),
   explanation: z.string().optional(),
   output: z.unknown().optional(),
 });
@@ -79,7 +79,7 @@ export function knowledgeOf(messages: readonly Message[]): Knowledge {
   const calls = answeredCalls(messages);
   const spawns = calls.filter(({ call }) => call.toolName === SPAWN).map(outcomeOf);
   return {
-    task: messages.find((message) => message.role === "user")?.text ?? "",
+    task: taskOf(messages),
     listings: new Map(calls.flatMap(listingOf)),
     texts: new Map(calls.flatMap(textOf)),
     failures: calls.flatMap(failureOf),
@@ -91,6 +91,13 @@ export function knowledgeOf(messages: readonly Message[]): Knowledge {
       spawn.kind === "missing" ? [{ part: spawn.part, why: spawn.why }] : [],
     ),
   };
+}
+
+/** What an agent is told besides its task comes before it. */
+function taskOf(messages: readonly Message[]): string {
+  const spoken = messages.findIndex(({ role }) => role === "assistant");
+  const told = spoken < 0 ? messages : messages.slice(0, spoken);
+  return told.findLast(({ role }) => role === "user")?.text ?? "";
 }
 
 interface AnsweredCall {
@@ -122,7 +129,7 @@ function outcomeOf({ call, answer }: AnsweredCall): SpawnOutcome {
   if (!ending.success) return { kind: "refused", part };
   const report = reportSchema.safeParse(ending.data.output);
   if (report.success) return { kind: "reported", report: { ...report.data, part } };
-  return { kind: "missing", part, why: ending.data.explanation ?? ending.data.status };
+  return { kind: "missing", part, why: ending.data.explanation ?? ending.data.outcome };
 }
 
 function listingOf({ call, answer }: AnsweredCall): readonly (readonly [string, KnownFolder])[] {

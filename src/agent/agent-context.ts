@@ -7,6 +7,7 @@ import type { AgentId, CallId, ExecutionId, QuestionId, RunId, StepId } from "..
 import type { EventBody } from "../protocol/event.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StopSignal } from "../protocol/stop.ts";
+import type { RemovedTool } from "../protocol/tool-rule.ts";
 import type { UsageReport } from "../protocol/usage.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { AgentRole } from "./agent-role.ts";
@@ -18,6 +19,8 @@ export interface AgentContext {
   readonly identity: AgentIdentity;
   readonly role: AgentRole;
   readonly tools: ToolSet;
+  /** Tools of its role that are not in `tools`, and why. */
+  readonly removedTools: readonly RemovedTool[];
   readonly effects: Effects;
   readonly budget: BudgetGate;
   readonly hooks: HookSet;
@@ -29,6 +32,12 @@ export interface AgentContext {
   readonly inbox: Inbox;
   /** True once the agent was told to end: nothing further is worth beginning. The loop hears why from its inbox. */
   readonly isEnding: boolean;
+  /** Sets going again what worked in the background when the agent was paused. */
+  reviveSubagents(childIds: readonly AgentId[]): void;
+  /** True if one of these subagents is paused. */
+  hasPaused(childIds: readonly AgentId[]): boolean;
+  /** Working and idle subagents, as the model is told of them after a compaction; undefined: it has none. */
+  subagentList(): string | undefined;
   /** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
   hasDueBelow(): boolean;
   /** What a chain of hooks needs to run at this step. */
@@ -57,9 +66,16 @@ export interface Inbox {
   /** True if somebody has written to the agent since the last time. */
   readonly hasMessages: boolean;
   /** Gives what was written to the agent since the last time. Its senders are told when the step begins. */
-  takeMessages(): readonly string[];
+  takeMessages(): readonly Letter[];
   /** Tells the senders of what was taken that it is before the model in this step (X23). */
   confirmDelivery(stepNumber: number): void;
+}
+
+/** Something that was written to an agent. */
+export interface Letter {
+  readonly text: string;
+  /** The subagent in the background whose result it is; undefined: somebody steers the agent. */
+  readonly from: AgentId | undefined;
 }
 
 /** Where in an execution an event belongs. */

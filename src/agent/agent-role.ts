@@ -19,11 +19,13 @@ import type { Model } from "../model/model.ts";
 import { checkPrice } from "../model/model-price.ts";
 import { PRICES_AS_OF } from "../model/price-table.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
+import { delegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
 import type { StopCondition } from "../policies/stop-conditions.ts";
 import {
   subagentContextPolicy,
   type SubagentContextPolicy,
 } from "../policies/subagent-context-policy.ts";
+import { checkLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
 import { checkHooks, type Hook } from "../hooks/hook.ts";
 import {
   errorBudget,
@@ -38,6 +40,7 @@ import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
 import { toolSet } from "../tools/tool-set.ts";
 import { toolDefaults, type ToolDefaults } from "../tools/tool-settings.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
+import { roleCeiling, type RoleCeiling } from "./role-ceiling.ts";
 
 /** What `defineAgent` takes. */
 export interface AgentDefinition {
@@ -63,8 +66,19 @@ export interface AgentDefinition {
   readonly subagents?: readonly (AgentRole | string)[];
   /** What its subagents inherit. Default: nothing. */
   readonly context?: Partial<SubagentContextPolicy>;
+  /** How it delegates: in the background, with which part of its budget, and what one failure means for the others. */
+  readonly delegation?: Partial<DelegationPolicy>;
+  /**
+   * Bounds on the tree below each agent of this role, next to those of the run: what is looser than above has no effect (X16).
+   * `maxDepth` is counted from the root of the run, `maxTotalSubagents` below the agent.
+   */
+  readonly limits?: Partial<SubagentLimits>;
+  /** Lets the model write roles when it delegates, up to this (X27). Default: it may start `subagents` only. */
+  readonly ceiling?: RoleCeiling;
   /** Upper limits for each agent of this role with its descendants. */
   readonly budget?: Budget;
+  /** Ends every request with a line that says what is left of the budget, where anything is limited (X6). Default false. */
+  readonly showBudget?: boolean;
   /** Asked before the first step and after every step, next to the budget. */
   readonly stopWhen?: readonly StopCondition[];
   /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
@@ -107,7 +121,12 @@ export interface AgentRole {
   readonly errorPolicy: ErrorPolicy;
   readonly subagents: readonly (AgentRole | string)[];
   readonly context: SubagentContextPolicy;
+  readonly delegation: DelegationPolicy;
+  /** Only those that the definition gives. */
+  readonly limits: Partial<SubagentLimits>;
+  readonly ceiling: Required<RoleCeiling> | undefined;
   readonly budget: Budget;
+  readonly showBudget: boolean;
   readonly stopWhen: readonly StopCondition[];
   readonly hooks: readonly Hook[];
   /** What the model is told on the last step; undefined: nothing. */
@@ -126,6 +145,28 @@ const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
 /** The tool by which an agent with subagents delegates. */
 export const SPAWN_TOOL_NAME = "SpawnSubagent";
 
+/** The tools that an agent has besides, if it may delegate in the background. */
+export const BACKGROUND_TOOL_NAMES = [
+  "ListSubagents",
+  "WaitForSubagents",
+  "MessageSubagent",
+  "CancelSubagent",
+] as const;
+
+/** The tools that a role has for what its agents may do with subagents; none if they may start nobody. */
+export function delegationToolNames({
+  subagents,
+  ceiling,
+  delegation,
+}: {
+  readonly subagents: readonly unknown[];
+  readonly ceiling: unknown;
+  readonly delegation: DelegationPolicy;
+}): readonly string[] {
+  if (subagents.length === 0 && ceiling === undefined) return [];
+  return delegation.background ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES] : [SPAWN_TOOL_NAME];
+}
+
 const FIELDS = [
   "name",
   "purpose",
@@ -139,7 +180,11 @@ const FIELDS = [
   "errorPolicy",
   "subagents",
   "context",
+  "delegation",
+  "limits",
+  "ceiling",
   "budget",
+  "showBudget",
   "stopWhen",
   "hooks",
   "wrapUp",
@@ -160,7 +205,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkName("agent.name", name, ROLE_NAME, ROLE_NAME_WORDS);
   checkText(`${name}.instructions`, definition.instructions);
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
-  checkModel(name, model);
+  checkModel(`${name}.model`, model);
   const { tools: given = [], subagents = [], stopWhen = [], hooks = [], output } = definition;
   checkList(`${name}.tools`, given, toolListAdvice(given));
   for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
@@ -169,6 +214,10 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
   checkTools(name, tools);
   checkSubagents(name, subagents);
+  const { limits = {}, showBudget = false, ceiling } = definition;
+  checkLimits(`${name}.limits`, limits);
+  if (typeof showBudget !== "boolean")
+    throw mismatch(`${name}.showBudget`, "true or false", showBudget, "Say which.");
   if (definition.budget !== undefined) checkBudget(`${name}.budget`, definition.budget);
   const budget = Object.freeze({ ...definition.budget });
   if (budget.costUsd !== undefined) requirePrice(`${name}.budget.costUsd`, { name, model });
@@ -181,7 +230,11 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   const { guards = [], toolFilters = [] } = definition;
   checkGuards(`${name}.guards`, guards);
   checkFilters(`${name}.toolFilters`, toolFilters);
-  checkFilterNames(name, toolFilters, { tools, hasSubagents: subagents.length > 0 });
+  const delegation = delegationPolicy(`${name}.delegation`, definition.delegation ?? {});
+  checkFilterNames(name, toolFilters, [
+    ...tools.map((tool) => tool.name),
+    ...delegationToolNames({ subagents, ceiling, delegation }),
+  ]);
   return Object.freeze({
     name,
     purpose: definition.purpose,
@@ -195,7 +248,12 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     errorPolicy: errorPolicy(`${name}.errorPolicy`, definition.errorPolicy ?? {}),
     subagents: Object.freeze([...subagents]),
     context: subagentContextPolicy(`${name}.context`, definition.context ?? {}),
+    delegation,
+    limits: Object.freeze({ ...limits }),
+    ceiling:
+      ceiling === undefined ? undefined : roleCeiling(`${name}.ceiling`, ceiling, checkModel),
     budget,
+    showBudget,
     stopWhen: Object.freeze([...stopWhen]),
     hooks: Object.freeze([...hooks]),
     wrapUp: wrapUpOf(name, definition.wrapUp, output !== undefined),
@@ -219,22 +277,16 @@ export function requirePrice(
   });
 }
 
-function checkModel(name: string, model: Model): void {
+function checkModel(field: string, model: Model): void {
   const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
-  if (!fits) {
-    throw misdefinition(
-      `${name}.model`,
-      "a model",
-      model,
-      'Use openai("…") or a model of your own.',
-    );
-  }
-  checkText(`${name}.model.id`, model.id);
-  checkText(`${name}.model.provider`, model.provider);
+  if (!fits)
+    throw misdefinition(field, "a model", model, 'Use openai("…") or a model of your own.');
+  checkText(`${field}.id`, model.id);
+  checkText(`${field}.provider`, model.provider);
   for (const ability of ["countTokens", "assertReady"] as const) {
-    if (model[ability] !== undefined) checkMethods(`${name}.model`, model, [ability]);
+    if (model[ability] !== undefined) checkMethods(field, model, [ability]);
   }
-  if (model.price !== undefined) checkPrice(`${name}.model.price`, model.price);
+  if (model.price !== undefined) checkPrice(`${field}.price`, model.price);
 }
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
@@ -268,9 +320,8 @@ export function checkRole(field: string, value: unknown): void {
 function checkFilterNames(
   name: string,
   filters: readonly ToolFilter[],
-  { tools, hasSubagents }: { readonly tools: readonly Tool[]; readonly hasSubagents: boolean },
+  names: readonly string[],
 ): void {
-  const names = [...tools.map((tool) => tool.name), ...(hasSubagents ? [SPAWN_TOOL_NAME] : [])];
   for (const [index, filter] of filters.entries()) {
     const stray = filter.tools?.find((tool) => !names.includes(tool));
     if (stray === undefined) continue;

@@ -52,6 +52,8 @@ const RunLogSchema = z.strictObject({
       }),
     )
     .readonly(),
+  background: z.array(AgentIdSchema).readonly(),
+  isAwaiting: z.boolean(),
 });
 
 const RunTelemetrySchema = z.strictObject({
@@ -74,6 +76,7 @@ const DeferralSchema = z.discriminatedUnion("type", [
     childId: AgentIdSchema,
     argumentsText: z.string(),
     subtasks: z.array(SpawnRequestSchema).readonly().exactOptional(),
+    startedIds: z.array(AgentIdSchema).readonly().exactOptional(),
   }),
 ]);
 

@@ -42,6 +42,10 @@ export interface RunLog {
   readonly vetoes: number;
   /** Delegations that tools asked for, in order, which are worked off before the next model call (R13). */
   readonly subtasks: readonly Subtask[];
+  /** Subagents in the background whose results are not in the history yet, in the order of their start (X10). */
+  readonly background: readonly AgentId[];
+  /** True while the agent has answered and waits for what its subagents in the background will say (X9). */
+  readonly isAwaiting: boolean;
 }
 
 /** A delegation that a tool queued. Gone once its result is in the history. */
@@ -101,6 +105,8 @@ export type Deferral = {
       readonly childId: AgentId;
       /** What the call had queued before; absent if nothing. */
       readonly subtasks?: readonly SpawnRequest[];
+      /** Subagents that it had started in the background; absent if none. */
+      readonly startedIds?: readonly AgentId[];
     }
 );
 
@@ -154,6 +160,8 @@ const NOTHING_DONE: RunLog = deepFreeze({
   failures: NO_FAILURES,
   vetoes: 0,
   subtasks: [],
+  background: [],
+  isAwaiting: false,
 });
 const NOT_STARTED: RunTelemetry = deepFreeze({
   usage: NO_USAGE,
@@ -224,6 +232,20 @@ export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
     deferral.type === "subagent" ? [deferral.childId] : [],
   );
   return [...delegated, ...state.log.subtasks.flatMap(({ childId }) => childId ?? [])];
+}
+
+/** The subagents in the background whose results are not in the history yet, as the calls of the open step leave it. */
+export function backgroundOf(state: AgentState): readonly AgentId[] {
+  const { background } = state.log;
+  const step = stepOf(state);
+  if (step === undefined || step.isIncorporated) return background;
+  const started = [...step.executions, ...step.deferrals].flatMap((one) =>
+    "startedIds" in one ? (one.startedIds ?? NONE) : NONE,
+  );
+  const reported = new Set(step.executions.flatMap(({ reportedIds }) => reportedIds ?? NONE));
+  return started.length + reported.size === 0
+    ? background
+    : [...background, ...started].filter((id) => !reported.has(id));
 }
 
 /** The last text that the model wrote in this execution, the open step included; empty if it wrote none. */

@@ -38,6 +38,8 @@ export interface BudgetRefusal {
   readonly maximum: number;
   readonly spent: number;
   readonly asked: number;
+  /** Set if the agent whose budget it is keeps so much of the rest for itself (X5). */
+  readonly kept?: number;
 }
 
 export type LeaseOutcome =
@@ -61,6 +63,8 @@ export interface BudgetGate {
   exhausted(): BudgetRefusal | undefined;
   /** Left to this agent: on each axis the least on its path. */
   remaining(): Remaining;
+  /** The same as if an open lease had never been given: what its call may use, and what is left besides. */
+  remainingWith(lease: Lease): Remaining;
   /** Left to the whole run. */
   runRemaining(): Remaining;
 }

@@ -5,6 +5,7 @@ import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
@@ -34,9 +35,25 @@ export interface Effects {
   /** One tool call: asks for an approval where it needs one, runs it, and lets hooks see to the result. */
   callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd>;
   /** A delegation that no model call stands behind. `index`: from 0, its place in the queue. */
-  delegate(place: EffectPlace, index: number, subtask: Subtask): Effect<Consulted<SpawnOutcome>>;
-  /** Ends a paused subagent, whose parent stops: cancelled, with all below it. */
-  dismiss(childId: AgentId): Effect<SpawnOutcome>;
+  delegate(
+    place: EffectPlace,
+    index: number,
+    subtask: Subtask,
+    history: History,
+  ): Effect<Consulted<SpawnOutcome>>;
+  /** Ends a subagent, whose parent stops: cancelled, with all below it. At once if it has ended. */
+  dismiss(childId: AgentId): Effect<void>;
+  /**
+   * Waits until subagents in the background rest. `until`: `news`, the agent is told something, or must end, before that; `rest`, nothing
+   * else.
+   */
+  awaitSubagents(
+    place: EffectPlace,
+    childIds: readonly AgentId[],
+    until: "news" | "rest",
+  ): Effect<void>;
+  /** Leaves a subagent in the background to the run (X9). */
+  detach(childId: AgentId): Effect<void>;
   /** Code of the user's that decides or watches: a chain of hooks, a stop condition, a processor. */
   consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>>;
   /** Waits until all have settled; results in the order given. */
@@ -53,6 +70,13 @@ export interface EffectPlace {
   readonly aside?: { readonly index: number; readonly callId: CallId };
 }
 
+/** What the agent has done so far, for what subagents are told of it. */
+export interface History {
+  readonly messages: readonly Message[];
+  /** The completed steps of this execution, oldest first. */
+  readonly steps: readonly StepRecord[];
+}
+
 /** A call that was checked and admitted, or the reason why it was not. */
 export interface PlannedCall {
   readonly call: ToolCall;
@@ -66,8 +90,10 @@ export interface PlannedCall {
   readonly retryCount: number;
   /** How often in a row the very same call was made before. */
   readonly identicalCalls: number;
-  /** The history at the time of the call, for what subagents inherit. */
-  readonly messages: readonly Message[];
+  /** The roles that the delegations of the reply ask for; empty for a call that delegates nothing. */
+  readonly group: readonly string[];
+  /** At the time of the call. */
+  readonly history: History;
   /** What it waited for when the run was paused. */
   readonly deferral: Deferral | undefined;
   /** The answer to its question. */

@@ -5,10 +5,10 @@ import { JsonValueSchema } from "../protocol/json-value.ts";
 import { bindWith } from "../tools/define-tool.ts";
 import { inputSchema } from "../tools/arguments/input-schema.ts";
 import type { FinishTool } from "../tools/tool.ts";
+import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
 import { noZodSchema } from "../tools/arguments/zod-input.ts";
 
-/** The tool that an agent with a typed result calls to end. */
-export const FINISH_TOOL_NAME = "Finish";
+export { FINISH_TOOL_NAME };
 
 /** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool; how often, the loop says (X20). */
 export function finishTool(field: string, output: z.ZodType): FinishTool {

@@ -13,6 +13,7 @@ import { redactSecrets } from "../tools/redact-secrets.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentContext, EventPlace } from "./agent-context.ts";
 import {
+  backgroundOf,
   isAnswered,
   lastTextOf,
   pausedChildrenOf,
@@ -35,6 +36,8 @@ export interface PreparedCall {
   readonly lease: Lease;
   /** True if the request shows the history as it is, so that what the provider counts can be kept. */
   readonly isFaithful: boolean;
+  /** Messages at its end that are not of the history. */
+  readonly asides: number;
   /** Tools that the model is not offered. */
   readonly hiddenTools: readonly HiddenTool[];
   /** Set if the model is told in this request that no step can follow. */
@@ -60,6 +63,8 @@ export function begin(agent: AgentContext, from: PendingState | PausedState): Ag
     spawnCallId: agent.spawnCallId ?? null,
     budget: agent.budget.remaining(),
   });
+  const background = backgroundOf(from);
+  if (background.length > 0) agent.reviveSubagents(background);
   if (from.status === "paused") return transition(from, { type: "resume" });
   return transition(from, {
     type: "markStarted",
@@ -167,8 +172,15 @@ export function heed(agent: AgentContext, state: AgentState): AgentState {
   if (!agent.inbox.isPauseRequested || heeded.status !== "running") return heeded;
   const isDue =
     agent.hasDueBelow() ||
+    isReplyDue(agent, heeded) ||
     questionsOf(heeded).some(({ questionId }) => agent.answerTo(questionId) !== undefined);
   return isDue || heeded.log.signals.length > 0 ? heeded : pause(heeded, REQUESTED);
+}
+
+/** The agent has answered and goes on only for what somebody wrote to it: that is not kept over a pause, so it is read first. */
+function isReplyDue({ inbox }: AgentContext, state: AgentState): boolean {
+  const isBetweenSteps = stepOf(state) === undefined;
+  return isBetweenSteps && inbox.hasMessages && state.conversation.messages.at(-1)?.role === "assistant";
 }
 
 /** Takes in the stop signals that came from outside. */
@@ -199,6 +211,13 @@ const REQUESTED: StopReason = {
   data: {},
 };
 
+/** The agent has nothing to do but to wait for subagents in the background, and one of them is paused. */
+export function pauseForSubagents(agent: AgentContext, state: AgentState): AgentState {
+  if (agent.inbox.isPauseRequested) return pause(state, REQUESTED);
+  const data = { questions: 0, pausedSubagents: backgroundOf(state).length };
+  return pause(state, { code: "answers_needed", message: "Subagents are paused.", data });
+}
+
 function pause(state: AgentState, reason: StopReason): AgentState {
   return transition(state, { type: "pause", reason });
 }
@@ -222,15 +241,19 @@ export function failWith(agent: AgentContext, state: AgentState, error: ErrorRec
   return failed;
 }
 
-/** Leaves the loop: paused, or with a terminal status. What the agent still holds of the budget goes back, paused subagents end (T2). */
+/**
+ * Leaves the loop: paused, or with a terminal status. What the agent still holds of the budget goes back. No subagent is left behind: the
+ * agent rests after those in the background do, and ends after all of them have ended (T2).
+ */
 export async function rest(agent: AgentContext, state: AgentState): Promise<RestingState> {
-  if (state.status !== "paused") {
-    return finish(agent, await dismissChildren(agent, state));
-  }
-  releaseOpen(agent);
+  if (state.status !== "paused") return finish(agent, await leaveSubagents(agent, state));
   const { reason, log } = state;
+  const { effects, role } = agent;
+  const background = backgroundOf(state);
+  if (background.length > 0)
+    await effects.join([effects.awaitSubagents(stepPlace(agent, state), background, "rest")]);
+  releaseOpen(agent);
   const steps = log.steps.length;
-  const { role } = agent;
   agent.record(
     { type: "agent.paused", role: role.name, reason, steps, usage: agent.usage() },
     eventPlace(state),
@@ -238,13 +261,28 @@ export async function rest(agent: AgentContext, state: AgentState): Promise<Rest
   return state;
 }
 
-/** Ends the subagents that are paused, since nobody will go on with them (T2). */
+/** Ends the subagents that are paused and whose calls nobody will go on with (T2). */
 export async function dismissChildren(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const { effects } = agent;
   const children = pausedChildrenOf(state);
   if (children.length === 0) return state;
   await effects.join(children.map((id) => effects.dismiss(id)));
   return transition(state, { type: "recordSubtasks", subtasks: [] });
+}
+
+/** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so (X9). */
+async function leaveSubagents(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const { effects, role } = agent;
+  const background = backgroundOf(state);
+  const children = [...pausedChildrenOf(state), ...background];
+  if (children.length === 0) return state;
+  const isAnswer = winningSignal(state.log.signals)?.reason.code === "completed";
+  const isDetaching = isAnswer && role.delegation.atEnd === "detach";
+  const kept = new Set(isDetaching ? background : []);
+  await effects.join(
+    children.map((id) => (kept.has(id) ? effects.detach(id) : effects.dismiss(id))),
+  );
+  return transition(state, { type: "dropSubagents" });
 }
 
 function releaseOpen(agent: AgentContext): void {

@@ -28,6 +28,8 @@ export interface StepFacts {
   readonly hasOutput: boolean;
   /** Somebody wrote to the agent, which has not read it yet. */
   readonly hasMessages: boolean;
+  /** Subagents work in the background, and the agent is to wait for them. */
+  readonly hasAwaited: boolean;
 }
 
 /** Replies in a row of no use that are forgiven. */
@@ -42,7 +44,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (log.overflows > 0) return { type: "compact" };
   const work = workOf(log, last, facts);
   if (log.output !== undefined) {
-    const news = work.filter((one) => one !== "tool_calls");
+    const news = [...work.filter((one) => one !== "tool_calls"), ...awaited(facts)];
     return news.length > 0 ? { type: "continue", work: news } : { type: "stop", signal: COMPLETED };
   }
   if (missedOutputs(log, facts) > MAX_MISSED_OUTPUTS)
@@ -57,7 +59,15 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   }
   if (last.io.finishReason === "error") return { type: "fail", error: brokenOff(facts) };
   if (facts.hasOutput) return { type: "retry", work: ["missing_output"] };
-  return work.length > 0 ? { type: "continue", work } : { type: "stop", signal: COMPLETED };
+  const wanted = [...work, ...awaited(facts)];
+  return wanted.length > 0
+    ? { type: "continue", work: wanted }
+    : { type: "stop", signal: COMPLETED };
+}
+
+/** An answer is not the last word while subagents work for it (X9). */
+function awaited({ hasAwaited }: StepFacts): readonly WorkType[] {
+  return hasAwaited ? ["subagents"] : [];
 }
 
 /** What asks for another step; with nothing in it, the step was the last (R61). */

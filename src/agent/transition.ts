@@ -10,7 +10,7 @@ import { assertNever } from "../kernel/assert.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
-import type { ExecutionId, StepId } from "../protocol/ids.ts";
+import type { AgentId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
@@ -65,7 +65,16 @@ export type Change =
   | { readonly type: "recordStep"; readonly atMs: number; readonly elapsedMs: number }
   | { readonly type: "recordVeto"; readonly message: Message }
   | { readonly type: "recordSubtasks"; readonly subtasks: readonly Subtask[] }
-  | { readonly type: "addMessages"; readonly messages: readonly Message[] }
+  | {
+      readonly type: "addMessages";
+      readonly messages: readonly Message[];
+      /** Subagents in the background whose results are among them. */
+      readonly reportedIds?: readonly AgentId[];
+    }
+  /** The agent has answered, and waits for its subagents in the background. */
+  | { readonly type: "awaitSubagents" }
+  /** The agent ends: its subagents in the background have ended, or are not its own any more. */
+  | { readonly type: "dropSubagents" }
   | { readonly type: "compact"; readonly messages: readonly Message[] }
   | { readonly type: "addSignal"; readonly signal: StopSignal }
   | { readonly type: "addTime"; readonly waitedMs: number }
@@ -78,7 +87,7 @@ export type Change =
       readonly reason: StopReason;
       readonly atMs: number;
     }
-  | { readonly type: "nextExecution"; readonly message: Message };
+  | { readonly type: "nextExecution"; readonly messages: readonly Message[] };
 
 /** Moves a state. Throws `illegal_transition` where the change is not allowed in the state; the given state is never changed. */
 export function transition(state: AgentState, change: Change): AgentState {
@@ -95,7 +104,7 @@ export function transition(state: AgentState, change: Change): AgentState {
     case "stopped":
     case "failed":
     case "cancelled":
-      if (change.type === "nextExecution") return nextExecution(state, change.message);
+      if (change.type === "nextExecution") return nextExecution(state, change.messages);
       throw illegal(state, change);
     default:
       return assertNever(state, "agent state");
@@ -125,7 +134,11 @@ function moveRunning(state: RunningState, change: Change): AgentState {
     case "recordSubtasks":
       return withLog(state, { subtasks: change.subtasks });
     case "addMessages":
-      return withMessages(state, change.messages);
+      return withoutReported(withMessages(state, change.messages), change.reportedIds ?? []);
+    case "awaitSubagents":
+      return withLog(state, { isAwaiting: true });
+    case "dropSubagents":
+      return withLog(state, { subtasks: [], background: [] });
     case "compact":
       return { ...state, conversation: { messages: change.messages, prefix: NO_PREFIX } };
     case "addSignal":
@@ -164,7 +177,8 @@ type StepChange = Of<
 function moveStep(state: RunningState, change: StepChange): RunningState {
   if (change.type === "openStep") {
     if (state.step !== undefined) throw illegal(state, change);
-    return { ...state, step: openStep(change) };
+    const attentive = state.log.isAwaiting ? withLog(state, { isAwaiting: false }) : state;
+    return { ...attentive, step: openStep(change) };
   }
   const { step } = state;
   if (step === undefined) throw illegal(state, change);
@@ -274,7 +288,7 @@ function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporat
   if (!isComplete || step.isIncorporated) throw illegal(state, change);
   const queued = step.executions.flatMap((execution) => execution.subtasks ?? []);
   const subtasks = queued.map((request) => ({ request, childId: undefined, text: undefined }));
-  const grown = withMessages(state, step.executions.map(toolMessage));
+  const grown = withBackground(withMessages(state, step.executions.map(toolMessage)), step);
   return {
     ...withLog(grown, {
       subtasks: [...state.log.subtasks, ...subtasks],
@@ -282,6 +296,23 @@ function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporat
     }),
     step: { ...step, isIncorporated: true, deferrals: [] },
   };
+}
+
+/** Subagents that the calls of the step started in the background, or whose results they gave to the model. */
+function withBackground(state: RunningState, { executions }: OpenStep): RunningState {
+  const started = executions.flatMap(({ startedIds }) => startedIds ?? []);
+  const background = [...state.log.background, ...started];
+  const grown = started.length === 0 ? state : withLog(state, { background });
+  return withoutReported(
+    grown,
+    executions.flatMap(({ reportedIds }) => reportedIds ?? []),
+  );
+}
+
+function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
+  if (reportedIds.length === 0) return state;
+  const { background } = state.log;
+  return withLog(state, { background: background.filter((one) => !reportedIds.includes(one)) });
 }
 
 function recordStep(state: RunningState, step: OpenStep, change: Of<"recordStep">): RunningState {
@@ -319,11 +350,12 @@ function end(state: RunningState, change: Of<"end">): EndedState {
   };
 }
 
-/** History stays; steps, signals, errors, counters and usage begin anew (R40, R158). */
-function nextExecution(state: EndedState, message: Message): AgentState {
+/** History and queue stay; steps, signals, errors, counters and usage begin anew (R40, R158). */
+function nextExecution(state: EndedState, added: readonly Message[]): AgentState {
   const { messages, prefix } = state.conversation;
-  const next = pendingState({ messages: [...messages, message], prefix });
-  return deepFreeze({ ...next, log: { ...next.log, isBriefed: true } });
+  const { subtasks, background } = state.log;
+  const next = pendingState({ messages: [...messages, ...added], prefix });
+  return deepFreeze({ ...next, log: { ...next.log, subtasks, background, isBriefed: true } });
 }
 
 function stepRecord(step: OpenStep, { atMs, elapsedMs }: Of<"recordStep">): StepRecord {

@@ -6,6 +6,7 @@ import { openQuestion } from "./open-questions.ts";
 import { firstLine, fit, oneLine } from "./terminal-text.ts";
 
 const LONGEST_TEXT = 160;
+const PERCENT = 100;
 
 /** The line for an event, without its time; undefined if the event is not worth one. */
 export function plainLine(event: EspalierEvent): string | undefined {
@@ -47,11 +48,12 @@ function textOf(event: EspalierEvent): string | undefined {
     case "conversation.compacted":
       return compactedText(event);
     case "message.delivered":
-      return event.origin === "steering"
-        ? `was steered: ${numberOf(event.characters, "character")}`
-        : undefined;
+      return deliveredText(event);
     case "hook.applied":
       return event.after === undefined ? undefined : changedText(event);
+    case "budget.threshold_reached":
+    case "budget.granted":
+      return budgetText(event);
     case "run.started":
     case "run.ended":
     case "step.started":
@@ -67,6 +69,8 @@ function textOf(event: EspalierEvent): string | undefined {
     case "tool.guarded":
     case "tool.progressed":
     case "subagent.spawned":
+    case "subagent.continued":
+    case "subagent.detached":
     case "subagent.ended":
     case "budget.reserved":
     case "budget.released":
@@ -107,6 +111,22 @@ function toolText(
       return `result of ${toolName} summarised: ${countText(resultCharacters)} characters, ${spentText(usage)}`;
     }
   }
+}
+
+function budgetText(
+  event: EspalierEvent<"budget.threshold_reached" | "budget.granted">,
+): string {
+  return event.type === "budget.granted"
+    ? `was granted more by ${short(event.by)}: ${Object.keys(event.budget).join(", ")}`
+    : `has spent ${Math.round(event.threshold * PERCENT)} % of its ${event.axis} budget`;
+}
+
+/** What came from inside the run is told where it happened. */
+function deliveredText({
+  origin,
+  characters,
+}: EspalierEvent<"message.delivered">): string | undefined {
+  return origin === "steering" ? `was steered: ${numberOf(characters, "character")}` : undefined;
 }
 
 function compactedText(event: EspalierEvent<"conversation.compacted">): string {

@@ -47,6 +47,13 @@ function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
 
 const SPAWN_REFUSALS: Readonly<Record<SpawnRefusalCode, true>> = {
   unknown_role: true,
+  forbidden_role: true,
+  invalid_role: true,
+  invalid_context: true,
+  unknown_subagent: true,
+  subagent_running: true,
+  subagent_ended: true,
+  group_decided: true,
   depth_limit: true,
   breadth_limit: true,
   total_limit: true,

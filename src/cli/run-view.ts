@@ -50,6 +50,7 @@ interface RunEnd {
 }
 
 type Amounts = Readonly<Record<string, number>>;
+const MICRO_USD_PER_USD = 1_000_000;
 
 /**
  * The view after one more event; undefined before the run's first. Events that nobody sees here,
@@ -79,11 +80,7 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
     case "model.requested":
       return doing(view, event, { kind: "thinking" });
     case "model.retried":
-      return doing(view, event, {
-        kind: "retrying",
-        attempt: event.attempt + 1,
-        errorCode: event.error.code,
-      });
+      return retry(view, event);
     case "model.replied":
     case "model.failed":
     case "continuation.evaluated":
@@ -104,13 +101,18 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
       return pauseAgent(view, event);
     case "agent.ended":
       return endAgent(withoutQuestions(view, isOf(event)), event);
+    case "budget.granted":
+      return event.parentAgentId === null ? grant(view, event) : view;
     case "run.paused":
     case "run.resumed":
     case "run.ended":
       return ofRun(view, event);
     case "subagent.spawned":
+    case "subagent.continued":
+    case "subagent.detached":
     case "subagent.ended":
     case "budget.denied":
+    case "budget.threshold_reached":
     case "signal.raised":
     case "hook.applied":
     case "request.repaired":
@@ -272,6 +274,11 @@ function change(view: RunView, at: Placed, fields: Partial<AgentView>): RunView 
   return { ...view, root: changeAt(view.root, at.agentPath, (agent) => ({ ...agent, ...fields })) };
 }
 
+function retry(view: RunView, event: EspalierEvent<"model.retried">): RunView {
+  const { attempt, error } = event;
+  return doing(view, event, { kind: "retrying", attempt: attempt + 1, errorCode: error.code });
+}
+
 function doing(view: RunView, at: Placed, activity: Activity): RunView {
   return change(view, at, { activity });
 }
@@ -325,6 +332,17 @@ function leftAfter(left: Amounts, event: EspalierEvent<"budget.settled">): Amoun
     next[axis] = byLedger ?? Math.max(0, amount - (used[axis] ?? 0));
   }
   return next;
+}
+
+/** More for the root is more for the run. */
+function grant(view: RunView, { budget }: EspalierEvent<"budget.granted">): RunView {
+  const { costUsd = 0, ...others } = budget;
+  const more: Amounts = { ...others, costMicroUsd: Math.round(costUsd * MICRO_USD_PER_USD) };
+  const raised = (amounts: Amounts): Amounts =>
+    Object.fromEntries(
+      Object.entries(amounts).map(([axis, amount]) => [axis, amount + (more[axis] ?? 0)]),
+    );
+  return { ...view, budget: raised(view.budget), left: raised(view.left) };
 }
 
 function countRefusal(view: RunView, at: Placed): RunView {

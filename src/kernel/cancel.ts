@@ -1,4 +1,6 @@
 // Cancellation runs down the tree by abort signals and is bounded in time: what does not heed its signal is left behind.
+// Owns who waits for the abort of each signal, behind one listener on it: the platform searches all listeners of a signal to add or
+// to remove one, and ten thousand calls of one agent wait for the same signal.
 
 import type { Clock } from "./clock.ts";
 
@@ -27,6 +29,57 @@ function isCancelReason(reason: unknown): reason is CancelReason {
   );
 }
 
+/** Those who wait for the abort of one signal, in the order in which they came. */
+class AbortLine {
+  readonly #signal: AbortSignal;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  add(heed: () => void): void {
+    if (this.#waiting.size === 0) this.#signal.addEventListener("abort", this);
+    this.#waiting.add(heed);
+  }
+
+  remove(heed: () => void): void {
+    if (this.#waiting.delete(heed) && this.#waiting.size === 0) this.#leave();
+  }
+
+  /** What one of them throws is no business of the others: it goes where an error of a listener goes. */
+  handleEvent(): void {
+    for (const heed of this.#waiting) {
+      this.#waiting.delete(heed);
+      try {
+        heed();
+      } catch (cause) {
+        queueMicrotask(() => {
+          throw cause;
+        });
+      }
+    }
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#signal.removeEventListener("abort", this);
+  }
+}
+
+const lines = new WeakMap<AbortSignal, AbortLine>();
+
+/**
+ * Calls `heed` once, when the signal is aborted; call the result to take that back. For a signal that is not aborted yet. Costs the
+ * same however many wait for the signal.
+ */
+export function onAbort(signal: AbortSignal, heed: () => void): () => void {
+  const line = lines.get(signal) ?? new AbortLine(signal);
+  lines.set(signal, line);
+  line.add(heed);
+  return () => line.remove(heed);
+}
+
 /** A controller that is aborted with its parent, never the other way round. Call `unlink` when its work has ended. */
 export function linkedController(parent: AbortSignal): {
   readonly controller: AbortController;
@@ -34,9 +87,9 @@ export function linkedController(parent: AbortSignal): {
 } {
   const controller = new AbortController();
   const follow = (): void => controller.abort(parent.reason);
-  if (parent.aborted) follow();
-  else parent.addEventListener("abort", follow, { once: true });
-  return { controller, unlink: () => parent.removeEventListener("abort", follow) };
+  if (!parent.aborted) return { controller, unlink: onAbort(parent, follow) };
+  follow();
+  return { controller, unlink: () => undefined };
 }
 
 /** How bounded work ended. `abandoned`: it was told to stop and did not within the grace period; its late result goes nowhere. */
@@ -58,17 +111,16 @@ export function runBounded<T>(
   bounds: Bounds,
 ): Promise<BoundedOutcome<T>> {
   return new Promise((resolve) => {
-    let stopTimer: (() => void) | undefined;
+    let letGo: (() => void) | undefined;
     const startGrace = (): void => {
-      stopTimer = bounds.clock.setTimer(bounds.graceMs, () => settle({ type: "abandoned" }));
+      letGo = bounds.clock.setTimer(bounds.graceMs, () => settle({ type: "abandoned" }));
     };
     const settle = (outcome: BoundedOutcome<T>): void => {
-      stopTimer?.();
-      bounds.signal.removeEventListener("abort", startGrace);
+      letGo?.();
       resolve(outcome);
     };
     if (bounds.signal.aborted) startGrace();
-    else bounds.signal.addEventListener("abort", startGrace, { once: true });
+    else letGo = onAbort(bounds.signal, startGrace);
     invoke(work).then(
       (value) => settle({ type: "returned", value }),
       (error: unknown) => settle({ type: "threw", error }),

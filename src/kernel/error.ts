@@ -4,12 +4,12 @@ import type { JsonObject } from "./json.ts";
  * Why espalier refused or failed. Stable across releases; match on it instead of on messages.
  *
  * At definition: `invalid_definition`, `invalid_option`, `duplicate_tool`, `duplicate_role`, `unknown_subagent`,
- * `price_unknown`, `missing_api_key`. In use: `already_iterating`, `event_backlog_overflow`, `unknown_agent`,
+ * `price_unknown`, `missing_api_key`, `invalid_role_file`, `unknown_tool`. In use: `already_iterating`, `event_backlog_overflow`, `unknown_agent`,
  * `illegal_transition`, `invalid_state`, `script_mismatch` (testing). At a resumption: `invalid_paused_run`,
  * `unsupported_version`, `invalid_answer`, `already_resumed`. Of a model: `model_rate_limited`,
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
  * `model_protocol_error`, `model_context_overflow`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`,
- * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`. Of a run: `condition_failed`, `filter_failed`,
+ * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`. Of a delegation: `invalid_context`. Of a run: `condition_failed`, `filter_failed`,
  * `internal_error`.
  */
 export type ErrorCode =
@@ -20,6 +20,8 @@ export type ErrorCode =
   | "unknown_subagent"
   | "price_unknown"
   | "missing_api_key"
+  | "invalid_role_file"
+  | "unknown_tool"
   | "already_iterating"
   | "event_backlog_overflow"
   | "unknown_agent"
@@ -34,6 +36,7 @@ export type ErrorCode =
   | "invalid_answer"
   | "already_resumed"
   | ModelErrorCode
+  | "invalid_context"
   | "condition_failed"
   | "filter_failed"
   | "hook_failed"

@@ -7,17 +7,35 @@ import { hookBounds } from "../agent/local/hook-bounds.ts";
 import { localEffects } from "../agent/local/local-effects.ts";
 import type { LocalEffectsOptions } from "../agent/local/local-options.ts";
 import type { Correlation } from "../protocol/event.ts";
+import type { AgentId } from "../protocol/ids.ts";
+import type { RemovedTool } from "../protocol/tool-rule.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
-import { toolSet, type ToolSet } from "../tools/tool-set.ts";
+import { narrowed, toolSet, type Narrowing, type ToolSet } from "../tools/tool-set.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { questionsOf } from "../agent/agent-state.ts";
+import type { Lease, LeaseAsk } from "../agent/budget-gate.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { RunShared, TextPiece } from "./run-shared.ts";
 import type { RoleRegistry } from "./role-registry.ts";
-import { spawnSubagentTool } from "./spawn-subagent-tool.ts";
+import { subagentListText } from "./subagent-service.ts";
+import { subagentTools } from "./subagent-tools.ts";
 
 /** What an agent may do to subagents. None of it rejects. */
-export type Delegations = Pick<LocalEffectsOptions, "spawn" | "resumeChild" | "dismissChild">;
+export type Delegations = Pick<
+  LocalEffectsOptions,
+  | "spawn"
+  | "forgo"
+  | "resumeChild"
+  | "dismissChild"
+  | "awaitChildren"
+  | "detachChild"
+  | "delegationsBefore"
+  | "mayStart"
+  | "subagentsOf"
+> & {
+  /** Sets children going again that worked in the background when the agent was paused. */
+  reviveChildren(childIds: readonly AgentId[]): void;
+};
 
 export function agentContext(
   scope: RunShared,
@@ -25,9 +43,8 @@ export function agentContext(
   delegations: Delegations,
 ): AgentContext {
   const { identity, role, metadata, signal } = node;
-  const { ledger, recorder, clock, slots, graceMs, retry, hookTimeoutMs, onText } = scope;
-  const { agentId, agentPath } = identity;
-  const hooks = scope.hooksOf(role);
+  const { ledger, recorder, clock, graceMs, hookTimeoutMs } = scope;
+  const { agentId } = identity;
   const placed = (at?: EventPlace): Correlation => ({
     ...identity,
     stepId: at?.stepId ?? null,
@@ -47,26 +64,13 @@ export function agentContext(
   return {
     identity,
     role,
-    tools: scope.toolsOf(role),
-    hooks,
+    tools: narrowed(scope.toolsOf(role), narrowingOf(node.toolLimits.removed)),
+    removedTools: node.toolLimits.removed,
+    hooks: scope.hooksOf(role),
     effects: localEffects({
       ...forHooks,
       ...delegations,
-      model: role.model,
-      hooks,
-      guards: guardsOf(scope, node),
-      run: scope.tree,
-      desk: scope.desk,
-      slots,
-      startSignal: node.startSignal,
-      pauseSignal: scope.tree.pauseSignal,
-      retry,
-      onText:
-        onText === undefined ? undefined : (text) => handText(onText, { agentId, agentPath, text }),
-      reserve: (ask) => ledger.reserve(agentId, ask, node.startSignal),
-      payAgain: (lease) => ledger.extend(lease, role.model.price),
-      working: () => node.working(),
-      asking: () => node.asking(),
+      ...sharedParts(scope, node),
       record,
       within: (at, work) => recorder.within(placed(at), work),
     }),
@@ -78,6 +82,10 @@ export function agentContext(
     get isEnding() {
       return signal.aborted;
     },
+    reviveSubagents: (childIds) => delegations.reviveChildren(childIds),
+    hasPaused: (childIds) =>
+      childIds.some((childId) => scope.tree.find(childId)?.rested?.status === "paused"),
+    subagentList: () => subagentListText(scope, node),
     hasDueBelow: () => hasDueBelow(scope, node),
     hookBounds: (stepNumber) => hookBounds(forHooks, { stepNumber }),
     conditionBounds: { signal, clock, graceMs, timeoutMs: hookTimeoutMs },
@@ -88,11 +96,46 @@ export function agentContext(
   };
 }
 
+/** What the effects of an agent use of its run and its node. */
+function sharedParts(scope: RunShared, node: AgentNode) {
+  const { identity, role, startSignal } = node;
+  const { ledger, slots, retry, desk, tree, onText } = scope;
+  const { agentId, agentPath } = identity;
+  return {
+    model: role.model,
+    hooks: scope.hooksOf(role),
+    guards: guardsOf(scope, node),
+    run: tree,
+    maxIdenticalDelegations: role.delegation.maxIdenticalDelegations,
+    desk,
+    slots,
+    startSignal,
+    pauseSignal: tree.pauseSignal,
+    retry,
+    onText:
+      onText === undefined
+        ? undefined
+        : (text: string) => handText(onText, { agentId, agentPath, text }),
+    reserve: (ask: LeaseAsk) => ledger.reserve(agentId, ask, startSignal),
+    payAgain: (lease: Lease) => ledger.extend(lease, role.model.price),
+    working: () => node.working(),
+    asking: () => node.asking(),
+  };
+}
+
 /** The tools of a role, with the one by which it delegates if it may. */
 export function toolsOf(role: AgentRole, registry: RoleRegistry): ToolSet {
-  const subagents = registry.subagentsOf(role);
-  const tools = [...role.tools, ...(subagents.length === 0 ? [] : [spawnSubagentTool(subagents)])];
+  const tools = [...role.tools, ...subagentTools(role, registry.subagentsOf(role))];
   return toolSet(role.name, tools, role.toolDefaults);
+}
+
+/** What would only be of no use is still found: the call is refused with the limit that it meets (X14). */
+function narrowingOf(removed: readonly RemovedTool[]): Narrowing {
+  const gone = new Set<string>();
+  const hidden = new Set<string>();
+  for (const { toolName, rule } of removed)
+    (rule === "no_depth_left" ? hidden : gone).add(toolName);
+  return { gone, hidden };
 }
 
 /** The orchestrator's guards, those of every agent above, from the root down, and those of its own role (T4). */

@@ -57,6 +57,11 @@ export class AgentClock {
     return this.#options.ledger.stoodMs(this.#options.agentId);
   }
 
+  /** The agent's limit in time may have moved away. A deadline that was reached stays so. */
+  rearm(): void {
+    if (!this.#isClosed) this.#arm();
+  }
+
   /** The agent has ended: what it left open counts no longer, here or above; what comes late from below goes nowhere. */
   close(): void {
     if (this.#isClosed) return;

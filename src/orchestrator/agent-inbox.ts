@@ -1,7 +1,8 @@
 // AgentInbox: what comes to one agent from outside while it runs. Owns what is not read yet, and the answers to those who wrote.
 
 import { cancelReasonOf, type CancelReason } from "../kernel/cancel.ts";
-import type { Inbox } from "../agent/agent-context.ts";
+import type { Inbox, Letter } from "../agent/agent-context.ts";
+import type { AgentId } from "../protocol/ids.ts";
 import type { RestStatus, StopSignal } from "../protocol/stop.ts";
 
 /** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
@@ -9,8 +10,8 @@ export type Delivery =
   | { readonly isDelivered: true; readonly stepNumber: number }
   | { readonly isDelivered: false; readonly reason: RestStatus };
 
-interface Letter {
-  readonly text: string;
+interface Mail {
+  readonly letter: Letter;
   readonly answer: (delivery: Delivery) => void;
 }
 
@@ -20,8 +21,9 @@ export class AgentInbox implements Inbox {
   #signals: readonly StopSignal[] = [];
   #abortHeeded = false;
   #skip: string | undefined;
-  #unread: readonly Letter[] = [];
-  #read: readonly Letter[] = [];
+  #unread: readonly Mail[] = [];
+  #read: readonly Mail[] = [];
+  readonly #listeners = new Set<(letter: Letter) => void>();
   #rested: RestStatus | undefined;
 
   /** `signal`: the agent's own, whose abort is a stop signal, too. `pauseSignal`: the wish of the caller that the run pause. */
@@ -55,21 +57,40 @@ export class AgentInbox implements Inbox {
   write(text: string): Promise<Delivery> {
     if (this.#rested !== undefined)
       return Promise.resolve({ isDelivered: false, reason: this.#rested });
-    return new Promise((answer) => {
-      this.#unread = [...this.#unread, { text, answer }];
-    });
+    return new Promise((answer) => this.#post({ letter: { text, from: undefined }, answer }));
+  }
+
+  /** Takes in the result of a subagent in the background. An agent that rests is told when it goes on. */
+  report(from: AgentId, text: string): void {
+    if (this.#rested === undefined) this.#post({ letter: { text, from }, answer: () => undefined });
+  }
+
+  /** Takes back what a subagent reported: somebody else has told the agent. */
+  withdraw(from: AgentId): void {
+    this.#unread = this.#unread.filter(({ letter }) => letter.from !== from);
+  }
+
+  /** True if the subagent has reported and nobody has read it. */
+  hasReportOf(from: AgentId): boolean {
+    return this.#unread.some(({ letter }) => letter.from === from);
+  }
+
+  /** Calls `listener` whenever something comes, until the returned function is called. */
+  onMail(listener: (letter: Letter) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   get hasMessages(): boolean {
     return this.#unread.length > 0;
   }
 
-  takeMessages(): readonly string[] {
+  takeMessages(): readonly Letter[] {
     const taken = this.#unread;
-    if (taken.length === 0) return [];
+    if (taken.length === 0) return NOTHING;
     this.#unread = [];
     this.#read = [...this.#read, ...taken];
-    return taken.map(({ text }) => text);
+    return taken.map(({ letter }) => letter);
   }
 
   confirmDelivery(stepNumber: number): void {
@@ -101,7 +122,14 @@ export class AgentInbox implements Inbox {
   reopen(): void {
     this.#rested = undefined;
   }
+
+  #post(mail: Mail): void {
+    this.#unread = [...this.#unread, mail];
+    for (const listener of this.#listeners) listener(mail.letter);
+  }
 }
+
+const NOTHING: readonly Letter[] = Object.freeze([]);
 
 function abortSignal(reason: CancelReason | undefined): StopSignal {
   if (reason?.type === "deadline") {

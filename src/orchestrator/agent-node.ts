@@ -8,10 +8,15 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { AgentIdentity } from "../agent/agent-context.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import type { PausedState, PendingState, RestingState } from "../agent/agent-state.ts";
-import type { CallId } from "../protocol/ids.ts";
+import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
+import type { RoleDraft } from "../protocol/subagent.ts";
+import { NO_TOOL_LIMITS, type ToolLimits } from "../protocol/tool-rule.ts";
+import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import { AgentClock, type TimeAccounts } from "./agent-clock.ts";
 import { AgentInbox } from "./agent-inbox.ts";
+import { BackgroundChildren } from "./background-children.ts";
+import { SpawnGroup } from "./spawn-group.ts";
 
 export interface AgentNodeOptions {
   readonly identity: AgentIdentity;
@@ -21,19 +26,36 @@ export interface AgentNodeOptions {
   readonly parent: AgentNode | undefined;
   /** The call in its parent that started it. */
   readonly spawnCallId: CallId | undefined;
+  /** The step of its parent in which it was started. */
+  readonly spawnStepId: StepId | undefined;
   /** The state from which it is to live: its first, or that of a paused run. */
   readonly state: PendingState | RestingState;
   readonly clock: Clock;
   /** Holds the agent's account already. */
   readonly ledger: TimeAccounts;
   /** Of an agent that lived before the run was paused. */
-  readonly before?: {
-    readonly startedAtMs: number;
-    readonly children: number;
-    readonly ordinals: Readonly<Record<string, number>>;
-  };
+  readonly before?: NodeHistory;
+  /** What its parent's model wrote, where its role was made at spawn (X27). */
+  readonly draft?: RoleDraft | undefined;
   /** Aborted once the tree was asked to pause. */
   readonly pauseSignal: AbortSignal;
+  /** How deep and how broad the tree below may be, as it holds above the agent. */
+  readonly limits: TreeShape;
+  /** What it may not use. Default: it has all tools of its role. */
+  readonly toolLimits?: ToolLimits;
+}
+
+/** What is known of an agent that has lived before. */
+export interface NodeHistory {
+  readonly startedAtMs: number;
+  /** Subagents that it has started, and how many were started below it in all. */
+  readonly children: number;
+  readonly subagentsBelow: number;
+  readonly ordinals: Readonly<Record<string, number>>;
+  /** Which execution of it this is, from 1. */
+  readonly execution: number;
+  /** It was left to the run by its parent. */
+  readonly isDetached: boolean;
 }
 
 export class AgentNode {
@@ -43,7 +65,17 @@ export class AgentNode {
   readonly metadata: JsonObject;
   readonly parent: AgentNode | undefined;
   readonly spawnCallId: CallId | undefined;
+  readonly spawnStepId: StepId | undefined;
+  readonly draft: RoleDraft | undefined;
   readonly startedAtMs: number;
+  /** Which execution of the agent this is, from 1. */
+  readonly execution: number;
+  /** How deep and how broad the tree below it may be (X16). */
+  readonly limits: TreeShape;
+  /** What it may not use, and nobody below it (T4). */
+  readonly toolLimits: ToolLimits;
+  /** Its subagents that live beside it. */
+  readonly background = new BackgroundChildren();
   readonly inbox: AgentInbox;
   readonly #time: AgentClock;
   readonly #controller: AbortController;
@@ -54,7 +86,15 @@ export class AgentNode {
   #isLive = false;
   /** Lets its time go on, which stands still while it is paused. */
   #endRest = (): void => undefined;
+  #unlinkFromRoot = (): void => undefined;
   #children: number;
+  #subagentsBelow: number;
+  readonly #subagents = new Map<string, AgentNode>();
+  readonly #groups = new Map<StepId, SpawnGroup>();
+  /** In which step it was last told of the end of a subagent by one of its own calls. */
+  readonly #told = new Map<AgentId, StepId | undefined>();
+  #living: Promise<unknown> = Promise.resolve();
+  #isDetached: boolean;
 
   constructor(options: AgentNodeOptions) {
     this.identity = options.identity;
@@ -63,6 +103,13 @@ export class AgentNode {
     this.metadata = options.metadata;
     this.parent = options.parent;
     this.spawnCallId = options.spawnCallId;
+    this.spawnStepId = options.spawnStepId;
+    this.draft = options.draft;
+    this.limits = tighterShape(options.limits, options.role.limits);
+    this.toolLimits = options.toolLimits ?? NO_TOOL_LIMITS;
+    this.execution = options.before?.execution ?? 1;
+    this.#subagentsBelow = options.before?.subagentsBelow ?? 0;
+    this.#isDetached = options.before?.isDetached ?? false;
     this.#state = options.state;
     this.startedAtMs = options.before?.startedAtMs ?? options.clock.nowMs();
     this.#children = options.before?.children ?? 0;
@@ -71,7 +118,8 @@ export class AgentNode {
       this.#controller = new AbortController();
       this.#unlink = () => undefined;
     } else {
-      const linked = linkedController(options.parent.signal);
+      const above = this.#isDetached ? this.root : options.parent;
+      const linked = linkedController(above.signal);
       this.#controller = linked.controller;
       this.#unlink = () => linked.unlink();
     }
@@ -117,6 +165,85 @@ export class AgentNode {
     return this.#children;
   }
 
+  /** Subagents that were started below it, at any depth. */
+  get subagentsBelow(): number {
+    return this.#subagentsBelow;
+  }
+
+  /** Its subagents, in the order of their start. */
+  get subagents(): readonly AgentNode[] {
+    return [...this.#subagents.values()];
+  }
+
+  /** The subagent of this name. */
+  subagent(childName: string): AgentNode | undefined {
+    return this.#subagents.get(childName);
+  }
+
+  /** Takes in a subagent, or the one that goes on in its place. */
+  enlist(child: AgentNode): void {
+    this.#subagents.set(child.childName, child);
+  }
+
+  /** A call of the step has told the agent how this subagent ended. */
+  noteTold(childId: AgentId, stepId: StepId | undefined): void {
+    this.#told.set(childId, stepId);
+  }
+
+  /** True if a call of the step has told it of the subagent's end, also before a pause. */
+  wasTold(childId: AgentId, stepId: StepId): boolean {
+    if (this.#told.get(childId) === stepId) return true;
+    const step = this.#state.status === "paused" ? this.#state.step : undefined;
+    return (
+      step?.stepId === stepId &&
+      step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))
+    );
+  }
+
+  /** Somebody leads it until this settles. */
+  livesUntil(rested: Promise<unknown>): void {
+    this.#living = rested;
+  }
+
+  /** Resolves once it rests and, if it works beside its parent, the parent has been told. */
+  async atRest(): Promise<void> {
+    await Promise.allSettled([this.#living]);
+    await this.parent?.background.allAtRest([this.identity.agentId]);
+  }
+
+  /** What its parent, and its parent's model, call it: the end of its path. */
+  get childName(): string {
+    return this.identity.agentPath.slice(this.identity.agentPath.lastIndexOf("/") + 1);
+  }
+
+  /** The run keeps it alive, not its parent. */
+  get isDetached(): boolean {
+    return this.#isDetached;
+  }
+
+  /** Leaves it to the run: its parent may end. Whoever cancels the root still cancels it. */
+  detach(): void {
+    this.#isDetached = true;
+    const { signal } = this.root;
+    if (signal.aborted) return;
+    const follow = (): void => this.#controller.abort(signal.reason);
+    signal.addEventListener("abort", follow, { once: true });
+    this.#unlinkFromRoot = () => signal.removeEventListener("abort", follow);
+  }
+
+  get root(): AgentNode {
+    return this.parent === undefined ? this : this.parent.root;
+  }
+
+  /** The subagents that a step of it starts (X11). `size`: how many delegations the reply has, where that is known. */
+  groupOf(stepId: StepId, size = Infinity): SpawnGroup {
+    const known = this.#groups.get(stepId);
+    if (known !== undefined) return known;
+    const group = new SpawnGroup(this.role.delegation.onFailure, size);
+    this.#groups.set(stepId, group);
+    return group;
+  }
+
   /** How many subagents of each role were numbered. */
   get ordinals(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#ordinals);
@@ -125,6 +252,7 @@ export class AgentNode {
   /** Counts one more child and gives its place in the tree: `lead/researcher#2`. */
   adopt(roleName: string): string {
     this.#children += 1;
+    this.countBelow(1);
     const ordinal = (this.#ordinals.get(roleName) ?? 0) + 1;
     this.#ordinals.set(roleName, ordinal);
     return `${this.identity.agentPath}/${roleName}#${ordinal}`;
@@ -133,11 +261,23 @@ export class AgentNode {
   /** Undoes `adopt` for a child that was never set up. Its ordinal stays taken, so that no two agents share a path. */
   disown(): void {
     this.#children -= 1;
+    this.countBelow(-1);
+  }
+
+  /** So many more subagents were started below it. */
+  countBelow(by: number): void {
+    this.#subagentsBelow += by;
+    this.parent?.countBelow(by);
   }
 
   /** An effect of the agent is under way until the result is called. Begin before the ledger is asked. */
   working(): () => void {
     return this.#time.working();
+  }
+
+  /** Looks at its deadline again, after its limit in time was raised. */
+  heedDeadline(): void {
+    this.#time.rearm();
   }
 
   /** A question of the agent waits for an answer until the result is called. */
@@ -185,6 +325,7 @@ export class AgentNode {
     this.#time.close();
     this.#start.unlink();
     this.#unlink();
+    this.#unlinkFromRoot();
   }
 
   /** A deadline that passed during a pause is heeded before anything of the agent goes on (R58). */

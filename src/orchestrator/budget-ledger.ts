@@ -1,9 +1,11 @@
 // BudgetLedger: who may still spend what, over the whole tree of one run.
-// Owns: the accounts, the open leases and the waiting line. The arithmetic is in ledger-core.ts; this holds its result.
+// Owns: the accounts, the open leases and the waiting line. The arithmetic is in ledger-core.ts; this holds its result. Whose turn it is
+// says waiting-line.ts.
 //
 // B2. A lease is settled or released exactly once; a second attempt throws.
 // B5. Waiters are served in order: nobody is granted an account that blocks an earlier waiter. They cannot deadlock, since only
 //     calls in flight hold leases, and those settle by themselves.
+// X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
 //
 // An account whose clock stands still is brought up to date whenever it is read, so that its time limit does not come nearer, also
 // for somebody who waits in the line meanwhile.
@@ -18,11 +20,26 @@ import type {
   LeaseOutcome,
   Remaining,
 } from "../agent/budget-gate.ts";
-import { SPEND_AXES, type Amounts } from "../policies/budget.ts";
-import type { Account } from "../protocol/account.ts";
+import { mismatch } from "../kernel/check.ts";
+import { SPEND_AXES, type Amounts, type Budget, type SpendAxis } from "../policies/budget.ts";
+import { reachedThresholds } from "../policies/budget-thresholds.ts";
+import type { Account, AccountGrant } from "../protocol/account.ts";
 import { LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
 import { subtractUsage, type Usage, type UsageReport } from "../protocol/usage.ts";
 import * as core from "./ledger-core.ts";
+import { granted, unlimitedAxis } from "./ledger-grant.ts";
+import { WaitingLine, type Standing } from "./waiting-line.ts";
+
+/** A part of a limit that is spent by now. */
+export interface ReachedThreshold {
+  /** Whose limit it is. */
+  readonly agentId: AgentId;
+  readonly accountPath: string;
+  readonly axis: SpendAxis;
+  readonly threshold: number;
+  readonly spent: number;
+  readonly maximum: number;
+}
 
 interface OpenLease {
   readonly agentId: AgentId;
@@ -36,6 +53,8 @@ interface Waiter {
   readonly resolve: (outcome: LeaseOutcome) => void;
 }
 
+type Answerable = Exclude<core.ReserveOutcome, { readonly type: "wait" }>;
+
 export class BudgetLedger {
   readonly #clock: Clock;
   readonly #accounts = new Map<AgentId, Account>();
@@ -43,17 +62,14 @@ export class BudgetLedger {
   readonly #still = new Map<AgentId, number>();
   readonly #leases = new Map<LeaseId, OpenLease>();
   readonly #leasesOf = new Map<AgentId, Set<LeaseId>>();
-  #line: Waiter[] = [];
-  /** Accounts that have no room for somebody in the line. */
-  #blocked = new Set<AgentId>();
-  /** A lease was given since the line was asked: more accounts may have no room for somebody in it. */
-  #hasGiven = false;
-  /** The earliest deadline of somebody in the line. */
-  #dueAtMs = Infinity;
+  readonly #line = new WaitingLine<Waiter>((agentId) => this.#path(agentId));
+  readonly #onThreshold: (reached: ReachedThreshold) => void;
   #leaseCount = 0;
 
-  constructor(clock: Clock) {
+  /** `onThreshold`: called once for each threshold of each limit, when what was spent is on the accounts. Must not throw. */
+  constructor(clock: Clock, onThreshold: (reached: ReachedThreshold) => void = () => undefined) {
     this.#clock = clock;
+    this.#onThreshold = onThreshold;
   }
 
   /** Opens an account below its parent's; the first one is the root's. */
@@ -62,6 +78,12 @@ export class BudgetLedger {
     const parent = parentId === null ? undefined : this.#account(parentId);
     const nowMs = this.#clock.nowMs();
     this.#accounts.set(account.agentId, core.openAccount({ ...account, nowMs }, parent));
+  }
+
+  /** Takes an account back whose agent could not be set up: nothing was held or spent on it. */
+  forget(agentId: AgentId): void {
+    invariant(!this.#leasesOf.has(agentId), "an account that was used stays");
+    this.#accounts.delete(agentId);
   }
 
   /**
@@ -92,23 +114,21 @@ export class BudgetLedger {
   reserve(agentId: AgentId, ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome> {
     if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
     return new Promise((resolve) => {
-      const leave = (): void => {
-        this.#line = this.#line.filter((other) => other !== waiter);
-        resolve({ type: "cancelled", waitedMs: this.#clock.nowMs() - waiter.askedAtMs });
+      const askedAtMs = this.#clock.nowMs();
+      let leave: (() => void) | undefined;
+      const answer = (outcome: LeaseOutcome): void => {
+        if (leave !== undefined) signal.removeEventListener("abort", leave);
+        resolve(outcome);
+      };
+      const waiter: Waiter = { agentId, ask, askedAtMs, resolve: answer };
+      this.#serve();
+      if (this.#admit(waiter)) return;
+      const standing = this.#line.join(waiter);
+      leave = () => {
+        this.#line.leave(standing);
+        resolve({ type: "cancelled", waitedMs: this.#clock.nowMs() - askedAtMs });
         this.#serve();
       };
-      const waiter: Waiter = {
-        agentId,
-        ask,
-        askedAtMs: this.#clock.nowMs(),
-        resolve: (outcome) => {
-          signal.removeEventListener("abort", leave);
-          resolve(outcome);
-        },
-      };
-      this.#refresh();
-      if (this.#admit(waiter)) return;
-      this.#line.push(waiter);
       signal.addEventListener("abort", leave, { once: true });
     });
   }
@@ -116,7 +136,8 @@ export class BudgetLedger {
   /** Books what a call used and gives the rest of its lease back (B2, B3). */
   settle(leaseId: LeaseId, usage: Usage): void {
     const { agentId, hold } = this.#take(leaseId);
-    this.#store(core.settle(this.#path(agentId), hold, usage));
+    const before = this.#path(agentId);
+    this.#book(before, core.settle(before, hold, usage));
     this.#serve();
   }
 
@@ -141,13 +162,12 @@ export class BudgetLedger {
   extend({ leaseId, inputTokens, maxOutputTokens }: Lease, price: LeaseAsk["price"]): number {
     const lease = this.#leases.get(leaseId);
     invariant(lease !== undefined, `B2: ${leaseId} is open`);
-    this.#refresh();
+    this.#serve();
     const path = this.#path(lease.agentId);
     const ask: LeaseAsk = { inputTokens, maxOutputTokens, price, steps: 0 };
     const outcome = core.reserve(path, ask, this.#clock.nowMs());
-    if (outcome.type !== "granted" || this.#isBlocked(path)) return 0;
+    if (outcome.type !== "granted" || this.#line.isContested(path)) return 0;
     this.#store(outcome.path);
-    this.#hasGiven = true;
     this.#leases.set(leaseId, { ...lease, hold: core.joined(lease.hold, outcome.hold) });
     return outcome.hold.outputTokens;
   }
@@ -160,6 +180,7 @@ export class BudgetLedger {
       chargeToolCall: () => this.#chargeToolCall(agentId),
       exhausted: () => core.exhausted(this.#path(agentId), this.#clock.nowMs(), core.REPLY_AXES),
       remaining: () => this.remaining(agentId),
+      remainingWith: ({ leaseId }) => this.#remainingWith(leaseId),
       runRemaining: () => core.remaining(this.#path(agentId).slice(-1), this.#clock.nowMs()),
     };
   }
@@ -169,9 +190,53 @@ export class BudgetLedger {
     return core.remaining(this.#path(agentId), this.#clock.nowMs());
   }
 
+  #remainingWith(leaseId: LeaseId): Remaining {
+    const lease = this.#leases.get(leaseId);
+    invariant(lease !== undefined, `B2: ${leaseId} is open`);
+    const path = core.release(this.#path(lease.agentId), lease.hold);
+    return core.remaining(path, this.#clock.nowMs());
+  }
+
+  /** Left to all new children of an agent together: its reserve is kept. */
+  remainingForChildren(agentId: AgentId): Remaining {
+    const nowMs = this.#clock.nowMs();
+    return core.remaining(core.childPath(this.#path(agentId), nowMs), nowMs);
+  }
+
   /** The limit that would keep a new child of this agent from taking even one step, if there is one. */
   exhaustedForChild(agentId: AgentId): BudgetRefusal | undefined {
-    return core.exhausted(this.#path(agentId), this.#clock.nowMs(), ["steps", ...core.REPLY_AXES]);
+    const nowMs = this.#clock.nowMs();
+    const path = core.childPath(this.#path(agentId), nowMs);
+    return core.exhausted(path, nowMs, ["steps", ...core.REPLY_AXES]);
+  }
+
+  /**
+   * Raises limits of one account, and serves those who waited for it (X7). Only limits that the account has can be raised; whoever watches
+   * its limit in time has to look at its deadline again. `field` names the grant in the error. The grant itself must be checked before.
+   *
+   * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
+   */
+  grant(
+    agentId: AgentId,
+    given: { readonly budget: Budget; readonly by: string },
+    field = "grant",
+  ): void {
+    const account = this.#account(agentId);
+    const axis = unlimitedAxis(account, given.budget);
+    if (axis !== undefined) {
+      const expected = `left out, since ${account.path} has no limit of its own on it`;
+      const advice = "Grant what is limited there, or to the agent whose limit it is.";
+      throw mismatch(`${field}.budget.${axis}`, expected, given.budget[axis], advice);
+    }
+    this.#accounts.set(agentId, granted(account, { ...given, atMs: this.#clock.nowMs() }));
+    this.#line.touch(this.#path(agentId));
+    this.#line.raise(agentId);
+    this.#serve();
+  }
+
+  /** What was granted to the agent last. */
+  lastGrant(agentId: AgentId): AccountGrant | undefined {
+    return this.#account(agentId).grants.at(-1);
   }
 
   /** What an agent and its subtree have consumed. */
@@ -219,49 +284,41 @@ export class BudgetLedger {
     return [...this.#accounts.values()];
   }
 
-  /** Before somebody new is judged: those in the line go first, with their claims as they are by now. */
-  #refresh(): void {
-    if (this.#line.length === 0) return;
-    if (this.#hasGiven || this.#clock.nowMs() >= this.#dueAtMs) this.#serve();
-  }
-
-  /** Asks everybody in the line again, in order: something has changed. */
+  /** Answers those in the line whose turn it is, or whose wish can never be met, in the order in which they asked. */
   #serve(): void {
-    this.#hasGiven = false;
-    this.#blocked = new Set();
-    this.#dueAtMs = Infinity;
-    if (this.#line.length === 0) return;
-    this.#line = this.#line.filter((waiter) => !this.#admit(waiter));
+    if (this.#line.size === 0) return;
+    const answers: (readonly [Standing<Waiter>, LeaseOutcome])[] = [];
+    for (const one of this.#line.takeHopeless(this.#clock.nowMs()))
+      answers.push([one, this.#answer(one.waiter, this.#judge(one.waiter))]);
+    this.#line.begin();
+    for (let one = this.#line.takeNext(); one !== undefined; one = this.#line.takeNext())
+      answers.push([one, this.#answer(one.waiter, this.#judge(one.waiter))]);
+    const isServed = this.#line.size === 0 || this.#leases.size > 0;
+    invariant(isServed, "B5: somebody waits and nobody holds a lease");
+    answers.sort(([left], [right]) => left.number - right.number);
+    for (const [{ waiter }, outcome] of answers) waiter.resolve(outcome);
   }
 
-  /** Answers a waiter whose turn it is, or whose wish can never be met. False: it waits behind all who were asked before. */
+  #judge({ agentId, ask }: Waiter): Answerable {
+    const outcome = core.reserve(this.#path(agentId), ask, this.#clock.nowMs());
+    invariant(outcome.type !== "wait", "B5: who is served need not wait");
+    return outcome;
+  }
+
+  /** Answers somebody new, unless it has to wait. */
   #admit(waiter: Waiter): boolean {
     const path = this.#path(waiter.agentId);
     const outcome = core.reserve(path, waiter.ask, this.#clock.nowMs());
-    if (outcome.type === "wait") {
-      invariant(this.#leases.size > 0, "B5: somebody waits and nobody holds a lease");
-      for (const blocker of outcome.blockers) this.#blocked.add(blocker);
-    }
-    if (outcome.type === "wait" || (outcome.type === "granted" && this.#isBlocked(path))) {
-      this.#dueAtMs = Math.min(this.#dueAtMs, core.deadlineAtMs(path) ?? Infinity);
-      return false;
-    }
-    this.#answer(waiter, outcome);
+    if (outcome.type === "wait") return false;
+    if (outcome.type === "granted" && this.#line.isContested(path)) return false;
+    waiter.resolve(this.#answer(waiter, outcome));
     return true;
   }
 
-  #isBlocked(path: core.AccountPath): boolean {
-    return path.some((account) => this.#blocked.has(account.agentId));
-  }
-
-  #answer(waiter: Waiter, outcome: Exclude<core.ReserveOutcome, { readonly type: "wait" }>): void {
+  #answer(waiter: Waiter, outcome: Answerable): LeaseOutcome {
     const waitedMs = this.#clock.nowMs() - waiter.askedAtMs;
-    if (outcome.type === "refused") {
-      waiter.resolve({ type: "refused", refusal: outcome.refusal, waitedMs });
-      return;
-    }
+    if (outcome.type === "refused") return { type: "refused", refusal: outcome.refusal, waitedMs };
     this.#store(outcome.path);
-    this.#hasGiven = true;
     this.#leaseCount += 1;
     const leaseId = LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
     this.#leases.set(leaseId, { agentId: waiter.agentId, hold: outcome.hold });
@@ -269,17 +326,18 @@ export class BudgetLedger {
     if (others === undefined) this.#leasesOf.set(waiter.agentId, new Set([leaseId]));
     else others.add(leaseId);
     const { inputTokens, outputTokens: maxOutputTokens } = outcome.hold;
-    waiter.resolve({
+    return {
       type: "granted",
       lease: { leaseId, inputTokens, maxOutputTokens, lastStep: core.lastStep(outcome.path) },
       waitedMs,
-    });
+    };
   }
 
   #chargeToolCall(agentId: AgentId): BudgetRefusal | undefined {
-    const charged = core.chargeToolCall(this.#path(agentId), this.#clock.nowMs());
+    const before = this.#path(agentId);
+    const charged = core.chargeToolCall(before, this.#clock.nowMs());
     if ("axis" in charged) return charged;
-    this.#store(charged);
+    this.#book(before, charged);
     return undefined;
   }
 
@@ -287,12 +345,29 @@ export class BudgetLedger {
     const lease = this.#leases.get(leaseId);
     invariant(lease !== undefined, `B2: ${leaseId} is settled or released once`);
     this.#leases.delete(leaseId);
-    this.#leasesOf.get(lease.agentId)?.delete(leaseId);
+    const others = this.#leasesOf.get(lease.agentId);
+    others?.delete(leaseId);
+    if (others?.size === 0) this.#leasesOf.delete(lease.agentId);
     return lease;
   }
 
   #store(path: core.AccountPath): void {
     for (const account of path) this.#accounts.set(account.agentId, account);
+    this.#line.touch(path);
+  }
+
+  /** Stores what was spent, and says which thresholds that has reached. */
+  #book(before: core.AccountPath, after: core.AccountPath): void {
+    this.#store(after);
+    for (const [index, { agentId, path: accountPath, limits, total }] of after.entries()) {
+      for (const axis of SPEND_AXES) {
+        const [maximum, spent] = [limits[axis], total[axis]];
+        if (maximum === undefined) continue;
+        const thresholds = reachedThresholds(maximum, before[index]?.total[axis] ?? spent, spent);
+        for (const threshold of thresholds)
+          this.#onThreshold({ agentId, accountPath, axis, threshold, spent, maximum });
+      }
+    }
   }
 
   #path(agentId: AgentId): core.AccountPath {

@@ -31,21 +31,21 @@ export function checkAnswers(
     const question = open.get(questionId);
     if (question === undefined) throw unknown(index, answer, run);
     if (answers.has(questionId))
-      throw wrong("duplicate", index, `a second answer to ${questionId}. Give one`, questionId);
+      throw wrong("duplicate", index, `a second answer to ${named(question)}. Give one`, question);
     const problem = problemWith(answer, question);
     if (problem !== undefined)
       throw wrong(
         problemCode(answer, question),
         index,
-        `one that does not fit: ${problem}. Answer the question as it is`,
-        questionId,
+        `one that does not fit ${named(question)}: ${problem}. Answer the question as it is`,
+        question,
       );
     if (checks.isOverdue(question))
       throw wrong(
         "late",
         index,
-        `one after the deadline of ${questionId}. Leave it out: the question counts as ${question.kind === "approval" ? "denied" : "failed"}`,
-        questionId,
+        `one after the deadline of ${named(question)}. Leave it out: the question counts as ${question.kind === "approval" ? "denied" : "failed"}`,
+        question,
       );
     answers.set(questionId, answer);
   }
@@ -58,11 +58,11 @@ export function checkAnswers(
     (question) => !answers.has(question.questionId) && !checks.isOverdue(question),
   );
   if (missing !== undefined) {
-    const { questionId, toolName, agentPath } = missing;
+    const { questionId, agentPath } = missing;
     throw new EspalierError({
       code: "invalid_answer",
-      message: `Expected an answer to every open question, got none to ${questionId} (${toolName} of ${agentPath}). Answer it, too.`,
-      data: { problem: "missing", questionId },
+      message: `Expected an answer to every open question, got none to ${named(missing)}. Answer it, too.`,
+      data: { problem: "missing", questionId, agentPath },
     });
   }
   return answers;
@@ -79,14 +79,14 @@ function listOf(given: unknown): readonly unknown[] {
 
 /** The tool must be there still, and accept what an approval changed. */
 function checkTool(tools: ToolSet, question: Question, answer: Answer | undefined): void {
-  const { toolName, questionId, kind } = question;
+  const { toolName, questionId, agentPath, kind } = question;
   const tool = tools.find(toolName);
   const isOwn = tool?.kind === "function" || tool?.kind === "delegation";
   if (tool === undefined || (kind === "approval" ? !isOwn : tool.kind !== "external")) {
     throw new EspalierError({
       code: "invalid_paused_run",
-      message: `Expected the tool ${toolName}, which question ${questionId} is about, got none of its kind. Resume with the roles that the run was started with.`,
-      data: { toolName, questionId },
+      message: `Expected the tool ${toolName}, which question ${questionId} of ${agentPath} is about, got none of its kind. Resume with the roles that the run was started with.`,
+      data: { toolName, questionId, agentPath },
     });
   }
   if (answer?.type !== "approved" || answer.arguments === undefined) return;
@@ -94,8 +94,8 @@ function checkTool(tools: ToolSet, question: Question, answer: Answer | undefine
   if (bound.type !== "rejected") return;
   throw new EspalierError({
     code: "invalid_answer",
-    message: `Expected the arguments of the answer to ${questionId} to fit ${toolName}, got others. ${bound.text}`,
-    data: { problem: "invalid_arguments", questionId },
+    message: `Expected the arguments of the answer to ${questionId} of ${agentPath} to fit ${toolName}, got others. ${bound.text}`,
+    data: { problem: "invalid_arguments", questionId, agentPath },
   });
 }
 
@@ -117,19 +117,21 @@ function problemCode(answer: Answer, question: Question): Problem {
 }
 
 function unknown(index: number, { questionId }: Answer, run: PausedRun): EspalierError {
-  return run.answered.includes(questionId)
-    ? wrong(
-        "already_answered",
-        index,
-        `one to ${questionId}, which has been answered. Leave it out`,
-        questionId,
-      )
-    : wrong(
-        "unknown",
-        index,
-        `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`,
-        questionId,
-      );
+  if (!run.answered.includes(questionId)) {
+    const got = `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`;
+    return wrong("unknown", index, got, { questionId });
+  }
+  // The id of a question is `<executionId>.<step>.<index>`.
+  const askedBy = questionId.split(".").slice(0, -2).join(".");
+  const asker = run.agents.find(({ executionId }) => executionId === askedBy);
+  const of = asker === undefined ? "" : ` of ${asker.agentPath}`;
+  const got = `one to ${questionId}${of}, which has been answered. Leave it out`;
+  return wrong("already_answered", index, got, { questionId, agentPath: asker?.agentPath });
+}
+
+/** A question for whoever reads the error: its id, and which call of whom it is about. */
+function named({ questionId, toolName, agentPath }: Question): string {
+  return `${questionId} (${toolName} of ${agentPath})`;
 }
 
 type Problem =
@@ -143,10 +145,21 @@ type Problem =
   | "invalid_arguments"
   | "malformed";
 
-function wrong(problem: Problem, index: number, got: string, questionId?: string): EspalierError {
+interface About {
+  readonly questionId: string;
+  readonly agentPath?: string | undefined;
+}
+
+function wrong(problem: Problem, index: number, got: string, about?: About): EspalierError {
+  const { questionId, agentPath } = about ?? {};
   return new EspalierError({
     code: "invalid_answer",
     message: `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`,
-    data: { problem, index, ...(questionId === undefined ? {} : { questionId }) },
+    data: {
+      problem,
+      index,
+      ...(questionId === undefined ? {} : { questionId }),
+      ...(agentPath === undefined ? {} : { agentPath }),
+    },
   });
 }

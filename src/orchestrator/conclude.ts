@@ -1,17 +1,30 @@
 // The last thing that a run does: it says how it ended, or that it is paused, and leaves its result.
 
 import { deepFreeze } from "../kernel/json.ts";
+import { pausedChildrenOf } from "../agent/agent-state.ts";
 import type { EventBody } from "../protocol/event.ts";
+import type { AgentId } from "../protocol/ids.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import type { RunTree } from "./run-tree.ts";
 import type { RunShared } from "./run-shared.ts";
 
-/** How many paused agents were told to end while others were still at work: they have to end before the run rests. */
-export function lateEnds({ nodes }: RunTree): number {
-  const late = nodes.filter((node) => node.rested?.status === "paused" && node.startSignal.aborted);
-  return late.length;
+/**
+ * Paused agents that have something to do which nobody outside has to allow, since others were still at work when they paused: they were
+ * told to end, or a subagent that they wait for has ended. That comes before the run rests.
+ */
+export function lateEnds(tree: RunTree): readonly AgentNode[] {
+  const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
+  return tree.nodes.filter(({ rested, startSignal }) => {
+    if (rested?.status !== "paused") return false;
+    return startSignal.aborted || pausedChildrenOf(rested).some(hasEnded);
+  });
+}
+
+/** The result of a run whose root has ended while detached agents live on; they are not in it yet. */
+export function resultOf({ tree, ledger, clock }: RunShared, traceId: string): RunResult {
+  return runResult(tree, ledger, { traceId, atMs: clock.nowMs(), pausedRun: undefined });
 }
 
 /** Records the last event and gives the result. `facts.pauses`: how often the run had been paused before. */
@@ -19,15 +32,15 @@ export function concluded(scope: RunShared, root: AgentNode, facts: PauseFacts):
   const { tree, ledger, recorder, clock } = scope;
   const place = { ...root.identity, executionId: null, stepId: null, callId: null };
   const { traceId } = facts;
-  const atMs = clock.nowMs();
   if (root.hasEnded) {
-    const result = runResult(tree, ledger, { traceId, atMs, pausedRun: undefined });
+    const result = resultOf(scope, traceId);
     recorder.record(place, runEnded(result));
     return result;
   }
   for (const node of tree.nodes) node.close();
   const { pauses } = facts;
   const draft = pausedRunOf(scope, { ...facts, pauses: pauses + 1 });
+  const atMs = clock.nowMs();
   const result = runResult(tree, ledger, { traceId, atMs, pausedRun: draft });
   const { reason, questions, durationMs } = result;
   const { own, descendants, total } = result.usage;

@@ -2,6 +2,7 @@
 // the run (E2): when the backlog is full, this reader fails with `event_backlog_overflow`, and nobody else notices.
 
 import { EspalierError } from "../kernel/error.ts";
+import { WaitingLine } from "../kernel/waiting-line.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId } from "../protocol/ids.ts";
@@ -17,7 +18,7 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
   readonly #maxBacklog: number;
   readonly #onClose: () => void;
   readonly #agentId: AgentId | undefined;
-  #unread: EspalierEvent[] = [];
+  readonly #unread = new WaitingLine<EspalierEvent>();
   #readers: Reader[] = [];
   #end: "open" | "closed" | "overflown" = "open";
 
@@ -36,12 +37,12 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
   #keep(event: EspalierEvent): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) reader.resolve({ done: false, value: event });
-    else if (this.#unread.length < this.#maxBacklog) this.#unread.push(event);
+    else if (this.#unread.length < this.#maxBacklog) this.#unread.add(event);
     else this.#close("overflown");
   }
 
   next(): Promise<IteratorResult<EspalierEvent, undefined>> {
-    const event = this.#unread.shift();
+    const event = this.#unread.take();
     if (event !== undefined) return Promise.resolve({ done: false, value: event });
     if (this.#end === "closed") return Promise.resolve(DONE);
     if (this.#end === "overflown") return Promise.reject(this.#overflow());
@@ -54,7 +55,7 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
   }
 
   return(): Promise<IteratorResult<EspalierEvent, undefined>> {
-    this.#unread = [];
+    this.#unread.clear();
     this.#close("closed");
     this.#end = "closed";
     return Promise.resolve(DONE);

@@ -4,6 +4,8 @@
 //     beyond a lease; it is booked, never dropped, and closes the axis to new leases.
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
 //
+// Room: what is not spent of a limit. Descendants of an account must leave its reserve; the agent itself need not (X5).
+//
 // Time: a limit in time does not run while the account's clock stands still, so its deadline moves; a fixed deadline never does.
 // Each account's clock stands by itself: the deadline of an agent is the earliest on its path, asked for anew every time.
 
@@ -32,6 +34,8 @@ export interface NewAccount {
   readonly agentId: AgentId;
   readonly path: string;
   readonly limits: SpendLimits;
+  /** What descendants must leave of the limits. Default: nothing. */
+  readonly reserve?: SpendLimits | undefined;
   /** Limit in time from now on; time in which the account's clock stands still does not count. */
   readonly wallTimeMs?: number | undefined;
   /** A point in time that is never moved. The earlier of the two holds. */
@@ -46,6 +50,8 @@ export function openAccount(account: NewAccount, parent: Account | undefined): A
     parentId: parent?.agentId ?? null,
     path: account.path,
     limits: account.limits,
+    reserve: account.reserve ?? {},
+    grants: [],
     fixedDeadlineAtMs: earlier(account.deadlineAtMs ?? null, parent?.fixedDeadlineAtMs ?? null),
     timeLimitMs: account.wallTimeMs ?? null,
     openedAtMs: account.nowMs,
@@ -55,6 +61,14 @@ export function openAccount(account: NewAccount, parent: Account | undefined): A
     reserved: NO_AMOUNTS,
     excess: NO_AMOUNTS,
   };
+}
+
+/** The path of a child of the agent that has no limits of its own. */
+export function childPath(path: AccountPath, nowMs: number): AccountPath {
+  const [parent] = path;
+  invariant(parent !== undefined, "a path has at least one account");
+  const { agentId, path: accountPath } = parent;
+  return [openAccount({ agentId, path: accountPath, limits: {}, nowMs }, parent), ...path];
 }
 
 /** Books time in which the account's clock stood still: its limit in time ends that much later. */
@@ -102,12 +116,11 @@ export type ReserveOutcome =
 export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): ReserveOutcome {
   const overdue = deadlineRefusal(path, nowMs);
   if (overdue !== undefined) return { type: "refused", refusal: overdue };
-  const least = holdFor(ask, 1);
-  const refusal = unfit(path, least);
+  const refusal = unfit(path, leastHold(ask));
   if (refusal !== undefined) return { type: "refused", refusal };
-  const hold = holdFor(ask, clampOutput(path, ask));
-  const blockers = path.filter((account) =>
-    SPEND_AXES.some((axis) => hold[axis] > 0 && hold[axis] > roomNow(account, axis)),
+  const hold = wantedHold(path, ask);
+  const blockers = path.filter((account, index) =>
+    SPEND_AXES.some((axis) => hold[axis] > 0 && hold[axis] > roomNow(account, axis, index === 0)),
   );
   if (blockers.length > 0)
     return { type: "wait", blockers: blockers.map((account) => account.agentId) };
@@ -118,12 +131,26 @@ export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): Reserv
   };
 }
 
-/** The account whose budget of steps leaves no further one, reservations taken off; undefined: there is none. */
+/** What a lease for the ask holds at least: with room for one token of output. */
+export function leastHold(ask: LeaseAsk): Amounts {
+  return holdFor(ask, 1);
+}
+
+/** What a lease for the ask would hold, clamped to what the path has not spent. The least hold is known to fit. */
+export function wantedHold(path: AccountPath, ask: LeaseAsk): Amounts {
+  return holdFor(ask, clampOutput(path, ask));
+}
+
+/** The account whose budget of steps leaves the agent no further one, reservations taken off; undefined: there is none. */
 export function lastStep(path: AccountPath): LastStep | undefined {
-  const used = path.find((account) => roomNow(account, "steps") <= 0);
-  return used === undefined
-    ? undefined
-    : { accountPath: used.path, maximum: used.limits.steps ?? 0 };
+  const index = path.findIndex((account, at) => roomNow(account, "steps", at === 0) <= 0);
+  const used = path[index];
+  if (used === undefined) return undefined;
+  const { limits, path: accountPath } = used;
+  return {
+    accountPath,
+    maximum: Math.max(0, (limits.steps ?? 0) - keptOf(used, "steps", index === 0)),
+  };
 }
 
 /** Books what was used and gives the rest of the hold back. */
@@ -179,8 +206,9 @@ export function exhausted(
   axes: readonly SpendAxis[],
 ): BudgetRefusal | undefined {
   for (const axis of axes) {
-    const account = tightest(path, axis);
-    if (account !== undefined && roomEver(account, axis) <= 0) return refusalOf(account, axis, 0);
+    const at = tightest(path, axis);
+    if (at !== undefined && roomAt(path, at, axis) <= 0)
+      return refusalOf(path, { at, axis, asked: 0 });
   }
   return deadlineRefusal(path, nowMs);
 }
@@ -189,10 +217,10 @@ export function exhausted(
 export function remaining(path: AccountPath, nowMs: number): Remaining {
   const left: Record<string, number> = {};
   for (const axis of SPEND_AXES) {
-    const rooms = path
-      .filter((account) => account.limits[axis] !== undefined)
-      .map((account) => roomNow(account, axis));
-    if (rooms.length > 0) left[axis] = Math.max(0, Math.min(...rooms));
+    let least = Infinity;
+    for (const [index, account] of path.entries())
+      least = Math.min(least, roomNow(account, axis, index === 0));
+    if (least < Infinity) left[axis] = Math.max(0, least);
   }
   const deadline = deadlineAtMs(path);
   if (deadline !== null) left["wallTimeMs"] = Math.max(0, deadline - nowMs);
@@ -221,13 +249,14 @@ function holdFor(ask: LeaseAsk, outputTokens: number): Amounts {
 /** The largest output cap up to the wanted one for which the path will have room. A cap of 1 is known to fit. */
 function clampOutput(path: AccountPath, ask: LeaseAsk): number {
   let cap = ask.maxOutputTokens;
-  for (const account of path) {
+  for (const [index, account] of path.entries()) {
+    const isOwn = index === 0;
     cap = Math.min(
       cap,
-      roomEver(account, "outputTokens"),
-      roomEver(account, "totalTokens") - ask.inputTokens,
+      roomEver(account, "outputTokens", isOwn),
+      roomEver(account, "totalTokens", isOwn) - ask.inputTokens,
     );
-    const room = roomEver(account, "costMicroUsd");
+    const room = roomEver(account, "costMicroUsd", isOwn);
     if (ask.price === undefined || ask.price.outputUsdPerMillion === 0 || room === Infinity)
       continue;
     const { inputUsdPerMillion, cachedInputUsdPerMillion = 0 } = ask.price;
@@ -241,18 +270,19 @@ function clampOutput(path: AccountPath, ask: LeaseAsk): number {
 function unfit(path: AccountPath, hold: Amounts): BudgetRefusal | undefined {
   for (const axis of SPEND_AXES) {
     if (hold[axis] === 0) continue;
-    const account = tightest(path, axis);
-    if (account !== undefined && hold[axis] > roomEver(account, axis))
-      return refusalOf(account, axis, hold[axis]);
+    const at = tightest(path, axis);
+    if (at !== undefined && hold[axis] > roomAt(path, at, axis))
+      return refusalOf(path, { at, axis, asked: hold[axis] });
   }
   return undefined;
 }
 
-function tightest(path: AccountPath, axis: SpendAxis): Account | undefined {
-  let found: Account | undefined;
-  for (const account of path) {
+/** Where on the path the least is left; undefined: nobody limits the axis. */
+function tightest(path: AccountPath, axis: SpendAxis): number | undefined {
+  let found: number | undefined;
+  for (const [index, account] of path.entries()) {
     if (account.limits[axis] === undefined) continue;
-    if (found === undefined || roomEver(account, axis) < roomEver(found, axis)) found = account;
+    if (found === undefined || roomAt(path, index, axis) < roomAt(path, found, axis)) found = index;
   }
   return found;
 }
@@ -282,19 +312,40 @@ function earlier(left: number | null, right: number | null): number | null {
   return Math.min(left, right);
 }
 
-function refusalOf(account: Account, axis: SpendAxis, asked: number): BudgetRefusal {
-  const maximum = account.limits[axis] ?? Infinity;
-  return { axis, accountPath: account.path, maximum, spent: account.total[axis], asked };
+interface Shortage {
+  readonly at: number;
+  readonly axis: SpendAxis;
+  readonly asked: number;
 }
 
-/** What is not spent: the most that can ever become free. */
-function roomEver(account: Account, axis: SpendAxis): number {
-  return (account.limits[axis] ?? Infinity) - account.total[axis];
+/** The refusal in the name of the account at that place; what it keeps for its own agent is told apart from what is spent. */
+function refusalOf(path: AccountPath, { at, axis, asked }: Shortage): BudgetRefusal {
+  const account = path[at];
+  invariant(account !== undefined, "a refusal is in the name of an account");
+  const { path: accountPath, total, limits } = account;
+  const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];
+  const kept = Math.min(keptOf(account, axis, at === 0), Math.max(0, maximum - spent));
+  return { axis, accountPath, maximum, spent, asked, ...(kept > 0 ? { kept } : {}) };
+}
+
+function roomAt(path: AccountPath, index: number, axis: SpendAxis): number {
+  const account = path[index];
+  return account === undefined ? Infinity : roomEver(account, axis, index === 0);
+}
+
+/** What the account keeps for its own agent (X5). */
+export function keptOf({ reserve }: Account, axis: SpendAxis, isOwn: boolean): number {
+  return isOwn ? 0 : (reserve[axis] ?? 0);
+}
+
+/** What is not spent: the most that can ever become free, to the agent itself or to those below it. */
+function roomEver(account: Account, axis: SpendAxis, isOwn: boolean): number {
+  return (account.limits[axis] ?? Infinity) - account.total[axis] - keptOf(account, axis, isOwn);
 }
 
 /** What is neither spent nor held. */
-function roomNow(account: Account, axis: SpendAxis): number {
-  return roomEver(account, axis) - account.reserved[axis];
+function roomNow(account: Account, axis: SpendAxis, isOwn: boolean): number {
+  return roomEver(account, axis, isOwn) - account.reserved[axis];
 }
 
 function add(left: Amounts, right: Amounts): Amounts {

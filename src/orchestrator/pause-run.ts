@@ -1,14 +1,19 @@
 // From the agents of a run at rest to a paused run, and back: the two halves of a pause.
 
 import { snapshotOf, stateOf } from "../agent/agent-snapshot.ts";
-import { questionsOf } from "../agent/agent-state.ts";
+import { lastTextOf, pendingCallsOf, questionsOf } from "../agent/agent-state.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
-import type { AgentRole } from "../agent/agent-role.ts";
-import type { QuestionId } from "../protocol/ids.ts";
+import { SPAWN_TOOL_NAME, type AgentRole } from "../agent/agent-role.ts";
+import { invariant } from "../kernel/assert.ts";
+import type { AgentId, QuestionId, StepId } from "../protocol/ids.ts";
+import { subagentOutcome } from "../protocol/subagent.ts";
 import { AgentNode } from "./agent-node.ts";
+import { restoredToolLimits } from "./child-facts.ts";
+import { draftedRole } from "./draft-role.ts";
 import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "./paused-run.ts";
 import { pricesUsed } from "./prices-used.ts";
+import type { RoleRegistry } from "./role-registry.ts";
 import type { RunShared } from "./run-shared.ts";
 
 /** What a paused run is told besides its agents. */
@@ -58,52 +63,134 @@ function pausedAgent(node: AgentNode): PausedAgent {
     task,
     metadata,
     spawnCallId: node.spawnCallId ?? null,
+    spawnStepId: node.spawnStepId ?? null,
     startedAtMs: node.startedAtMs,
     children: node.breadth,
     ordinals: node.ordinals,
+    execution: node.execution,
+    isDetached: node.isDetached,
+    toolRules: node.toolLimits.rules,
+    ...(node.draft === undefined ? {} : { draft: node.draft }),
     state: snapshotOf(rested),
   };
 }
 
-/** Puts the agents of a paused run back into a fresh tree and ledger, and gives the root. The time of the pause counts for nobody. */
-export function restore(scope: RunShared, run: PausedRun): AgentNode {
+/** Puts the agents of a run at rest back into a fresh tree and ledger, and gives the root. The time of the rest counts for nobody. */
+export function restore(
+  scope: RunShared,
+  run: PausedRun,
+  roles: ReadonlyMap<AgentId, AgentRole>,
+): AgentNode {
   const { ledger, clock, tree } = scope;
   ledger.restore(run.accounts, run.leaseCount);
   const pausedMs = Math.max(0, clock.nowMs() - run.pausedAtMs);
   for (const { agentId, state } of run.agents)
     if (state.status === "paused") ledger.standStill(agentId, pausedMs);
-  for (const agent of run.agents) tree.add(revived(scope, agent));
+  for (const agent of run.agents) {
+    const role = roles.get(agent.agentId);
+    invariant(role !== undefined, `${agent.agentPath} has a role`);
+    const node = revived(scope, agent, role);
+    tree.add(node);
+    if (node.parent !== undefined) tree.noteEarlier(node, earlierTasks(agent));
+  }
+  regroup(tree.nodes);
   const [root] = tree.nodes;
   if (root === undefined) throw new Error("A paused run has a root.");
   return root;
 }
 
-function revived(scope: RunShared, agent: PausedAgent): AgentNode {
+/** What an agent that was continued had been told to do before (X21). */
+function earlierTasks({ state, execution }: PausedAgent): readonly string[] {
+  if (execution === 1) return [];
+  const told = state.conversation.messages.flatMap((message) =>
+    message.role === "user" && message.origin === "task" ? [message.text] : [],
+  );
+  return told.slice(-execution, -1);
+}
+
+/** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
+function regroup(nodes: readonly AgentNode[]): void {
+  const members = nodes.flatMap((node) => {
+    const { parent, spawnStepId, spawnCallId } = node;
+    if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
+    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId));
+    group.rejoin(node);
+    return [{ node, group }];
+  });
+  for (const { node, group } of members) {
+    const { rested } = node;
+    if (rested === undefined || rested.status === "paused") continue;
+    const { status, log } = rested;
+    const outcome = subagentOutcome({ status, text: lastTextOf(rested), output: log.output });
+    group.settle(node, outcome === "completed");
+  }
+}
+
+/** Calls of a step that may start somebody yet. */
+function startsLeft({ rested }: AgentNode, stepId: StepId): number {
+  if (rested?.status !== "paused" || rested.step?.stepId !== stepId) return 0;
+  const begun = new Set(
+    rested.step.deferrals.flatMap(({ type, callId }) => (type === "subagent" ? [callId] : [])),
+  );
+  return pendingCallsOf(rested).filter(
+    ({ callId, toolName }) => toolName === SPAWN_TOOL_NAME && !begun.has(callId),
+  ).length;
+}
+
+function revived(scope: RunShared, agent: PausedAgent, role: AgentRole): AgentNode {
   const { clock, ledger, tree, runId } = scope;
   const { agentId, executionId, parentAgentId, agentPath, depth, task, metadata } = agent;
-  const { startedAtMs, children, ordinals, spawnCallId } = agent;
+  const { startedAtMs, children, ordinals, execution, isDetached } = agent;
+  const { spawnCallId, spawnStepId } = agent;
+  const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
+  parent?.countBelow(1);
+  const place = { parent, role, agentPath, depth };
   return new AgentNode({
     identity: Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId }),
-    role: roleOf(scope, agent),
+    role,
     task,
     metadata: deepFreeze(metadata),
-    parent: parentAgentId === null ? undefined : tree.find(parentAgentId),
+    parent,
     spawnCallId: spawnCallId ?? undefined,
+    spawnStepId: spawnStepId ?? undefined,
     state: stateOf(agent.state),
     clock,
     ledger,
-    before: { startedAtMs, children, ordinals },
+    before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
     pauseSignal: tree.pauseSignal,
+    limits: parent?.limits ?? tree.limits,
+    toolLimits: restoredToolLimits(scope, place, { rules: agent.toolRules, draft: agent.draft }),
+    draft: agent.draft,
   });
 }
 
-/** Throws `invalid_paused_run` if the run knows no role of the agent's name. */
-export function roleOf({ registry }: Pick<RunShared, "registry">, agent: PausedAgent): AgentRole {
-  const role = registry.find(agent.role);
-  if (role !== undefined) return role;
+/** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
+export function rolesOf(
+  { agents }: Pick<PausedRun, "agents">,
+  registry: RoleRegistry,
+): ReadonlyMap<AgentId, AgentRole> {
+  const roles = new Map<AgentId, AgentRole>();
+  for (const agent of agents) {
+    const parent = agent.parentAgentId === null ? undefined : roles.get(agent.parentAgentId);
+    roles.set(agent.agentId, roleOf(agent, parent, registry));
+  }
+  return roles;
+}
+
+function roleOf(
+  { role: name, draft, agentPath }: PausedAgent,
+  parent: AgentRole | undefined,
+  registry: RoleRegistry,
+): AgentRole {
+  const role =
+    draft === undefined || parent === undefined
+      ? registry.find(name)
+      : draftedRole(parent, { name, draft }, registry);
+  if (role !== undefined && !("code" in role)) return role;
+  const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
   throw new EspalierError({
     code: "invalid_paused_run",
-    message: `Expected a role named "${agent.role}" for ${agent.agentPath}, got none. Resume with the roles that the run was started with.`,
-    data: { role: agent.role, agentPath: agent.agentPath },
+    message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
+    data: { role: name, agentPath },
   });
 }

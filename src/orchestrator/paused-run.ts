@@ -14,11 +14,14 @@ import {
   ExecutionIdSchema,
   QuestionIdSchema,
   RunIdSchema,
+  StepIdSchema,
   type AgentId,
 } from "../protocol/ids.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { PriceUsedSchema } from "./prices-used.ts";
+import { RoleDraftSchema } from "../protocol/subagent.ts";
 import { argumentsHashOf, QuestionSchema } from "../protocol/question.ts";
+import { ToolRuleSchema } from "../protocol/tool-rule.ts";
 
 /** Version of the paused run's form. */
 export const PAUSED_RUN_VERSION = 1;
@@ -35,10 +38,19 @@ const PausedAgentSchema = z.strictObject({
   task: z.string(),
   metadata: JsonObjectSchema,
   spawnCallId: CallIdSchema.nullable(),
+  spawnStepId: StepIdSchema.nullable(),
   startedAtMs: z.number(),
   /** Subagents that it has started, and how many of each role were numbered. */
   children: count,
   ordinals: z.record(z.string(), count).readonly(),
+  /** Which execution of the agent this is, from 1. */
+  execution: z.int().positive(),
+  /** It was left to the run by its parent (X9). */
+  isDetached: z.boolean(),
+  /** What it and all below it may not use (T4). */
+  toolRules: z.array(ToolRuleSchema).readonly(),
+  /** The role itself, where its parent's model wrote it (X27). */
+  draft: RoleDraftSchema.exactOptional(),
   state: AgentSnapshotSchema,
 });
 /** One agent of a paused run: paused itself, or ended before. */
@@ -127,8 +139,7 @@ function parsed(text: string): unknown {
 /** What does not fit together in it; undefined: nothing. */
 function inconsistency(run: PausedRun): string | undefined {
   const [root] = run.agents;
-  if (root?.parentAgentId !== null || root.state.status !== "paused")
-    return "its first agent is not a paused root";
+  if (root?.parentAgentId !== null) return "its first agent is not a root";
   return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run);
 }
 
@@ -205,10 +216,14 @@ function callIdsOf({ state }: PausedAgent): readonly string[] {
 }
 
 function childrenOf(agent: PausedAgent): readonly AgentId[] {
+  const { state } = agent;
   const delegated = deferralsOf(agent).flatMap((one) =>
-    one.type === "subagent" ? [one.childId] : [],
+    one.type === "subagent" ? [one.childId, ...(one.startedIds ?? [])] : [],
   );
-  return [...delegated, ...agent.state.log.subtasks.flatMap(({ childId }) => childId ?? [])];
+  const step = state.status === "paused" ? state.step : undefined;
+  const started = step?.executions.flatMap(({ startedIds }) => startedIds ?? []) ?? [];
+  const queued = state.log.subtasks.flatMap(({ childId }) => childId ?? []);
+  return [...delegated, ...started, ...queued, ...state.log.background];
 }
 
 function unreadable(problem: string, cause?: unknown): EspalierError {

@@ -34,8 +34,7 @@ export function pricesUsed(
   before: readonly PriceUsed[],
 ): readonly PriceUsed[] {
   const prices = new Map(before.map((used) => [JSON.stringify(used), used]));
-  for (const { role } of nodes) {
-    const { provider, id: model, price } = role.model;
+  for (const { provider, id: model, price } of new Set(nodes.map(({ role }) => role.model))) {
     const used = { provider, model, price: price === undefined ? null : copyPrice(price) };
     prices.set(JSON.stringify(used), used);
   }

@@ -1,9 +1,15 @@
 // What must be right before a paused run goes on, besides its answers.
 
 import { EspalierError } from "../kernel/error.ts";
-import { requirePrice, type AgentRole } from "../agent/agent-role.ts";
+import { mismatch } from "../kernel/check.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import type { AgentId } from "../protocol/ids.ts";
+import type { UserMessage } from "../protocol/message.ts";
+import { checkToolLists } from "./check-tool-lists.ts";
 import type { PausedRun } from "./paused-run.ts";
-import type { RoleRegistry } from "./role-registry.ts";
+import { requirePrices, type RoleRegistry } from "./role-registry.ts";
+import type { ResumeGrant } from "./run-options.ts";
+import type { BudgetGrant } from "./tell-budget.ts";
 
 /** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
 export function rootRole(
@@ -21,8 +27,67 @@ export function rootRole(
   });
 }
 
+/** A grant for an agent of a run at rest. */
+export interface AgentGrant extends BudgetGrant {
+  readonly agentId: AgentId;
+  /** What names it in errors. */
+  readonly field: string;
+}
+
+/**
+ * The grants, each with the agent that it is for. Throws `invalid_paused_run` for a run that has ended and that no grant can bring back, and
+ * `invalid_option` for a grant to nobody.
+ */
+export function grantsFor(run: PausedRun, asked: readonly ResumeGrant[]): readonly AgentGrant[] {
+  const [root] = run.agents;
+  if (root !== undefined && root.state.status !== "paused") {
+    const { status, reason } = root.state;
+    const isLimited = status === "stopped" && LIMITS.has(reason.code);
+    if (!isLimited || asked.length === 0) {
+      const advice = isLimited
+        ? "Grant it more of what it lacked: options.grants."
+        : "Fork it instead: orchestrator.fork.";
+      throw new EspalierError({
+        code: "invalid_paused_run",
+        message: `Expected a run that can go on, got ${root.agentPath} (${run.runId}), which is ${status} (${reason.code}). ${advice}`,
+        data: { runId: run.runId, status, reason: reason.code },
+      });
+    }
+  }
+  return asked.map(({ budget, by, agentPath = root?.agentPath ?? "" }, index) => {
+    const field = `resume options.grants[${index}]`;
+    const agent = run.agents.find((one) => one.agentPath === agentPath);
+    if (agent === undefined) {
+      const paths = run.agents.map((one) => one.agentPath).join(", ");
+      throw mismatch(
+        `${field}.agentPath`,
+        `an agent of the run (${paths})`,
+        agentPath,
+        "See result.agents.",
+      );
+    }
+    return { budget, by, agentId: agent.agentId, field };
+  });
+}
+
+const LIMITS: ReadonlySet<string> = new Set([
+  "steps_limit",
+  "token_limit",
+  "cost_limit",
+  "time_limit",
+  "tool_calls_limit",
+]);
+
+/** What the model of an agent is told that a limit had stopped. */
+export function stoppedNotice({ agents }: PausedRun): UserMessage {
+  const reason = agents[0]?.state.reason.message ?? "";
+  const text = `You were stopped before you were done: ${reason} You have been granted more since. Go on from where you were.`;
+  return { role: "user", text, origin: "notice" };
+}
+
 /** Throws what `start` would throw of models that cannot work, or whose price nobody knows though the run has a cost limit (R57). */
 export function assertReady(run: PausedRun, registry: RoleRegistry): void {
+  checkToolLists(registry, registry.root);
   const limited = new Map(
     run.accounts.flatMap(({ agentId, limits, path }) =>
       limits.costMicroUsd === undefined ? [] : [[agentId, path] as const],
@@ -35,7 +100,7 @@ export function assertReady(run: PausedRun, registry: RoleRegistry): void {
     const path = limited.get(agent.agentId);
     if (path === undefined) continue;
     for (const below of registry.reachableFrom(role))
-      requirePrice(`the cost limit of ${path}`, below);
+      requirePrices(`the cost limit of ${path}`, below);
   }
 }
 

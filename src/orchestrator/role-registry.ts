@@ -3,15 +3,18 @@
 import { misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
-import { requirePrice, SPAWN_TOOL_NAME, type AgentRole } from "../agent/agent-role.ts";
+import { delegationToolNames, requirePrice, type AgentRole } from "../agent/agent-role.ts";
+import type { Model } from "../model/model.ts";
 import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { Budget } from "../policies/budget.ts";
 
 export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
+  readonly root: AgentRole;
 
   /** Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do not fit together. */
   constructor(root: AgentRole, others: readonly AgentRole[]) {
+    this.root = root;
     for (const role of [root, ...others]) this.#add(role);
     for (const role of this.#roles.values()) this.#checkReferences(role);
   }
@@ -42,12 +45,13 @@ export class RoleRegistry {
   assertReady(root: AgentRole, runBudget: Budget): void {
     const all = this.reachableFrom(root);
     if (runBudget.costUsd !== undefined)
-      for (const role of all) requirePrice("budget.costUsd", role);
+      for (const role of all) requirePrices("budget.costUsd", role);
     for (const role of all) {
-      role.model.assertReady?.();
-      if (role.budget.costUsd === undefined) continue;
-      for (const below of this.reachableFrom(role))
-        requirePrice(`${role.name}.budget.costUsd`, below);
+      for (const { model } of playersOf(role)) model.assertReady?.();
+      for (const [field, budget] of budgetsOf(role)) {
+        if (budget.costUsd === undefined) continue;
+        for (const below of this.reachableFrom(role)) requirePrices(`${field}.costUsd`, below);
+      }
     }
   }
 
@@ -57,7 +61,7 @@ export class RoleRegistry {
       if (role.guards.length === 0) continue;
       const below = [...this.reachableFrom(role)];
       const names = new Set(below.flatMap(({ tools }) => tools.map(({ name }) => name)));
-      if (below.some(({ subagents }) => subagents.length > 0)) names.add(SPAWN_TOOL_NAME);
+      for (const one of below) for (const name of delegationToolNames(one)) names.add(name);
       for (const guard of role.guards) warnOfStray(role, guard, names);
     }
   }
@@ -100,6 +104,27 @@ export class RoleRegistry {
       data: { field, got: name },
     });
   }
+}
+
+/** The budgets that a role gives its own agents, or those below them, with what names them. */
+function budgetsOf({ name, budget, delegation, ceiling }: AgentRole): readonly [string, Budget][] {
+  const { share } = delegation;
+  return [
+    [`${name}.budget`, budget],
+    [`${name}.delegation.share.budget`, share.type === "fixed" ? share.budget : {}],
+    [`${name}.ceiling.budget`, ceiling?.budget ?? {}],
+  ];
+}
+
+/** Whoever may come to run by a role: itself, and roles that its agents' models write. */
+function playersOf(role: AgentRole): readonly { readonly name: string; readonly model: Model }[] {
+  const models = Object.values(role.ceiling?.models ?? {});
+  return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];
+}
+
+/** Throws `price_unknown` if the price of a model is not known by which the role's agents, or those that they write, may run. */
+export function requirePrices(field: string, role: AgentRole): void {
+  for (const player of playersOf(role)) requirePrice(field, player);
 }
 
 function warnOfStray(role: AgentRole, guard: ToolGuard, names: ReadonlySet<string>): void {

@@ -6,8 +6,9 @@ import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, RestStatus, StopReason, TerminalStatus } from "../protocol/stop.ts";
-import type { SubagentResult } from "../protocol/subagent.ts";
+import { subagentOutcome, type SubagentResult } from "../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
+import type { RemovedTool } from "../protocol/tool-rule.ts";
 import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../protocol/usage.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { BudgetLedger } from "./budget-ledger.ts";
@@ -28,6 +29,8 @@ export interface AgentReport {
   readonly role: string;
   readonly model: string;
   readonly task: string;
+  /** How often it has come to life: once, and once more each time that it was continued. What follows is of the last time. */
+  readonly executions: number;
   readonly status: RestStatus;
   readonly reason: StopReason;
   /** The last text that it wrote; partial unless it completed. */
@@ -43,6 +46,8 @@ export interface AgentReport {
   /** Tool calls that went wrong, in order, whether or not the agent recovered from them (R168). */
   readonly toolErrors: readonly ToolErrorRecord[];
   readonly metadata: JsonObject;
+  /** Tools of its role that it did not have, and why. */
+  readonly removedTools: readonly RemovedTool[];
   readonly durationMs: number;
   /** Part of `durationMs` that was spent waiting for the budget. */
   readonly waitedMs: number;
@@ -80,6 +85,8 @@ export interface RunResult {
    * A model that is there at two prices is listed with each.
    */
   readonly prices: readonly PriceUsed[];
+  /** Agents that live on after the root (X9). They are not in `agents` yet; the result of `run.settled` has them. */
+  readonly detached: readonly AgentId[];
   /** Every agent of the tree, in the order of their start; the root first. */
   readonly agents: readonly AgentReport[];
   readonly subagentsByDepth: Readonly<Record<string, number>>;
@@ -103,6 +110,7 @@ export function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): Ag
     role: role.name,
     model: role.model.id,
     task: node.task,
+    executions: node.execution,
     status: rested.status,
     reason: rested.reason,
     text: lastTextOf(rested),
@@ -113,6 +121,7 @@ export function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): Ag
     errors: log.errors,
     toolErrors: toolErrors(log.steps),
     metadata: node.metadata,
+    removedTools: node.toolLimits.removed,
     durationMs: (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs),
     waitedMs: telemetry.waitedMs,
     pausedMs: node.pausedMs,
@@ -126,10 +135,13 @@ export function subagentResult(
   const { agentId, executionId, role, agentPath, depth, status, reason, text, output } = report;
   const { toolsUsed: tools, usage, errors, toolErrors: failures, metadata, durationMs } = report;
   const typed = output === undefined ? {} : { output };
+  const childName = agentPath.slice(agentPath.lastIndexOf("/") + 1);
+  const outcome = subagentOutcome(report);
   const steps = report.steps.length;
-  const place = { agentId, executionId, role, agentPath, depth };
+  const place = { agentId, executionId, role, childName, agentPath, depth };
   return {
     ...place,
+    outcome,
     status,
     reason,
     text,
@@ -140,6 +152,7 @@ export function subagentResult(
     errors,
     toolErrors: failures,
     metadata,
+    removedTools: report.removedTools,
     durationMs,
   };
 }
@@ -153,7 +166,13 @@ export interface ResultParts {
 
 /** The result of a run all of whose agents rest. */
 export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultParts): RunResult {
-  const agents = tree.nodes.map((node) => agentReport(node, ledger, parts.atMs));
+  const { nodes } = tree;
+  const agents = nodes.flatMap((node) =>
+    node.rested === undefined ? [] : [agentReport(node, ledger, parts.atMs)],
+  );
+  const detached = nodes.flatMap(({ rested, identity }) =>
+    rested === undefined ? [identity.agentId] : [],
+  );
   const [root] = agents;
   if (root === undefined) throw new Error("A run has a root.");
   const { status, reason, text, output, steps, usage, durationMs } = root;
@@ -173,6 +192,7 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
       byModel: sumBy(agents, (agent) => agent.model),
     },
     prices: pricesUsed(tree.nodes, tree.pricesBefore),
+    detached,
     agents,
     subagentsByDepth: tree.subagentsByDepth,
     refusalsByCode: tree.refusalsByCode,

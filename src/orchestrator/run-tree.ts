@@ -2,10 +2,14 @@
 // T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its place back once.
 
 import { invariant } from "../kernel/assert.ts";
-import type { AgentId } from "../protocol/ids.ts";
+import type { AgentId, StepId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
-import type { SpawnRefusal } from "../protocol/subagent.ts";
-import { checkSubagentLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
+import type { SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
+import {
+  checkSubagentLimits,
+  checkTotal,
+  type SubagentLimits,
+} from "../policies/subagent-limits.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { PriceUsed } from "./prices-used.ts";
 
@@ -16,6 +20,9 @@ export interface SpawnPermit {
   /** Undoes the admission of a child that could not be set up; allowed once. */
   giveBack(): void;
 }
+
+/** A delegation as it is told apart from others (X21). */
+export type Delegation = Pick<SpawnRequest, "role" | "task">;
 
 /** What a tree counts besides its agents. */
 export interface Counts {
@@ -35,6 +42,9 @@ export class RunTree {
   readonly #nodes = new Map<AgentId, AgentNode>();
   readonly #byDepth = new Map<number, number>();
   readonly #refusals = new Map<string, number>();
+  /** The steps in which each delegation was asked for. */
+  readonly #delegations = new Map<string, Set<string | null>>();
+  #detached: Promise<void> = Promise.resolve();
   #total = 0;
   #stop: StopSignal | undefined;
   readonly #pause = new AbortController();
@@ -67,7 +77,12 @@ export class RunTree {
 
   /** Takes a new agent in. A tree that was asked to stop asks it, too. */
   add(node: AgentNode): void {
+    const { parent, role, task, spawnStepId = null } = node;
     this.#nodes.set(node.identity.agentId, node);
+    if (parent !== undefined) {
+      parent.enlist(node);
+      this.#noteDelegation({ role: role.name, task }, spawnStepId);
+    }
     if (this.#stop !== undefined) node.raise(this.#stop);
   }
 
@@ -82,18 +97,72 @@ export class RunTree {
     return this.#nodes.get(agentId);
   }
 
+  /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
+  delegationsBefore(delegation: Delegation, stepId: StepId): number {
+    const steps = this.#delegations.get(delegationKey(delegation));
+    return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
+  }
+
+  /** Tasks that an agent had before the one that it has now, as its history has them: each was given in a step of its own. */
+  noteEarlier({ role, identity }: AgentNode, tasks: readonly string[]): void {
+    for (const [index, task] of tasks.entries())
+      this.#noteDelegation({ role: role.name, task }, `${identity.agentId} ${index}`);
+  }
+
+  #noteDelegation(delegation: Delegation, stepId: string | null): void {
+    const key = delegationKey(delegation);
+    const known = this.#delegations.get(key);
+    if (known === undefined) this.#delegations.set(key, new Set([stepId]));
+    else known.add(stepId);
+  }
+
+  /** Holds on to what lives on without a parent (X9). */
+  keep(atRest: Promise<void>): void {
+    this.#detached = Promise.all([this.#detached, atRest]).then(() => undefined);
+  }
+
+  /** True if an agent lives on that was left to the run. */
+  get hasDetached(): boolean {
+    return this.nodes.some(({ isDetached, hasEnded }) => isDetached && !hasEnded);
+  }
+
+  /** Resolves once all detached agents rest, those among them that were detached meanwhile. */
+  async detachedAtRest(): Promise<void> {
+    let awaited: Promise<void>;
+    do {
+      awaited = this.#detached;
+      await awaited;
+    } while (awaited !== this.#detached);
+  }
+
   /** All agents that were ever started, in the order of their start. */
   get nodes(): readonly AgentNode[] {
     return [...this.#nodes.values()];
   }
 
+  /** The limits that hold for what is started below an agent: on each the tightest from the root down to it (X16). */
+  limitsBelow(parent: AgentNode): SubagentLimits {
+    const totals = [...lineOf(parent)].map(({ role }) => role.limits.maxTotalSubagents ?? Infinity);
+    const maxTotalSubagents = Math.min(this.#limits.maxTotalSubagents, ...totals);
+    return { ...parent.limits, maxTotalSubagents };
+  }
+
+  /** The limit that forbids one more subagent below `parent`, if there is one. */
+  refusalBelow(parent: AgentNode): SpawnRefusal | undefined {
+    const facts = {
+      parentDepth: parent.identity.depth,
+      breadth: parent.breadth,
+      total: this.#total,
+    };
+    const limits = { ...parent.limits, maxTotalSubagents: this.#limits.maxTotalSubagents };
+    return checkSubagentLimits(limits, facts) ?? totalRefusal(parent);
+  }
+
   /** Takes a place below `parent`, or says which limit forbids it. */
   admit(parent: AgentNode, roleName: string): SpawnPermit | SpawnRefusal {
-    const parentDepth = parent.identity.depth;
-    const facts = { parentDepth, breadth: parent.breadth, total: this.#total };
-    const refusal = checkSubagentLimits(this.#limits, facts);
+    const refusal = this.refusalBelow(parent);
     if (refusal !== undefined) return refusal;
-    const childDepth = parentDepth + 1;
+    const childDepth = parent.identity.depth + 1;
     const childPath = parent.adopt(roleName);
     this.#count(childDepth, 1);
     let held = true;
@@ -107,6 +176,19 @@ export class RunTree {
         this.#count(childDepth, -1);
       },
     };
+  }
+
+  /** How many subagents an agent may still start, as things stand. */
+  subagentsLeft(parent: AgentNode): number {
+    const { limits, breadth, identity } = parent;
+    if (identity.depth >= limits.maxDepth) return 0;
+    const lefts = [
+      limits.maxBreadthPerParent - breadth,
+      this.#limits.maxTotalSubagents - this.#total,
+    ];
+    for (const { role, subagentsBelow } of lineOf(parent))
+      lefts.push((role.limits.maxTotalSubagents ?? Infinity) - subagentsBelow);
+    return Math.max(0, Math.min(...lefts));
   }
 
   countRefusal(code: string): void {
@@ -126,4 +208,24 @@ export class RunTree {
     this.#total += by;
     this.#byDepth.set(depth, (this.#byDepth.get(depth) ?? 0) + by);
   }
+}
+
+/** The refusal if an agent on the path may have no further subagents below it. */
+function totalRefusal(parent: AgentNode): SpawnRefusal | undefined {
+  for (const { identity, subagentsBelow, role } of lineOf(parent)) {
+    const { maxTotalSubagents: maximum = Infinity } = role.limits;
+    const refusal = checkTotal(identity.agentPath, subagentsBelow, maximum);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/** An agent and those above it. */
+function* lineOf(node: AgentNode): Generator<AgentNode, void, undefined> {
+  for (let one: AgentNode | undefined = node; one !== undefined; one = one.parent) yield one;
+}
+
+/** The same words with other white space ask for the same. */
+function delegationKey({ role, task }: Delegation): string {
+  return JSON.stringify([role, task.trim().split(/\s+/u)]);
 }

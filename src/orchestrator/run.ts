@@ -9,11 +9,14 @@ import type { EventSink } from "../protocol/event-sink.ts";
 import type { EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, RunId } from "../protocol/ids.ts";
 import type { Delivery } from "./agent-inbox.ts";
+import { checkGrant, type Budget } from "../policies/budget.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { EventBacklog } from "./event-backlog.ts";
 import { PhaseTurnstile } from "./phase-turnstile.ts";
+import type { PausedRun } from "./paused-run.ts";
 import type { RunResult } from "./run-result.ts";
 import type { RunTree } from "./run-tree.ts";
+import type { BudgetGrant } from "./tell-budget.ts";
 
 /** How `run.events()` reads. */
 export interface EventsOptions {
@@ -35,6 +38,22 @@ export interface RunParts {
   /** Ends the run, or puts it to rest, and gives its result. */
   conclude(): RunResult;
   subscribe(sink: EventSink): () => void;
+  /** Waits for detached agents. */
+  detachedAtRest(): Promise<void>;
+  /** The result while detached agents live on. */
+  resultSoFar(): RunResult;
+  /** Everything of a run at rest, as JSON. */
+  snapshot(): PausedRun;
+  /** Raises limits of an agent's account, and gives what records that. */
+  grant(node: AgentNode, grant: BudgetGrant): () => void;
+}
+
+/** Who gets more of the budget, and from whom. */
+export interface GrantOptions {
+  /** Who grants it, in your words; on record in the event and on the account. */
+  readonly by: string;
+  /** Default the root. */
+  readonly agentId?: AgentId;
 }
 
 const DEFAULT_MAX_BACKLOG = 10_000;
@@ -44,10 +63,17 @@ export class Run {
   readonly runId: RunId;
   /** How the run ended, or that it is paused. Never rejects for what happens in the run: a failed run has a result with status `failed`. */
   readonly result: Promise<RunResult>;
+  /** The result once agents have ended, too, that were detached from the tree (X9). Without such ones the same as `result`. */
+  readonly settled: Promise<RunResult>;
   readonly #parts: RunParts;
   readonly #turnstile = new PhaseTurnstile();
   readonly #backlogs = new Set<EventBacklog>();
+  #hasBegun = false;
   #isOver = false;
+  /** The end of a run whose result was given before detached agents had ended. */
+  #tail: Promise<RunResult> | undefined;
+  /** Records what was granted before the run began. */
+  readonly #early: (() => void)[] = [];
 
   /** @internal Use `Orchestrator.start`. */
   constructor(parts: RunParts) {
@@ -56,6 +82,7 @@ export class Run {
     // Whoever holds the iteration must not hold up a cancellation or a deadline.
     parts.root.signal.addEventListener("abort", () => this.#turnstile.open(), { once: true });
     this.result = this.#drive();
+    this.settled = this.result.then((result) => this.#tail ?? result);
   }
 
   /**
@@ -99,7 +126,7 @@ export class Run {
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
     checkText("message", message);
     this.#parts.root.cancel(message);
-    return await this.result;
+    return await this.settled;
   }
 
   /**
@@ -151,6 +178,43 @@ export class Run {
     });
   }
 
+  /**
+   * Adds to limits of an agent's budget while the run goes on (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
+   * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
+   * False: the run was over, and nothing was granted.
+   *
+   * @throws EspalierError `invalid_option` if nothing is granted, nobody is named, or the agent has no limit of its own on an axis;
+   * `unknown_agent`.
+   */
+  grant(budget: Budget, options: GrantOptions): boolean {
+    checkKeys("grant options", options, ["by", "agentId"]);
+    const { by, agentId = this.#parts.root.identity.agentId } = options;
+    checkGrant("grant", { budget, by });
+    const given = { budget: { ...budget }, by };
+    checkGrant("grant", given);
+    const node = this.#node(agentId);
+    if (this.#isOver) return false;
+    const tell = this.#parts.grant(node, given);
+    if (this.#hasBegun) tell();
+    else this.#early.push(tell);
+    return true;
+  }
+
+  /**
+   * Everything of a run at rest, as JSON: to fork it, to go on with one that a limit stopped, or, if it is paused, what its result has as
+   * `pausedRun`. Made anew at each call.
+   *
+   * @throws EspalierError `invalid_state` while the run goes on.
+   */
+  snapshot(): PausedRun {
+    if (this.#isOver) return this.#parts.snapshot();
+    throw new EspalierError({
+      code: "invalid_state",
+      message:
+        "Expected a run at rest, got one that goes on. Await run.settled, or pause the run first.",
+    });
+  }
+
   #node(agentId: AgentId): AgentNode {
     const node = this.#parts.tree.find(agentId);
     if (node !== undefined) return node;
@@ -164,18 +228,47 @@ export class Run {
   async #drive(): Promise<RunResult> {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
     let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
+    this.#hasBegun = true;
+    for (const tell of this.#early) tell();
     try {
       while (phases !== undefined) {
         await this.#turnstile.pass();
         const next = await phases.next();
-        if (next.done === true) phases = this.#parts.goOn();
+        if (next.done === true) phases = await this.#next();
         else this.#turnstile.deliver(next.value);
       }
+    } catch (cause) {
+      this.#close();
+      throw cause;
+    }
+    const { root, tree } = this.#parts;
+    if (!root.hasEnded || !tree.hasDetached) return this.#conclude();
+    this.#turnstile.end();
+    this.#tail = this.#parts.detachedAtRest().then(() => this.#conclude());
+    return this.#parts.resultSoFar();
+  }
+
+  /** The root rests. Before the run can, whoever was told to end meanwhile has to, and detached agents come to rest with a paused root. */
+  async #next(): Promise<ReturnType<RunParts["goOn"]>> {
+    const { root, tree } = this.#parts;
+    const phases = this.#parts.goOn();
+    if (phases !== undefined || root.hasEnded || !tree.hasDetached) return phases;
+    await this.#parts.detachedAtRest();
+    return this.#parts.goOn();
+  }
+
+  #conclude(): RunResult {
+    this.#isOver = true; // Before its last event: nothing is granted after it.
+    try {
       return this.#parts.conclude();
     } finally {
-      this.#isOver = true;
-      this.#turnstile.end();
-      for (const backlog of this.#backlogs) backlog.end();
+      this.#close();
     }
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    this.#turnstile.end();
+    for (const backlog of this.#backlogs) backlog.end();
   }
 }

@@ -3,6 +3,7 @@
 
 import PQueue from "p-queue";
 
+import { onAbort } from "../kernel/cancel.ts";
 import type { Slots } from "../agent/local/local-options.ts";
 
 /** How much of a run may go on at once, over the whole tree. */
@@ -31,17 +32,16 @@ async function inSlot<T>(
   work: () => Promise<T>,
 ): Promise<T | undefined> {
   if (signal.aborted) return undefined;
+  const isFree = queue.size === 0 && queue.pending < queue.concurrency;
+  if (isFree) return await queue.add(work);
   const waiting = new AbortController();
-  const leave = (): void => waiting.abort(signal.reason);
+  const stopListening = onAbort(signal, () => waiting.abort(signal.reason));
   let started = false;
   const run = (): Promise<T> => {
     started = true;
-    signal.removeEventListener("abort", leave);
+    stopListening();
     return work();
   };
-  const isFree = queue.size === 0 && queue.pending < queue.concurrency;
-  if (isFree) return await queue.add(run);
-  signal.addEventListener("abort", leave, { once: true });
   try {
     return await queue.add(run, { signal: waiting.signal });
   } catch (cause) {

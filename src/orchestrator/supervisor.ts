@@ -1,72 +1,33 @@
-// Supervisor: brings agents of one run to life, to rest and to their end. Owns no state of its own: tree, ledger and recorder do.
+// Supervisor: leads agents of one run to rest and to their end. Owns no state of its own: tree, ledger and recorder do.
 //
 // T1. Every spawn settles exactly once: as a refusal, or with the result of a child that has ended; a paused one settles when it goes on.
-// T2. A parent's call waits for its child, so no agent ends while a child lives; a paused child is ended before its parent.
+// T2. A parent's call waits for its child, and a parent rests after its children in the background, so no agent ends while a child
+//     lives, unless the child was detached; a paused child is ended before its parent.
 
+import { invariant } from "../kernel/assert.ts";
 import { messageOf } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { AgentRole } from "../agent/agent-role.ts";
-import { NO_PREFIX, pendingState, type RestingState } from "../agent/agent-state.ts";
+import type { RestingState } from "../agent/agent-state.ts";
 import type { DelegatedCall } from "../agent/local/local-options.ts";
 import { runAgent, type PhaseReport } from "../agent/run-agent.ts";
+import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { Correlation } from "../protocol/event.ts";
-import { AgentIdSchema, ExecutionIdSchema, type AgentId, type CallId } from "../protocol/ids.ts";
-import type { Message } from "../protocol/message.ts";
+import type { AgentId } from "../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
-import { spendLimitsOf, type SpendLimits } from "../policies/budget.ts";
-import { inheritContext, type InheritedContext } from "../policies/subagent-context-policy.ts";
+import { delegationText } from "../tools/delegation-text.ts";
+import type { ContinueRequest } from "../tools/tool-context.ts";
+import { admit, mayStart, setupFailed } from "./admission.ts";
 import { agentContext, type Delegations } from "./agent-assembly.ts";
-import { AgentNode } from "./agent-node.ts";
+import type { AgentNode } from "./agent-node.ts";
+import { bringToLife } from "./birth.ts";
+import { childBudget } from "./child-budget.ts";
+import { childContext } from "./child-context.ts";
+import { childFacts, parentFacts } from "./child-facts.ts";
+import { continued } from "./continuation.ts";
 import { agentReport, subagentResult } from "./run-result.ts";
 import type { RunShared } from "./run-shared.ts";
 import type { SpawnPermit } from "./run-tree.ts";
-
-/** What an agent starts from. */
-export interface Birth {
-  readonly role: AgentRole;
-  readonly task: string;
-  readonly agentPath: string;
-  readonly depth: number;
-  readonly parent: AgentNode | undefined;
-  readonly spawnCallId: CallId | undefined;
-  readonly inherited: readonly Message[];
-  readonly metadata: JsonObject;
-  readonly limits: SpendLimits;
-  readonly wallTimeMs: number | undefined;
-  readonly deadlineAtMs?: number | undefined;
-}
-
-/** Sets an agent up: ids, account, deadline. Either all of it happens, or nothing. */
-export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
-  const { role, task, metadata, parent, agentPath, depth, spawnCallId } = birth;
-  const { clock, ids, ledger, runId, tree } = scope;
-  const agentId = AgentIdSchema.parse(ids.next("agent"));
-  const executionId = ExecutionIdSchema.parse(ids.next("execution"));
-  const parentAgentId = parent?.identity.agentId ?? null;
-  const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
-  const { limits, wallTimeMs, deadlineAtMs } = birth;
-  ledger.open({ agentId, path: agentPath, limits, wallTimeMs, deadlineAtMs }, parentAgentId);
-  const node = new AgentNode({
-    identity,
-    role,
-    task,
-    metadata,
-    parent,
-    spawnCallId,
-    state: pendingState({
-      messages: [
-        { role: "system", text: role.instructions, origin: "instructions" },
-        ...birth.inherited,
-      ],
-      prefix: NO_PREFIX,
-    }),
-    clock,
-    ledger,
-    pauseSignal: tree.pauseSignal,
-  });
-  tree.add(node);
-  return node;
-}
+import type { SpawnGroup } from "./spawn-group.ts";
+import { subagentService } from "./subagent-service.ts";
 
 /** Runs an agent, phase by phase, from its beginning or from where it was paused. */
 export async function* live(
@@ -87,12 +48,25 @@ export async function* live(
 }
 
 function delegations(scope: RunShared, node: AgentNode): Delegations {
+  const { tree } = scope;
   return {
     spawn: (request, call) => spawn(scope, node, request, call),
+    forgo: (call) => groupOf(node, call)?.miss(),
     resumeChild: (childId, at) => resumeChild(scope, childId, placeIn(node, at)),
-    dismissChild: (childId) => {
-      scope.tree.find(childId)?.cancel(`${node.identity.agentPath}, its parent, stopped.`);
-      return resumeChild(scope, childId, placeIn(node, {}));
+    dismissChild: (childId) => dismissChild(scope, node, childId),
+    awaitChildren: (childIds, until) => awaitChildren(node, childIds, until),
+    detachChild: (childId) => detachChild(scope, node, childId),
+    mayStart: (request) => mayStart(scope, node, request),
+    delegationsBefore: (request, stepId) => tree.delegationsBefore(request, stepId),
+    subagentsOf: (call) =>
+      subagentService(scope, node, {
+        refuse: (role, refusal) => refuse(scope, placeIn(node, call), role, refusal),
+        continue: (request) => continueChild(scope, node, request, call),
+        dismiss: (childId) => dismissChild(scope, node, childId),
+        noteTold: (childId) => node.noteTold(childId, call.stepId),
+      }),
+    reviveChildren: (childIds) => {
+      for (const childId of childIds) revive(scope, node, childId);
     },
   };
 }
@@ -102,6 +76,215 @@ function placeIn(
   { stepId = null, callId = null }: Partial<Correlation>,
 ): Correlation {
   return { ...identity, stepId, callId };
+}
+
+async function spawn(
+  scope: RunShared,
+  parent: AgentNode,
+  request: SpawnRequest,
+  call: DelegatedCall,
+): Promise<SpawnOutcome> {
+  const place = placeIn(parent, call);
+  const group = groupOf(parent, call);
+  const born = bear(scope, parent, request, { call, group });
+  if ("code" in born) {
+    group?.miss();
+    return refuse(scope, place, request.role, born);
+  }
+  const { child, context } = born;
+  const isBackground = request.background === true;
+  scope.recorder.record(place, {
+    type: "subagent.spawned",
+    ...whoIs(child),
+    task: child.task,
+    isBackground,
+    context,
+    subagentsByDepth: scope.tree.subagentsByDepth,
+  });
+  group?.join(child);
+  return isBackground ? leadBeside(scope, child, place) : await lead(scope, child, place);
+}
+
+interface Born {
+  readonly child: AgentNode;
+  readonly context: ContextManifest;
+}
+
+/** Admits a subagent and sets it up, or says why not; what was taken for one that could not be set up is given back. */
+function bear(
+  scope: RunShared,
+  parent: AgentNode,
+  request: SpawnRequest,
+  { call, group }: { readonly call: DelegatedCall; readonly group: SpawnGroup | undefined },
+): Born | SpawnRefusal {
+  if (group?.decision !== undefined)
+    return { code: "group_decided", message: `Not started: ${group.decision}` };
+  let permit: SpawnPermit | undefined;
+  try {
+    const admitted = admit(scope, parent, request);
+    if ("code" in admitted) return admitted;
+    ({ permit } = admitted);
+    const { role } = admitted;
+    const { callId, stepId } = call;
+    const { childPath: agentPath, childDepth: depth } = permit;
+    const budget = childBudget(scope, parent, role, { group: call.group, members: group });
+    const { limits, wallTimeMs, tightened } = budget;
+    const place = { parent, role, agentPath, depth };
+    const facts = childFacts(scope, place, { tightened, draft: request.draft });
+    const context = childContext(parentFacts(scope, parent, call), facts, request);
+    if ("code" in context) {
+      permit.giveBack();
+      return context;
+    }
+    const child = bringToLife(scope, {
+      role,
+      task: request.task,
+      agentPath,
+      depth,
+      parent,
+      spawnCallId: callId,
+      spawnStepId: stepId,
+      inherited: context.messages,
+      metadata: context.metadata,
+      toolLimits: context.toolLimits,
+      draft: request.draft,
+      limits,
+      wallTimeMs,
+    });
+    return { child, context: context.manifest };
+  } catch (cause) {
+    permit?.giveBack();
+    return setupFailed(request.role, cause);
+  }
+}
+
+/** Those that one reply starts know of each other's end (X11); a subtask stands for itself. */
+function groupOf(
+  parent: AgentNode,
+  { stepId, callId, group }: DelegatedCall,
+): SpawnGroup | undefined {
+  if (stepId === undefined || callId === undefined) return undefined;
+  return parent.groupOf(stepId, group.length);
+}
+
+/** The group that a child belongs to. */
+function memberGroup({ parent, spawnStepId, spawnCallId }: AgentNode): SpawnGroup | undefined {
+  return spawnStepId === undefined || spawnCallId === undefined
+    ? undefined
+    : parent?.groupOf(spawnStepId);
+}
+
+/** Lets a subagent go on that has ended (X10). */
+async function continueChild(
+  scope: RunShared,
+  parent: AgentNode,
+  request: ContinueRequest,
+  call: DelegatedCall,
+): Promise<SpawnOutcome> {
+  const { childName, task, background: isBackground = false } = request;
+  const place = placeIn(parent, call);
+  const group = groupOf(parent, call);
+  const child = comeBack(scope, parent, request, { call, group });
+  if ("code" in child) {
+    group?.miss();
+    return refuse(scope, place, parent.subagent(childName)?.role.name ?? childName, child);
+  }
+  const { execution } = child;
+  scope.recorder.record(place, {
+    type: "subagent.continued",
+    ...whoIs(child),
+    task,
+    isBackground,
+    execution,
+  });
+  group?.join(child);
+  return isBackground ? leadBeside(scope, child, place) : await lead(scope, child, place);
+}
+
+function comeBack(...asked: Parameters<typeof continued>): ReturnType<typeof continued> {
+  try {
+    return continued(...asked);
+  } catch (cause) {
+    const [, , { childName }] = asked;
+    return setupFailed(childName, cause);
+  }
+}
+
+/** Lets a child live until it rests; gives its result if that is its end. */
+function lead(scope: RunShared, child: AgentNode, place: Correlation): Promise<SpawnOutcome> {
+  const outcome = leadToRest(scope, child, place);
+  child.livesUntil(outcome);
+  return outcome;
+}
+
+async function leadToRest(
+  scope: RunShared,
+  child: AgentNode,
+  place: Correlation,
+): Promise<SpawnOutcome> {
+  const phases = live(scope, child);
+  while ((await phases.next()).done !== true);
+  const report = agentReport(child, scope.ledger);
+  if (report.status === "paused") return { type: "paused", childId: child.identity.agentId };
+  const result = subagentResult({ ...report, status: report.status });
+  const { outcome, status, reason, usage } = result;
+  const said = { outcome, status, reason, usage };
+  const at = child.isDetached ? { ...place, ...NOWHERE } : place;
+  scope.recorder.record(at, { type: "subagent.ended", ...whoIs(child), ...said });
+  memberGroup(child)?.settle(child, outcome === "completed");
+  return { type: "settled", result };
+}
+
+/** The end of a detached child is an event of no execution: that of its parent is over (L2). */
+const NOWHERE = { executionId: null, stepId: null, callId: null } as const;
+
+/** Lets a child live beside its parent, which learns of its end by a message; gives the receipt. */
+function leadBeside(scope: RunShared, child: AgentNode, place: Correlation): SpawnOutcome {
+  const { parent, childName, role, identity } = child;
+  const { agentId: childId } = identity;
+  parent?.background.start(
+    childId,
+    lead(scope, child, place).then(
+      (outcome) => {
+        if (outcome.type === "settled") parent.inbox.report(childId, reportText(outcome));
+      },
+      (cause: unknown) => {
+        const message = `${identity.agentPath} could not be led to its end: ${messageOf(cause)}`;
+        parent.raise({ source: "loop", reason: { code: "error", message, data: {} } });
+      },
+    ),
+  );
+  return { type: "started", childId, childName, role: role.name };
+}
+
+type Settled = Extract<SpawnOutcome, { readonly type: "settled" }>;
+
+function reportText(outcome: Settled): string {
+  const { childName } = outcome.result;
+  return `${childName}, which worked in the background, has ended. Its result: ${delegationText(outcome)}`;
+}
+
+/** What worked in the background when its parent was paused goes on, or reports what it came to. */
+function revive(scope: RunShared, parent: AgentNode, childId: AgentId): void {
+  const child = scope.tree.find(childId);
+  if (child === undefined) return;
+  const { spawnStepId: stepId, spawnCallId: callId } = child;
+  const place = placeIn(parent, {
+    ...(stepId === undefined ? {} : { stepId }),
+    ...(callId === undefined ? {} : { callId }),
+  });
+  if (!child.hasEnded) {
+    leadBeside(scope, child, place);
+    return;
+  }
+  parent.inbox.report(childId, reportText(settledOutcome(scope, child)));
+}
+
+/** What became of a child that has ended. */
+function settledOutcome({ ledger }: RunShared, child: AgentNode): Settled {
+  const { status, ...report } = agentReport(child, ledger);
+  invariant(status !== "paused", `${report.agentPath} has ended`);
+  return { type: "settled", result: subagentResult({ ...report, status }) };
 }
 
 async function resumeChild(
@@ -115,109 +298,106 @@ async function resumeChild(
       "Not resumed: the subagent is gone. Start another one, or do its part yourself.";
     return { type: "refused", refusal: { code: "setup_failed", message } };
   }
+  // Another call of its parent may have ended it.
+  if (child.hasEnded) return settledOutcome(scope, child);
   return await lead(scope, child, place);
 }
 
-async function spawn(
-  scope: RunShared,
+/** Ends a child, whether it works or is paused, and waits for its end. */
+async function dismissChild(scope: RunShared, parent: AgentNode, childId: AgentId): Promise<void> {
+  const child = scope.tree.find(childId);
+  if (child === undefined || child.hasEnded) return;
+  child.cancel(`${parent.identity.agentPath}, its parent, stopped.`);
+  await child.atRest();
+  if (child.rested?.status === "paused")
+    await resumeChild(scope, childId, placeIn(parent, {}));
+  // Somebody else leads it to its end.
+  else if (!child.hasEnded) await child.atRest();
+}
+
+/** Waits until children rest; with `news`, no longer than until somebody writes to the agent, or it must end. */
+async function awaitChildren(
   parent: AgentNode,
-  request: SpawnRequest,
-  call: DelegatedCall,
-): Promise<SpawnOutcome> {
-  const { messages, stepId = null, callId } = call;
-  const place = placeIn(parent, { stepId, ...(callId === undefined ? {} : { callId }) });
-  const admitted = admit(scope, parent, request);
-  if ("code" in admitted) return refuse(scope, place, request, admitted);
-  const { role, permit } = admitted;
-  let child: AgentNode;
-  let context: InheritedContext;
-  try {
-    context = inheritContext(parent.role.context, { messages, metadata: parent.metadata });
-    child = bringToLife(scope, {
-      role,
-      task: request.task,
-      agentPath: permit.childPath,
-      depth: permit.childDepth,
-      parent,
-      spawnCallId: callId,
-      inherited: context.messages,
-      metadata: context.metadata,
-      limits: spendLimitsOf(role.budget),
-      wallTimeMs: role.budget.wallTimeMs,
-    });
-  } catch (cause) {
-    permit.giveBack();
-    const message = `Not started: setting ${request.role} up failed (${messageOf(cause)}). Do this part yourself.`;
-    return refuse(scope, place, request, { code: "setup_failed", message });
-  }
-  scope.recorder.record(place, {
-    type: "subagent.spawned",
-    ...whoIs(child),
-    childDepth: permit.childDepth,
-    task: child.task,
-    inheritedMessages: context.inheritedMessages,
-    injectedMessages: context.injectedMessages,
-    metadataKeys: Object.keys(context.metadata),
-    subagentsByDepth: scope.tree.subagentsByDepth,
+  childIds: readonly AgentId[],
+  until: "news" | "rest",
+): Promise<void> {
+  const { inbox, startSignal, background } = parent;
+  const atRest = background.allAtRest(childIds);
+  if (until === "rest") return await atRest;
+  if (startSignal.aborted) return;
+  const news = Promise.withResolvers<void>();
+  const hear = (): void => news.resolve();
+  const unsubscribe = inbox.onMail((letter) => {
+    if (letter.from === undefined) hear();
   });
-  return await lead(scope, child, place);
+  startSignal.addEventListener("abort", hear, { once: true });
+  await Promise.race([atRest, news.promise]);
+  unsubscribe();
+  startSignal.removeEventListener("abort", hear);
 }
 
-/** Lets a child live until it rests; gives its result if that is its end. */
-async function lead(scope: RunShared, child: AgentNode, place: Correlation): Promise<SpawnOutcome> {
-  const phases = live(scope, child);
-  while ((await phases.next()).done !== true);
-  const report = agentReport(child, scope.ledger);
-  if (report.status === "paused") return { type: "paused", childId: child.identity.agentId };
-  const result = subagentResult({ ...report, status: report.status });
-  const { status, reason, usage } = result;
-  scope.recorder.record(place, { type: "subagent.ended", ...whoIs(child), status, reason, usage });
-  return { type: "settled", result };
+function detachChild(scope: RunShared, parent: AgentNode, childId: AgentId): void {
+  const child = scope.tree.find(childId);
+  if (child === undefined || child.hasEnded) return;
+  child.detach();
+  const { childId: id, childPath, role } = whoIs(child);
+  scope.recorder.record(placeIn(parent, {}), {
+    type: "subagent.detached",
+    childId: id,
+    childPath,
+    role,
+  });
+  scope.tree.keep(parent.background.allAtRest([childId]));
+}
+
+/** Lets detached agents go on that were paused with the run. `late`: only those among them, or above one of them. */
+export function reviveDetached(scope: RunShared, late?: readonly AgentNode[]): void {
+  for (const node of scope.tree.nodes) {
+    const { parent, isDetached, rested } = node;
+    if (!isDetached || parent === undefined || rested?.status !== "paused") continue;
+    if (late !== undefined && !late.some((one) => isWithin(one, node))) continue;
+    leadBeside(scope, node, placeIn(parent, {}));
+    scope.tree.keep(parent.background.allAtRest([node.identity.agentId]));
+  }
+}
+
+/** True for an agent itself, and for those below it. */
+function isWithin(node: AgentNode | undefined, above: AgentNode): boolean {
+  return node !== undefined && (node === above || isWithin(node.parent, above));
+}
+
+/** Waits for detached agents; ends those that are paused, since nobody would ever go on with them. */
+export async function settleDetached(scope: RunShared): Promise<void> {
+  await scope.tree.detachedAtRest();
+  for (const node of scope.tree.nodes) {
+    if (!node.isDetached || node.rested?.status !== "paused" || node.parent === undefined) continue;
+    node.cancel("The run is over, and nobody can go on with it.");
+    await resumeChild(scope, node.identity.agentId, placeIn(node.parent, {}));
+  }
 }
 
 function whoIs({ identity, role }: AgentNode): {
   readonly childId: AgentId;
   readonly childPath: string;
   readonly role: string;
+  readonly childDepth: number;
 } {
-  return { childId: identity.agentId, childPath: identity.agentPath, role: role.name };
-}
-
-function admit(
-  { tree, ledger, registry }: RunShared,
-  parent: AgentNode,
-  request: SpawnRequest,
-): { readonly role: AgentRole; readonly permit: SpawnPermit } | SpawnRefusal {
-  const roles = registry.subagentsOf(parent.role);
-  const role = roles.find((candidate) => candidate.name === request.role);
-  if (role === undefined) return unknownRole(request.role, roles);
-  const permit = tree.admit(parent, role.name);
-  if ("code" in permit) return permit;
-  const spent = ledger.exhaustedForChild(parent.identity.agentId);
-  if (spent === undefined) return { role, permit };
-  permit.giveBack();
-  const { axis, accountPath, maximum, spent: current } = spent;
-  const message = `Not started: ${current} of ${maximum} of the ${axis} budget of ${accountPath} are spent. Answer with what you have.`;
-  return { code: "budget_exhausted", message, maximum, current };
-}
-
-function unknownRole(name: string, roles: readonly AgentRole[]): SpawnRefusal {
-  const names = roles.map((role) => role.name).join(", ");
-  const choice =
-    names === ""
-      ? "You can start none: do this part yourself."
-      : `You can start: ${names}. Call again with one of these.`;
-  const message = `Not started: there is no subagent ${JSON.stringify(name)}. ${choice}`;
-  return { code: "unknown_role", message };
+  return {
+    childId: identity.agentId,
+    childPath: identity.agentPath,
+    role: role.name,
+    childDepth: identity.depth,
+  };
 }
 
 function refuse(
   scope: RunShared,
   place: Correlation,
-  request: SpawnRequest,
+  role: string,
   refusal: SpawnRefusal,
-): SpawnOutcome {
+): Extract<SpawnOutcome, { readonly type: "refused" }> {
   scope.tree.countRefusal(refusal.code);
-  scope.recorder.record(place, { type: "subagent.refused", role: request.role, refusal });
+  const childDepth = place.depth + 1;
+  scope.recorder.record(place, { type: "subagent.refused", role, childDepth, refusal });
   return { type: "refused", refusal };
 }

@@ -1,6 +1,6 @@
 // What an agent and its subtree may spend. Limits only; who has spent what is the ledger's business.
 
-import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
+import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import { assertNever } from "../kernel/assert.ts";
 import type { StopCode } from "../protocol/stop.ts";
 
@@ -69,16 +69,40 @@ export function checkBudget(field: string, budget: Budget): void {
   }
 }
 
+/**
+ * Throws `invalid_option` unless something is granted, by somebody: as `checkBudget`, for a budget in which no amount is above zero, and
+ * for a `by` without text.
+ */
+export function checkGrant(
+  field: string,
+  { budget, by }: { readonly budget: Budget; readonly by: string },
+): void {
+  checkBudget(`${field}.budget`, budget);
+  const { wallTimeMs = 0 } = budget;
+  if (wallTimeMs === 0 && Object.values(spendLimitsOf(budget)).every((amount) => amount === 0))
+    throw mismatch(
+      `${field}.budget`,
+      "a budget with an amount above 0",
+      budget,
+      "Say how much of what is added.",
+    );
+  if (typeof by === "string" && by.trim() !== "") return;
+  throw mismatch(`${field}.by`, "text that is not empty", by, "Say who grants it.");
+}
+
 /** The limits of a budget in the ledger's units. */
 export function spendLimitsOf(budget: Budget): SpendLimits {
   const { costUsd, wallTimeMs: _deadline, ...rest } = budget;
   const limits = Object.entries(rest).filter(([, limit]) => limit !== undefined);
   return {
     ...Object.fromEntries(limits),
-    ...(costUsd === undefined
-      ? {}
-      : { costMicroUsd: Math.floor(costUsd * MICRO_USD_PER_USD + ROUNDING_SLACK) }),
+    ...(costUsd === undefined ? {} : { costMicroUsd: wholeMicroUsd(costUsd) }),
   };
+}
+
+/** More than the ledger can count is as much as it can count. */
+function wholeMicroUsd(usd: number): number {
+  return Math.min(Math.floor(usd * MICRO_USD_PER_USD + ROUNDING_SLACK), Number.MAX_SAFE_INTEGER);
 }
 
 // 0.29 * 1e6 is 289999.99…: the slack keeps a limit in whole micro-dollars from losing one.

@@ -4,18 +4,28 @@ import { parseJson, sameJson } from "../kernel/json.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 
+/** A call among all calls of its reply. */
+export interface CallInReply {
+  readonly calls: readonly ToolCall[];
+  readonly index: number;
+  /** What `identicalCallsBefore` gave for the call right before it, if that is known: a long row is then not counted anew. */
+  readonly countBefore?: number | undefined;
+}
+
 /**
- * The calls right before this one that are the same: same tool, same arguments, whatever the order of their keys. `earlier`: those of
- * the same reply, in order. A different call in between ends the row; a call that was not executed does not count.
+ * The calls right before this one that are the same: same tool, same arguments, whatever the order of their keys. Those of the same
+ * reply come first, then those of `steps`. A different call in between ends the row; a call that was not executed does not count.
  */
 export function identicalCallsBefore(
   steps: readonly StepRecord[],
-  earlier: readonly ToolCall[],
-  call: ToolCall,
+  { calls, index, countBefore }: CallInReply,
 ): number {
+  const call = calls[index];
+  if (call === undefined) return 0;
   let count = 0;
-  for (const made of lastFirst(earlier)) {
+  for (const made of lastFirst(calls, index)) {
     if (!isSame(made, call)) return count;
+    if (countBefore !== undefined) return countBefore + 1;
     count += 1;
   }
   for (const { tools } of lastFirst(steps)) {
@@ -28,9 +38,9 @@ export function identicalCallsBefore(
   return count;
 }
 
-/** From the end, and no further than it is asked: mostly the first is another call already. */
-function* lastFirst<T>(list: readonly T[]): Generator<T, void, undefined> {
-  for (let index = list.length - 1; index >= 0; index -= 1) {
+/** Backwards from before `end`, and no further than it is asked: mostly the first is another call already. */
+function* lastFirst<T>(list: readonly T[], end = list.length): Generator<T, void, undefined> {
+  for (let index = end - 1; index >= 0; index -= 1) {
     const one = list[index];
     if (one !== undefined) yield one;
   }

@@ -1,6 +1,7 @@
 // How far a tree may grow. Counts every started subagent for the whole run, finished ones included, refused ones not (C22).
 
 import { checkCount, checkKeys } from "../kernel/check.ts";
+import type { Tightening } from "../protocol/context-manifest.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 
 /** Bounds on the shape of a tree. Zero means zero. */
@@ -20,11 +21,16 @@ export const DEFAULT_SUBAGENT_LIMITS: SubagentLimits = Object.freeze({
   maxTotalSubagents: 10,
 });
 
-/** The given limits over the defaults. Throws `invalid_option` for an unknown name or a value that is no whole number from 0 up. */
-export function subagentLimits(field: string, given: Partial<SubagentLimits>): SubagentLimits {
+/** Throws `invalid_option` for an unknown name or a value that is no whole number from 0 up. */
+export function checkLimits(field: string, given: Partial<SubagentLimits>): void {
   checkKeys(field, given, Object.keys(DEFAULT_SUBAGENT_LIMITS));
   for (const [name, limit] of Object.entries(given))
     if (limit !== undefined) checkCount(`${field}.${name}`, limit);
+}
+
+/** The given limits over the defaults. Throws as `checkLimits`. */
+export function subagentLimits(field: string, given: Partial<SubagentLimits>): SubagentLimits {
+  checkLimits(field, given);
   return Object.freeze({
     maxDepth: given.maxDepth ?? DEFAULT_SUBAGENT_LIMITS.maxDepth,
     maxBreadthPerParent: given.maxBreadthPerParent ?? DEFAULT_SUBAGENT_LIMITS.maxBreadthPerParent,
@@ -62,13 +68,46 @@ export function checkSubagentLimits(
       current: facts.breadth,
     };
   }
-  if (facts.total >= limits.maxTotalSubagents) {
-    return {
-      code: "total_limit",
-      message: `Not started: this run has started ${facts.total} of at most ${limits.maxTotalSubagents} subagents. Do this part yourself, or leave it out and say so.`,
-      maximum: limits.maxTotalSubagents,
-      current: facts.total,
-    };
-  }
-  return undefined;
+  return checkTotal("this run", facts.total, limits.maxTotalSubagents);
 }
+
+/** The refusal if `who` has started as many subagents as there may be, below itself and at any depth. */
+export function checkTotal(
+  who: string,
+  current: number,
+  maximum: number,
+): SpawnRefusal | undefined {
+  if (current < maximum) return undefined;
+  return {
+    code: "total_limit",
+    message: `Not started: ${who} has started ${current} of at most ${maximum} subagents. Do this part yourself, or leave it out and say so.`,
+    maximum,
+    current,
+  };
+}
+
+/** The limits of depth and breadth below an agent: those from above, tightened by its own (X16). */
+export function tighterShape(above: TreeShape, own: Partial<SubagentLimits>): TreeShape {
+  return {
+    maxDepth: Math.min(above.maxDepth, own.maxDepth ?? Infinity),
+    maxBreadthPerParent: Math.min(above.maxBreadthPerParent, own.maxBreadthPerParent ?? Infinity),
+  };
+}
+
+/** The bounds that a role asks for and that those above do not allow. `source`: the agent under which it is started. */
+export function tightenedLimits(
+  above: SubagentLimits,
+  own: Partial<SubagentLimits>,
+  source: string,
+): readonly Tightening[] {
+  const names = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as const;
+  return names.flatMap((name) => {
+    const [asked, given] = [own[name], above[name]];
+    return asked === undefined || asked <= given
+      ? []
+      : [{ field: `limits.${name}`, asked, given, source }];
+  });
+}
+
+/** How deep and how broad a tree may be. */
+export type TreeShape = Pick<SubagentLimits, "maxDepth" | "maxBreadthPerParent">;

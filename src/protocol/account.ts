@@ -16,6 +16,33 @@ const AxisSchema = z.enum([
   "toolCalls",
 ]);
 const AmountsSchema = z.record(AxisSchema, z.int().nonnegative()).readonly();
+const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
+
+/** What was added to limits, as it was given. */
+export const GrantedBudgetSchema = z
+  .partialRecord(
+    z.enum([
+      "inputTokens",
+      "cachedInputTokens",
+      "outputTokens",
+      "totalTokens",
+      "costUsd",
+      "steps",
+      "toolCalls",
+      "wallTimeMs",
+    ]),
+    z.number().nonnegative(),
+  )
+  .readonly();
+
+const GrantSchema = z.strictObject({
+  /** Who granted it, in the words of the caller. */
+  by: z.string().min(1),
+  atMs: z.number(),
+  budget: GrantedBudgetSchema,
+});
+/** More budget, given to one account while its tree ran or stood (X7). */
+export type AccountGrant = Readonly<z.infer<typeof GrantSchema>>;
 
 /** An account of the ledger, as it is stored. */
 export const AccountSchema = z.strictObject({
@@ -23,7 +50,12 @@ export const AccountSchema = z.strictObject({
   /** Null for the root. */
   parentId: AgentIdSchema.nullable(),
   path: z.string(),
-  limits: z.partialRecord(AxisSchema, z.number().nonnegative()).readonly(),
+  /** Grants are in it. */
+  limits: LimitsSchema,
+  /** What descendants must leave of the limits: it is kept for the agent itself. */
+  reserve: LimitsSchema,
+  /** The oldest first. */
+  grants: z.array(GrantSchema.readonly()).readonly(),
   /** No request starts at or after it, whoever waited for what. Never later than the parent's; null: none. */
   fixedDeadlineAtMs: z.number().nullable(),
   /** Limit of the agent's own in time, counted from `openedAtMs` without `stoodMs`; null: none. Not inherited: an ancestor's holds beside it. */

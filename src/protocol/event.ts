@@ -3,6 +3,8 @@
 
 import { z } from "zod";
 
+import { GrantedBudgetSchema } from "./account.ts";
+import { ContextManifestSchema } from "./context-manifest.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
@@ -20,7 +22,7 @@ import {
   StopSignalSchema,
   TerminalStatusSchema,
 } from "./stop.ts";
-import { SpawnRefusalSchema, UsageReportSchema } from "./subagent.ts";
+import { SpawnRefusalSchema, SubagentOutcomeSchema, UsageReportSchema } from "./subagent.ts";
 import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
 import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
 import { UsageSchema } from "./usage.ts";
@@ -83,6 +85,7 @@ export const WorkTypeSchema = z.enum([
   "tool_calls",
   "messages",
   "subtasks",
+  "subagents",
   "veto",
   "missing_reply",
   "missing_output",
@@ -100,6 +103,8 @@ const bodies = {
     limits: LimitsSchema,
     /** What the run may spend; limited axes only. */
     budget: RemainingSchema,
+    /** The run and the step of its root from which this one was forked (X24). */
+    forkedFrom: z.strictObject({ runId: RunIdSchema, stepNumber: count }).optional(),
   },
   "run.ended": {
     status: TerminalStatusSchema,
@@ -306,23 +311,44 @@ const bodies = {
     tokensAfter: count,
   },
   /** A message from outside was put into the history. */
-  "message.delivered": { origin: z.enum(["steering", "subtask"]), characters: count },
+  "message.delivered": { origin: z.enum(["steering", "subtask", "report"]), characters: count },
   "subagent.spawned": {
     childId: AgentIdSchema,
     childPath: z.string(),
     role: z.string(),
     childDepth: z.int().positive(),
     task: z.string(),
-    inheritedMessages: count,
-    injectedMessages: count,
-    metadataKeys: z.array(z.string()).readonly(),
+    /** It works beside its parent, which has a receipt for it. */
+    isBackground: z.boolean(),
+    /** What it received besides its instructions and its task. */
+    context: ContextManifestSchema,
     subagentsByDepth: z.record(z.string(), count).readonly(),
   },
-  "subagent.refused": { role: z.string(), refusal: SpawnRefusalSchema },
+  /** A subagent that had ended goes on with its history: a further execution, no further subagent (X10). */
+  "subagent.continued": {
+    childId: AgentIdSchema,
+    childPath: z.string(),
+    role: z.string(),
+    childDepth: z.int().positive(),
+    task: z.string(),
+    isBackground: z.boolean(),
+    /** Which execution of the subagent this is, from 2. */
+    execution: z.int().min(2),
+  },
+  /** A subagent in the background was left to the run: it lives on after its parent (X9). */
+  "subagent.detached": { childId: AgentIdSchema, childPath: z.string(), role: z.string() },
+  /** It has no id: nobody was started. `childDepth`: where it would have stood. */
+  "subagent.refused": {
+    role: z.string(),
+    childDepth: z.int().positive(),
+    refusal: SpawnRefusalSchema,
+  },
   "subagent.ended": {
     childId: AgentIdSchema,
     childPath: z.string(),
     role: z.string(),
+    childDepth: z.int().positive(),
+    outcome: SubagentOutcomeSchema,
     status: TerminalStatusSchema,
     reason: StopReasonSchema,
     usage: UsageReportSchema,
@@ -350,6 +376,27 @@ const bodies = {
     maximum: z.number(),
     spent: z.number(),
     asked: z.number(),
+    /** So much of the rest is kept by the ancestor for itself. */
+    kept: z.number().optional(),
+  },
+  /** So much of a limit is spent: of the account of the agent that the event is about. Once for each threshold of each limit (X6). */
+  "budget.threshold_reached": {
+    axis: z.string(),
+    accountPath: z.string(),
+    /** A part of the limit: 0.8 or 0.95. */
+    threshold: z.number(),
+    spent: z.number(),
+    maximum: z.number(),
+  },
+  /** Limits of an account were raised while the tree ran or stood (X7). */
+  "budget.granted": {
+    accountPath: z.string(),
+    /** What was added. */
+    budget: GrantedBudgetSchema,
+    /** Who granted it, in the words of the caller. */
+    by: z.string(),
+    /** Left to the agent afterwards. */
+    remaining: RemainingSchema,
   },
   "signal.raised": { signal: StopSignalSchema },
   "continuation.evaluated": {

@@ -12,6 +12,7 @@ const MessageOriginSchema = z.enum([
   "notice",
   "steering",
   "subtask",
+  "report",
 ]);
 /** Where a message that a model did not write came from. */
 export type MessageOrigin = z.infer<typeof MessageOriginSchema>;

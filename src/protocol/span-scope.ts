@@ -119,12 +119,16 @@ export class ScopeTree<Scope> {
       case "conversation.compacted":
       case "message.delivered":
       case "subagent.spawned":
+      case "subagent.continued":
+      case "subagent.detached":
       case "subagent.refused":
       case "subagent.ended":
       case "budget.reserved":
       case "budget.released":
       case "budget.settled":
       case "budget.denied":
+      case "budget.threshold_reached":
+      case "budget.granted":
       case "signal.raised":
       case "continuation.evaluated":
         return this.#note(body, draft);

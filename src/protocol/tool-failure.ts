@@ -15,6 +15,8 @@ const RETRY: FailureClass = { severity: "retryable", outcome: "retry", counts: "
 const FAILED: FailureClass = { severity: "recoverable", outcome: "failed", counts: "error" };
 const BLOCKED: FailureClass = { severity: "fatal", outcome: "refused", counts: "error" };
 const LIMITED: FailureClass = { severity: "fatal", outcome: "refused", counts: "nothing" };
+/** Another call may fit. */
+const UNFIT: FailureClass = { severity: "recoverable", outcome: "refused", counts: "nothing" };
 const ENDED: FailureClass = { severity: "abortive", outcome: "refused", counts: "nothing" };
 
 /** Every failure code of a tool call (R160). `docs/errors.md` shows the table with an example of each text. */
@@ -35,6 +37,10 @@ export const TOOL_FAILURES = {
   /** It did not end in its time. */
   tool_timeout: FAILED,
   subagent_failed: FAILED,
+  /** A subagent was stopped before its answer; what it had is in the result. */
+  subagent_partial: { severity: "recoverable", outcome: "failed", counts: "nothing" },
+  /** A subagent ended without a text and without a typed result. */
+  subagent_no_output: { severity: "recoverable", outcome: "failed", counts: "nothing" },
   subagent_cancelled: { severity: "recoverable", outcome: "cancelled", counts: "nothing" },
   /** A guard or a hook denied it. */
   blocked: BLOCKED,
@@ -44,7 +50,19 @@ export const TOOL_FAILURES = {
   approval_check_failed: BLOCKED,
   /** The caller had the calls of the step left out. */
   skipped: { severity: "recoverable", outcome: "refused", counts: "nothing" },
-  unknown_role: { severity: "recoverable", outcome: "refused", counts: "nothing" },
+  unknown_role: UNFIT,
+  /** The agent may not write roles of its own. */
+  forbidden_role: UNFIT,
+  /** A role that was written at spawn cannot be used. */
+  invalid_role: UNFIT,
+  /** What the subagent was to inherit could not be put together. */
+  invalid_context: UNFIT,
+  /** The agent has no subagent of that name. */
+  unknown_subagent: UNFIT,
+  subagent_running: UNFIT,
+  subagent_ended: UNFIT,
+  /** What others of the same reply came to leaves nothing to do for this one. */
+  group_decided: UNFIT,
   depth_limit: LIMITED,
   breadth_limit: LIMITED,
   total_limit: LIMITED,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import { AttachmentSchema } from "./attachment.ts";
+import { AgentIdSchema } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import { ToolCallSchema } from "./message.ts";
 import { SpawnRequestSchema } from "./subagent.ts";
@@ -44,6 +45,10 @@ export const ToolExecutionSchema = z.strictObject({
   metadata: JsonObjectSchema.optional(),
   /** Subtasks that the tool queued: worked off before the next model call (R13). */
   subtasks: z.array(SpawnRequestSchema).readonly().optional(),
+  /** Subagents that the call started in the background: their results come as messages (X10). */
+  startedIds: z.array(AgentIdSchema).readonly().optional(),
+  /** Subagents in the background whose results this call gave to the model. */
+  reportedIds: z.array(AgentIdSchema).readonly().optional(),
   startedAtMs: z.number(),
   endedAtMs: z.number(),
 });

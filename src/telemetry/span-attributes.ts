@@ -5,8 +5,10 @@
 import type { Attributes } from "@opentelemetry/api";
 
 import { assertNever } from "../kernel/assert.ts";
+import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { Closing, Moment, Note, Opening } from "../protocol/span-scope.ts";
+import type { SpawnRefusalCode } from "../protocol/subagent.ts";
 import type { Usage } from "../protocol/usage.ts";
 import {
   budgetLimit,
@@ -215,13 +217,46 @@ export function delegationAttributes(body: Note): Attributes {
   if (body.type === "subagent.spawned") {
     return {
       ...childAttributes(body),
-      [ESPALIER.spawnInheritedMessages]: body.inheritedMessages,
-      [ESPALIER.spawnInjectedMessages]: body.injectedMessages,
-      [ESPALIER.spawnMetadataKeys]: [...body.metadataKeys],
+      ...modeAttributes(body),
+      ...manifestAttributes(body.context),
     };
   }
+  if (body.type === "subagent.continued") {
+    const execution = { [ESPALIER.spawnExecution]: body.execution };
+    return { ...childAttributes(body), ...modeAttributes(body), ...execution };
+  }
   if (body.type === "subagent.refused") return refusalAttributes(body);
-  return body.type === "subagent.ended" ? { [ESPALIER.spawnOutcome]: body.status } : {};
+  return body.type === "subagent.ended" ? { [ESPALIER.spawnOutcome]: body.outcome } : {};
+}
+
+/** Whether the call waits for the subagent, or has a receipt. */
+function modeAttributes({ isBackground }: { readonly isBackground: boolean }): Attributes {
+  return { [ESPALIER.spawnMode]: isBackground ? "background" : "foreground" };
+}
+
+/** What a subagent received; of a list, only where it holds something (X13). */
+function manifestAttributes(context: ContextManifest): Attributes {
+  const { messages, injections, metadataKeys, siblingResults, results } = context;
+  const { removedTools, tightened } = context;
+  return {
+    [ESPALIER.spawnInheritedMessages]: messages.count,
+    [ESPALIER.spawnInheritedHash]: messages.hash,
+    [ESPALIER.spawnInjectedMessages]: injections.count,
+    [ESPALIER.spawnInjectedHash]: injections.hash,
+    [ESPALIER.spawnMetadataKeys]: [...metadataKeys],
+    [ESPALIER.spawnSiblingResults]: listed(siblingResults),
+    [ESPALIER.spawnResults]: listed(results),
+    [ESPALIER.spawnFailedAttempts]: context.failedAttempts,
+    [ESPALIER.spawnParentConstraints]: context.parentConstraints,
+    [ESPALIER.spawnRemovedTools]: listed(removedTools.map(({ toolName }) => toolName)),
+    [ESPALIER.spawnRemovalRules]: listed(removedTools.map(({ rule }) => rule)),
+    [ESPALIER.spawnRemovalSources]: listed(removedTools.map(({ source }) => source)),
+    [ESPALIER.spawnTightened]: listed(tightened.map(({ field }) => field)),
+  };
+}
+
+function listed(values: readonly string[]): string[] | undefined {
+  return values.length === 0 ? undefined : [...values];
 }
 
 /** Which subagent goes on below a resumed delegation, for the span of its call. */
@@ -233,10 +268,19 @@ export function resumedChildAttributes(
   return childAttributes({ role, childId, childPath });
 }
 
-/** The role that a delegation turned out to name; undefined if the model invented it. */
+/** Refusals that say nothing of whether there is such a role: the model may have made the name up. */
+const UNPROVEN: ReadonlySet<SpawnRefusalCode> = new Set([
+  "unknown_role",
+  "forbidden_role",
+  "invalid_role",
+  "unknown_subagent",
+  "group_decided",
+]);
+
+/** The role that a delegation turned out to name; undefined if the model may have invented it. */
 export function spawnedRole(body: Note): string | undefined {
-  if (body.type === "subagent.spawned") return body.role;
-  if (body.type !== "subagent.refused" || body.refusal.code === "unknown_role") return undefined;
+  if (body.type === "subagent.spawned" || body.type === "subagent.continued") return body.role;
+  if (body.type !== "subagent.refused" || UNPROVEN.has(body.refusal.code)) return undefined;
   return body.role;
 }
 

@@ -26,6 +26,10 @@ export function spanEventOf(body: Note, moment: Moment): SpanEvent | undefined {
       return { name: SPAN_EVENT.retry, attributes: retryAttributes(body) };
     case "budget.denied":
       return { name: SPAN_EVENT.budgetDenied, attributes: denialAttributes(body) };
+    case "budget.threshold_reached":
+      return { name: SPAN_EVENT.budgetThreshold, attributes: thresholdAttributes(body) };
+    case "budget.granted":
+      return { name: SPAN_EVENT.budgetGranted, attributes: grantAttributes(body) };
     case "question.asked":
       return { name: SPAN_EVENT.approvalRequested, attributes: requestAttributes(body) };
     case "question.answered":
@@ -64,6 +68,25 @@ function denialAttributes(body: EventBody<"budget.denied">): Attributes {
     [ESPALIER.deniedMaximum]: body.maximum,
     [ESPALIER.deniedSpent]: body.spent,
     [ESPALIER.deniedAsked]: body.asked,
+    ...(body.kept === undefined ? {} : { [ESPALIER.deniedKept]: body.kept }),
+  };
+}
+
+function thresholdAttributes(body: EventBody<"budget.threshold_reached">): Attributes {
+  return {
+    [ESPALIER.thresholdAxis]: body.axis,
+    [ESPALIER.thresholdAccountPath]: body.accountPath,
+    [ESPALIER.thresholdReached]: body.threshold,
+    [ESPALIER.thresholdSpent]: body.spent,
+    [ESPALIER.thresholdMaximum]: body.maximum,
+  };
+}
+
+/** Not who granted it: that is the caller's text. */
+function grantAttributes({ accountPath, budget }: EventBody<"budget.granted">): Attributes {
+  return {
+    [ESPALIER.grantedAccountPath]: accountPath,
+    [ESPALIER.grantedAxes]: Object.keys(budget),
   };
 }
 

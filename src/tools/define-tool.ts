@@ -2,14 +2,13 @@
 
 import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import type { SpawnOutcome } from "../protocol/subagent.ts";
 import {
   inputSchema,
   type InputOf,
   type InputSchema,
   type ToolInput,
 } from "./arguments/input-schema.ts";
-import type { DelegationContext, ToolContext } from "./tool-context.ts";
+import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./tool-name.ts";
 import { SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
 import type {
@@ -66,10 +65,13 @@ export interface DelegationDefinition<Input extends ToolInput> extends ToolBasic
   /** How often in a row the model is asked for a corrected call. Default 2. */
   readonly maxRetries?: number;
   /**
-   * Starts a subagent with `context.spawn` and gives what came of it, as it is. Holds no place in the queue of tool calls while it waits.
+   * Starts a subagent with `context.spawn`, or does something with those that live, and gives what came of it, as it is. Holds no place in the queue of tool calls while it waits.
    * If the subagent is paused with the run, what comes after `spawn` does not run again: the call then has the subagent's own result.
    */
-  readonly execute: (input: InputOf<Input>, context: DelegationContext) => Promise<SpawnOutcome>;
+  readonly execute: (
+    input: InputOf<Input>,
+    context: DelegationContext,
+  ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
 
 const BASIC_FIELDS = ["name", "description", "input", "isStrict", "execute"];
@@ -109,7 +111,11 @@ export function defineDelegation<Input extends ToolInput>(
     ...face,
     kind: "delegation",
     bind: (input: JsonValue) =>
-      bindWith(schema, input, (value) => (context: DelegationContext) => execute(value, context)),
+      bindWith(
+        schema,
+        input,
+        (value) => async (context: DelegationContext) => await execute(value, context),
+      ),
   });
 }
 

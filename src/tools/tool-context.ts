@@ -3,6 +3,7 @@
 import type { JsonObject } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
+import type { RestStatus } from "../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
 
 /** What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. */
@@ -54,4 +55,58 @@ export interface DelegationContext extends ToolContext {
    * the call has ended nothing is started any more.
    */
   spawn(request: SpawnRequest): Promise<SpawnOutcome>;
+  /** The subagents that the agent has started so far, and what it may do with them (X10). */
+  readonly subagents: SubagentService;
+}
+
+/** What an agent may do with the subagents that it has started; all know them by `childName`, such as `researcher#2`. */
+export interface SubagentService {
+  /** In the order of their start. */
+  list(): readonly SubagentInfo[];
+  /** Goes on with a subagent that has ended: with its history, and a new task. Counts as no further subagent. */
+  continue(request: ContinueRequest): Promise<SpawnOutcome>;
+  /**
+   * Waits until subagents rest, and gives their results. Default: all that work in the background, without limit in time. One that is
+   * paused is not waited for.
+   */
+  wait(request?: WaitRequest): Promise<DelegationOutcome>;
+  /** Writes to a subagent that is running: it reads the message before its next model call. */
+  message(childName: string, text: string): DelegationOutcome;
+  /** Cancels a subagent with all below it, and waits for its end. */
+  cancel(childName: string, reason?: string): Promise<DelegationOutcome>;
+}
+
+/** What is known of a subagent. */
+export interface SubagentInfo {
+  readonly childName: string;
+  readonly role: string;
+  readonly task: string;
+  readonly status: RestStatus | "running";
+  readonly isBackground: boolean;
+  readonly totalTokens: number;
+}
+
+/** What a subagent is to do next. */
+export interface ContinueRequest {
+  readonly childName: string;
+  readonly task: string;
+  /** Default false. */
+  readonly background?: boolean;
+}
+
+/** Whom to wait for, and for how long. */
+export interface WaitRequest {
+  readonly childNames?: readonly string[];
+  readonly timeoutMs?: number;
+}
+
+/** What a delegation comes to: what became of a subagent, or something that the model is told. */
+export type DelegationOutcome = SpawnOutcome | DelegationAnswer;
+
+/** Something that the model is told about its subagents. */
+export interface DelegationAnswer {
+  readonly type: "answered";
+  readonly text: string;
+  /** Subagents in the background whose results are in the text: they are not reported once more. */
+  readonly reportedIds?: readonly AgentId[];
 }

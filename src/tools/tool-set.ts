@@ -41,6 +41,26 @@ export function toolSet(
   });
 }
 
+/** Tools that an agent of a role does not have. */
+export interface Narrowing {
+  /** Neither shown nor found. */
+  readonly gone: ReadonlySet<string>;
+  /** Not shown; a call of one is still taken, and answered by the tool itself. */
+  readonly hidden: ReadonlySet<string>;
+}
+
+/** The set without some of its tools; the set itself, if none of them is in it. */
+export function narrowed(set: ToolSet, { gone, hidden }: Narrowing): ToolSet {
+  const isShown = (name: string): boolean => !gone.has(name) && !hidden.has(name);
+  if (set.names.every(isShown)) return set;
+  return Object.freeze({
+    specs: Object.freeze(set.specs.filter(({ name }) => isShown(name))),
+    names: Object.freeze(set.names.filter(isShown)),
+    find: (name: string) => (gone.has(name) ? undefined : set.find(name)),
+    settingsOf: (name: string) => set.settingsOf(name),
+  });
+}
+
 function duplicate(owner: string, name: string): EspalierError {
   return new EspalierError({
     code: "duplicate_tool",

@@ -1,9 +1,8 @@
 // A tool is a typed function that a model may call. A delegation is the one kind that may start subagents.
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
-import type { SpawnOutcome } from "../protocol/subagent.ts";
 import type { ArgumentProblem } from "./arguments/input-schema.ts";
-import type { DelegationContext, ToolContext } from "./tool-context.ts";
+import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import type { ToolRuntime } from "./tool-runtime.ts";
 import type { ToolSettings } from "./tool-settings.ts";
 
@@ -40,7 +39,7 @@ export interface ExternalTool extends ToolFace {
 /** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
 export interface DelegationTool extends ToolFace {
   readonly kind: "delegation";
-  bind(input: JsonValue): Bound<(context: DelegationContext) => Promise<SpawnOutcome>>;
+  bind(input: JsonValue): Bound<(context: DelegationContext) => Promise<DelegationOutcome>>;
 }
 
 /** The tool whose arguments are the typed result of an agent: calling it well ends the execution. */

@@ -16,9 +16,10 @@ import {
   type RestingState,
 } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
-import { isRecord, type JsonObject, parseJson } from "../../src/kernel/json.ts";
+import { type JsonObject, parseJson } from "../../src/kernel/json.ts";
 import type { Attachment } from "../../src/protocol/attachment.ts";
 import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
+import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -35,6 +36,7 @@ import {
   twoCalls,
 } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
+import { keysIn, keysOfSchema, listed } from "../support/json-keys.ts";
 import { callUsage } from "../support/ledger-scene.ts";
 
 const FIXED = { seed: 20_261_121, numRuns: 300 };
@@ -79,6 +81,10 @@ const ATTACHMENTS: readonly Attachment[] = [
   { type: "file", mediaType: "text/plain", name: "notes.txt", text: "Notes." },
 ];
 
+const someIds = fc.array(
+  fc.constantFrom("agent_6", "agent_7").map((id) => AgentIdSchema.parse(id)),
+);
+
 const anyChange: fc.Arbitrary<Change> = fc.oneof(
   fc.constantFrom(...Object.values(changes())),
   fc.constantFrom(...Object.values(changes())),
@@ -95,9 +101,11 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
       whole: fc.option(text),
       metadata: fc.option(facts),
       hasSubtask: fc.boolean(),
+      startedIds: fc.option(someIds),
+      reportedIds: fc.option(someIds),
       isWaiting: fc.boolean(),
     })
-    .map(({ said, failure, whole, metadata, hasSubtask, isWaiting }): Change => ({
+    .map(({ said, failure, whole, metadata, hasSubtask, isWaiting, ...ids }): Change => ({
       type: "recordExecutions",
       executions: [
         ...(isWaiting ? [] : [{ ...executionOf(FIRST), ...failure, text: said }]),
@@ -108,6 +116,8 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
           ...(whole === null ? {} : { fullText: whole, attachments: ATTACHMENTS }),
           ...(metadata === null ? {} : { metadata }),
           ...(hasSubtask ? { subtasks: [{ role: "helper", task: `${said}.` }] } : {}),
+          ...(ids.startedIds === null ? {} : { startedIds: ids.startedIds }),
+          ...(ids.reportedIds === null ? {} : { reportedIds: ids.reportedIds }),
         },
       ],
       deferrals: isWaiting ? [questionAbout(FIRST)] : [],
@@ -118,6 +128,7 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
     .map((value): Change => ({ type: "recordOutput", output: parseJson(JSON.stringify(value)) })),
   error.map((error): Change => ({ type: "failWith", error })),
   signal.map((signal): Change => ({ type: "addSignal", signal })),
+  someIds.map((reportedIds): Change => ({ ...changes().addMessages, reportedIds })),
   fc.double(FINITE).map((waitedMs): Change => ({ type: "addTime", waitedMs })),
   fc.nat({ max: 9_999 }).map((tokens): Change => ({
     type: "addUsage",
@@ -207,6 +218,17 @@ test("the state behind a snapshot is a copy of it", () => {
   expect(state.conversation.prefix).toEqual(before.conversation.prefix);
 });
 
+/** With everything that a delegation may ask for. */
+const REQUEST: SpawnRequest = {
+  role: "helper",
+  task: "Look.",
+  background: true,
+  resultsOf: ["helper#1"],
+  allowedTools: ["read"],
+  deniedTools: ["write"],
+  draft: { instructions: "Help.", tools: ["read"], model: "small", steps: 3 },
+};
+
 /** A paused state in which every key has a value: optional ones, too. */
 function fullState(): RestingState {
   const all = changes();
@@ -225,9 +247,10 @@ function fullState(): RestingState {
     severity: "retryable",
     blockedBy: "no-writing",
     metadata: { note: "Odd." },
-    subtasks: [{ role: "helper", task: "Look." }],
+    subtasks: [REQUEST],
+    startedIds: [AgentIdSchema.parse("agent_6"), AgentIdSchema.parse("agent_7")],
+    reportedIds: [AgentIdSchema.parse("agent_7")],
   } as const;
-  const request = { role: "helper", task: "Look." };
   const childId = AgentIdSchema.parse("agent_3");
   const { message, finishReason } = replyOf("Once more.", [third, fourth, fifth]);
   const prefix = { messageCount: 7, tokens: 70 };
@@ -248,7 +271,7 @@ function fullState(): RestingState {
       all.failWith,
       all.recordStep,
       recordOutput,
-      { ...recordSubtasks, subtasks: [{ request, childId, text: second.toolName }] },
+      { ...recordSubtasks, subtasks: [{ request: REQUEST, childId, text: second.toolName }] },
       { type: "addSignal", signal: { ...all.addSignal.signal, name: "enough" } },
       all.addTime,
       { ...openStep, stepId, number: 2 },
@@ -259,43 +282,13 @@ function fullState(): RestingState {
         executions: [full],
         deferrals: [
           questionAbout(third, stepId),
-          { ...subagentOn(fourth), subtasks: [{ role: "helper", task: "Look." }] },
+          { ...subagentOn(fourth), subtasks: [REQUEST], startedIds: full.startedIds },
         ],
         limit: { ...all.addSignal.signal, name: "enough" },
       },
       pause,
     ),
   );
-}
-
-/** The keys of a value, as paths; what is JSON of others is left out. */
-function keysIn(value: unknown, path = ""): readonly string[] {
-  if (Array.isArray(value)) return value.flatMap((one) => keysIn(one, `${path}[]`));
-  if (!isRecord(value) || FOREIGN.some((end) => path.endsWith(end))) return [path];
-  return Object.entries(value).flatMap(([key, part]): readonly string[] =>
-    keysIn(part, `${path}.${key}`),
-  );
-}
-
-/** The keys that a JSON schema knows, as paths. */
-function keysOfSchema(schema: unknown, path = ""): readonly string[] {
-  if (!isRecord(schema) || FOREIGN.some((end) => path.endsWith(end))) return [path];
-  const choices = [schema["anyOf"], schema["oneOf"]].flatMap((list): readonly unknown[] =>
-    Array.isArray(list) ? list : [],
-  );
-  if (choices.length > 0) return choices.flatMap((choice) => keysOfSchema(choice, path));
-  if (isRecord(schema["properties"])) {
-    return Object.entries(schema["properties"]).flatMap(([key, part]) =>
-      keysOfSchema(part, `${path}.${key}`),
-    );
-  }
-  return schema["type"] === "array" ? keysOfSchema(schema["items"], `${path}[]`) : [path];
-}
-
-const FOREIGN = ["data", "metadata", "arguments", "output", "usage", "retriesByTool"];
-
-function listed(keys: readonly string[]): readonly string[] {
-  return [...new Set(keys)].toSorted();
 }
 
 const words = (list: string): readonly string[] => list.split(" ");
@@ -307,7 +300,11 @@ const CALL = "argumentsText callId toolName";
 const EXECUTION = [
   "call.argumentsText call.callId call.toolName type text fullText structured errorCode causeCode severity blockedBy metadata",
   "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
-  "attachments[].text subtasks[].role subtasks[].task startedAtMs endedAtMs",
+  "attachments[].text startedAtMs endedAtMs startedIds[] reportedIds[]",
+].join(" ");
+const REQUEST_KEYS = [
+  "role task background resultsOf[] allowedTools[] deniedTools[]",
+  "draft.instructions draft.tools[] draft.model draft.steps",
 ].join(" ");
 
 /** A new key here is a new version of the paused run's form: add a reader for the old one. */
@@ -322,13 +319,15 @@ const SHARED_KEYS = [
   ...below(".log.steps[].io", "finishReason messageCount refusal text"),
   ...below(".log.steps[].tools.calls[]", CALL),
   ...below(".log.steps[].tools.executions[]", EXECUTION),
+  ...below(".log.steps[].tools.executions[].subtasks[]", REQUEST_KEYS),
   ...below(".log.steps[].telemetry", "elapsedMs endedAtMs startedAtMs usage"),
   ...below(".log.signals[]", "name source"),
   ...below(".log.signals[].reason", REASON),
   ...below(".log.errors[]", REASON),
-  ...below(".log", "output isBriefed uselessReplies overflows vetoes"),
+  ...below(".log", "output isBriefed uselessReplies overflows vetoes background[] isAwaiting"),
   ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),
-  ...below(".log.subtasks[]", "childId request.role request.task text"),
+  ...below(".log.subtasks[]", "childId text"),
+  ...below(".log.subtasks[].request", REQUEST_KEYS),
   ...below(".telemetry", "usage startedAtMs waitedMs"),
 ];
 const ENDED_KEYS = [".telemetry.endedAtMs"];
@@ -337,8 +336,9 @@ const STEP_KEYS = [
   ...below(".step.reply", "finishReason message.refusal message.role message.text"),
   ...below(".step.reply.message.toolCalls[]", CALL),
   ...below(".step.executions[]", EXECUTION),
-  ...below(".step.deferrals[]", "argumentsText callId childId type"),
-  ...below(".step.deferrals[].subtasks[]", "role task"),
+  ...below(".step.executions[].subtasks[]", REQUEST_KEYS),
+  ...below(".step.deferrals[]", "argumentsText callId childId type startedIds[]"),
+  ...below(".step.deferrals[].subtasks[]", REQUEST_KEYS),
   ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
   ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),
   ...below(".step.hiddenTools[]", "toolName filter"),

@@ -20,6 +20,7 @@ const FACTS: StepFacts = {
   modelId: "scripted",
   hasOutput: false,
   hasMessages: false,
+  hasAwaited: false,
 };
 const NOTHING_DONE = pendingState({ messages: [], prefix: { messageCount: 0, tokens: 0 } }).log;
 const SUBTASKS: RunLog["subtasks"] = [

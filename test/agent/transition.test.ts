@@ -34,6 +34,8 @@ const ALWAYS_WHILE_RUNNING = [
   "recordVeto",
   "recordSubtasks",
   "addMessages",
+  "awaitSubagents",
+  "dropSubagents",
   "compact",
   "addSignal",
   "addTime",
@@ -213,6 +215,8 @@ proves(
         failures: { toolErrors: 0, consecutiveErrors: 0, retryErrors: 0, retriesByTool: {} },
         vetoes: 0,
         subtasks: [],
+        background: [],
+        isAwaiting: false,
       },
       telemetry: { usage: NO_USAGE, startedAtMs: undefined, endedAtMs: undefined, waitedMs: 0 },
     });
@@ -236,12 +240,13 @@ proves(
 
 proves(
   ["R40"],
-  "the next execution begins with the history and one message, and with nothing else of the last one",
+  "the next execution begins with the history, what was still queued and one message, and with nothing else of the last one",
   () => {
     const { running } = states();
     const { recordSubtasks, failWith, recordOutput, recordVeto, addTime, end, nextExecution } =
       changes();
-    const { openStep, recordOverflow, discardReply, recordStep } = changes();
+    const { openStep, recordOverflow, discardReply, recordStep, awaitSubagents, markStarted } =
+      changes();
     const ended = after(
       running,
       openStep,
@@ -255,15 +260,19 @@ proves(
       recordVeto,
       recordSubtasks,
       addTime,
+      awaitSubagents,
       { ...end, status: "failed" },
     );
     const { messages, prefix } = ended.conversation;
-    const fresh = pendingState({ messages: [...messages, nextExecution.message], prefix });
+    const fresh = pendingState({ messages: [...messages, ...nextExecution.messages], prefix });
     // Its message is the task, so that it is not taken in a second time.
     expect(transition(ended, nextExecution)).toEqual({
       ...fresh,
-      log: { ...fresh.log, isBriefed: true },
+      log: { ...fresh.log, subtasks: recordSubtasks.subtasks, isBriefed: true },
     });
+    const idle = after(ended, nextExecution, markStarted, { ...end, status: "completed" });
+    const again = transition(idle, { type: "nextExecution", messages: [] });
+    expect(again).toEqual(transition(ended, nextExecution));
   },
 );
 

@@ -38,7 +38,7 @@ proves(
       "Help root.",
     ]);
     expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
-      status: "completed",
+      outcome: "completed",
       text: "Child.",
     });
     expect(
@@ -90,6 +90,7 @@ proves(
           "signal",
           "spawn",
           "stepNumber",
+          "subagents",
         ],
       ],
     ]);

@@ -80,7 +80,7 @@ test("structured values and results of subagents are cut like any other; failure
     ["fail failed: eeeeeee", "fail failed: eeeeeee"],
     ['["abc', '["abcdefghijkl"]'],
     ["", undefined],
-    ['{"sta', '{"status":"completed'],
+    ['{"out', '{"outcome":"complete'],
   ]);
 });
 

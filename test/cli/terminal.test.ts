@@ -89,7 +89,9 @@ test("a tree that is taller than the terminal is folded to its height", async ()
   const run = stage.start(lead, TASK);
   docs.open();
   await isWaiting;
-  while (stage.sink.of("subagent.ended").length === 0) await settled();
+  // The refused spawn, and the one whose researcher has answered.
+  const ended = () => stage.sink.of("tool.ended").filter(({ agentPath }) => agentPath === "lead");
+  while (ended().length < 2) await settled();
   stage.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
@@ -257,6 +259,8 @@ test("plain lines tell retries and ends by a limit, with the reason", async () =
     "
         0ms  lead started: Work.
         0ms  lead attempt 1 failed (model_overloaded), the next one in 500ms: Too many requests.
+      500ms  lead has spent 80 % of its steps budget
+      500ms  lead has spent 95 % of its steps budget
       500ms  lead nothing failed (unknown_tool)
       500ms  lead step 1: 15 tokens, unknown, 1 tool call
       500ms  lead stopped (steps_limit: The steps budget of lead allows 1; 1 are spent and 1 more were asked for.): 1 step, 15 tokens, unknown, 500ms

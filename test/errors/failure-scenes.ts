@@ -5,19 +5,29 @@ import { z } from "zod";
 import { transform } from "../../src/hooks/hook.ts";
 import type { Phase } from "../../src/agent/run-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { OrchestratorOptions, StartOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run-options.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import { deny } from "../../src/protocol/question.ts";
-import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { isRecord, type JsonValue } from "../../src/kernel/json.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
-import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/cast.ts";
 import { busyTool } from "../support/busy-tool.ts";
+import {
+  cancelOf,
+  goOn,
+  improvise,
+  spawnAs,
+  spawnBeside,
+  writeTo,
+} from "../support/subagent-calls.ts";
 import { throws } from "./tool-acts.ts";
 
 /** A run that is over, with its scene. */
@@ -84,6 +94,15 @@ const NO_KEY = { code: "model_not_authorized", message: "Expected a key that is 
 const missing = new Error("There is no notes.txt.");
 const asking = new ToolRetryError("There is no notes.txt.", { hint: "List the folder first." });
 
+function inBackground(script?: readonly ScriptStep[]): Definition {
+  return { subagents: [helper(script).role], delegation: { background: true } };
+}
+
+function askAbout(task: string, given: JsonValue): GuardAnswer {
+  const isIt = isRecord(given) && given["task"] === task;
+  return isIt ? { type: "ask", reason: "Is that worth it?" } : { type: "allow" };
+}
+
 /** The plays, in the order of the table. */
 export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
   invalid_json: () =>
@@ -126,6 +145,20 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       script: [calls(spawn("helper")), DONE],
       definition: { subagents: [helper([{ error: new ModelError(NO_KEY) }]).role] },
     }),
+  subagent_partial: () =>
+    play({
+      script: [calls(spawn("helper")), DONE],
+      definition: {
+        subagents: [helper([says("Two of three.", { finishReason: "length" })]).role],
+      },
+    }),
+  subagent_no_output: () =>
+    play({
+      script: [calls(spawn("helper")), DONE],
+      definition: {
+        subagents: [helper([says("", { finishReason: "length" })]).role],
+      },
+    }),
   subagent_cancelled: () => {
     const waiting = helper([says("late", { after: gate().opened })]);
     return play({
@@ -163,6 +196,59 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       between: (run) => run.skipToolCalls("Answer first."),
     }),
   unknown_role: () => play({ script: [calls(spawn("writer")), DONE], definition: delegating() }),
+  forbidden_role: () =>
+    play({
+      script: [calls(use("improvise")), DONE],
+      definition: delegating({ tools: [improvise] }),
+    }),
+  invalid_role: () =>
+    play({
+      script: [calls(spawnAs({ instructions: "Count.", model: "large" })), DONE],
+      definition: { ceiling: { models: { small: new ScriptedModel([]) } } },
+    }),
+  invalid_context: () =>
+    play({
+      script: [calls(use("read")), calls(spawn("helper")), DONE],
+      definition: delegating({
+        tools: read(() => "text"),
+        context: { selectMessages: (messages) => messages.filter(({ role }) => role !== "tool") },
+      }),
+    }),
+  unknown_subagent: () =>
+    play({ script: [calls(writeTo("helper#1")), DONE], definition: inBackground() }),
+  subagent_running: () =>
+    play({
+      script: [
+        calls(spawnBeside("helper")),
+        calls(goOn("helper", "helper#1")),
+        calls(cancelOf("helper#1")),
+        DONE,
+      ],
+      definition: inBackground([says("late", { after: gate().opened })]),
+    }),
+  subagent_ended: () =>
+    play({
+      script: [calls(spawn("helper")), calls(writeTo("helper#1")), DONE],
+      definition: inBackground(),
+    }),
+  group_decided: () => {
+    const asked = gate();
+    return play({
+      script: [calls(spawn("helper", "Fail."), spawn("helper", "Wait.")), DONE],
+      definition: {
+        subagents: [helper([{ error: new ModelError(NO_KEY) }]).role],
+        delegation: { onFailure: "fail_fast" },
+        guards: [toolGuard(({ arguments: given }) => askAbout("Wait.", given), { name: "slow" })],
+      },
+      scene: {
+        approver: async (question) => {
+          await asked.opened;
+          return approve(question);
+        },
+      },
+      act: () => asked.open(),
+    });
+  },
   depth_limit: () =>
     play({
       script: [calls(spawn("helper")), DONE],

@@ -200,7 +200,7 @@ test("the provider of a subagent fails: the subagent failed, and its parent read
   const result = await scene().run(root.role);
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
   expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
-    status: "failed",
+    outcome: "failed",
     error: "model_not_authorized",
     explanation: "Expected a key that is valid.",
   });

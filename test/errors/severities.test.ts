@@ -108,7 +108,7 @@ proves(
     expect(ends(result)).toEqual(["failed subagent_failed"]);
     expect(executions(result)[0]?.severity).toBe("recoverable");
     expect(JSON.parse(told(root.model.requests[1])[0] ?? "")).toMatchObject({
-      status: "failed",
+      outcome: "failed",
       error: "tool_error",
       explanation: "The disk is on fire.",
     });

@@ -77,8 +77,11 @@ proves(
     ]);
     expectMissed(result, 1);
     const [failed, gave] = told(root.model.requests[1]);
-    expect(JSON.parse(failed ?? "")).toMatchObject({ status: "failed", error: "model_misbehaved" });
-    expect(JSON.parse(gave ?? "")).toMatchObject({ status: "completed", output: { count: 3 } });
+    expect(JSON.parse(failed ?? "")).toMatchObject({
+      outcome: "failed",
+      error: "model_misbehaved",
+    });
+    expect(JSON.parse(gave ?? "")).toMatchObject({ outcome: "completed", output: { count: 3 } });
   },
 );
 

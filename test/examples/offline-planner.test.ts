@@ -189,7 +189,13 @@ test("where the tree may grow no deeper, a surveyor does the rest itself", async
   using folder = temporaryFolder({ "a/b/c/d/e/deep.txt": "At the bottom.", "a/b/two.txt": "Two." });
   const { result } = await survey(folder);
 
-  expect(result.refusalsByCode).toEqual({ depth_limit: 1 });
+  expect(result.refusalsByCode).toEqual({});
+  expect(result.agents.map(({ removedTools }) => removedTools)).toEqual([
+    [],
+    [],
+    [],
+    [{ toolName: "SpawnSubagent", rule: "no_depth_left", source: "lead" }],
+  ]);
   expect(result.subagentsByDepth).toEqual({ 1: 1, 2: 1, 3: 1 });
   expect(result.text).toContain("`deep.txt`: Begins: At the bottom.");
 });

@@ -3,11 +3,9 @@
 import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import {
-  Orchestrator,
-  type OrchestratorOptions,
-  type StartOptions,
-} from "../../src/orchestrator/orchestrator.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { ForkOptions, ResumeGrant, StartOptions } from "../../src/orchestrator/run-options.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
@@ -34,6 +32,15 @@ export interface Scene {
     answers?: readonly Answer[],
     more?: OrchestratorOptions,
   ): Run;
+  /** The same for a run that is paused or that a limit stopped, with more of the budget. */
+  grantOn(
+    role: AgentRole,
+    stored: PausedRun | undefined,
+    grants: readonly ResumeGrant[],
+    answers?: readonly Answer[],
+  ): Run;
+  /** Forks a run at rest as a fresh process would. */
+  fork(role: AgentRole, stored: PausedRun | undefined, options?: ForkOptions): Run;
 }
 
 export function scene(options: OrchestratorOptions = {}): Scene {
@@ -45,12 +52,14 @@ export function scene(options: OrchestratorOptions = {}): Scene {
   const start: Scene["start"] = (role, task = "Do it.", more = {}) =>
     orchestrator.start(role, task, more);
   const outcome: Scene["outcome"] = async (run) => {
-    const result = await run.result;
+    const result = await run.settled;
     await settled();
     checkRun(result, sink.events);
     expect(clock.pendingTimers, "timers left behind").toBe(0);
     return result;
   };
+  const fresh = (more: OrchestratorOptions = {}): Orchestrator =>
+    new Orchestrator({ clock, ids, ...options, ...more, sinks });
   return {
     clock,
     sink,
@@ -59,11 +68,10 @@ export function scene(options: OrchestratorOptions = {}): Scene {
     outcome,
     run: (role, more) => outcome(start(role, "Do it.", more)),
     resume: (role, paused, answers = [], more = {}) =>
-      new Orchestrator({ clock, ids, ...options, ...more, sinks }).resume(
-        JSON.stringify(paused),
-        answers,
-        { role },
-      ),
+      fresh(more).resume(JSON.stringify(paused), answers, { role }),
+    grantOn: (role, stored, grants, answers = []) =>
+      fresh().resume(JSON.stringify(stored), answers, { role, grants }),
+    fork: (role, stored, more = {}) => fresh().fork(JSON.stringify(stored), { role, ...more }),
   };
 }
 
@@ -128,31 +136,48 @@ function checkTerminalEvents(
   );
   expect(paused.size > 0, "agents are paused if the run is").toBe(isPaused);
   expect(events.at(-1)?.type, "the run ends last").toBe(isPaused ? "run.paused" : "run.ended");
-  expect(events.filter((event) => event.type === "run.ended")).toHaveLength(isPaused ? 0 : 1);
+  const rests = events.filter(({ type }) => type === "run.ended" || type === "run.paused");
+  const onward = rests.slice(0, -1).map((event) => events[events.indexOf(event) + 1]?.type);
+  expect(onward, "after a rest the run goes on or says nothing").toEqual(
+    onward.map(() => "run.resumed"),
+  );
+  expect(events.filter(({ type }) => type === "run.resumed")).toHaveLength(onward.length);
+  expect(["run.started", "run.resumed"], "the run begins first").toContain(events[0]?.type);
   return new Set(paused.values());
 }
 
 function checkSettlement(events: readonly EspalierEvent[], paused: ReadonlySet<string>): void {
   const spawned = events
-    .filter((event) => event.type === "subagent.spawned")
+    .filter((event) => event.type === "subagent.spawned" || event.type === "subagent.continued")
     .map((event) => event.childId);
-  const settledChildren = events
-    .filter((event) => event.type === "subagent.ended")
-    .map((event) => event.childId);
-  expect(
-    [...settledChildren, ...spawned.filter((id) => paused.has(id))].toSorted(byText),
-    "T1: every spawn settles once",
-  ).toEqual(spawned.toSorted(byText));
-  const alive = new Set<string>();
+  const open = new Set<string>();
+  const executing = new Set<string>();
   for (const event of events) {
-    if (event.type === "agent.started") alive.add(event.agentId);
+    if (event.type === "agent.started") executing.add(event.agentId);
+    if (event.type === "agent.ended") executing.delete(event.agentId);
+    if (event.type === "subagent.spawned" || event.type === "subagent.continued") {
+      expect(open.has(event.childId), "T1: nobody is started twice at once").toBe(false);
+      open.add(event.childId);
+    }
+    if (event.type !== "subagent.ended") continue;
+    expect(open.delete(event.childId), "T1: nobody settles who was not started").toBe(true);
+    expect(executing.has(event.childId), "T1: settled after its end").toBe(false);
+  }
+  const unsettled = spawned.filter((childId) => paused.has(childId));
+  expect(open, "T1: every spawn settles once").toEqual(new Set(unsettled));
+  const alive = new Map<string, string | null>();
+  for (const event of events) {
+    if (event.type === "agent.started") alive.set(event.agentId, event.parentAgentId);
+    if (event.type === "subagent.detached") alive.set(event.childId, null);
     if (event.type !== "agent.ended") continue;
     alive.delete(event.agentId);
-    const orphans = events
-      .filter((other) => other.type === "agent.started" && other.parentAgentId === event.agentId)
-      .filter((other) => alive.has(other.agentId));
+    const orphans = [...alive].filter(([, parentId]) => parentId === event.agentId);
     expect(orphans, "T2: nobody ends over a living child").toEqual([]);
   }
+  expect(
+    [...alive.keys()].filter((agentId) => !paused.has(agentId)),
+    "nobody lives on after the run",
+  ).toEqual([]);
 }
 
 function checkSteps(events: readonly EspalierEvent[], isPaused: boolean): void {

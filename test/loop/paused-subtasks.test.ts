@@ -60,8 +60,8 @@ proves(
       "lead",
     ]);
     expect(told(lead.model.requests[1]).slice(1)).toEqual([
-      `${heading("Pay.")}{"status":"completed","steps":2,"subagent":"lead/helper#1","text":"Paid.","totalTokens":30}`,
-      report("Look.", "lead/helper#2", "Found."),
+      `${heading("Pay.")}{"outcome":"completed","steps":2,"subagent":"helper#1","text":"Paid.","totalTokens":30}`,
+      report("Look.", "helper#2", "Found."),
     ]);
   },
 );
@@ -82,7 +82,7 @@ test("what was queued beside a call that waits for an approval survives the paus
   expect(told(lead.model.requests[1])).toEqual([
     "planned",
     "paid",
-    report("Look.", "lead/helper#1", "Found."),
+    report("Look.", "helper#1", "Found."),
   ]);
 });
 

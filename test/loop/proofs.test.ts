@@ -11,6 +11,7 @@ import type { HookContext, TransformPoint } from "../../src/hooks/hook-points.ts
 import { observe, transform, type Hook } from "../../src/hooks/hook.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
@@ -112,9 +113,10 @@ function many(): readonly AgentState[] {
   const { openStep, discardReply, recordOverflow, recordStep, addTime } = all;
   const { addUsage, recordVeto, recordSubtasks, recordOutput, addSignal, failWith } = all;
   const { running, incorporated, replied, ...rest } = states();
-  const { recordExecutions } = all;
+  const { recordExecutions, awaitSubagents } = all;
   const subtasks = [{ role: "helper", task: "Look." }];
-  const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks }));
+  const startedIds = [REPORTED];
+  const planned = recordExecutions.executions.map((one) => ({ ...one, subtasks, startedIds }));
   const failed = recordExecutions.executions.map((one) => ({ ...one, ...FAILED }));
   const answered = after(replied, { ...recordExecutions, executions: failed });
   const fruitless = after(running, openStep, discardReply, recordStep);
@@ -127,6 +129,7 @@ function many(): readonly AgentState[] {
     addSignal,
     failWith,
     addTime,
+    awaitSubagents,
   );
   const worked = after(full, openStep, addUsage, recordOverflow, recordStep);
   const ended = (state: AgentState): AgentState => after(state, all.end);
@@ -140,12 +143,16 @@ function many(): readonly AgentState[] {
     after(incorporated, addUsage),
     ended(after(worked, next, discardReply, recordStep)),
     ended(worked),
+    full,
+    ended(full),
     after(replied, { ...recordExecutions, executions: planned }),
+    after(replied, { ...recordExecutions, executions: planned }, all.incorporate),
     answered,
     ended(after(answered, all.incorporate, recordStep)),
   ];
 }
 
+const REPORTED = AgentIdSchema.parse("agent_4");
 const FAILED = { type: "failed", errorCode: "tool_error", severity: "recoverable" } as const;
 
 /** By field of a part, the changes that gave it another value in some state; a part that is not its own stays the very same. */
@@ -153,7 +160,9 @@ function changedBy(
   part: "conversation" | "log" | "telemetry",
 ): Readonly<Record<string, readonly string[]>> {
   const found = new Map<string, Set<string>>();
-  const list: readonly Change[] = Object.values(changes());
+  const { addMessages, ...others } = changes();
+  const reporting = { ...addMessages, reportedIds: [REPORTED] };
+  const list: readonly Change[] = [...Object.values(others), addMessages, reporting];
   for (const state of many()) {
     for (const change of list) {
       const next = moved(state, change);
@@ -222,7 +231,9 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     overflows: ["discardReply", "nextExecution", "recordOverflow", "recordReply"],
     failures: ["incorporate", "nextExecution"],
     vetoes: ["nextExecution", "recordVeto"],
-    subtasks: ["incorporate", "nextExecution", "recordSubtasks"],
+    subtasks: ["dropSubagents", "incorporate", "recordSubtasks"],
+    background: ["addMessages", "dropSubagents", "incorporate"],
+    isAwaiting: ["awaitSubagents", "nextExecution", "openStep"],
   });
 });
 

@@ -31,7 +31,7 @@ proves(
     expect(lead.model.requests[1]?.messages.slice(2)).toEqual([
       { role: "assistant", text: "", toolCalls: result.steps[0]?.tools.calls },
       { role: "tool", callId: "call_1", toolName: "plan", text: "planned" },
-      { role: "user", origin: "subtask", text: report("Look.", "lead/helper#1", "Found.") },
+      { role: "user", origin: "subtask", text: report("Look.", "helper#1", "Found.") },
     ]);
     expect(stage.sink.of("agent.started").map(({ spawnCallId }) => spawnCallId)).toEqual([
       null,
@@ -69,9 +69,9 @@ proves(
     first.open();
     await stage.outcome(run);
     expect(told(lead.model.requests[1]).slice(2)).toEqual([
-      report("One.", "lead/helper#1", "1"),
-      report("Two.", "lead/helper#2", "2"),
-      report("Three.", "lead/helper#3", "3"),
+      report("One.", "helper#1", "1"),
+      report("Two.", "helper#2", "2"),
+      report("Three.", "helper#3", "3"),
     ]);
   },
 );
@@ -91,7 +91,7 @@ proves(
       'Not started: there is no subagent "nobody". You can start: helper. Call again with one of these.';
     expect([result.status, told(lead.model.requests[1]).slice(1), result.refusalsByCode]).toEqual([
       "completed",
-      [`${heading("Look.", "nobody")}${refusal}`, report("Look.", "lead/helper#1", "Found.")],
+      [`${heading("Look.", "nobody")}${refusal}`, report("Look.", "helper#1", "Found.")],
       { unknown_role: 1 },
     ]);
   },
@@ -114,7 +114,7 @@ test("a subtask that fails is a result, and the parent can answer", async () => 
   });
   const result = await scene().run(lead.role);
   expect(result.agents.map(({ status }) => status)).toEqual(["completed", "failed"]);
-  expect(told(lead.model.requests[1])[1]).toContain('"status":"failed"');
+  expect(told(lead.model.requests[1])[1]).toContain('"outcome":"failed"');
 });
 
 for (const [what, limits, code] of [
@@ -188,7 +188,7 @@ proves(
     expect([result.status, result.output, told(lead.model.requests[1])]).toEqual([
       "completed",
       { count: 2 },
-      ["planned", "Your result was taken.", report("Look.", "lead/helper#1", "Found.")],
+      ["planned", "Your result was taken.", report("Look.", "helper#1", "Found.")],
     ]);
   },
 );
@@ -256,7 +256,7 @@ test("what a tool queued before it broke is worked off; the model reads of both"
   await scene().run(lead.role);
   expect(told(lead.model.requests[1])).toEqual([
     "plan failed: broken",
-    report("Look.", "lead/helper#1", "Found."),
+    report("Look.", "helper#1", "Found."),
   ]);
 });
 

@@ -309,6 +309,8 @@ function node(scene: ClockScene, parent: AgentNode | undefined, path: string): A
     metadata: {},
     parent,
     spawnCallId: undefined,
+    spawnStepId: undefined,
+    limits: { maxDepth: 3, maxBreadthPerParent: 5 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
     pauseSignal: new AbortController().signal,
     clock: scene.clock,

@@ -186,6 +186,22 @@ test("nobody is granted an account that blocks an earlier waiter since somebody 
   expect(outcomes([waiter, ...next])).toEqual([undefined, granted(2, 0, 2), undefined]);
 });
 
+// B5. Its wish becomes smaller since an ancestor has less to pay it with; the account that it waited for has not changed.
+test("a waiter whose cap shrinks is let through by an account that had no room for the larger one", async () => {
+  const scene = new LedgerScene();
+  const price = { inputUsdPerMillion: 0, outputUsdPerMillion: 2 };
+  scene.open("lead", { costMicroUsd: 100 });
+  scene.open("lead/a", { outputTokens: 30 });
+  scene.open("lead/b");
+  await scene.ask("lead/a", ask(0, 20));
+  await scene.ask("lead/b", ask(0, 25, price));
+  const waiter = await scene.ask("lead/a", ask(0, 25, price));
+  expect((await scene.ask("lead/b", ask(0, 1))).outcome).toEqual(granted(3, 0, 1));
+  expect(waiter.outcome).toBeUndefined();
+  await scene.settle("lease_2", callUsage(0, 42, { costMicroUsd: 85 }));
+  expect(waiter.outcome).toEqual(granted(4, 0, 7));
+});
+
 proves(
   ["X2"],
   "a waiter that is told to end leaves the line and lets the others through",

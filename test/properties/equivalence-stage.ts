@@ -4,11 +4,9 @@
 import { expect } from "vitest";
 
 import type { PhaseReport } from "../../src/agent/run-agent.ts";
-import {
-  Orchestrator,
-  type OrchestratorOptions,
-  type StartOptions,
-} from "../../src/orchestrator/orchestrator.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run-options.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";

@@ -53,6 +53,13 @@ export function checkAccounts(
 function checkLimits(account: Account): void {
   for (const axis of SPEND_AXES) {
     const limit = account.limits[axis] ?? Infinity;
+    const taken = account.total[axis] - account.own[axis];
+    const toBeTaken = Math.max(0, limit - (account.reserve[axis] ?? 0));
+    hold(
+      taken <= toBeTaken + account.excess[axis],
+      `X5: descendants leave the reserve on ${axis}`,
+      account,
+    );
     hold(
       account.reserved[axis] >= 0 && account.excess[axis] >= 0,
       `nothing below zero on ${axis}`,

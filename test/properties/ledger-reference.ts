@@ -16,14 +16,18 @@ type Sums = Record<SpendAxis, number>;
 export interface ReferenceTime {
   readonly openedAtMs: number;
   readonly deadlineAtMs: number | undefined;
-  readonly limitMs: number | undefined;
+  /** Grants are in it. */
+  limitMs: number | undefined;
   readonly still: { readonly fromMs: number; untilMs?: number }[];
 }
 
 export interface ReferenceAccount {
   readonly index: number;
   readonly parent: ReferenceAccount | undefined;
-  readonly limits: SpendLimits;
+  /** Grants are in it. */
+  limits: SpendLimits;
+  /** What descendants must leave of the limits. */
+  readonly reserve: SpendLimits;
   readonly time: ReferenceTime;
   readonly spent: Sums;
   readonly reserved: Sums;
@@ -32,7 +36,7 @@ export interface ReferenceAccount {
 
 export interface ReferenceLease {
   readonly account: ReferenceAccount;
-  readonly hold: Amounts;
+  hold: Amounts;
 }
 
 /** Somebody who asked. `id` is how the schedule knows them. */
@@ -51,16 +55,19 @@ export class LedgerReference {
   readonly accounts: ReferenceAccount[] = [];
   readonly open: ReferenceLease[] = [];
   line: readonly ReferenceWaiter[] = [];
+  /** Accounts that have no room for somebody in the line, as it was served last. */
+  #contested = new Set<ReferenceAccount>();
 
   openAccount(
     parent: ReferenceAccount | undefined,
-    limits: SpendLimits,
+    { limits, reserve }: Pick<ReferenceAccount, "limits" | "reserve">,
     time: Omit<ReferenceTime, "still">,
   ): ReferenceAccount {
     const account: ReferenceAccount = {
       index: this.accounts.length,
       parent,
       limits,
+      reserve,
       time: { ...time, still: [] },
       spent: nothing(),
       reserved: nothing(),
@@ -73,7 +80,8 @@ export class LedgerReference {
   /** Answers everyone who can be answered now, in order. */
   serve(nowMs: number): readonly ReferenceAnswer[] {
     const answers: ReferenceAnswer[] = [];
-    const contested = new Set<ReferenceAccount>();
+    this.#contested = new Set();
+    const contested = this.#contested;
     this.line = this.line.filter((waiter) => {
       const path = pathOf(waiter.account);
       if (isOver(waiter.account, nowMs) || !canEverFit(path, holdOf(waiter.ask, 1))) {
@@ -81,7 +89,7 @@ export class LedgerReference {
         return false;
       }
       const hold = largestHold(path, waiter.ask);
-      const lacking = path.filter((account) => !hasRoomNow(account, hold));
+      const lacking = path.filter((one) => !hasRoomNow(one, hold, waiter.account));
       const stands = lacking.length > 0 || path.some((account) => contested.has(account));
       for (const account of lacking) contested.add(account);
       if (stands) return true;
@@ -92,6 +100,39 @@ export class LedgerReference {
       return false;
     });
     return answers;
+  }
+
+  /** Lets a lease cover one more attempt; the cap of that, or 0. The line has just been served. */
+  extend(lease: ReferenceLease, ask: LeaseAsk, nowMs: number): number {
+    const path = pathOf(lease.account);
+    if (isOver(lease.account, nowMs) || !canEverFit(path, holdOf(ask, 1))) return 0;
+    const hold = largestHold(path, ask);
+    const isFree = path.every(
+      (one) => hasRoomNow(one, hold, lease.account) && !this.#contested.has(one),
+    );
+    if (!isFree) return 0;
+    for (const account of path) grow(account.reserved, hold, 1);
+    const joined: Sums = { ...lease.hold };
+    grow(joined, hold, 1);
+    lease.hold = joined;
+    return hold.outputTokens;
+  }
+
+  /** Raises limits, if the account has them all; says whether it did. */
+  grant(account: ReferenceAccount, raise: SpendLimits, moreMs: number | undefined): boolean {
+    const isThere = SPEND_AXES.every(
+      (axis) => raise[axis] === undefined || account.limits[axis] !== undefined,
+    );
+    const { time } = account;
+    if (!isThere || (moreMs !== undefined && time.limitMs === undefined)) return false;
+    const limits: Partial<Sums> = {};
+    for (const axis of SPEND_AXES) {
+      const limit = account.limits[axis];
+      if (limit !== undefined) limits[axis] = limit + (raise[axis] ?? 0);
+    }
+    account.limits = limits;
+    if (time.limitMs !== undefined) time.limitMs += moreMs ?? 0;
+    return true;
   }
 
   /** Books usage; undefined: the lease is given back unused. */
@@ -109,10 +150,7 @@ export class LedgerReference {
   /** Books a tool call if every account allows it; says whether it did. */
   chargeToolCall(account: ReferenceAccount, nowMs: number): boolean {
     const path = pathOf(account);
-    const fits = path.every(
-      ({ limits, spent }) => spent.toolCalls + 1 <= (limits.toolCalls ?? Infinity),
-    );
-    if (!fits || isOver(account, nowMs)) return false;
+    if (!canEverFit(path, { ...nothing(), toolCalls: 1 }) || isOver(account, nowMs)) return false;
     for (const one of path) one.spent.toolCalls += 1;
     return true;
   }
@@ -123,14 +161,14 @@ function pathOf(account: ReferenceAccount): readonly ReferenceAccount[] {
 }
 
 /** What a call with this cap may cost at most. */
-function holdOf({ inputTokens, price }: LeaseAsk, outputTokens: number): Amounts {
+function holdOf({ inputTokens, price, steps = 1 }: LeaseAsk, outputTokens: number): Amounts {
   const cost =
     price === undefined
       ? 0
       : inputTokens * price.inputUsdPerMillion + outputTokens * price.outputUsdPerMillion;
   const totalTokens = inputTokens + outputTokens;
   const input = { inputTokens, cachedInputTokens: inputTokens };
-  return { steps: 1, totalTokens, ...input, outputTokens, costMicroUsd: cost, toolCalls: 0 };
+  return { steps, totalTokens, ...input, outputTokens, costMicroUsd: cost, toolCalls: 0 };
 }
 
 /** The hold with the largest cap that the path can ever have room for, found by trying. */
@@ -141,18 +179,33 @@ function largestHold(path: readonly ReferenceAccount[], ask: LeaseAsk): Amounts 
 }
 
 function canEverFit(path: readonly ReferenceAccount[], hold: Amounts): boolean {
-  return path.every(({ limits, spent }) =>
+  return path.every((account) =>
     SPEND_AXES.every(
-      (axis) => hold[axis] === 0 || spent[axis] + hold[axis] <= (limits[axis] ?? Infinity),
+      (axis) =>
+        hold[axis] === 0 ||
+        account.spent[axis] + hold[axis] + kept(account, axis, path[0]) <=
+          (account.limits[axis] ?? Infinity),
     ),
   );
 }
 
-function hasRoomNow({ limits, spent, reserved }: ReferenceAccount, hold: Amounts): boolean {
+function hasRoomNow(account: ReferenceAccount, hold: Amounts, asker: ReferenceAccount): boolean {
+  const { limits, spent, reserved } = account;
   return SPEND_AXES.every(
     (axis) =>
-      hold[axis] === 0 || spent[axis] + reserved[axis] + hold[axis] <= (limits[axis] ?? Infinity),
+      hold[axis] === 0 ||
+      spent[axis] + reserved[axis] + hold[axis] + kept(account, axis, asker) <=
+        (limits[axis] ?? Infinity),
   );
+}
+
+/** What the account keeps from others than its own agent. */
+function kept(
+  account: ReferenceAccount,
+  axis: SpendAxis,
+  asker: ReferenceAccount | undefined,
+): number {
+  return account === asker ? 0 : (account.reserve[axis] ?? 0);
 }
 
 function isOver(account: ReferenceAccount, nowMs: number): boolean {

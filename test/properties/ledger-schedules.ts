@@ -1,12 +1,9 @@
 // Random schedules over random trees of accounts, played on the real ledger and on the naive one at once. After every operation
 // both must agree, and what must always hold is checked on the real one's accounts alone.
 
-import * as fc from "fast-check";
-
 import type { LeaseOutcome } from "../../src/agent/budget-gate.ts";
-import type { ModelPrice } from "../../src/model/model-price.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
-import { SPEND_AXES, type SpendAxis, type SpendLimits } from "../../src/policies/budget.ts";
+import { SPEND_AXES, type SpendLimits } from "../../src/policies/budget.ts";
 import {
   AgentIdSchema,
   LeaseIdSchema,
@@ -16,141 +13,13 @@ import {
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { checkAccounts } from "./ledger-laws.ts";
+import { MOST, PRICES, type Operation, type Schedule, type Seed } from "./ledger-operations.ts";
 import {
   LedgerReference,
   type ReferenceAnswer,
   type ReferenceLease,
   type ReferenceWaiter,
 } from "./ledger-reference.ts";
-
-/** An account: below which earlier one (taken modulo), with which limits. */
-export interface Seed {
-  readonly parent: number;
-  readonly limits: SpendLimits;
-  /** Until a fixed deadline. */
-  readonly lifeMs: number | undefined;
-  /** That does not run while the clock stands still. */
-  readonly limitMs: number | undefined;
-}
-
-/** One operation. Numbers that choose among things are taken modulo their count. */
-export type Operation =
-  | { readonly type: "open"; readonly seed: Seed }
-  | {
-      readonly type: "ask";
-      readonly agent: number;
-      readonly input: number;
-      readonly output: number;
-      readonly price: number;
-    }
-  /** `input` and `output` are added to what the lease holds: below, exactly, or beyond. */
-  | {
-      readonly type: "settle";
-      readonly lease: number;
-      readonly input: number;
-      readonly output: number;
-      readonly cached: number;
-    }
-  | { readonly type: "release"; readonly lease: number }
-  | { readonly type: "endAgain"; readonly lease: number }
-  | { readonly type: "chargeToolCall"; readonly agent: number }
-  | { readonly type: "cancel"; readonly waiter: number }
-  /** The agent's clock stands still, or goes on if it does. */
-  | { readonly type: "turn"; readonly agent: number }
-  | { readonly type: "advance"; readonly byMs: number };
-
-export interface Schedule {
-  readonly seeds: readonly Seed[];
-  readonly operations: readonly Operation[];
-}
-
-const FREE: ModelPrice = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
-const PRICES: readonly ModelPrice[] = [
-  { inputUsdPerMillion: 1, outputUsdPerMillion: 2 },
-  { inputUsdPerMillion: 2, outputUsdPerMillion: 0 },
-  { inputUsdPerMillion: 0, outputUsdPerMillion: 3 },
-  FREE,
-];
-
-const nat = fc.nat({ max: 1_000 });
-
-/** Axes with limits that let some calls run, make others wait and refuse the rest; now and then zero. */
-const MOST: Readonly<Record<SpendAxis, number>> = {
-  steps: 12,
-  totalTokens: 240,
-  inputTokens: 200,
-  cachedInputTokens: 200,
-  outputTokens: 120,
-  costMicroUsd: 360,
-  toolCalls: 4,
-};
-
-const oneLimit = fc.record({
-  axis: fc.constantFrom(...SPEND_AXES),
-  percent: fc.oneof(
-    { weight: 1, arbitrary: fc.constant(0) },
-    { weight: 20, arbitrary: fc.integer({ min: 20, max: 100 }) },
-  ),
-});
-
-const limits: fc.Arbitrary<SpendLimits> = fc
-  .array(oneLimit, { maxLength: 2 })
-  .map((list) =>
-    Object.fromEntries(
-      list.map(({ axis, percent }) => [axis, Math.ceil((MOST[axis] * percent) / 100)]),
-    ),
-  );
-
-const seed: fc.Arbitrary<Seed> = fc.record({
-  parent: nat,
-  lifeMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 10 }),
-  limitMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 6 }),
-  limits,
-});
-
-const operation: fc.Arbitrary<Operation> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      type: fc.constant("ask" as const),
-      agent: nat,
-      input: fc.integer({ min: 0, max: 40 }),
-      output: fc.integer({ min: 1, max: 30 }),
-      price: nat,
-    }),
-  },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      type: fc.constant("settle" as const),
-      lease: nat,
-      input: fc.integer({ min: -40, max: 6 }),
-      output: fc.integer({ min: -30, max: 6 }),
-      cached: fc.nat({ max: 50 }),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant("release" as const), lease: nat }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant("endAgain" as const), lease: nat }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant("chargeToolCall" as const), agent: nat }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant("cancel" as const), waiter: nat }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant("turn" as const), agent: nat }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      type: fc.constant("advance" as const),
-      byMs: fc.integer({ min: 1, max: 15 }),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant("open" as const), seed }) },
-);
-
-/** Trees of up to seven accounts and up to `length` operations. */
-export function schedules(length: number): fc.Arbitrary<Schedule> {
-  return fc.record({
-    seeds: fc.array(seed, { minLength: 1, maxLength: 7, size: "max" }),
-    operations: fc.array(operation, { maxLength: length, size: "max" }),
-  });
-}
 
 interface Pending {
   readonly waiter: ReferenceWaiter;
@@ -185,7 +54,7 @@ class Player {
   #asked = 0;
   #granted = 0;
 
-  openAccount({ parent, limits, lifeMs, limitMs }: Seed): void {
+  openAccount({ parent, limits, reserve, lifeMs, limitMs }: Seed): void {
     const { accounts } = this.#reference;
     const above = accounts[parent % Math.max(1, accounts.length)];
     const path = `agent_${accounts.length}`;
@@ -193,8 +62,9 @@ class Player {
     const deadlineAtMs = lifeMs === undefined ? undefined : openedAtMs + lifeMs;
     const parentId = above === undefined ? null : (this.#ids[above.index] ?? null);
     const agentId = AgentIdSchema.parse(path);
-    this.#ledger.open({ agentId, path, limits, deadlineAtMs, wallTimeMs: limitMs }, parentId);
-    this.#reference.openAccount(above, limits, { openedAtMs, deadlineAtMs, limitMs });
+    const times = { deadlineAtMs, wallTimeMs: limitMs };
+    this.#ledger.open({ agentId, path, limits, reserve, ...times }, parentId);
+    this.#reference.openAccount(above, { limits, reserve }, { openedAtMs, deadlineAtMs, limitMs });
     this.#ids.push(agentId);
     this.#own.push(NO_USAGE);
   }
@@ -209,6 +79,10 @@ class Player {
         return this.#settle(operation);
       case "release":
         return this.#release(operation.lease);
+      case "extend":
+        return this.#extend(operation);
+      case "grant":
+        return this.#grant(operation);
       case "endAgain":
         return this.#endAgain(operation.lease);
       case "chargeToolCall":
@@ -268,6 +142,41 @@ class Player {
   #release(lease: number): void {
     const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
     if (one !== undefined) this.#end(one, undefined);
+  }
+
+  #extend({ lease, input, output, price }: Extract<Operation, { type: "extend" }>): void {
+    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+    const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
+    if (one === undefined || leaseId === undefined) return;
+    const nowMs = this.#clock.nowMs();
+    const asked = { inputTokens: input, maxOutputTokens: output };
+    const priced = PRICES[price % PRICES.length];
+    const given = this.#ledger.extend({ leaseId, lastStep: undefined, ...asked }, priced);
+    this.#expected = this.#reference.serve(nowMs);
+    const expected = this.#reference.extend(one, { ...asked, price: priced, steps: 0 }, nowMs);
+    if (given !== expected) throw wrong({ extended: expected }, given);
+  }
+
+  #grant({ agent, moreMs, ...chosen }: Extract<Operation, { type: "grant" }>): void {
+    const account = this.#reference.accounts[agent % this.#reference.accounts.length];
+    const agentId = account === undefined ? undefined : this.#ids[account.index];
+    if (account === undefined || agentId === undefined) return;
+    const raise = raiseOf(account.limits, chosen);
+    const { costMicroUsd, ...others } = raise;
+    const budget = {
+      ...others,
+      ...(costMicroUsd === undefined ? {} : { costUsd: costMicroUsd / 1_000_000 }),
+      ...(moreMs === undefined ? {} : { wallTimeMs: moreMs }),
+    };
+    let isGranted = true;
+    try {
+      this.#ledger.grant(agentId, { budget, by: "somebody" });
+    } catch {
+      isGranted = false;
+    }
+    if (this.#reference.grant(account, raise, moreMs) !== isGranted)
+      throw wrong({ raise, moreMs }, isGranted);
+    if (isGranted) this.#expected = this.#reference.serve(this.#clock.nowMs());
   }
 
   #end(lease: ReferenceLease, usage: Usage | undefined): void {
@@ -403,6 +312,19 @@ class Player {
       costMicroUsd: own.costMicroUsd + usage.costMicroUsd,
     };
   }
+}
+
+function raiseOf(
+  limits: SpendLimits,
+  {
+    axis,
+    isForeign,
+    percent,
+  }: Pick<Extract<Operation, { type: "grant" }>, "axis" | "isForeign" | "percent">,
+): SpendLimits {
+  const axes = SPEND_AXES.filter((one) => isForeign || limits[one] !== undefined);
+  const raised = axes[axis % Math.max(1, axes.length)];
+  return raised === undefined ? {} : { [raised]: Math.ceil((MOST[raised] * percent) / 100) };
 }
 
 function wrong(expected: unknown, got: unknown): Error {

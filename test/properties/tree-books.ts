@@ -1,42 +1,71 @@
-// Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours.
-// It is checked after every event.
+// Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours. B1, B2, B4, X4, X5 and X7 are
+// checked at every event.
 
+import { deadlineAtMs, type AccountPath } from "../../src/orchestrator/ledger-core.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import {
+  SPEND_AXES,
+  spendLimitsOf,
+  tighterLimits,
+  type Amounts,
+  type Budget,
+  type SpendAxis,
+  type SpendLimits,
+} from "../../src/policies/budget.ts";
 import type { Account } from "../../src/protocol/account.ts";
-import { SPEND_AXES, type Amounts, type SpendAxis } from "../../src/policies/budget.ts";
-import type { EspalierEvent, EventBody } from "../../src/protocol/event.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { PRICE } from "./tree-foreign.ts";
+import { law, same } from "./tree-law.ts";
+import type { PlayedRun } from "./tree-stage.ts";
+import { roleAt, type World } from "./tree-world.ts";
 
-/** B1, B2, B4: throws, naming the law, unless it held after every single event. */
-export function checkBooks(events: readonly EspalierEvent[], accounts: readonly Account[]): void {
-  const books = new Books(accounts);
-  for (const event of events) books.post(event);
-  books.close();
+/** Throws, naming the law, unless it held after every single event. */
+export function checkBooks(world: World, run: PlayedRun, { accounts }: RunResult): void {
+  const books = new Books(world, accounts, run);
+  for (const event of run.events) books.post(event);
+  books.close(run.events);
 }
 
 type Sums = Record<SpendAxis, number>;
 
 interface Book {
   readonly account: Account;
+  /** As they were when it was opened; grants raise them. */
+  limits: SpendLimits;
   readonly spent: Sums;
   readonly reserved: Sums;
   readonly excess: Sums;
+  /** What those below it have spent and hold, and by how much they have overspent. */
+  readonly below: Sums;
+  readonly excessBelow: Sums;
 }
 
 interface OpenLease {
   readonly agentId: string;
   readonly hold: Amounts;
+  isUsed: boolean;
 }
 
 class Books {
+  readonly #world: World;
   readonly #books: ReadonlyMap<string, Book>;
   readonly #leases = new Map<string, OpenLease>();
 
-  constructor(accounts: readonly Account[]) {
+  constructor(world: World, accounts: readonly Account[], { origin }: PlayedRun) {
+    this.#world = world;
     this.#books = new Map(accounts.map((account) => [account.agentId, emptyBook(account)]));
+    const [root] = this.#books.values();
+    const [role] = world.roles;
+    if (root === undefined || role === undefined || origin !== undefined) return;
+    const limits = tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(world.budget));
+    sameLimits(root.limits, limits, "X7: the limits of the root, without what was granted");
   }
 
   post(event: EspalierEvent): void {
     switch (event.type) {
+      case "subagent.spawned":
+        this.#open(event);
+        return;
       case "budget.reserved":
         this.#reserve(event);
         break;
@@ -46,52 +75,134 @@ class Books {
       case "budget.settled":
         this.#settle(event);
         break;
-      case "agent.ended":
-        this.#giveBack(event.agentId);
+      case "budget.released":
+        this.#release(event);
+        break;
+      case "budget.granted":
+        this.#grant(event);
         break;
       default:
         return;
     }
-    for (const book of this.#books.values()) checkLimits(book);
+    for (const book of this.#path(event.agentId)) checkLimits(book);
   }
 
-  close(): void {
-    law(this.#leases.size === 0, "B2: every lease is given back");
-  }
-
-  #reserve(event: EventBody<"budget.reserved"> & { readonly agentId: string }): void {
-    const { leaseId, agentId, inputTokens, maxOutputTokens } = event;
-    law(!this.#leases.has(leaseId), "B2: a lease is granted once");
-    const hold = holdOf(inputTokens, maxOutputTokens);
-    this.#leases.set(leaseId, { agentId, hold });
-    for (const book of this.#path(agentId)) add(book.reserved, hold, 1);
-  }
-
-  #request(event: EventBody<"model.requested"> & { readonly agentId: string }): void {
-    const held = [...this.#leases.values()].filter((lease) => lease.agentId === event.agentId);
-    law(held.length === 1, `B4: ${event.agentId} asks a model and holds ${held.length} leases`);
-    law(event.maxOutputTokens === held[0]?.hold.outputTokens, "X1: the output cap is the lease's");
-  }
-
-  #settle(event: EventBody<"budget.settled"> & { readonly agentId: string }): void {
-    const lease = this.#leases.get(event.leaseId);
-    law(this.#leases.delete(event.leaseId), "B2: a lease is settled once");
-    law(lease?.agentId === event.agentId, "B2: a lease is settled by its agent");
-    const hold = lease?.hold ?? holdOf(0, 0);
-    for (const book of this.#path(event.agentId)) {
-      add(book.reserved, hold, -1);
-      add(book.spent, event.usage, 1);
+  close(events: readonly EspalierEvent[]): void {
+    same([...this.#leases.keys()], [], "B2: every lease is given back");
+    for (const { account, spent, excess, limits } of this.#books.values()) {
+      const { path, total } = account;
       for (const axis of SPEND_AXES) {
-        book.excess[axis] += Math.max(0, event.usage[axis] - hold[axis]);
+        if (axis === "toolCalls") continue;
+        law(
+          spent[axis] === total[axis],
+          `B3: ${path} has ${total[axis]} ${axis}, not ${spent[axis]}`,
+        );
+        law(
+          account.excess[axis] <= excess[axis],
+          `B1: the excess of ${path} is more than reported`,
+        );
       }
+      law(total.toolCalls <= (account.limits.toolCalls ?? Infinity), `X3: tool calls of ${path}`);
+      sameLimits(limits, account.limits, `X7: ${path} has been granted what events say`);
+      const granted = events.filter(
+        (event) => event.type === "budget.granted" && event.agentId === account.agentId,
+      );
+      law(granted.length === account.grants.length, `X7: grants of ${path} are on record`);
+    }
+    this.#checkDeadlines(events);
+  }
+
+  /** R142, X4, X5: an account is within its role's budget and its parent's share, and keeps what its role says. */
+  #open({ childId, childPath, agentPath, agentId }: EspalierEvent<"subagent.spawned">): void {
+    const book = this.#books.get(childId);
+    const parent = this.#books.get(agentId);
+    law(book !== undefined && parent !== undefined, `T3: ${childPath} has an account`);
+    const role = roleAt(this.#world, childPath);
+    const share = roleAt(this.#world, agentPath)?.share ?? { type: "pool" };
+    if (book === undefined || role === undefined) return;
+    same(book.account.reserve, spendLimitsOf(role.reserve), `X5: what ${childPath} keeps`);
+    within(book.limits, spendLimitsOf(role.budget), `R142: the budget of ${childPath}`);
+    if (share.type === "fixed")
+      within(book.limits, spendLimitsOf(share.budget), `X4: the fixed share of ${childPath}`);
+    if (share.type !== "pool" || share.maxShare === undefined) return;
+    for (const { limits } of this.#path(agentId)) {
+      const part: Partial<Record<SpendAxis, number>> = {};
+      for (const axis of SPEND_AXES) {
+        const limit = limits[axis];
+        if (limit !== undefined) part[axis] = Math.floor(limit * share.maxShare);
+      }
+      within(book.limits, part, `X4: the share of ${childPath}`);
     }
   }
 
-  #giveBack(agentId: string): void {
-    for (const [leaseId, lease] of this.#leases) {
-      if (lease.agentId !== agentId) continue;
-      this.#leases.delete(leaseId);
-      for (const book of this.#path(agentId)) add(book.reserved, lease.hold, -1);
+  #reserve({
+    leaseId,
+    agentId,
+    inputTokens,
+    maxOutputTokens,
+    callId,
+  }: EspalierEvent<"budget.reserved">): void {
+    law(!this.#leases.has(leaseId), "B2: a lease is granted once");
+    // A summary is no step.
+    const hold = { ...holdOf(inputTokens, maxOutputTokens), steps: callId === null ? 1 : 0 };
+    this.#leases.set(leaseId, { agentId, hold, isUsed: false });
+    this.#add(agentId, "reserved", hold, 1);
+  }
+
+  #request({ agentId, agentPath, maxOutputTokens }: EspalierEvent<"model.requested">): void {
+    const [lease, ...others] = [...this.#leases.values()].filter((one) => one.agentId === agentId);
+    law(lease !== undefined && others.length === 0, `B4: ${agentPath} asks a model with one lease`);
+    if (lease === undefined || lease.isUsed) return;
+    lease.isUsed = true;
+    law(maxOutputTokens === lease.hold.outputTokens, "X1: the output cap is the lease's");
+  }
+
+  #settle({ leaseId, agentId, usage }: EspalierEvent<"budget.settled">): void {
+    const hold = this.#give(leaseId, agentId);
+    this.#add(agentId, "reserved", hold, -1);
+    this.#add(agentId, "spent", usage, 1);
+    const beyond = nothing();
+    for (const axis of SPEND_AXES) beyond[axis] = Math.max(0, usage[axis] - hold[axis]);
+    this.#add(agentId, "excess", beyond, 1);
+  }
+
+  #release({ leaseId, agentId }: EspalierEvent<"budget.released">): void {
+    this.#add(agentId, "reserved", this.#give(leaseId, agentId), -1);
+  }
+
+  #give(leaseId: string, agentId: string): Amounts {
+    const lease = this.#leases.get(leaseId);
+    law(this.#leases.delete(leaseId), "B2: a lease is settled or released once");
+    law(lease?.agentId === agentId, "B2: a lease is settled by its agent");
+    return lease?.hold ?? nothing();
+  }
+
+  #grant({ agentId, agentPath, accountPath, budget }: EspalierEvent<"budget.granted">): void {
+    const book = this.#books.get(agentId);
+    law(book !== undefined && accountPath === agentPath, "X7: a grant is to somebody");
+    if (book !== undefined) book.limits = raised(book.limits, budget, 1);
+  }
+
+  #add(
+    agentId: string,
+    part: "spent" | "reserved" | "excess",
+    amounts: Amounts,
+    sign: 1 | -1,
+  ): void {
+    for (const [index, book] of this.#path(agentId).entries()) {
+      add(book[part], amounts, sign);
+      if (index === 0) continue;
+      add(part === "excess" ? book.excessBelow : book.below, amounts, sign);
+    }
+  }
+
+  /** R58: nobody asks a model at or after its deadline, as grants and pauses have moved it at last. */
+  #checkDeadlines(events: readonly EspalierEvent[]): void {
+    for (const { agentId, agentPath, type, atMs } of events) {
+      if (type !== "model.requested") continue;
+      const path: AccountPath = this.#path(agentId).map(({ account }) => account);
+      const deadline = deadlineAtMs(path) ?? Infinity;
+      law(atMs < deadline, `R58: ${agentPath} asks after its deadline`);
     }
   }
 
@@ -107,17 +218,60 @@ class Books {
   }
 }
 
-function checkLimits({ account, spent, reserved, excess }: Book): void {
+function checkLimits({ account, limits, spent, reserved, excess, below, excessBelow }: Book): void {
+  const { path, reserve } = account;
   for (const axis of SPEND_AXES) {
-    const limit = account.limits[axis];
+    const limit = limits[axis];
     if (limit === undefined) continue;
     const taken = spent[axis] + reserved[axis];
-    law(taken <= limit + excess[axis], `B1: ${account.path} has ${taken} of ${limit} ${axis}`);
+    law(taken <= limit + excess[axis], () => `B1: ${path} has ${taken} of ${limit} ${axis}`);
+    const forOthers = Math.max(0, limit - (reserve[axis] ?? 0));
+    law(
+      below[axis] <= forOthers + excessBelow[axis],
+      () => `X5: those below ${path} have ${below[axis]} of ${forOthers} ${axis}`,
+    );
   }
 }
 
-function law(holds: boolean, rule: string): void {
-  if (!holds) throw new Error(`Broken: ${rule}.`);
+function emptyBook(account: Account): Book {
+  const limits = account.grants.reduce<SpendLimits>(
+    (rest, { budget }) => raised(rest, budget, -1),
+    account.limits,
+  );
+  return {
+    account,
+    limits,
+    spent: nothing(),
+    reserved: nothing(),
+    excess: nothing(),
+    below: nothing(),
+    excessBelow: nothing(),
+  };
+}
+
+function raised(limits: SpendLimits, budget: Budget, sign: 1 | -1): SpendLimits {
+  const given = spendLimitsOf(budget);
+  const next: Partial<Record<SpendAxis, number>> = {};
+  for (const axis of SPEND_AXES) {
+    const limit = limits[axis];
+    if (limit !== undefined) next[axis] = limit + sign * (given[axis] ?? 0);
+  }
+  return next;
+}
+
+function within(limits: SpendLimits, most: SpendLimits, rule: string): void {
+  for (const axis of SPEND_AXES) {
+    const [limit = Infinity, maximum = Infinity] = [limits[axis], most[axis]];
+    law(limit <= maximum, () => `${rule}: ${limit} of ${maximum} ${axis}`);
+  }
+}
+
+function sameLimits(left: SpendLimits, right: SpendLimits, rule: string): void {
+  same(inOrder(left), inOrder(right), rule);
+}
+
+function inOrder(limits: SpendLimits): unknown {
+  return SPEND_AXES.map((axis) => limits[axis] ?? null);
 }
 
 function holdOf(inputTokens: number, outputTokens: number): Amounts {
@@ -126,10 +280,6 @@ function holdOf(inputTokens: number, outputTokens: number): Amounts {
   const totalTokens = inputTokens + outputTokens;
   const tokens = { inputTokens, cachedInputTokens: inputTokens, outputTokens, totalTokens };
   return { ...tokens, costMicroUsd, steps: 1, toolCalls: 0 };
-}
-
-function emptyBook(account: Account): Book {
-  return { account, spent: nothing(), reserved: nothing(), excess: nothing() };
 }
 
 function nothing(): Sums {

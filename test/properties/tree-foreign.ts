@@ -1,38 +1,41 @@
-// Foreign code for the tree property: models, tools, sinks, tracings and ids that do what a world
-// says, and break the rules of their ports where it says so.
+// Foreign code for the tree property: models, tools, hooks, guards and approvers that do what a world says, and break the rules of their
+// ports where it says so. What they have been asked so far outlives the processes that run a world.
+
+import { AsyncLocalStorage } from "node:async_hooks";
 
 import { z } from "zod";
 
+import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
+import type { Approver } from "../../src/agent/approver.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
-import type { IdSource } from "../../src/kernel/id-source.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { localTracing } from "../../src/orchestrator/local-tracing.ts";
-import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
+import type { Correlation } from "../../src/protocol/event.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
-import { sequentialIds } from "../../src/testing/sequential-ids.ts";
-import { defineTool } from "../../src/tools/define-tool.ts";
-import type { FunctionTool } from "../../src/tools/tool.ts";
-import { settled } from "../harness/run-scripted.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
+import type { DelegationTool, ExternalTool, FunctionTool } from "../../src/tools/tool.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
+import { toolGuard, type ToolGuard } from "../../src/tools/tool-guard.ts";
 import {
   nameOf,
   TOOL_KINDS,
   type Act,
   type Report,
   type ToolKind,
+  type Which,
   type World,
   type WorldCall,
+  type WorldGuard,
   type WorldRole,
 } from "./tree-world.ts";
 
 export const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 const INPUT_TOKENS = 10;
-/** Ids that a run takes before the first child: its own, its root's, and the root's execution. */
-const IDS_OF_ROOT = 3;
 
 /** Things that no well-behaved code throws; the last ones cannot even be shown. */
 const UNSHOWABLE: unknown = Object.create(null);
-const FOREIGN: readonly unknown[] = [
+export const FOREIGN: readonly unknown[] = [
   new Error("foreign"),
   "text",
   undefined,
@@ -45,41 +48,84 @@ const FOREIGN: readonly unknown[] = [
   }),
 ];
 
-/** Waits for so many turns of the event loop. */
+/** Lets everything run that is not waiting for a gate or for the clock, so many times. */
 export async function ticks(count: number): Promise<void> {
-  for (let tick = 0; tick < count; tick += 1) await settled();
+  for (let tick = 0; tick < count; tick += 1)
+    await new Promise<void>((resolve) => void setImmediate(resolve));
 }
 
-/**
- * What keeps those waiting that heed no signal; one world is played at a time, and each opens it
- * when it is over.
- */
-const backstage = { late: Promise.withResolvers<undefined>() };
+/** A request, and who sent it: null, if the tracing broke. */
+export interface Sent {
+  readonly by: Correlation | null;
+  readonly request: ModelRequest;
+  /** How many events there were before it. */
+  readonly after: number;
+}
 
-/** Lets everything settle that was left behind, and closes the door for the next world. */
-export function openBackstage(): void {
-  backstage.late.resolve(undefined);
-  backstage.late = Promise.withResolvers();
+/** A tool body that ran. */
+export interface Body {
+  readonly agentPath: string;
+  readonly callId: string;
+  readonly tool: string;
+}
+
+/** What happens outside of the processes that run a world. */
+export class Outside {
+  readonly sent: Sent[] = [];
+  readonly bodies: Body[] = [];
+  /** Who is at work. */
+  readonly scope = new AsyncLocalStorage<Correlation>();
+  /** Foreign code that waits for what does not come by itself. */
+  waiting = 0;
+  /** Events so far. */
+  events = 0;
+  readonly #counts = new Map<string, number>();
+  readonly #late = Promise.withResolvers<undefined>();
+
+  /** How often this was asked for, this time included. */
+  count(key: string): number {
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return count;
+  }
+
+  /** Waits for the end of the world, or for the signal. */
+  async waits(signal?: AbortSignal): Promise<void> {
+    this.waiting += 1;
+    await (signal === undefined ? this.#late.promise : aborted(signal));
+    this.waiting -= 1;
+  }
+
+  /** Lets everything settle that was left behind. */
+  end(): void {
+    this.#late.resolve(undefined);
+  }
 }
 
 /** The model of a role: acts by its script, whichever agent asks, and then says a last word. */
-export function modelOf(role: WorldRole, name: string, requests: ModelRequest[]): Model {
-  let asked = 0;
+export function modelOf(role: WorldRole, name: string, outside: Outside): Model {
   const generate = async (request: ModelRequest, options: GenerateOptions): Promise<ModelReply> => {
-    requests.push(request);
-    const act = role.script[asked] ?? LAST_WORD;
-    asked += 1;
-    return await perform(act, { request, options, callPrefix: `${name}.${asked}` });
+    outside.sent.push({ by: outside.scope.getStore() ?? null, request, after: outside.events });
+    if (isSummary(request))
+      return reply("In short.", [], { finishReason: "stop", usage: undefined });
+    const asked = outside.count(`model ${name}`);
+    const act = role.script[asked - 1] ?? LAST_WORD;
+    return await perform(act, { request, options, callPrefix: `${name}.${asked}`, outside });
   };
   const count = counterOf(role);
   const model = { provider: "stage", id: `model of ${name}`, price: PRICE, generate };
   return count === undefined ? model : { ...model, countTokens: count };
 }
 
+function isSummary({ messages }: ModelRequest): boolean {
+  return messages[0]?.text.startsWith("You shorten results") === true;
+}
+
 interface Asked {
   readonly request: ModelRequest;
   readonly options: GenerateOptions;
   readonly callPrefix: string;
+  readonly outside: Outside;
 }
 
 async function perform(act: Act, asked: Asked): Promise<ModelReply> {
@@ -93,7 +139,7 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
       });
     case "calls":
       await ticks(act.ticks);
-      return reply("", toolCalls(act.calls, asked.callPrefix), {
+      return reply("", toolCalls(act.calls, asked), {
         finishReason: "tool_calls",
         usage: usageOf(act.report, asked),
       });
@@ -106,31 +152,66 @@ async function perform(act: Act, asked: Asked): Promise<ModelReply> {
       throw new ModelError({
         code: act.isRetryable ? "model_overloaded" : "model_refused_request",
         message: "No.",
+        ...(act.lost === undefined ? {} : { lostOutputTokens: act.lost }),
       });
     case "throws":
       throw FOREIGN[act.what % FOREIGN.length];
     case "hangs":
-      if (act.heedsSignal) await aborted(asked.options.signal);
-      else await backstage.late.promise;
+      await asked.outside.waits(act.heedsSignal ? asked.options.signal : undefined);
       asked.options.onText?.("Too late.");
       return reply("Too late.", [], { finishReason: "stop", usage: usageOf("exact", asked) });
   }
 }
 
-/** The tools of every role, one of each kind. */
-export const TOOLS: readonly FunctionTool[] = TOOL_KINDS.map((kind) =>
-  defineTool({
-    name: kind,
-    description: "Acts.",
-    input: z.object({}),
-    maxIdenticalCalls: "unlimited",
-    execute: (_input, { signal }) => act(kind, signal),
-  }),
-);
+/** Worlds are played one after the other; tools, which are costly to define, serve all of them. */
+const stage = { outside: new Outside() };
 
-async function act(kind: ToolKind, signal: AbortSignal): Promise<JsonValue> {
+/** From now on tools work in this world. */
+export function enter(outside: Outside): void {
+  stage.outside = outside;
+}
+
+const EXTERNAL = defineTool({ name: "external", description: "Acts.", input: z.object({}) });
+
+const PAIR = defineDelegation({
+  name: "pair",
+  description: "Starts two.",
+  input: z.object({ role: z.string(), task: z.string(), denied: z.string().optional() }),
+  execute: async ({ role, task, denied }, context) => {
+    const deniedTools = denied === undefined ? {} : { deniedTools: [denied] };
+    const second = context.spawn({ role, task: `${task} Second.`, ...deniedTools });
+    const first = await context.spawn({ role, task: `${task} First.`, ...deniedTools });
+    await second;
+    return first;
+  },
+});
+
+/** The tools of every role, one of each kind. */
+export const TOOLS: readonly (FunctionTool | ExternalTool | DelegationTool)[] = [
+  ...TOOL_KINDS.map((kind) =>
+    defineTool({
+      name: kind,
+      description: "Acts.",
+      input: z.object({}),
+      maxIdenticalCalls: "unlimited",
+      needsApproval: kind === "asks",
+      ...(kind === "long" ? { maxResultCharacters: 40, longResults: "summarize" } : {}),
+      execute: (_input, context) => {
+        const { agentPath, callId } = context;
+        const { outside } = stage;
+        outside.bodies.push({ agentPath, callId, tool: kind });
+        return act(kind, context, outside);
+      },
+    }),
+  ),
+  EXTERNAL,
+  PAIR,
+];
+
+async function act(kind: ToolKind, context: ToolContext, outside: Outside): Promise<JsonValue> {
   switch (kind) {
     case "quick":
+    case "asks":
       return { done: true };
     case "slow":
       await ticks(2);
@@ -142,11 +223,16 @@ async function act(kind: ToolKind, signal: AbortSignal): Promise<JsonValue> {
     case "cyclic":
       return cycle();
     case "listens":
-      await aborted(signal);
+      await outside.waits(context.signal);
       throw new Error("heeded");
     case "never":
-      await backstage.late.promise;
+      await outside.waits();
       return "too late";
+    case "long":
+      return "x".repeat(200);
+    case "queues":
+      context.queueSubtask({ role: nameOf(1), task: `Queued by ${context.callId}.` });
+      return "queued";
   }
 }
 
@@ -207,39 +293,79 @@ function reply(
 
 function toolCalls(
   calls: readonly WorldCall[],
-  prefix: string,
+  { callPrefix, request }: Asked,
 ): ModelReply["message"]["toolCalls"] {
   return calls.map((call, index) => {
-    const callId = CallIdSchema.parse(`${prefix}.${index}`);
-    switch (call.type) {
-      case "spawn":
-        return {
-          callId,
-          toolName: "SpawnSubagent",
-          argumentsText: `{"role":"${nameOf(call.role)}","task":"Act."}`,
-        };
-      case "unknown role":
-        return {
-          callId,
-          toolName: "SpawnSubagent",
-          argumentsText: '{"role":"nobody","task":"Act."}',
-        };
-      case "broken JSON":
-        return { callId, toolName: "SpawnSubagent", argumentsText: '{"role":' };
-      case "misfit":
-        return { callId, toolName: "SpawnSubagent", argumentsText: '{"role":7}' };
-      case "unknown tool":
-        return { callId, toolName: "nothing", argumentsText: "{}" };
-      case "finish":
-        return {
-          callId,
-          toolName: "Finish",
-          argumentsText: call.fits ? '{"value":1}' : '{"value":"one"}',
-        };
-      case "tool":
-        return { callId, toolName: call.kind, argumentsText: "" };
-    }
+    const place = `${callPrefix}.${index}`;
+    const [toolName, input] = written(call, place, (which) => childOf(which, request));
+    const argumentsText = typeof input === "string" ? input : JSON.stringify(input);
+    return { callId: CallIdSchema.parse(place), toolName, argumentsText };
   });
+}
+
+function written(
+  call: WorldCall,
+  place: string,
+  childOf: (which: Which) => string,
+): readonly [string, object | string] {
+  const task = `Act for ${place}.`;
+  switch (call.type) {
+    case "spawn":
+      return [
+        SPAWN_TOOL_NAME,
+        {
+          role: nameOf(call.role),
+          task: call.isSame ? "Act." : task,
+          background: call.isBackground,
+          ...(call.resultsOf === undefined ? {} : { resultsOf: [childOf(call.resultsOf)] }),
+        },
+      ];
+    case "pair":
+      return ["pair", { role: nameOf(call.role), task, denied: call.denied }];
+    case "continue": {
+      const child = { role: nameOf(0), continue: childOf(call.child) };
+      return [SPAWN_TOOL_NAME, { ...child, task, background: call.isBackground }];
+    }
+    case "list":
+      return ["ListSubagents", {}];
+    case "wait": {
+      const { child, timeoutSeconds } = call;
+      const some = child === undefined ? {} : { subagents: [childOf(child)] };
+      return ["WaitForSubagents", { ...some, timeoutSeconds }];
+    }
+    case "message":
+      return ["MessageSubagent", { subagent: childOf(call.child), message: "Hurry." }];
+    case "cancel":
+      return ["CancelSubagent", { subagent: childOf(call.child) }];
+    case "draft": {
+      const newRole = { instructions: "Act.", steps: call.steps };
+      return [SPAWN_TOOL_NAME, { role: `draft${place.replaceAll(".", "-")}`, task, newRole }];
+    }
+    case "unknown role":
+      return [SPAWN_TOOL_NAME, { role: "nobody", task }];
+    case "broken JSON":
+      return [SPAWN_TOOL_NAME, '{"role":'];
+    case "misfit":
+      return [SPAWN_TOOL_NAME, { role: 7 }];
+    case "unknown tool":
+      return ["nothing", {}];
+    case "finish":
+      return ["Finish", { value: call.fits ? 1 : "one" }];
+    case "external":
+      return ["external", {}];
+    case "tool":
+      return [call.kind, ""];
+  }
+}
+
+/** Receipts, results, reports and lists name subagents. */
+function childOf(which: Which, { messages }: ModelRequest): string {
+  const texts = messages.filter(({ role }) => role === "tool" || role === "user");
+  const names = texts.flatMap(({ text }) =>
+    [...text.matchAll(/"subagent":"([^"]+)"/g)].map(([, name = ""]) => name),
+  );
+  const known = [...new Set(names.toReversed())];
+  return known[which % Math.max(1, known.length)] ?? `${nameOf(0)}#1`;
 }
 
 function cycle(): JsonValue {
@@ -255,58 +381,38 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Ids that count up, one of which cannot be minted. */
-export function failingIds(failing: number | undefined): IdSource {
-  const ids = sequentialIds();
-  let minted = 0;
-  return {
-    next: (kind) => {
-      minted += 1;
-      if (failing !== undefined && minted === IDS_OF_ROOT + failing)
-        throw FOREIGN[failing % FOREIGN.length];
-      return ids.next(kind);
+export function guardOf({ tool, says }: WorldGuard): ToolGuard {
+  return toolGuard(
+    () => {
+      if (says === "throws") throw UNSHOWABLE;
+      return { type: says, reason: "The world says so." };
     },
-  };
+    { tools: [tool] },
+  );
 }
 
-// Sinks and tracings that fail are the same in every run, so that the warning about them is given
-// once and not two thousand times.
-const THROWING: EventSink = {
-  take: () => {
-    throw UNSHOWABLE;
-  },
-};
-const failsLater = (): unknown => settled().then(() => Promise.reject(new Error("later")));
-const FAILING_LATER: EventSink = { take: failsLater };
-
-export function faultySinks(sink: World["sink"]): readonly EventSink[] {
-  if (sink === "none") return [];
-  return [sink === "throws" ? THROWING : FAILING_LATER];
-}
-
-const fault = { at: "nothing", left: 0, local: localTracing() };
-const FAULTY_TRACING: Tracing = {
-  place: (draft) => {
-    fail("place");
-    return fault.local.place(draft);
-  },
-  within: (scope, work) => {
-    fail("within");
-    const begun = fault.local.within(scope, work);
-    fail("within, late");
-    return begun;
-  },
-};
-
-function fail(at: string): void {
-  if (fault.at !== at) return;
-  fault.left -= 1;
-  if (fault.left === 0) throw new Error("no tracing");
-}
-
-export function faultyTracing({ failsAt, call }: World["tracing"]): Tracing {
-  fault.at = failsAt;
-  fault.left = failsAt === "place" ? call : 1 + (call % 4);
-  fault.local = localTracing();
-  return FAULTY_TRACING;
+/** Undefined: nobody can be asked while the run goes on. */
+export function approverOf({ approver: { type } }: World, outside: Outside): Approver | undefined {
+  switch (type) {
+    case "nobody":
+      return undefined;
+    case "throws":
+      return () => {
+        throw UNSHOWABLE;
+      };
+    case "never":
+      return async (_question, { signal }) => {
+        await outside.waits(signal);
+        return undefined;
+      };
+    case "slow":
+      return async (question) => {
+        await ticks(2);
+        return question.kind === "approval" ? approve(question) : undefined;
+      };
+    case "approves":
+      return (question) => (question.kind === "approval" ? approve(question) : undefined);
+    case "denies":
+      return (question) => (question.kind === "approval" ? deny(question) : undefined);
+  }
 }

@@ -1,189 +1,394 @@
-// The stage for the tree property: plays a world from its start to its end, makes its moments
-// happen, and sees to it that whatever hangs is told to end at last.
+// The stage for the tree property: plays a world from its start to its end, over all its pauses and grants, and its fork after it. It makes
+// the moments happen, and sees to it that whatever hangs is told to end at last. What neither ends nor waits for anything is a hang.
 
-import { z } from "zod";
-
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
-import type { ModelRequest } from "../../src/model/model.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import type { IdSource } from "../../src/kernel/id-source.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
+import type { ResumeGrant } from "../../src/orchestrator/run-options.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { Answer } from "../../src/protocol/question.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import { RecordingSink } from "../../src/testing/recording-sink.ts";
-import {
-  failingIds,
-  faultySinks,
-  faultyTracing,
-  modelOf,
-  openBackstage,
-  ticks,
-  TOOLS,
-} from "./tree-foreign.ts";
-import { nameOf, type World, type WorldRole } from "./tree-world.ts";
+import { answerTo, grantsOf, REVIVAL } from "./tree-caller.ts";
+import { agentRole } from "./tree-cast.ts";
+import { failingIds, faultySinks, faultyTracing } from "./tree-faults.ts";
+import { approverOf, enter, Outside, ticks, type Body, type Sent } from "./tree-foreign.ts";
+import type { Moment, World } from "./tree-world.ts";
 
-/** A run that was played to its end. */
-export interface Played {
-  readonly result: RunResult;
+/** Something that was asked for from outside, and the number of events before it. */
+export interface Order {
+  readonly type: "cancel" | "request stop" | "cancel agent";
+  /** When it was given. */
+  readonly at: number;
+  /** When it was known everywhere: a few microtasks later. */
+  readonly after: number;
+  readonly agentId: string | undefined;
+}
+
+/** A run, over all its pauses and revivals. */
+export interface PlayedRun {
+  /** Each time that it came to rest. */
+  readonly results: readonly RunResult[];
   readonly events: readonly EspalierEvent[];
-  readonly requests: readonly ModelRequest[];
+  readonly orders: readonly Order[];
+  /** What it was forked from; undefined: it was started. */
+  readonly origin: PausedRun | undefined;
+  /** What came of what was written to agents. */
+  readonly lettersOpen: number;
+}
+
+/** A world that was played to its end. */
+export interface Played {
+  readonly runs: readonly PlayedRun[];
+  readonly sent: readonly Sent[];
+  readonly bodies: readonly Body[];
   readonly clock: ManualClock;
-  /** The last event before the run was told to cancel, and before it was asked to stop. */
-  readonly cancelledAfter: number | undefined;
-  readonly stoppedAfter: number | undefined;
-  /** Pieces of text that came after the end. */
-  readonly lateText: readonly string[];
+  readonly isTraced: boolean;
 }
 
 const GRACE_MS = 50;
 /** No world has so many; a run that goes on for ever is cut off there. */
-export const MOST_EVENTS = 5_000;
+export const MOST_EVENTS = 6_000;
+const MOST_PAUSES = 150;
+/** Turns of the event loop without an event after which nothing more comes by itself: no foreign code takes so many. */
+const QUIET_TURNS = 8;
+/** Microtasks that a call which has begun may take until it says so. */
+const HOPS = 12;
+/** Longer than any time limit or back-off. */
+const LONG_MS = 20_000;
 
-/**
- * Plays a world. Throws if the run rejects, or does not end although everything was done for it.
- */
+/** Plays a world. Throws if something is broken on the way. */
 export async function play(world: World): Promise<Played> {
-  const stage = new Stage(world);
-  const run = stage.start();
-  let over: RunResult | undefined;
-  const done = run.result.then((result) => {
-    over = result;
-  });
-  for (const moment of world.moments) {
-    await ticks(moment.afterTicks);
-    stage.happens(run, moment.act);
+  const outside = new Outside();
+  enter(outside);
+  const stage = new Stage(world, outside);
+  try {
+    return await stage.play();
+  } finally {
+    outside.end();
   }
-  const isOver = (): boolean => over !== undefined;
-  await stage.comesToEnd(run, isOver);
-  await done;
-  if (over === undefined) throw new Error("unreachable: the run is over");
-  return await stage.aftermath(over);
 }
 
 class Stage {
   readonly #world: World;
+  readonly #outside: Outside;
   readonly #clock = new ManualClock();
-  readonly #sink = new RecordingSink();
-  readonly #requests: ModelRequest[] = [];
+  readonly #ids: IdSource;
   readonly #pieces: string[] = [];
-  #cancelledAfter: number | undefined;
-  #stoppedAfter: number | undefined;
+  #events: EspalierEvent[] = [];
+  #orders: Order[] = [];
+  #letters = 0;
+  #run: Run | undefined;
+  #isOver = false;
+  /** Moments that wait for their event, and those that come one after the other. */
+  #atEvents: readonly Moment[];
+  #inTurn: readonly Moment[];
 
-  constructor(world: World) {
+  constructor(world: World, outside: Outside) {
     this.#world = world;
+    this.#outside = outside;
+    this.#ids = failingIds(world.failingId);
+    this.#atEvents = world.moments.filter(({ at }) => "event" in at);
+    this.#inTurn = world.moments.filter(({ at }) => "ticks" in at);
   }
 
-  start(): Run {
-    const { limits, concurrency, maxAttempts, budget } = this.#world;
-    const roles = this.#world.roles.map((role, index) => this.#role(role, index));
-    let run: Run | undefined;
-    const fuse: EventSink = { take: ({ seq }) => void (seq === MOST_EVENTS && run?.cancel()) };
-    const [root, ...others] = roles;
-    if (root === undefined) throw new Error("a world has a root");
+  async play(): Promise<Played> {
+    const first = await this.#playRun();
+    const runs = [first.played];
+    const { snapshot } = first;
+    const steps = snapshot.agents[0]?.state.log.steps.length ?? 0;
+    if (this.#world.forkAt !== undefined && steps > 0)
+      runs.push(await this.#playFork(snapshot, Math.min(this.#world.forkAt, steps)));
+    await this.#aftermath(runs);
+    const { sent, bodies } = this.#outside;
+    const isTraced = this.#world.tracing.failsAt === "nothing";
+    return { runs, sent, bodies, clock: this.#clock, isTraced };
+  }
+
+  async #playRun(): Promise<{ readonly played: PlayedRun; readonly snapshot: PausedRun }> {
+    const { budget, grants } = this.#world;
+    const results: RunResult[] = [];
+    let { revivals } = this.#world;
+    let answers = this.#world.answers;
+    const [root, orchestrator] = this.#process();
+    let run = orchestrator.start(root, "Begin.", {
+      budget,
+      metadata: { shared: { list: [1, 2] } },
+      onText: (piece) => void this.#pieces.push(piece.text),
+    });
+    for (let rests = 0; rests <= MOST_PAUSES; rests += 1) {
+      const result = await this.#comesToRest(run);
+      results.push(result);
+      const stored = JSON.stringify(run.snapshot());
+      const isRevived =
+        result.status === "stopped" && LIMITS.has(result.reason.code) && revivals > 0;
+      if (result.status !== "paused" && !isRevived) {
+        const lettersOpen = this.#letters;
+        const { events, orders } = this.#take();
+        const played = { results, events, orders, origin: undefined, lettersOpen };
+        return { played, snapshot: run.snapshot() };
+      }
+      if (isRevived) revivals -= 1;
+      this.#clock.advance(this.#world.pauseMs);
+      const open = result.questions.filter(
+        ({ deadlineAtMs }) => deadlineAtMs === null || this.#clock.nowMs() < deadlineAtMs,
+      );
+      const given = open.map((question, index) => answerTo(question, answers[index] ?? true));
+      answers = answers.slice(open.length);
+      const grant = isRevived ? REVIVAL : grants[rests];
+      const options = grantsOf(result, grant, isRevived);
+      run = this.#resumed(stored, given, options);
+    }
+    throw new Error(`Broken: it was paused more than ${MOST_PAUSES} times.`);
+  }
+
+  /** In a fresh process. An id that cannot be minted is an error of the call, and nothing has happened. */
+  #resumed(stored: string, answers: readonly Answer[], grants: readonly ResumeGrant[]): Run {
+    const [role, orchestrator] = this.#process();
+    const onText = (piece: { readonly text: string }): void => void this.#pieces.push(piece.text);
+    const resume = (): Run => orchestrator.resume(stored, answers, { role, grants, onText });
+    try {
+      return resume();
+    } catch (cause) {
+      if (EspalierError.is(cause)) throw cause;
+      return resume();
+    }
+  }
+
+  async #playFork(origin: PausedRun, atStep: number): Promise<PlayedRun> {
+    const [role, orchestrator] = this.#process();
+    const fork = (): Run =>
+      orchestrator.fork(JSON.stringify(origin), { role, atStep, message: "Act otherwise." });
+    this.#inTurn = [];
+    this.#atEvents = [];
+    let run: Run;
+    try {
+      run = fork();
+    } catch (cause) {
+      if (isLeftOut(cause)) return { results: [], events: [], orders: [], origin, lettersOpen: 0 };
+      if (EspalierError.is(cause)) throw cause;
+      run = fork();
+    }
+    const results: RunResult[] = [];
+    for (let rests = 0; rests <= MOST_PAUSES; rests += 1) {
+      const result = await this.#comesToRest(run);
+      results.push(result);
+      if (result.status !== "paused") break;
+      const now = this.#clock.nowMs();
+      const open = result.questions.filter(
+        (one) => one.deadlineAtMs === null || now < one.deadlineAtMs,
+      );
+      run = this.#resumed(
+        JSON.stringify(result.pausedRun),
+        open.map((question) => answerTo(question, true)),
+        [],
+      );
+    }
+    const lettersOpen = this.#letters;
+    return { results, ...this.#take(), origin, lettersOpen };
+  }
+
+  #take(): Pick<PlayedRun, "events" | "orders"> {
+    const taken = { events: this.#events, orders: this.#orders };
+    this.#events = [];
+    this.#orders = [];
+    return taken;
+  }
+
+  /** What a process that runs the world has: its own roles, models, tools and hooks. */
+  #process(): readonly [AgentRole, Orchestrator] {
+    const { limits, concurrency, maxAttempts } = this.#world;
+    const [root, ...others] = this.#world.roles.map((role, index) => agentRole(role, index, this.#outside));
+    if (root === undefined) throw new Error("A world has a root.");
+    const { answerTimeoutMs, unanswered } = this.#world.approver;
+    const approver = approverOf(this.#world, this.#outside);
     const orchestrator = new Orchestrator({
       clock: this.#clock,
-      ids: failingIds(this.#world.failingId),
-      sinks: [this.#sink, fuse, ...faultySinks(this.#world.sink)],
-      tracing: faultyTracing(this.#world.tracing),
+      ids: this.#ids,
+      sinks: [{ take: (event) => this.#takeEvent(event) }, ...faultySinks(this.#world.sink)],
+      tracing: faultyTracing(this.#world.tracing, this.#outside),
       limits,
       concurrency,
       graceMs: GRACE_MS,
       retry: { maxAttempts },
       roles: others,
+      unanswered,
+      ...(approver === undefined ? {} : { approver }),
+      ...(answerTimeoutMs === undefined ? {} : { answerTimeoutMs }),
     });
-    const metadata = { shared: { list: [1, 2] } };
-    run = orchestrator.start(root, "Begin.", {
-      budget,
-      metadata,
-      onText: (piece) => void this.#pieces.push(piece.text),
-    });
-    return run;
+    return [root, orchestrator];
   }
 
-  happens(run: Run, act: World["moments"][number]["act"]): void {
+  #takeEvent(event: EspalierEvent): void {
+    this.#events.push(event);
+    this.#outside.events += 1;
+    const { length } = this.#events;
+    if (length === MOST_EVENTS) void this.#run?.cancel();
+    for (const { at, act } of this.#atEvents)
+      if ("event" in at && at.event === length) this.#happens(act);
+  }
+
+  #happens(act: Moment["act"]): void {
+    const run = this.#run;
+    if (run === undefined || this.#isOver) return;
     switch (act.type) {
       case "advance":
-        this.#clock.advance(act.byMs);
+        // No clock wakes its timers in the midst of other code.
+        setImmediate(() => this.#clock.advance(act.byMs));
         return;
       case "cancel":
-        this.#cancelledAfter ??= this.#sink.events.length;
+        this.#order(act.type);
         void run.cancel("The world says so.");
         return;
       case "request stop":
-        this.#stoppedAfter ??= this.#sink.events.length;
+        this.#order(act.type);
         run.requestStop("The world asks.");
         return;
+      case "pause":
+        run.requestPause();
+        return;
       case "cancel agent": {
-        const started = this.#sink.of("agent.started");
-        const one = started[act.which % Math.max(1, started.length)];
-        if (one !== undefined) run.cancelAgent(one.agentId);
+        const one = this.#agent(act.which);
+        if (one === undefined) return;
+        this.#order(act.type, one.agentId);
+        run.cancelAgent(one.agentId);
+        return;
+      }
+      case "steer": {
+        const one = this.#agent(act.which);
+        if (one === undefined) return;
+        this.#letters += 1;
+        void run.steer("Hurry.", one.agentId).then(() => {
+          this.#letters -= 1;
+        });
+        return;
+      }
+      case "grant": {
+        const one = this.#agent(act.which);
+        if (one !== undefined) this.#grant(run, one, act.amount);
       }
     }
   }
 
-  /**
-   * Back-offs are waited for; then what still hangs is cancelled, and after the grace period it
-   * must be over.
-   */
-  async comesToEnd(run: Run, isOver: () => boolean): Promise<void> {
-    for (let round = 0; round < 12 && !isOver(); round += 1) {
-      await ticks(6);
-      this.#clock.advance(20_000);
+  /** What is under way without a pause when the order comes, such as the other calls of a reply, may begin yet. */
+  #order(type: Order["type"], agentId?: string): void {
+    const { length } = this.#events;
+    const order = { type, at: length, after: length, agentId };
+    this.#orders.push(order);
+    void (async () => {
+      for (let hop = 0; hop < HOPS; hop += 1) await Promise.resolve();
+      order.after = this.#events.length;
+    })();
+  }
+
+  /** More steps; who has no such limit of its own is refused. */
+  #grant(run: Run, { agentId }: EspalierEvent, amount: number): void {
+    try {
+      run.grant({ steps: amount }, { by: "world", agentId });
+    } catch (cause) {
+      if (!EspalierError.is(cause) || cause.code !== "invalid_option") throw cause;
     }
-    if (isOver()) return;
-    this.#cancelledAfter ??= this.#sink.events.length;
-    void run.cancel("The world is at its end.");
-    await ticks(10);
-    this.#clock.advance(GRACE_MS);
-    await ticks(10);
-    if (!isOver())
-      throw new Error(`Broken: T5: the run goes on after its grace period: ${this.#lastEvents()}.`);
+  }
+
+  #agent(which: number): EspalierEvent | undefined {
+    const started = this.#events.filter(({ type }) => type === "agent.started");
+    return started[which % Math.max(1, started.length)];
+  }
+
+  /** Plays until the run rests: its moments, then time, then a cancel for what still hangs. */
+  async #comesToRest(run: Run): Promise<RunResult> {
+    let over: RunResult | undefined;
+    let broken: unknown;
+    this.#run = run;
+    this.#isOver = false;
+    const rested = run.settled.then(
+      (result) => {
+        over = result;
+        this.#isOver = true;
+      },
+      (cause: unknown) => {
+        broken = { cause };
+      },
+    );
+    let isCancelled = false;
+    for (;;) {
+      await this.#quiet(() => over !== undefined || broken !== undefined);
+      if (broken !== undefined) await Promise.reject(unwrapped(broken));
+      if (over !== undefined) break;
+      const [moment, ...later] = this.#inTurn;
+      if (moment !== undefined) {
+        this.#inTurn = later;
+        this.#happens(moment.act);
+      } else if (this.#clock.pendingTimers > 0) this.#clock.advance(LONG_MS);
+      else if (isCancelled)
+        throw new Error(
+          `Broken: T5: the run goes on after its grace period: ${this.#lastEvents()}.`,
+        );
+      else if (this.#outside.waiting === 0)
+        throw new Error(`Broken: the run hangs: ${this.#lastEvents()}.`);
+      else {
+        isCancelled = true;
+        this.#order("cancel");
+        void run.cancel("The world is at its end.");
+      }
+    }
+    await rested;
+    await ticks(1);
+    return over;
+  }
+
+  /** Until something is over, a moment is due, or nothing happens any more. */
+  async #quiet(isOver: () => boolean): Promise<void> {
+    let seen = this.#events.length;
+    let turns = 0;
+    const at = this.#inTurn[0]?.at;
+    const due = at !== undefined && "ticks" in at ? at.ticks : Infinity;
+    for (let quiet = 0; quiet < QUIET_TURNS && !isOver() && turns < due; quiet += 1) {
+      await ticks(1);
+      turns += 1;
+      if (this.#events.length === seen) continue;
+      seen = this.#events.length;
+      quiet = 0;
+    }
   }
 
   /** Lets everything that was left behind settle at last: nobody may hear of it. */
-  async aftermath(result: RunResult): Promise<Played> {
-    const { length } = this.#sink.events;
-    const written = JSON.stringify(result);
+  async #aftermath(runs: readonly PlayedRun[]): Promise<void> {
+    const written = JSON.stringify(runs.map(({ results }) => results));
     const heard = this.#pieces.length;
-    openBackstage();
+    this.#outside.end();
     await ticks(3);
-    const isAsItWas = this.#sink.events.length === length && JSON.stringify(result) === written;
+    const isAsItWas =
+      this.#events.length === 0 &&
+      this.#pieces.length === heard &&
+      JSON.stringify(runs.map(({ results }) => results)) === written;
     if (!isAsItWas) throw new Error("Broken: S3: what came late was heard.");
-    return {
-      result,
-      events: this.#sink.events,
-      requests: this.#requests,
-      clock: this.#clock,
-      cancelledAfter: this.#cancelledAfter,
-      stoppedAfter: this.#stoppedAfter,
-      lateText: this.#pieces.slice(heard),
-    };
   }
 
   #lastEvents(): string {
-    return this.#sink.events
-      .slice(-6)
+    return this.#events
+      .slice(-8)
       .map((event) => `${event.agentPath} ${event.type}`)
       .join(", ");
   }
-
-  #role(role: WorldRole, index: number): AgentRole {
-    const { budget, maxOutputTokens, hasOutput, inherits, windowSize } = role;
-    const messages = inherits ? { inheritMessages: true, messageWindowSize: windowSize } : {};
-    return defineAgent({
-      name: nameOf(index),
-      purpose: "Acts.",
-      instructions: "Act.",
-      model: modelOf(role, nameOf(index), this.#requests),
-      tools: TOOLS,
-      subagents: role.subagents.flatMap((isOne, other) => (isOne ? [nameOf(other)] : [])),
-      budget,
-      maxOutputTokens,
-      context: { ...messages, inheritMetadata: inherits },
-      ...(hasOutput ? { output: OUTPUT } : {}),
-    });
-  }
 }
 
-const OUTPUT = z.object({ value: z.number() });
+const LIMITS: ReadonlySet<string> = new Set([
+  "steps_limit",
+  "token_limit",
+  "cost_limit",
+  "time_limit",
+  "tool_calls_limit",
+]);
+
+function unwrapped(broken: unknown): unknown {
+  return typeof broken === "object" && broken !== null && "cause" in broken ? broken.cause : broken;
+}
+
+/** A fork at a step whose history was compacted away. */
+function isLeftOut(cause: unknown): boolean {
+  return EspalierError.is(cause) && cause.code === "invalid_option";
+}

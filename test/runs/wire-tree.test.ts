@@ -6,7 +6,8 @@ import { z } from "zod";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
-import { Orchestrator, type StartOptions } from "../../src/orchestrator/orchestrator.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { StartOptions } from "../../src/orchestrator/run-options.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { checkRun, gate } from "../harness/run-scripted.ts";

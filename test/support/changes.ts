@@ -143,6 +143,8 @@ export function changes(): {
       ],
     },
     addMessages: { type: "addMessages", messages: [notice("Go on."), notice("And on.")] },
+    awaitSubagents: { type: "awaitSubagents" },
+    dropSubagents: { type: "dropSubagents" },
     compact: { type: "compact", messages: opening().slice(0, 1) },
     addSignal: { type: "addSignal", signal: { source: "stop_condition", reason } },
     addTime: { type: "addTime", waitedMs: 9 },
@@ -162,7 +164,7 @@ export function changes(): {
     end: { type: "end", status: "stopped", reason, atMs: 6 },
     nextExecution: {
       type: "nextExecution",
-      message: { role: "user", text: "And now?", origin: "task" },
+      messages: [{ role: "user", text: "And now?", origin: "task" }],
     },
   };
 }

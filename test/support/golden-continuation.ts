@@ -15,6 +15,7 @@ export const FACTS: StepFacts = {
   modelId: "scripted",
   hasOutput: false,
   hasMessages: false,
+  hasAwaited: false,
 };
 
 interface StepParts {

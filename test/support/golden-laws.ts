@@ -100,7 +100,7 @@ function checkRest(move: Move): void {
     "pending",
     [],
     [],
-    [...ended.conversation.messages, nextExecution.message],
+    [...ended.conversation.messages, ...nextExecution.messages],
   ]);
 }
 

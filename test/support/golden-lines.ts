@@ -1,5 +1,6 @@
 // The events of a run as lines: who, where, what, and the fields that tell something. No times, no random ids.
 
+import { isRecord } from "../../src/kernel/json.ts";
 import type { EspalierEvent, EventBody, EventType } from "../../src/protocol/event.ts";
 
 type Telling = { readonly [T in EventType]: readonly Exclude<keyof EventBody<T>, "type">[] };
@@ -36,13 +37,17 @@ const TELLING: Telling = {
   "request.repaired": ["repairs"],
   "conversation.compacted": ["messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"],
   "message.delivered": ["origin"],
-  "subagent.spawned": ["childPath", "task", "inheritedMessages", "subagentsByDepth"],
+  "subagent.spawned": ["childPath", "task", "context", "subagentsByDepth"],
+  "subagent.continued": ["childPath", "task", "isBackground", "execution"],
+  "subagent.detached": ["childPath"],
   "subagent.refused": ["role", "refusal"],
-  "subagent.ended": ["childPath", "status", "reason", "usage"],
+  "subagent.ended": ["childPath", "outcome", "status", "reason", "usage"],
   "budget.reserved": ["inputTokens", "maxOutputTokens"],
   "budget.settled": ["usage", "remaining", "runRemaining"],
   "budget.released": [],
-  "budget.denied": ["axis", "accountPath", "maximum", "spent", "asked"],
+  "budget.denied": ["axis", "accountPath", "maximum", "spent", "asked", "kept"],
+  "budget.threshold_reached": ["axis", "accountPath", "threshold", "spent", "maximum"],
+  "budget.granted": ["accountPath", "budget", "by", "remaining"],
   "signal.raised": ["signal"],
   "continuation.evaluated": ["decision", "work", "vetoedBy", "signals", "winner"],
 };
@@ -68,6 +73,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** The short forms of what events hold, by a field that only they have. */
 const SHORT: readonly (readonly [field: string, short: (value: Fields) => string])[] = [
+  ["injections", shortManifest],
   ["descendants", ({ own, total }) => `${shown(own)}/${shown(total)}`],
   ["totalTokens", shortUsage],
   ["source", ({ reason, source }) => `${shown(reason)}<${shown(source)}`],
@@ -75,6 +81,16 @@ const SHORT: readonly (readonly [field: string, short: (value: Fields) => string
   ["hook", ({ hook, fields }) => `${shown(hook)}:${shown(fields)}`],
   ["code", ({ code }) => String(code)],
 ];
+
+/** Of what a subagent received: how many messages of which kind, and the tools that it lacks. */
+function shortManifest({ messages, injections, removedTools }: Fields): string {
+  const [inherited, injected] = [messages, injections].map((part) =>
+    isRecord(part) ? shown(part["count"]) : "?",
+  );
+  const lacking = Array.isArray(removedTools) ? removedTools.filter(isRecord) : [];
+  const without = lacking.map(({ toolName, rule }) => `-${shown(toolName)}:${shown(rule)}`);
+  return [`${inherited}i+${injected}j`, ...without].join(" ");
+}
 
 /** A usage also names its tokens; what is left of a budget has no calls. */
 function shortUsage(value: Fields): string {

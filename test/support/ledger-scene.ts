@@ -2,7 +2,8 @@
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget-ledger.ts";
+import type { NewAccount } from "../../src/orchestrator/ledger-core.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
@@ -33,13 +34,22 @@ export interface Asked {
 
 export class LedgerScene {
   readonly clock = new ManualClock();
-  readonly ledger = new BudgetLedger(this.clock);
+  readonly ledger: BudgetLedger;
 
-  /** Opens the account of `path` below that of the path before its last slash. */
-  open(path: string, limits: SpendLimits = {}, deadlineAtMs?: number): void {
+  constructor(onThreshold?: (reached: ReachedThreshold) => void) {
+    this.ledger = new BudgetLedger(this.clock, onThreshold);
+  }
+
+  /** Opens the account of `path` below that of the path before its last slash. A number is a fixed deadline. */
+  open(
+    path: string,
+    limits: SpendLimits = {},
+    more: number | Pick<NewAccount, "reserve" | "deadlineAtMs" | "wallTimeMs"> = {},
+  ): void {
     const slash = path.lastIndexOf("/");
     const parentId = slash === -1 ? null : AgentIdSchema.parse(path.slice(0, slash));
-    this.ledger.open({ agentId: AgentIdSchema.parse(path), path, limits, deadlineAtMs }, parentId);
+    const others = typeof more === "number" ? { deadlineAtMs: more } : more;
+    this.ledger.open({ agentId: AgentIdSchema.parse(path), path, limits, ...others }, parentId);
   }
 
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */

@@ -15,8 +15,8 @@ export function planner(...requests: readonly SpawnRequest[]) {
 export const help = (task: string): SpawnRequest => ({ role: "helper", task });
 
 /** What the parent reads of a subtask. */
-export function report(task: string, path: string, text: string): string {
-  const result = { status: "completed", steps: 1, subagent: path, text, totalTokens: 15 };
+export function report(task: string, childName: string, text: string): string {
+  const result = { outcome: "completed", steps: 1, subagent: childName, text, totalTokens: 15 };
   return `${heading(task)}${JSON.stringify(result)}`;
 }
 

@@ -3,9 +3,10 @@
 import { busyTool } from "./busy-tool.ts";
 import { z } from "zod";
 
+import { isRecord } from "../../src/kernel/json.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";
@@ -16,14 +17,21 @@ import {
   type ToolFailureCode,
 } from "../../src/protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../src/protocol/tool-error-record.ts";
-import { says, type ScriptedCall, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import {
+  says,
+  ScriptedModel,
+  type ScriptedCall,
+  type ScriptStep,
+} from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { toolGuard, type GuardCheck } from "../../src/tools/tool-guard.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, part, quiet, spawn, use, type Part } from "../tree/cast.ts";
+import { goOn, improvise, spawnAs, spawnBeside, writeTo } from "./subagent-calls.ts";
 import { guardThat, toolThatWishes } from "./tool-matrix-guards.ts";
 import { atPace } from "./tool-matrix.ts";
 
@@ -192,6 +200,21 @@ export async function playTogether(definition?: Definition): Promise<FailurePlay
 
 const spawning = besideOthers([spawn("idle")]);
 
+const BACKGROUND: Definition = { ...PATIENT, delegation: { background: true } };
+
+/** Bears everything, with this one role to start. */
+function starting({ role }: Part): Definition {
+  return { ...PATIENT, subagents: [role] };
+}
+
+/** Allows every call; that with this task only after all others have come as far as they can. */
+function slowAbout(task: string): GuardCheck {
+  return async ({ arguments: given }) => {
+    if (isRecord(given) && given["task"] === task) await quiet();
+    return { type: "allow" };
+  };
+}
+
 /** Each failure alone between two calls of a tool that works. Whoever adds a code must say here how it comes about. */
 export const ALONE: Readonly<Record<ToolFailureCode, Play>> = {
   invalid_json: { reply: besideOthers([{ name: "read", arguments: "{path}" }]) },
@@ -205,6 +228,14 @@ export const ALONE: Readonly<Record<ToolFailureCode, Play>> = {
   tool_error: { reply: besideOthers([use("crash")]) },
   tool_timeout: { reply: besideOthers([use("hang")]) },
   subagent_failed: { reply: besideOthers([spawn("broken")]) },
+  subagent_partial: {
+    reply: besideOthers([spawn("cut")]),
+    definition: starting(part("cut", () => says("Half a", { finishReason: "length" }))),
+  },
+  subagent_no_output: {
+    reply: besideOthers([spawn("mute")]),
+    definition: starting(part("mute", () => says("", { finishReason: "length" }))),
+  },
   subagent_cancelled: { reply: spawning },
   blocked: { reply: besideOthers([use("wipe")]) },
   denied: { reply: besideOthers([use("pay")]) },
@@ -214,6 +245,41 @@ export const ALONE: Readonly<Record<ToolFailureCode, Play>> = {
     beforeCalls: (run) => run.skipToolCalls("Answer first."),
   },
   unknown_role: { reply: besideOthers([spawn("nobody")]) },
+  forbidden_role: {
+    reply: besideOthers([use("improvise")]),
+    definition: { ...PATIENT, tools: [...TOOLS, improvise] },
+  },
+  invalid_role: {
+    reply: besideOthers([spawnAs({ instructions: "Count.", model: "large" })]),
+    definition: { ...PATIENT, ceiling: { models: { small: new ScriptedModel([]) } } },
+  },
+  invalid_context: {
+    reply: besideOthers([]),
+    more: [calls(...spawning), says("Done.")],
+    definition: {
+      ...PATIENT,
+      context: { selectMessages: (messages) => messages.filter(({ role }) => role !== "tool") },
+    },
+  },
+  unknown_subagent: { reply: besideOthers([writeTo("idle#1")]), definition: BACKGROUND },
+  subagent_running: {
+    reply: besideOthers([spawnBeside("idle")]),
+    more: [calls(...besideOthers([goOn("idle", "idle#1")])), says("I wait."), says("Done.")],
+    definition: BACKGROUND,
+  },
+  subagent_ended: {
+    reply: besideOthers([spawn("broken")]),
+    more: [calls(...besideOthers([writeTo("broken#1")])), says("Done.")],
+    definition: BACKGROUND,
+  },
+  group_decided: {
+    reply: besideOthers([spawn("broken", "Fail."), spawn("broken", "Come late.")]),
+    definition: {
+      ...PATIENT,
+      delegation: { onFailure: "fail_fast" },
+      guards: [toolGuard(slowAbout("Come late."), { name: "slow" })],
+    },
+  },
   depth_limit: { reply: spawning, options: { limits: { maxDepth: 0 } } },
   breadth_limit: { reply: spawning, options: { limits: { maxBreadthPerParent: 0 } } },
   total_limit: { reply: spawning, options: { limits: { maxTotalSubagents: 0 } } },

@@ -2,7 +2,7 @@
 // worked out from what the documents say.
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";

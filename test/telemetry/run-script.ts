@@ -18,6 +18,7 @@ import type { Question } from "../../src/protocol/question.ts";
 import type { SpawnRefusalCode } from "../../src/protocol/subagent.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { SAMPLE_MANIFEST } from "../support/sample-manifest.ts";
 
 export const CANARY = "canary-4711";
 
@@ -284,9 +285,8 @@ export class AgentScript {
         role: child.role,
         childDepth: child.#seat.depth,
         task: CANARY,
-        inheritedMessages: 2,
-        injectedMessages: 1,
-        metadataKeys: ["repository"],
+        isBackground: false,
+        context: SAMPLE_MANIFEST,
         subagentsByDepth: { "1": 1 },
       },
       callId,
@@ -295,7 +295,8 @@ export class AgentScript {
 
   isRefused(callId: string | undefined, role: string, code: SpawnRefusalCode): void {
     const refusal = { code, message: CANARY, maximum: 3, current: 3 };
-    this.#add({ type: "subagent.refused", role, refusal }, callId);
+    const childDepth = this.#seat.depth + 1;
+    this.#add({ type: "subagent.refused", role, childDepth, refusal }, callId);
   }
 
   hearsOfEnd(callId: string | undefined, child: AgentScript, status: TerminalStatus): void {
@@ -305,6 +306,8 @@ export class AgentScript {
         childId: child.agentId,
         childPath: child.#seat.path,
         role: child.role,
+        childDepth: child.#seat.depth,
+        outcome: status === "stopped" ? "partial" : status,
         status,
         reason: reasonOf(status),
         usage: { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL },
@@ -321,6 +324,27 @@ export class AgentScript {
       maximum: 10_000,
       spent: 9_990,
       asked: 600,
+    });
+  }
+
+  reachesThreshold(): void {
+    this.#add({
+      type: "budget.threshold_reached",
+      axis: "totalTokens",
+      accountPath: "lead",
+      threshold: 0.8,
+      spent: 8_100,
+      maximum: 10_000,
+    });
+  }
+
+  isGranted(by: string): void {
+    this.#add({
+      type: "budget.granted",
+      accountPath: "lead",
+      budget: { totalTokens: 5_000, steps: 2 },
+      by,
+      remaining: { totalTokens: 6_900, steps: 2 },
     });
   }
 

@@ -8,6 +8,7 @@ import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { pausedRun } from "./paused-run.ts";
 import { placeAll, recorder, type RecordedSpan } from "./recorded-spans.ts";
 import { CANARY, PREVIOUS_TRACE_ID, RunScript } from "./run-script.ts";
+import { SAMPLE_MANIFEST_ATTRIBUTES } from "../support/sample-manifest.ts";
 
 test("a workflow span holds the limits of the run and how it ended", () => {
   const span = only(delegatingRun(), "invoke_workflow lead");
@@ -122,9 +123,8 @@ test("a spawn span names the subagent and what it was handed", () => {
     "espalier.spawn.role": "reader",
     "espalier.spawn.agent.id": "agent_lead/reader#1",
     "espalier.spawn.agent.path": "lead/reader#1",
-    "espalier.spawn.inherited_messages": 2,
-    "espalier.spawn.injected_messages": 1,
-    "espalier.spawn.metadata_keys": ["repository"],
+    "espalier.spawn.mode": "foreground",
+    ...SAMPLE_MANIFEST_ATTRIBUTES,
     "espalier.spawn.outcome": "completed",
     "espalier.outcome": "succeeded",
   });
@@ -148,6 +148,44 @@ test("a refused spawn says which limit refused and where it stood", () => {
       ["espalier.outcome", "refused"],
     ],
   );
+});
+
+test("what is said of a budget is on the span of its agent; who grants more is not", () => {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.reachesThreshold();
+  run.root.isGranted("Somebody.");
+  run.root.ended("completed");
+  run.ended("completed");
+  const events = spansOf(run).flatMap((span) => span.events.map((event) => [span.name, event]));
+  expect(events).toEqual([
+    [
+      "invoke_agent lead",
+      {
+        name: "espalier.budget.threshold_reached",
+        atMs: 1_020,
+        attributes: {
+          "espalier.budget.threshold.axis": "totalTokens",
+          "espalier.budget.threshold.account_path": "lead",
+          "espalier.budget.threshold.reached": 0.8,
+          "espalier.budget.threshold.spent": 8_100,
+          "espalier.budget.threshold.maximum": 10_000,
+        },
+      },
+    ],
+    [
+      "invoke_agent lead",
+      {
+        name: "espalier.budget.granted",
+        atMs: 1_030,
+        attributes: {
+          "espalier.budget.granted.account_path": "lead",
+          "espalier.budget.granted.axes": ["totalTokens", "steps"],
+        },
+      },
+    ],
+  ]);
 });
 
 test("retries, a refused lease and a cancellation are events on their spans", () => {

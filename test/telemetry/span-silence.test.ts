@@ -8,6 +8,7 @@ import { SpanProjector } from "../../src/telemetry/span-projector.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { placeAll, recorder } from "./recorded-spans.ts";
 import { CANARY, ONE_CALL, RunScript } from "./run-script.ts";
+import { continued, detached } from "./subagent-notes.ts";
 import { FILTERED, GUARDED, PROGRESSED, REPEATED, RETRIED, summarize } from "./tool-notes.ts";
 
 test("nothing that was written by a user, a model, a tool or who answers is exported", () => {
@@ -32,11 +33,32 @@ test("nothing that was written by a user, a model, a tool or who answers is expo
     "chat model-1",
     "invoke_agent reader",
     "execute_tool SpawnSubagent reader",
+    "execute_tool SpawnSubagent reader",
     "invoke_agent lead",
     "invoke_workflow lead",
   ]);
   expect(JSON.stringify(run.drafts).split(CANARY).length).toBeGreaterThan(60);
   expect(JSON.stringify(spans)).not.toContain(CANARY);
+});
+
+test("a name that nobody has checked is in no span, whatever the delegation was refused for", () => {
+  const codes = ["unknown_role", "forbidden_role", "invalid_role", "unknown_subagent"] as const;
+  for (const code of [...codes, "group_decided"] as const) {
+    const run = new RunScript();
+    const lead = run.root;
+    run.started();
+    lead.started();
+    lead.calls("call_1", "SpawnSubagent", "delegation");
+    lead.isRefused("call_1", CANARY, code);
+    lead.gets("call_1", "SpawnSubagent", { outcome: "refused", errorCode: code });
+    lead.isRefused(undefined, CANARY, code);
+    lead.ended("completed");
+    run.ended("completed");
+    const recording = recorder();
+    placeAll(new SpanProjector(recording.tracer, String), run.drafts);
+    const told = JSON.stringify(recording.spans());
+    expect([code, told.includes(CANARY), told.includes(code)]).toEqual([code, false, true]);
+  }
 });
 
 /** All events there are, each with a canary in all of its texts. */
@@ -85,7 +107,13 @@ function tellEverything(run: RunScript): void {
   reader.ended("failed", "model_unavailable");
   lead.hearsOfEnd("call_3", reader, "failed");
   lead.gets("call_3", "SpawnSubagent", { outcome: "failed" });
+  lead.calls("call_4", "SpawnSubagent", "delegation");
+  lead.notes(continued(reader), "call_4");
+  lead.gets("call_4", "SpawnSubagent");
+  lead.notes(detached(reader));
   lead.isDenied();
+  lead.reachesThreshold();
+  lead.isGranted(CANARY);
   lead.isReleased();
   lead.isCancelled();
   lead.decides("stop", 3);

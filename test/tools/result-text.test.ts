@@ -351,8 +351,10 @@ const RESULT: SubagentResult = {
   agentId: AgentIdSchema.parse("agent_2"),
   executionId: ExecutionIdSchema.parse("execution_2"),
   role: "reader",
+  childName: "reader#1",
   agentPath: "lead/reader#1",
   depth: 1,
+  outcome: "completed",
   status: "completed",
   reason: { code: "completed", message: "Done.", data: {} },
   text: "Three files.",
@@ -362,20 +364,21 @@ const RESULT: SubagentResult = {
   errors: [],
   toolErrors: [],
   metadata: {},
+  removedTools: [],
   durationMs: 1,
 };
 
 test("a delegation that completed tells status, text, steps and tokens of the whole subtree", () => {
   expect(delegationText({ type: "settled", result: RESULT })).toBe(
-    '{"status":"completed","steps":2,"subagent":"lead/reader#1","text":"Three files.","totalTokens":20}',
+    '{"outcome":"completed","steps":2,"subagent":"reader#1","text":"Three files.","totalTokens":20}',
   );
 });
 
 test("a typed result comes instead of the text", () => {
   const result = { ...RESULT, output: { files: 3 } };
   expect(JSON.parse(delegationText({ type: "settled", result }))).toEqual({
-    subagent: "lead/reader#1",
-    status: "completed",
+    subagent: "reader#1",
+    outcome: "completed",
     output: { files: 3 },
     steps: 2,
     totalTokens: 20,
@@ -385,11 +388,12 @@ test("a typed result comes instead of the text", () => {
 test("a delegation that did not complete says why, and keeps the partial text", () => {
   const reason = { code: "steps_limit", message: "All 2 steps are used.", data: {} };
   const usage = { own: NO_USAGE, descendants: NO_USAGE, total: NO_USAGE };
-  for (const status of ["stopped", "failed", "cancelled"] as const) {
-    const result = { ...RESULT, status, reason, usage };
+  const ends = { partial: "stopped", failed: "failed", cancelled: "cancelled" } as const;
+  for (const outcome of ["partial", "failed", "cancelled"] as const) {
+    const result = { ...RESULT, outcome, status: ends[outcome], reason, usage };
     expect(JSON.parse(delegationText({ type: "settled", result }))).toEqual({
-      subagent: "lead/reader#1",
-      status,
+      subagent: "reader#1",
+      outcome,
       reason: "steps_limit",
       explanation: "All 2 steps are used.",
       text: "Three files.",
@@ -397,6 +401,20 @@ test("a delegation that did not complete says why, and keeps the partial text", 
       totalTokens: 0,
     });
   }
+});
+
+test("a delegation that came to nothing says so: no text is no success (X15)", () => {
+  const result = { ...RESULT, outcome: "no_output", text: "" } as const;
+  expect(delegationText({ type: "settled", result })).toBe(
+    '{"explanation":"Done.","outcome":"no_output","reason":"completed","steps":2,"subagent":"reader#1","text":"","totalTokens":20}',
+  );
+});
+
+test("a receipt says that the subagent works, and that its result will come", () => {
+  const { agentId: childId, childName, role } = RESULT;
+  expect(delegationText({ type: "started", childId, childName, role })).toBe(
+    '{"note":"It works in the background; its result will reach you as a message.","status":"running","subagent":"reader#1"}',
+  );
 });
 
 test("a refusal is its instruction, word for word", () => {

@@ -296,8 +296,8 @@ describe("cancelling one agent", () => {
       expect(s.sink.of("agent.ended").map((event) => event.depth)).toEqual([2, 1, 0]);
       expect(told(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
         {
-          subagent: "root/child#1",
-          status: "cancelled",
+          subagent: "child#1",
+          outcome: "cancelled",
           reason: "cancelled",
           explanation: "Not needed.",
           text: "",

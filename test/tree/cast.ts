@@ -37,14 +37,25 @@ interface PartOptions extends Omit<AgentDefinition, "name" | "purpose" | "instru
   readonly scripted?: ScriptedModelOptions;
 }
 
+/** Scripts give the same task again and again; only who tests that has somebody asked about it (X21). */
+export const UNWATCHED = { maxIdenticalDelegations: "unlimited" } as const;
+
 /** A role whose agents say what is written down; its model is called `<name>-model`. */
 export function part(name: string, script: Script, options: PartOptions = {}): Part {
-  const { scripted, ...definition } = options;
+  const { scripted, delegation, ...definition } = options;
   const bounded = typeof script === "function" ? withEnd(script) : script;
   const model = new ScriptedModel(bounded, { id: `${name}-model`, ...scripted });
   const purpose = `Works as ${name}.`;
   const instructions = `You are ${name}.`;
-  return { role: defineAgent({ name, purpose, instructions, model, ...definition }), model };
+  const role = defineAgent({
+    name,
+    purpose,
+    instructions,
+    model,
+    ...definition,
+    delegation: { ...UNWATCHED, ...delegation },
+  });
+  return { role, model };
 }
 
 const MOST_REPLIES = 500;

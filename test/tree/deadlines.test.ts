@@ -83,8 +83,8 @@ describe("time limits", () => {
     ]);
     expect(told(tree.root.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
       {
-        subagent: "root/child#1",
-        status: "stopped",
+        subagent: "child#1",
+        outcome: "no_output",
         reason: "time_limit",
         explanation: "The time limit of root/child#1 is over.",
         text: "",

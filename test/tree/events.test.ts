@@ -56,15 +56,16 @@ describe("what events say", () => {
         const agent = agents.get(event.agentId) ?? expect.fail(`${event.type} of nobody`);
         const { parentAgentId, agentPath, depth, executionId } = agent;
         const ofRun = event.type === "run.started" || event.type === "run.ended";
+        const ofAccount = event.type === "budget.threshold_reached";
         expect(event).toMatchObject({
           runId: result.runId,
           traceId: result.traceId,
           parentAgentId,
           agentPath,
           depth,
-          executionId: ofRun ? null : executionId,
+          executionId: ofRun || ofAccount ? null : executionId,
         });
-        const ofStep = /^(step|model|tool|budget|subagent)\./.test(event.type);
+        const ofStep = /^(step|model|tool|budget|subagent)\./.test(event.type) && !ofAccount;
         if (ofStep) expect(event.stepId, event.type).toMatch(`${executionId}.`);
         const ofCall = /^(tool|subagent)\./.test(event.type);
         expect(event.callId === null, event.type).toBe(!ofCall);
@@ -203,7 +204,7 @@ describe("what events say", () => {
           "│  ├─ SpawnSubagent succeeded",
           "│  │  └─ lead/completes#1 completed (completed) 1 steps, 15 of 15 tokens",
           "│  │     └─ step 1 answered",
-          "│  ├─ SpawnSubagent succeeded",
+          "│  ├─ SpawnSubagent failed (subagent_no_output)",
           "│  │  └─ lead/stops#1 stopped (steps_limit) 2 steps, 30 of 30 tokens",
           "│  │     ├─ step 1 asked for 1",
           "│  │     │  └─ nothing failed (unknown_tool)",
@@ -215,7 +216,7 @@ describe("what events say", () => {
           "│  └─ SpawnSubagent cancelled (subagent_cancelled)",
           "│     └─ lead/waits#1 cancelled (cancelled) 2 steps, 25 of 50 tokens",
           "│        ├─ step 1 asked for 1",
-          "│        │  └─ SpawnSubagent succeeded",
+          "│        │  └─ SpawnSubagent failed (subagent_partial)",
           "│        │     └─ lead/waits#1/cut#1 stopped (finish_reason) 1 steps, 25 of 25 tokens",
           "│        │        └─ step 1 answered",
           "│        └─ step 2 cancelled",

@@ -117,7 +117,8 @@ proves(["R130"], "injected texts come before its task, tagged as injected", asyn
     { role: "user", text: "Help.", origin: "task" },
   ]);
   const [spawned] = s.sink.of("subagent.spawned");
-  expect([spawned?.inheritedMessages, spawned?.injectedMessages]).toEqual([0, 2]);
+  const { messages, injections } = spawned?.context ?? {};
+  expect([messages?.count, injections?.count]).toEqual([0, 2]);
 });
 
 function looks(text: string, ...ids: readonly string[]): Message {

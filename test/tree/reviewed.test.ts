@@ -150,6 +150,8 @@ test("T3: a slot can be given back once only", () => {
     metadata: {},
     parent: undefined,
     spawnCallId: undefined,
+    spawnStepId: undefined,
+    limits: { maxDepth: 1, maxBreadthPerParent: 1 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
     pauseSignal: new AbortController().signal,
     clock: new ManualClock(),

@@ -11,7 +11,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { z } from "zod";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
-import { byTask, calls, ends, part, quiet, spawn, tool, until, use } from "./cast.ts";
+import { byTask, calls, ends, part, quiet, spawn, tool, until, UNWATCHED, use } from "./cast.ts";
 
 const DEEP = { maxDepth: 10, maxBreadthPerParent: 10, maxTotalSubagents: 50 };
 
@@ -206,6 +206,7 @@ function digger(
     model,
     tools: [dig],
     subagents: ["digger"],
+    delegation: UNWATCHED,
     maxOutputTokens: 10,
   });
 }

@@ -33,7 +33,8 @@ describe("starting a subagent", () => {
           name: "SpawnSubagent",
           description: [
             "Delegates a part of your task to a subagent and gives you its result.",
-            "Call it several times in one reply to let subagents work in parallel. Subagents:",
+            "Call it several times in one reply to let subagents work in parallel.",
+            "Subagents:",
             "- finder: Works as finder.",
             "- writer: Works as writer.",
           ].join("\n"),
@@ -50,6 +51,18 @@ describe("starting a subagent", () => {
                 description:
                   "What it is to do, complete in itself: it sees nothing of your conversation unless told.",
                 minLength: 1,
+              },
+              continue: {
+                type: "string",
+                description:
+                  "Name of a subagent that has ended: it goes on with its history instead.",
+                minLength: 1,
+              },
+              resultsOf: {
+                type: "array",
+                description:
+                  "Names of subagents that have ended: it is shown their results word for word.",
+                items: { type: "string", minLength: 1 },
               },
             },
             required: ["role", "task"],
@@ -149,8 +162,8 @@ describe("starting a subagent", () => {
     const texts = told(lead.model.requests[1]).map((text): unknown => JSON.parse(text));
     expect(texts).toEqual(
       [0, 1, 2].map((index) => ({
-        subagent: `lead/helper#${index + 1}`,
-        status: "completed",
+        subagent: `helper#${index + 1}`,
+        outcome: "completed",
         text: `Result ${index}.`,
         steps: 1,
         totalTokens: 15,
@@ -206,12 +219,14 @@ describe("what a parent gets back", () => {
         errors: [],
         toolErrors: [],
         metadata: { repository: "r" },
+        removedTools: [],
+        executions: 1,
         durationMs: 0,
         waitedMs: 0,
         pausedMs: 0,
       });
       expect(told(lead.model.requests[1])).toEqual([
-        '{"status":"completed","steps":2,"subagent":"lead/helper#1","text":"Seen.","totalTokens":30}',
+        '{"outcome":"completed","steps":2,"subagent":"helper#1","text":"Seen.","totalTokens":30}',
       ]);
     },
   );
@@ -230,8 +245,8 @@ describe("what a parent gets back", () => {
       expect(told(lead.model.requests[1]).map((text): unknown => JSON.parse(text))).toEqual([
         {
           error: "model_refused_request",
-          subagent: "lead/helper#1",
-          status: "failed",
+          subagent: "helper#1",
+          outcome: "failed",
           reason: "error",
           explanation: "Too long.",
           text: "",
@@ -308,7 +323,7 @@ describe("what a parent gets back", () => {
           role: "tool",
           callId: "call_1",
           toolName: "SpawnSubagent",
-          text: '{"status":"completed","steps":3,"subagent":"lead/helper#1","text":"Six messages.","totalTokens":45}',
+          text: '{"outcome":"completed","steps":3,"subagent":"helper#1","text":"Six messages.","totalTokens":45}',
         },
       ]);
     },
@@ -323,7 +338,7 @@ describe("what a parent gets back", () => {
     const result = await scene().run(lead.role);
     expect(result.agents[1]?.output).toEqual({ title: "T", pages: 3 });
     expect(told(lead.model.requests[1])).toEqual([
-      '{"output":{"pages":3,"title":"T"},"status":"completed","steps":1,"subagent":"lead/helper#1","totalTokens":15}',
+      '{"outcome":"completed","output":{"pages":3,"title":"T"},"steps":1,"subagent":"helper#1","totalTokens":15}',
     ]);
   });
 

@@ -5,7 +5,8 @@ import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts"
 import { asSentence } from "../../kernel/sentence.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import type { SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
 import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
@@ -19,6 +20,7 @@ import { severityOf } from "../../tools/tool-error.ts";
 import { errorNameOf, resultText } from "../../tools/result-text.ts";
 import { outcomeOf } from "../../tools/tool-result.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
+import type { DelegationOutcome } from "../../tools/tool-context.ts";
 import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 
@@ -38,6 +40,9 @@ export interface CallOutcome {
   readonly usage?: Usage;
   readonly metadata?: JsonObject;
   readonly subtasks?: readonly SpawnRequest[];
+  /** Subagents that it started in the background, and those whose results it gave. */
+  readonly startedIds?: readonly AgentId[];
+  readonly reportedIds?: readonly AgentId[];
   /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth going on. */
   readonly failure?: ErrorRecord;
 }
@@ -176,18 +181,30 @@ export function toolErrorRecord(thrown: unknown): ErrorRecord {
   return { ...known, code, message: shortenText(known.message, LONGEST_MESSAGE).text };
 }
 
-/** The outcome of a delegation that is not paused. */
+/** The outcome of a delegation that is not paused. A subagent that did not complete is no success (X15). */
 export function delegatedOutcome(
-  outcome: Exclude<SpawnOutcome, { readonly type: "paused" }>,
+  outcome: Exclude<DelegationOutcome, { readonly type: "paused" }>,
 ): CallOutcome {
+  if (outcome.type === "answered") {
+    const { text, reportedIds = [] } = outcome;
+    return { type: "succeeded", text, reportedIds };
+  }
   const text = delegationText(outcome);
   if (outcome.type === "refused") return failed(outcome.refusal.code, text);
-  const { status, usage } = outcome.result;
+  if (outcome.type === "started") return { type: "succeeded", text };
+  const { outcome: worth, usage } = outcome.result;
   const counted = { usage: usage.total };
-  if (status === "failed") return failed("subagent_failed", text, counted);
-  if (status === "cancelled") return failed("subagent_cancelled", text, counted);
-  return { type: "succeeded", text, ...counted };
+  return worth === "completed"
+    ? { type: "succeeded", text, ...counted }
+    : failed(SUBAGENT_FAILURES[worth], text, counted);
 }
+
+const SUBAGENT_FAILURES = {
+  partial: "subagent_partial",
+  no_output: "subagent_no_output",
+  failed: "subagent_failed",
+  cancelled: "subagent_cancelled",
+} as const satisfies Record<Exclude<SubagentOutcome, "completed">, ToolFailureCode>;
 
 /** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
 export function withinRetries(

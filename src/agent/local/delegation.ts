@@ -5,6 +5,7 @@ import { shown } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
+import type { DelegationOutcome } from "../../tools/tool-context.ts";
 import { CANCELLED, delegatedOutcome, thrownOutcome, type CallOutcome } from "./call-outcome.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import {
@@ -16,7 +17,7 @@ import {
 
 /** A delegation whose subagent is paused, with what it queued before. */
 export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
-  Pick<CallOutcome, "subtasks">;
+  Pick<CallOutcome, "subtasks" | "startedIds">;
 
 /** Runs a delegation from its beginning. */
 export async function runDelegation(
@@ -31,14 +32,15 @@ export async function runDelegation(
       work: () => use(delegationContext(options, call, services)),
     }),
   );
-  return { ...ended, subtasks: services.close() };
+  const startedIds = await services.startedIds();
+  return { ...ended, subtasks: services.close(), startedIds };
 }
 
 /** What becomes of a call whose delegation comes to this. */
 export async function concludeDelegation(
   options: LocalEffectsOptions,
   { planned }: PlacedCall,
-  start: () => Promise<SpawnOutcome>,
+  start: () => Promise<DelegationOutcome>,
 ): Promise<CallOutcome | PausedChild> {
   try {
     const outcome = await start();
@@ -59,7 +61,7 @@ async function outcomeOfWork(
   options: LocalEffectsOptions,
   services: CallServices,
   { toolName, work }: Work,
-): Promise<SpawnOutcome> {
+): Promise<DelegationOutcome> {
   const working = invoke(work);
   let bounded = await runBounded(() => working, options);
   if (bounded.type === "abandoned" && services.hasSpawned) {
@@ -82,7 +84,7 @@ async function outcomeOfWork(
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (kept !== undefined && !paused.includes(kept)))
     throw new TypeError(
-      `Expected the delegation ${toolName} to return what context.spawn gave, got ${shown(given)}. Return it as it is.`,
+      `Expected the delegation ${toolName} to return what context.spawn or context.subagents gave, got ${shown(given)}. Return it as it is.`,
     );
   return outcome;
 }
@@ -91,10 +93,13 @@ async function invoke(work: () => unknown): Promise<unknown> {
   return await work();
 }
 
-/** True for what `spawn` gives, and for a refusal of the delegation's own. */
-function isOutcome(value: unknown): value is SpawnOutcome {
+/** True for what the context gives, and for a refusal or an answer of the delegation's own. */
+function isOutcome(value: unknown): value is DelegationOutcome {
   if (!isRecord(value)) return false;
   const { type, result, refusal, childId } = value;
+  if (type === "answered") return typeof value["text"] === "string";
+  if (type === "started")
+    return typeof childId === "string" && typeof value["childName"] === "string";
   if (type === "settled") return isRecord(result) && isRecord(result["usage"]);
   if (type === "refused") return isRecord(refusal) && typeof refusal["message"] === "string";
   return type === "paused" && typeof childId === "string";

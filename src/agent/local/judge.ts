@@ -17,6 +17,7 @@ import {
   type GuardedCall,
   type NamedGuard,
 } from "../../tools/tool-guard.ts";
+import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { callServices, toolContext, type PlacedCall } from "./tool-context.ts";
 import { usedArguments } from "./used-arguments.ts";
@@ -38,7 +39,7 @@ export function judge(
   call: PlacedCall,
   bound: GuardableCall,
 ): Verdict | Promise<Verdict> {
-  const repeated = repetition(call, bound);
+  const repeated = repetition(call, bound) ?? repeatedDelegation(options, call, bound);
   const guards = guardsFor(options.guards, bound.tool.name);
   if (guards.length === 0 && repeated === undefined && !needsCheck(call, bound)) return ALLOW;
   return judgeFully(options, call, bound, { guards, repeated });
@@ -92,6 +93,26 @@ function repetition({ planned }: PlacedCall, bound: GuardableCall): NamedAnswer 
       ? `No call of ${name} may be made unasked.`
       : `${name} was called with the same arguments ${identicalCalls + 1} times in a row.`;
   return { guard: "identical-calls", answer: { type: "ask", reason } };
+}
+
+/** The same watch over delegations: the same role with the same task, anywhere in the run (X21). Calls of one reply count once. */
+function repeatedDelegation(
+  options: LocalEffectsOptions,
+  { place }: PlacedCall,
+  bound: GuardableCall,
+): NamedAnswer | undefined {
+  const { maxIdenticalDelegations: most } = options;
+  if (bound.tool.name !== SPAWN_TOOL_NAME || most === "unlimited" || !isRecord(bound.input))
+    return undefined;
+  const { role, task } = bound.input;
+  if (typeof role !== "string" || typeof task !== "string") return undefined;
+  const before = options.delegationsBefore({ role, task }, place.stepId);
+  if (before < most) return undefined;
+  const reason =
+    before === 0
+      ? `No ${role} may be started unasked.`
+      : `${role} was started with the same task ${before} times in this run.`;
+  return { guard: "identical-delegations", answer: { type: "ask", reason } };
 }
 
 async function askGuards(
@@ -155,7 +176,7 @@ async function askGuard(
         role: options.roleName,
         executionId,
         stepNumber: place.stepNumber,
-        messages: planned.messages,
+        messages: planned.history.messages,
         metadata: options.metadata,
         signal,
       });

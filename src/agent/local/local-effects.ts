@@ -13,6 +13,7 @@ import {
   type Effect,
   type EffectPlace,
   type Effects,
+  type History,
 } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
@@ -38,12 +39,16 @@ export function localEffects(options: LocalEffectsOptions): Effects {
         `tool.${place.stepNumber}.${call.index}:${call.call.toolName}`,
         callToolLocally(options, place, call),
       ),
-    delegate: (place, index, subtask) =>
+    delegate: (place, index, subtask, history) =>
       effect(
         `subtask.${place.stepNumber}.${index}`,
-        consult(options, () => delegate(options, place, subtask)),
+        consult(options, () => delegate(options, place, subtask, history)),
       ),
     dismiss: (childId) => effect(`dismissal:${childId}`, options.dismissChild(childId)),
+    awaitSubagents: (place, childIds, until) =>
+      effect(`subagents.${placeName(place)}`, options.awaitChildren(childIds, until)),
+    detach: (childId) =>
+      effect(`detachment:${childId}`, Promise.resolve(options.detachChild(childId))),
     consult: (name, work) =>
       effect(
         name,
@@ -86,7 +91,12 @@ async function delegate(
   options: LocalEffectsOptions,
   place: EffectPlace,
   { request, childId }: Subtask,
+  history: History,
 ): Promise<SpawnOutcome> {
   if (childId !== undefined) return await options.resumeChild(childId, { stepId: place.stepId });
-  return await spawnWithHooks(options, place, request, { stepId: place.stepId, messages: [] });
+  return await spawnWithHooks(options, place, request, {
+    stepId: place.stepId,
+    history,
+    group: [],
+  });
 }

@@ -6,12 +6,13 @@ import type { HookSet } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import type { RetryPolicy } from "../../model/retry.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId, CallId } from "../../protocol/ids.ts";
-import type { Message } from "../../protocol/message.ts";
+import type { AgentId, CallId, StepId } from "../../protocol/ids.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SubagentService } from "../../tools/tool-context.ts";
 import type { NamedGuard } from "../../tools/tool-guard.ts";
 import type { AgentIdentity, EventPlace } from "../agent-context.ts";
+import type { History } from "../effects.ts";
 import type { QuestionDesk } from "../approver.ts";
 import type { Lease, LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
 
@@ -50,10 +51,24 @@ export interface LocalEffectsOptions {
   payAgain(lease: Lease): number;
   /** Must not reject. */
   spawn(request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
+  /** A delegation was denied: it starts nobody (X11). */
+  forgo(call: DelegatedCall): void;
   /** Goes on with a paused child. Must not reject. */
   resumeChild(childId: AgentId, place: EventPlace): Promise<SpawnOutcome>;
-  /** Ends a paused child. Must not reject. */
-  dismissChild(childId: AgentId): Promise<SpawnOutcome>;
+  /** Ends a child that lives or is paused. Must not reject. */
+  dismissChild(childId: AgentId): Promise<void>;
+  /** Waits for children in the background; see `Effects.awaitSubagents`. Must not reject. */
+  awaitChildren(childIds: readonly AgentId[], until: "news" | "rest"): Promise<void>;
+  /** Leaves a child in the background to the run. */
+  detachChild(childId: AgentId): void;
+  /** False if a limit or the registry would refuse it as things stand: then nobody has to be asked about it (R137). */
+  mayStart(request: SpawnRequest): boolean;
+  /** How often that may be, before somebody is asked. */
+  readonly maxIdenticalDelegations: number | "unlimited";
+  /** How often a role was started with this task in the run, calls of the step not counted (X21). */
+  delegationsBefore(request: Pick<SpawnRequest, "role" | "task">, stepId: StepId): number;
+  /** What a call may do with the agent's subagents. */
+  subagentsOf(call: DelegatedCall): SubagentService;
   /** The agent works until the returned function is called: its time passes. */
   working(): () => void;
   /** The agent waits for an answer until the returned function is called: its time stands still. */
@@ -67,5 +82,7 @@ export interface LocalEffectsOptions {
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */
 export interface DelegatedCall extends EventPlace {
   readonly callId?: CallId;
-  readonly messages: readonly Message[];
+  readonly history: History;
+  /** The roles that the delegations of the reply ask for, this one included; empty for a subtask. */
+  readonly group: readonly string[];
 }

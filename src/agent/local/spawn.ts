@@ -1,6 +1,7 @@
 // A delegation on its way to the spawner: hooks of the parent see it first.
 
-import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
+import type { ContinueRequest } from "../../tools/tool-context.ts";
 import type { EffectPlace } from "../effects.ts";
 import { applyChain } from "./apply-chain.ts";
 import type { DelegatedCall, LocalEffectsOptions } from "./local-options.ts";
@@ -12,15 +13,41 @@ export async function spawnWithHooks(
   request: SpawnRequest,
   call: DelegatedCall,
 ): Promise<SpawnOutcome> {
+  const task = await taskAfterHooks(options, place, request, call);
+  return typeof task === "string"
+    ? await options.spawn({ ...request, task }, call)
+    : { type: "refused", refusal: task };
+}
+
+/** The same for a subagent that has ended and is to go on. */
+export async function continueWithHooks(
+  options: LocalEffectsOptions,
+  place: EffectPlace,
+  request: ContinueRequest,
+  call: DelegatedCall,
+): Promise<SpawnOutcome> {
+  const subagents = options.subagentsOf(call);
+  const known = subagents.list().find(({ childName }) => childName === request.childName);
+  if (known === undefined) return await subagents.continue(request);
+  const asked = { role: known.role, task: request.task };
+  const task = await taskAfterHooks(options, place, asked, call);
+  return typeof task === "string"
+    ? await subagents.continue({ ...request, task })
+    : { type: "refused", refusal: task };
+}
+
+async function taskAfterHooks(
+  options: LocalEffectsOptions,
+  place: EffectPlace,
+  { role, task }: Pick<SpawnRequest, "role" | "task">,
+  call: DelegatedCall,
+): Promise<string | SpawnRefusal> {
   const point = "subagentStart";
   const chain = options.hooks.chain(point);
-  if (chain.length === 0) return await options.spawn(request, call);
-  const { role, task } = request;
+  if (chain.length === 0) return task;
   const input = { role, task, childDepth: options.identity.depth + 1 };
   const { patch } = await applyChain(options, { point, chain, input, place, at: call });
-  if (options.startSignal.aborted) {
-    const message = "Not started: the agent was told to end before the subagent could start.";
-    return { type: "refused", refusal: { code: "setup_failed", message } };
-  }
-  return await options.spawn({ role, task: patch.task ?? task }, call);
+  if (!options.startSignal.aborted) return patch.task ?? task;
+  const message = "Not started: the agent was told to end before the subagent could start.";
+  return { code: "setup_failed", message };
 }

@@ -10,7 +10,9 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { argumentsOf, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
+import { SpawnRequestSchema } from "../../protocol/subagent.ts";
 import type { EventPlace } from "../agent-context.ts";
+import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 import { applyChain } from "./apply-chain.ts";
@@ -39,11 +41,12 @@ export async function callToolLocally(
   const { bound, deferral } = planned;
   const use: Use = { place, planned, queuedMs: 0 };
   if (deferral?.type === "subagent") {
-    const { childId, subtasks } = deferral;
+    const { childId, subtasks, startedIds } = deferral;
     const where = { stepId: place.stepId, callId: planned.call.callId };
     return await perform(options, use, async () => ({
       ...(await concludeDelegation(options, use, () => options.resumeChild(childId, where))),
       ...(subtasks === undefined ? {} : { subtasks }),
+      ...(startedIds === undefined ? {} : { startedIds }),
     }));
   }
   switch (bound.type) {
@@ -70,6 +73,8 @@ const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." }
 /** Waits for permission without a slot; a function then works within one, a delegation waits for its child without (S1). */
 async function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
   const { planned } = use;
+  if (isHopeless(options, use, checked))
+    return await perform(options, use, () => runDelegation(options, use, checked));
   const asked = askForPermission(options, use, checked);
   const permission = asked instanceof Promise ? await asked : asked;
   switch (permission.type) {
@@ -79,6 +84,7 @@ async function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall)
       return unbegun(options, planned);
     case "refused": {
       const { rejected, failure } = permission;
+      forgo(options, use);
       const outcome = rejectedOutcome(rejected);
       const broken = failure === undefined ? outcome : { ...outcome, failure };
       return await perform(options, use, () => Promise.resolve(broken));
@@ -91,6 +97,24 @@ async function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall)
       return await perform(options, granted, () => runDelegation(options, granted, bound));
     }
   }
+}
+
+/** Whoever was to be started by the call is not. */
+function forgo(options: LocalEffectsOptions, { place: { stepId }, planned }: Use): void {
+  const { call, history, group } = planned;
+  const { callId } = call;
+  if (call.toolName === SPAWN_TOOL_NAME) options.forgo({ stepId, callId, history, group });
+}
+
+/** True for the start of a subagent that would be refused anyway: it is, before anybody is asked about it (R137). */
+function isHopeless(
+  options: LocalEffectsOptions,
+  { planned: { deferral } }: Use,
+  bound: OwnCall,
+): bound is Extract<OwnCall, { readonly type: "delegation" }> {
+  if (bound.type !== "delegation" || bound.tool.name !== SPAWN_TOOL_NAME) return false;
+  const asked = SpawnRequestSchema.safeParse(bound.input);
+  return deferral === undefined && asked.success && !options.mayStart(asked.data);
 }
 
 async function runInSlot(
@@ -157,10 +181,13 @@ async function perform(
   const worked = await work();
   if (worked.type === "paused") {
     options.record({ type: "tool.paused", toolName }, where);
-    const { childId, subtasks = [] } = worked;
+    const { childId, subtasks = [], startedIds = [] } = worked;
     const argumentsText = JSON.stringify(inputOf(planned));
-    const queued = subtasks.length === 0 ? {} : { subtasks };
-    const deferral = { type: "subagent", callId, childId, argumentsText, ...queued } as const;
+    const left = {
+      ...(subtasks.length === 0 ? {} : { subtasks }),
+      ...(startedIds.length === 0 ? {} : { startedIds }),
+    };
+    const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
     return { type: "deferred", deferral };
   }
   const counted = withinRetries(planned, worked);
@@ -232,7 +259,8 @@ function executed(
   outcome: Formatted,
 ): CallEnd {
   const { type, text, fullText, errorCode, causeCode, severity, blockedBy } = outcome;
-  const { structured, attachments, metadata, subtasks, failure, isShortened } = outcome;
+  const { structured, attachments, metadata, failure, isShortened } = outcome;
+  const { subtasks = [], startedIds = [], reportedIds = [] } = outcome;
   const execution: ToolExecution = {
     call,
     type,
@@ -245,7 +273,9 @@ function executed(
     ...(severity === undefined ? {} : { severity }),
     ...(blockedBy === undefined ? {} : { blockedBy }),
     ...(metadata === undefined ? {} : { metadata }),
-    ...(subtasks === undefined || subtasks.length === 0 ? {} : { subtasks }),
+    ...(subtasks.length === 0 ? {} : { subtasks }),
+    ...(startedIds.length === 0 ? {} : { startedIds }),
+    ...(reportedIds.length === 0 ? {} : { reportedIds }),
     startedAtMs,
     endedAtMs,
   };

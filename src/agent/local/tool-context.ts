@@ -7,12 +7,18 @@ import {
   type SpawnOutcome,
   type SpawnRequest,
 } from "../../protocol/subagent.ts";
-import type { DelegationContext, ToolContext, ToolProgress } from "../../tools/tool-context.ts";
+import type {
+  ContinueRequest,
+  DelegationContext,
+  ToolContext,
+  ToolProgress,
+} from "../../tools/tool-context.ts";
 import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import type { EffectPlace, PlannedCall } from "../effects.ts";
 import { toolErrorRecord } from "./call-outcome.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
-import { spawnWithHooks } from "./spawn.ts";
+import { continueWithHooks, spawnWithHooks } from "./spawn.ts";
 
 /** One call at its place. */
 export interface PlacedCall {
@@ -46,6 +52,10 @@ export class CallServices {
   /** Throws `invalid_option` for what is no request. */
   queueSubtask(request: unknown): void {
     const asked = spawnRequest("subtask", request);
+    if (asked.background === true) {
+      const advice = "A subtask is worked off before the next model call.";
+      throw mismatch("subtask.background", "left out", true, advice);
+    }
     if (!this.#isClosed) this.#requests = [...this.#requests, asked];
   }
 
@@ -83,6 +93,14 @@ export class CallServices {
     return Promise.allSettled(this.#spawned);
   }
 
+  /** The subagents that it has started in the background. */
+  async startedIds(): Promise<readonly AgentId[]> {
+    const children = await this.children();
+    return children.flatMap((child) =>
+      child.status === "fulfilled" && child.value.type === "started" ? [child.value.childId] : [],
+    );
+  }
+
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -92,6 +110,12 @@ export class CallServices {
     this.#isClosed = true;
     return this.#requests;
   }
+}
+
+function checkContinue(request: ContinueRequest): void {
+  checkKeys("continue", request, ["childName", "task", "background"]);
+  checkText("continue.childName", request.childName);
+  checkText("continue.task", request.task);
 }
 
 function spawnRequest(field: string, request: unknown): SpawnRequest {
@@ -130,7 +154,7 @@ export function toolContext(
     callId: planned.call.callId,
     retryCount: planned.retryCount,
     maxRetries: planned.settings.maxRetries,
-    messages: planned.messages,
+    messages: planned.history.messages,
     signal: options.signal,
     metadata: options.metadata,
     queueSubtask: (request: SpawnRequest) => services.queueSubtask(request),
@@ -145,15 +169,22 @@ export function delegationContext(
 ): DelegationContext {
   const { place, planned } = call;
   const { callId } = planned.call;
-  const { messages } = planned;
+  const { history, group } = planned;
+  const delegated = { callId, stepId: place.stepId, history, group };
+  const subagents = options.subagentsOf(delegated);
   return Object.freeze({
     ...toolContext(options, call, services),
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
-      return services.spawn(() =>
-        spawnWithHooks(options, place, asked, { callId, stepId: place.stepId, messages }),
-      );
+      return services.spawn(() => spawnWithHooks(options, place, asked, delegated));
     },
+    subagents: Object.freeze({
+      ...subagents,
+      continue: (request: ContinueRequest) => {
+        checkContinue(request);
+        return services.spawn(() => continueWithHooks(options, place, request, delegated));
+      },
+    }),
   });
 }
 

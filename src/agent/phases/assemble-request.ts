@@ -3,11 +3,13 @@
 import { deepFreeze } from "../../kernel/json.ts";
 import { estimateMessageTokens } from "../../model/count-tokens.ts";
 import type { ModelRequest } from "../../model/model.ts";
+import { budgetLine } from "../../policies/budget-line.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 import type { Message } from "../../protocol/message.ts";
 import { hiddenTools, type HiddenTool } from "../../tools/tool-filter.ts";
 import type { AgentContext } from "../agent-context.ts";
 import type { AgentState } from "../agent-state.ts";
+import type { Remaining } from "../budget-gate.ts";
 import type { AgentRole } from "../agent-role.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
@@ -106,6 +108,29 @@ export function closingRequest({ wrapUp = "" }: AgentRole, request: ModelRequest
   const notice: Message = { role: "user", text: wrapUp, origin: "notice" };
   const tools = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
   return deepFreeze({ ...request, messages: [...request.messages, notice], tools });
+}
+
+/** The line that says what is left of the budget, for roles that show it; undefined: nothing is limited (X6). */
+export function budgetNotice(
+  { showBudget }: AgentRole,
+  remaining: () => Remaining,
+): string | undefined {
+  return showBudget ? budgetLine(remaining()) : undefined;
+}
+
+/** The request with the line at its end. It is not kept in the history. */
+export function withBudgetNotice(request: ModelRequest, line: string | undefined): ModelRequest {
+  if (line === undefined) return request;
+  const notice: Message = { role: "user", text: line, origin: "notice" };
+  return deepFreeze({ ...request, messages: [...request.messages, notice] });
+}
+
+/** A line may grow a little while its request waits for its lease: $0.01 becomes $0.0099. */
+const LINE_SLACK_TOKENS = 2;
+
+/** Tokens that the line may add to a request. */
+export function budgetNoticeTokens(line: string | undefined): number {
+  return line === undefined ? 0 : estimateMessageTokens(line) + LINE_SLACK_TOKENS;
 }
 
 /** Tokens that the notice may add to a request. */

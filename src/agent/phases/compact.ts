@@ -2,6 +2,7 @@
 
 import { countInputTokens } from "../../model/count-tokens.ts";
 import { truncateHistory } from "../../policies/truncate-history.ts";
+import type { Message } from "../../protocol/message.ts";
 import type { AgentContext } from "../agent-context.ts";
 import type { AgentState } from "../agent-state.ts";
 import { consultHooks } from "../consult-hooks.ts";
@@ -45,7 +46,30 @@ export async function compact(agent: AgentContext, state: AgentState): Promise<A
     },
     eventPlace(state),
   );
-  return compacted;
+  return withSubagentList(agent, compacted);
+}
+
+/** How the list of subagents begins, by which an older one is known. */
+export const SUBAGENT_LIST_OPENING =
+  "Your subagents so far, by the names under which you reach them:";
+
+/**
+ * What the agent knew of its subagents may be gone with the messages: it is told anew by which names it reaches them (X10). What it was
+ * told so before does not hold any more.
+ */
+function withSubagentList(agent: AgentContext, state: AgentState): AgentState {
+  const text = agent.subagentList();
+  if (text === undefined) return state;
+  const messages = state.conversation.messages.filter((message) => !isSubagentList(message));
+  return transition(state, {
+    type: "compact",
+    messages: [...messages, { role: "user", text, origin: "notice" }],
+  });
+}
+
+function isSubagentList(message: Message): boolean {
+  const isNotice = message.role === "user" && message.origin === "notice";
+  return isNotice && message.text.startsWith(SUBAGENT_LIST_OPENING);
 }
 
 /** Keeps half as many messages, and half of that, until something was left out and the rest fits. */

@@ -2,6 +2,7 @@
 
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import type { WorkType } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { lastTextOf, pausedChildrenOf, stepOf, type AgentState } from "../agent-state.ts";
@@ -33,6 +34,7 @@ export async function decide(agent: AgentContext, state: AgentState): Promise<Ag
     modelId: agent.role.model.id,
     hasOutput: agent.role.hasOutput,
     hasMessages: agent.inbox.hasMessages,
+    hasAwaited: judged.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
   switch (outcome.type) {
     case "stop":
@@ -44,7 +46,7 @@ export async function decide(agent: AgentContext, state: AgentState): Promise<Ag
     case "retry":
       return concluded(agent, remind(agent, judged), outcome);
     case "continue":
-      return concluded(agent, withoutOutput(judged), outcome);
+      return concluded(agent, attentive(withoutOutput(judged), outcome.work), outcome);
   }
 }
 
@@ -112,6 +114,12 @@ async function stop(
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
   const by = hooked.changedBy.at(-1)?.hook;
   return concluded(agent, vetoed, { type: "continue", work: ["veto"] }, by);
+}
+
+/** With nothing else to do, the agent waits for its subagents before its next step. */
+function attentive(state: AgentState, work: readonly WorkType[]): AgentState {
+  const isIdle = work.every((one) => one === "subagents");
+  return isIdle ? transition(state, { type: "awaitSubagents" }) : state;
 }
 
 /** A result that was given is not the last word of an agent that goes on. */

@@ -63,7 +63,7 @@ function replied(
   const taken = { message, finishReason };
   if (isUseless(state, taken)) return transition(state, { type: "discardReply", reply: taken });
   const prefix = call.isFaithful
-    ? countedPrefix(state.conversation.prefix, call.request.messages.length, usage)
+    ? countedPrefix(state.conversation.prefix, call.request.messages.length - call.asides, usage)
     : state.conversation.prefix;
   return transition(state, { type: "recordReply", reply: taken, prefix });
 }

@@ -1,10 +1,14 @@
 // Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
 
-import type { JsonValue } from "../../kernel/json.ts";
+import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import { retriesOf } from "../../policies/error-budget.ts";
+import { removalReason } from "../../policies/context-notes.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
+import type { CallId } from "../../protocol/ids.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
+import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import {
+  argumentsOf,
   bindCall,
   deniedText,
   UNBEGUN_TEXT,
@@ -13,7 +17,13 @@ import {
 } from "../../tools/bind-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentContext } from "../agent-context.ts";
-import { openStepOf, type AgentState, type OpenStep } from "../agent-state.ts";
+import {
+  openStepOf,
+  pendingCallsOf,
+  type AgentState,
+  type Deferral,
+  type OpenStep,
+} from "../agent-state.ts";
 import type { BudgetRefusal } from "../budget-gate.ts";
 import type { PlannedCall } from "../effects.ts";
 import type { Rewritten } from "./rewrite-calls.ts";
@@ -43,11 +53,14 @@ export function planCalls(
   { isFailing, skip }: Hold,
 ): Plan {
   const step = openStepOf(state);
+  const places = placesIn(step);
   let charged = 0;
   let refusal: BudgetRefusal | undefined;
   let output: JsonValue | undefined;
+  let before: Draft | undefined;
   const planned = calls.map((rewritten): PlannedCall => {
-    const plan = drafted(agent, state, rewritten);
+    const plan = drafted(agent, state, rewritten, { places, before });
+    before = plan;
     const { deferral } = plan;
     const bound = isFailing
       ? unbegun(agent.tools.find(plan.call.toolName))
@@ -64,22 +77,69 @@ export function planCalls(
     if (!isFree) charged += 1;
     return { ...plan, bound };
   });
-  return { calls: planned, charged, output, refusal };
+  return { calls: withGroup(agent, state, planned), charged, output, refusal };
+}
+
+/** Delegations know of each other: they share what is left of the budget, and perhaps one's failure is the end of the others. */
+function withGroup(
+  { tools }: AgentContext,
+  state: AgentState,
+  calls: readonly PlannedCall[],
+): readonly PlannedCall[] {
+  if (!calls.some(({ bound }) => bound.type === "delegation")) return calls;
+  const planned = new Map(calls.map((one) => [one.call.callId, one]));
+  const group = pendingCallsOf(state).flatMap((call) => {
+    const { bound } = planned.get(call.callId) ?? {};
+    if (bound !== undefined) return bound.type === "delegation" ? rolesAskedFor(bound.input) : [];
+    const isLater = tools.find(call.toolName)?.kind === "delegation";
+    return isLater ? rolesAskedFor(inputOf(call.argumentsText)) : [];
+  });
+  return calls.map((call) => (call.bound.type === "delegation" ? { ...call, group } : call));
+}
+
+/** The role that a delegation names, as `SpawnSubagent` does; none: it is of another kind. */
+function rolesAskedFor(input: unknown): readonly string[] {
+  const role = isRecord(input) ? input["role"] : undefined;
+  return typeof role === "string" ? [role] : [];
+}
+
+/** The arguments of a call that has not been looked at yet; undefined: they cannot be read. */
+function inputOf(argumentsText: string): unknown {
+  try {
+    return argumentsOf(argumentsText);
+  } catch {
+    return undefined;
+  }
 }
 
 type Draft = Omit<PlannedCall, "bound">;
 
-/** Everything about a call but whether it may begin. */
-function drafted(agent: AgentContext, state: AgentState, rewritten: Rewritten): Draft {
-  const { call, argumentsText } = rewritten;
-  const step = openStepOf(state);
-  const reply = step.reply?.message.toolCalls ?? [];
-  // A call is known by its place in the reply, also after a pause.
-  const index = Math.max(
-    0,
-    reply.findIndex(({ callId }) => callId === call.callId),
-  );
-  const deferral = step.deferrals.find(({ callId }) => callId === call.callId);
+/** Where the calls of a step stand: each is found at once, however many there are. */
+interface Places {
+  /** In the reply, from 0: a call is known by its place, also after a pause. */
+  readonly indexes: ReadonlyMap<CallId, number>;
+  readonly deferrals: ReadonlyMap<CallId, Deferral>;
+}
+
+function placesIn({ reply, deferrals }: OpenStep): Places {
+  const calls = reply?.message.toolCalls ?? [];
+  return {
+    indexes: new Map(calls.map(({ callId }, index) => [callId, index])),
+    deferrals: new Map(deferrals.map((deferral) => [deferral.callId, deferral])),
+  };
+}
+
+/** Everything about a call but whether it may begin. `before`: the one that was drafted last. */
+function drafted(
+  agent: AgentContext,
+  state: AgentState,
+  { call, argumentsText }: Rewritten,
+  { places, before }: { readonly places: Places; readonly before: Draft | undefined },
+): Draft {
+  const calls = openStepOf(state).reply?.message.toolCalls ?? [];
+  const index = places.indexes.get(call.callId) ?? 0;
+  const deferral = places.deferrals.get(call.callId);
+  const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;
   const answer =
     deferral?.type === "question" ? agent.answerTo(deferral.question.questionId) : undefined;
   const settings = agent.tools.settingsOf(call.toolName);
@@ -91,8 +151,9 @@ function drafted(agent: AgentContext, state: AgentState, rewritten: Rewritten): 
     index,
     settings,
     retryCount: retriesOf(state.log.failures, call.toolName),
-    identicalCalls: isWatched ? identicalCallsBefore(steps, reply.slice(0, index), call) : 0,
-    messages: state.conversation.messages,
+    identicalCalls: isWatched ? identicalCallsBefore(steps, { calls, index, countBefore }) : 0,
+    history: { messages: state.conversation.messages, steps },
+    group: [],
     deferral,
     answer,
   };
@@ -112,15 +173,32 @@ function boundCall(
     return rejected("blocked", text, { tool, by: change.by });
   }
   const offered = offeredNames(agent, hiddenTools);
+  const removals = agent.removedTools.filter(({ toolName }) => toolName === call.toolName);
+  if (tool === undefined && removals.length > 0)
+    return removedTool(call.toolName, removals, offered);
   const filters = hiddenTools.filter(({ toolName }) => toolName === call.toolName);
   if (filters.length === 0) return bindCall(agent.tools, { ...call, argumentsText }, offered);
-  const choice =
-    offered.length === 0
-      ? "You have no tools in this step; answer in text."
-      : `Your tools are: ${offered.join(", ")}.`;
-  const text = `Not executed: ${call.toolName} is not available in this step. ${choice}`;
+  const text = `Not executed: ${call.toolName} is not available in this step. ${choiceOf(offered)}`;
   const by = filters.map(({ filter }) => filter).join(", ");
   return rejected("tool_not_available", text, { tool, by });
+}
+
+function choiceOf(offered: readonly string[]): string {
+  return offered.length === 0
+    ? "You have no tools in this step; answer in text."
+    : `Your tools are: ${offered.join(", ")}.`;
+}
+
+/** A tool of its role that the agent does not have, since somebody above it said so (T4). */
+function removedTool(
+  toolName: string,
+  removals: readonly RemovedTool[],
+  offered: readonly string[],
+): RejectedCall {
+  const reasons = removals.map(removalReason).join("; ");
+  const text = `Not executed: you cannot use ${toolName} (${reasons}). ${choiceOf(offered)}`;
+  const by = [...new Set(removals.map(({ source }) => source))].join(", ");
+  return rejected("tool_not_available", text, { tool: undefined, by });
 }
 
 /** The tools that the model was shown in this step. */
@@ -162,10 +240,11 @@ function unbegun(tool: Tool | undefined): RejectedCall {
 }
 
 function overLimit(
-  { axis, accountPath, maximum }: BudgetRefusal,
+  { axis, accountPath, maximum, kept }: BudgetRefusal,
   tool: Tool | undefined,
 ): RejectedCall {
-  const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up. Answer with what you have.`;
+  const rest = kept === undefined ? "" : `, but for ${kept} that it keeps for itself`;
+  const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
   return rejected(axis === "wallTimeMs" ? "time_limit" : "tool_calls_limit", text, { tool });
 }
 

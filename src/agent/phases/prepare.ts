@@ -12,13 +12,17 @@ import { transition } from "../transition.ts";
 import {
   hookedRequest,
   plainRequest,
+  budgetNotice,
+  budgetNoticeTokens,
   closingRequest,
   noticeTokens,
+  withBudgetNotice,
   type Assembled,
   type Held,
 } from "./assemble-request.ts";
 import { compact, isOverflowing } from "./compact.ts";
-import { delivered, withMessages } from "./deliver-messages.ts";
+import { awaitSubagents } from "./await-subagents.ts";
+import { delivered, withLetters } from "./deliver-messages.ts";
 import { takeTask } from "./take-task.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
 
@@ -28,16 +32,19 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
   if (isHeld(agent, next)) return { state: next, call: undefined };
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return { state: next, call: undefined };
+  if (next.log.isAwaiting && !agent.inbox.hasMessages) next = await awaitSubagents(agent, next);
+  if (isHeld(agent, next)) return { state: next, call: undefined };
   if (isOverflowing(agent, next)) next = await compact(agent, next);
   if (isHeld(agent, next)) return { state: next, call: undefined };
-  const told = withMessages(next, agent.inbox.takeMessages());
+  const letters = agent.inbox.takeMessages();
+  const told = withLetters(next, letters);
   const plain = plainOrFailed(agent, told);
   if (plain.type === "held") return { state: plain.state, call: undefined };
   const isHooked = agent.hooks.chain("beforeModel").length > 0;
   const assembled = isHooked ? await hookedRequest(agent, told, plain) : plain;
   if (assembled.type === "held") return { state: assembled.state, call: undefined };
   const prepared = await hold(agent, next, assembled);
-  return prepared.call === undefined ? prepared : delivered(agent, prepared, told);
+  return prepared.call === undefined ? prepared : delivered(agent, prepared, letters);
 }
 
 /** A filter that breaks fails the agent, and what the phase has done so far stays. */
@@ -49,8 +56,8 @@ function plainOrFailed(agent: AgentContext, state: AgentState): Assembled | Held
   }
 }
 
-function isHeld(agent: AgentContext, { log }: AgentState): boolean {
-  return agent.isEnding || log.signals.length > 0;
+function isHeld(agent: AgentContext, { log, status }: AgentState): boolean {
+  return agent.isEnding || log.signals.length > 0 || status !== "running";
 }
 
 /** A request that would start over a limit is never sent (R20); the refusal says which limit, whose, and where it stands. */
@@ -63,7 +70,8 @@ async function hold(
   const place = stepPlace(agent, state);
   const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
   const isLast = role.wrapUp !== undefined && (agent.budget.remaining()["steps"] ?? Infinity) <= 1;
-  const noticed = isLast ? noticeTokens(role) : 0;
+  const line = budgetNotice(role, () => agent.budget.remaining());
+  const noticed = (isLast ? noticeTokens(role) : 0) + budgetNoticeTokens(line);
   const inputTokens = countInputTokens(role.model, draft, prefix) + noticed;
   const ask = { inputTokens, maxOutputTokens: role.maxOutputTokens, price: role.model.price };
   const [outcome] = await effects.join([effects.reserve(place, ask)]);
@@ -83,37 +91,37 @@ async function hold(
     { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs },
     place,
   );
-  const request = Object.freeze({ ...draft, maxOutputTokens });
-  const { lastStep } = lease;
-  if (lastStep === undefined || !isLast)
-    return {
-      state: waited,
-      call: { request, lease, isFaithful, hiddenTools, lastStep: undefined },
-    };
-  const closing = closingRequest(role, request);
-  return {
-    state: waited,
-    call: { request: closing, lease, isFaithful: false, hiddenTools, lastStep },
-  };
+  const lastStep = isLast ? lease.lastStep : undefined;
+  const plain = Object.freeze({ ...draft, maxOutputTokens });
+  const request = withBudgetNotice(
+    lastStep === undefined ? plain : closingRequest(role, plain),
+    budgetNotice(role, () => agent.budget.remainingWith(lease)),
+  );
+  const asides = request.messages.length - draft.messages.length;
+  const call = { request, lease, asides, hiddenTools, lastStep };
+  return { state: waited, call: { ...call, isFaithful: isFaithful && lastStep === undefined } };
 }
 
 /** The signal that a limit raises. */
 export function budgetSignal(refusal: BudgetRefusal): StopSignal {
-  const { axis, accountPath, maximum, spent, asked } = refusal;
+  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
+  const data = { axis, accountPath, maximum, current: spent, asked };
   return {
     source: "budget",
     reason: {
       code: stopCodeOf(axis),
       message: explanation(refusal),
-      data: { axis, accountPath, maximum, current: spent, asked },
+      data: kept === undefined ? data : { ...data, kept },
     },
   };
 }
 
 const MICRO_USD_PER_USD = 1_000_000;
 
-function explanation({ axis, accountPath, maximum, spent, asked }: BudgetRefusal): string {
+function explanation(refusal: BudgetRefusal): string {
+  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
   if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
   const [name, unit] = axis === "costMicroUsd" ? ["costUsd", MICRO_USD_PER_USD] : [axis, 1];
-  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent and ${asked / unit} more were asked for.`;
+  const rest = kept === undefined ? "" : `, ${kept / unit} are kept for its own answer`;
+  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were asked for.`;
 }

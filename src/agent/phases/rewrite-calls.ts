@@ -5,7 +5,7 @@ import type { ToolCall } from "../../protocol/message.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { argumentsOf } from "../../tools/bind-call.ts";
 import type { AgentContext } from "../agent-context.ts";
-import type { OpenStep } from "../agent-state.ts";
+import type { Deferral, OpenStep } from "../agent-state.ts";
 import { heard, hookEffect, type HookQuestion } from "../consult-hooks.ts";
 
 /** A call with the arguments that it is to have. */
@@ -26,7 +26,8 @@ export function rewriteCalls(
   step: OpenStep,
   calls: readonly ToolCall[],
 ): readonly Rewritten[] | Promise<readonly Rewritten[]> {
-  const asked = calls.map((call) => ask(agent, step, call));
+  const deferrals = new Map(step.deferrals.map((deferral) => [deferral.callId, deferral]));
+  const asked = calls.map((call) => ask(agent, step, call, deferrals.get(call.callId)));
   return asked.some(({ effect }) => effect !== undefined)
     ? heardOut(agent, asked)
     : asked.map(({ rewritten }) => rewritten);
@@ -54,9 +55,13 @@ interface Asked {
   readonly effect?: ReturnType<typeof hookEffect<"beforeTool">>;
 }
 
-function ask(agent: AgentContext, step: OpenStep, call: ToolCall): Asked {
+function ask(
+  agent: AgentContext,
+  step: OpenStep,
+  call: ToolCall,
+  deferral: Deferral | undefined,
+): Asked {
   const { callId, toolName } = call;
-  const deferral = step.deferrals.find((one) => one.callId === callId);
   const { argumentsText } = deferral ?? call;
   const rewritten: Rewritten = { call, argumentsText, change: undefined };
   const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;

@@ -14,8 +14,9 @@ export async function workOffSubtasks(agent: AgentContext, state: AgentState): P
   const { effects } = agent;
   const place = stepPlace(agent, state);
   const open = subtasks.filter(({ text }) => text === undefined);
+  const history = { messages: state.conversation.messages, steps: state.log.steps };
   const outcomes = await effects.join(
-    open.map((subtask) => effects.delegate(place, subtasks.indexOf(subtask), subtask)),
+    open.map((subtask) => effects.delegate(place, subtasks.indexOf(subtask), subtask, history)),
   );
   const settled = subtasks.map((subtask) => {
     const outcome = outcomes[open.indexOf(subtask)];

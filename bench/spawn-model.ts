@@ -1,0 +1,81 @@
+// Models of the spawn workload, in this process: nothing is measured but the tree itself. Replies come in a turn of their own, as from
+// a network.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+
+import { CallIdSchema, type Model, type ModelReply } from "espalier";
+
+const usage = { inputTokens: 100, cachedInputTokens: 0, outputTokens: 20, reasoningTokens: 0 };
+const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+
+/** No two tasks are the same: delegating the same thing again and again would be questioned. */
+let tasks = 0;
+
+function newTask(): string {
+  tasks += 1;
+  return `Part ${tasks}`;
+}
+
+function text(words: string): ModelReply {
+  return {
+    message: { role: "assistant", text: words, toolCalls: [] },
+    finishReason: "stop",
+    usage,
+  };
+}
+
+/** Delegates to `role` `total` times, `perReply` at once, then answers. */
+export function leadModel(role: string, total: number, perReply: number): Model {
+  const calls = (from: number, count: number): ModelReply => ({
+    message: {
+      role: "assistant",
+      text: "",
+      toolCalls: Array.from({ length: count }, (_value, index) => ({
+        callId: CallIdSchema.parse(`call_${from + index}`),
+        toolName: "SpawnSubagent",
+        argumentsText: JSON.stringify({ role, task: newTask() }),
+      })),
+    },
+    finishReason: "tool_calls",
+    usage,
+  });
+  return {
+    provider: "bench",
+    id: `lead-of-${role}`,
+    price,
+    generate: async ({ messages }) => {
+      await nextTurn();
+      const done = messages.filter((message) => message.role === "tool").length;
+      return done >= total ? text("All is done.") : calls(done, Math.min(perReply, total - done));
+    },
+  };
+}
+
+/** Answers at once, or, while it is shut, when it is opened. */
+export class LeafModel implements Model {
+  readonly provider = "bench";
+  readonly id = "leaf";
+  readonly price = price;
+  #isShut = false;
+  #waiting: (() => void)[] = [];
+
+  shut(): void {
+    this.#isShut = true;
+  }
+
+  open(): void {
+    this.#isShut = false;
+    for (const go of this.#waiting.splice(0)) go();
+  }
+
+  /** Agents that wait for it. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  async generate(): Promise<ModelReply> {
+    await nextTurn();
+    if (this.#isShut) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    return text("Done.");
+  }
+}

@@ -1,0 +1,139 @@
+// How an agent comes to life: for the first time, or once more after it has ended. Either all of it happens, or nothing.
+
+import { EspalierError } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import { NO_PREFIX, pendingState } from "../agent/agent-state.ts";
+import { transition } from "../agent/transition.ts";
+import { AgentIdSchema, ExecutionIdSchema, type CallId, type StepId } from "../protocol/ids.ts";
+import type { Message, UserMessage } from "../protocol/message.ts";
+import type { RoleDraft } from "../protocol/subagent.ts";
+import { NO_TOOL_LIMITS, type ToolLimits } from "../protocol/tool-rule.ts";
+import { spendLimitsOf, type SpendLimits } from "../policies/budget.ts";
+import { AgentNode, type AgentNodeOptions } from "./agent-node.ts";
+import type { RunShared } from "./run-shared.ts";
+
+/** What an agent starts from. */
+export interface Birth {
+  readonly role: AgentRole;
+  readonly task: string;
+  readonly agentPath: string;
+  readonly depth: number;
+  readonly parent: AgentNode | undefined;
+  readonly spawnCallId: CallId | undefined;
+  readonly spawnStepId: StepId | undefined;
+  readonly inherited: readonly Message[];
+  readonly metadata: JsonObject;
+  readonly limits: SpendLimits;
+  readonly wallTimeMs: number | undefined;
+  readonly deadlineAtMs?: number | undefined;
+  /** Default: none. */
+  readonly toolLimits?: ToolLimits;
+  readonly draft?: RoleDraft | undefined;
+}
+
+/** Sets an agent up: ids, account, deadline. */
+export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
+  const { role, task, metadata, parent, agentPath, depth, spawnCallId, spawnStepId } = birth;
+  const { clock, ids, ledger, runId, tree } = scope;
+  const agentId = AgentIdSchema.parse(ids.next("agent"));
+  const executionId = ExecutionIdSchema.parse(ids.next("execution"));
+  const parentAgentId = parent?.identity.agentId ?? null;
+  const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
+  const { limits, wallTimeMs, deadlineAtMs } = birth;
+  const reserve = spendLimitsOf(role.delegation.reserve);
+  ledger.open(
+    { agentId, path: agentPath, limits, reserve, wallTimeMs, deadlineAtMs },
+    parentAgentId,
+  );
+  const options: AgentNodeOptions = {
+    identity,
+    role,
+    task,
+    metadata,
+    parent,
+    spawnCallId,
+    spawnStepId,
+    state: pendingState({
+      messages: [
+        { role: "system", text: role.instructions, origin: "instructions" },
+        ...birth.inherited,
+      ],
+      prefix: NO_PREFIX,
+    }),
+    clock,
+    ledger,
+    pauseSignal: tree.pauseSignal,
+    limits: parent?.limits ?? tree.limits,
+    toolLimits: birth.toolLimits ?? NO_TOOL_LIMITS,
+    draft: birth.draft,
+  };
+  try {
+    const node = new AgentNode(options);
+    tree.add(node);
+    return node;
+  } catch (cause) {
+    ledger.forget(agentId);
+    throw cause;
+  }
+}
+
+/** What an agent that has ended does next. */
+export interface Return {
+  readonly task: string;
+  /** What it is told; undefined: nothing, it goes on from where it was. */
+  readonly message: UserMessage | undefined;
+  readonly spawnCallId: CallId | undefined;
+  readonly spawnStepId: StepId | undefined;
+}
+
+/**
+ * Brings an agent that has ended back with its history, for one more execution: the same agent, account and path. The time in which it
+ * was idle counts for nobody.
+ */
+export function bringBack(scope: RunShared, ended: AgentNode, next: Return): AgentNode {
+  const { clock, ids, ledger, tree } = scope;
+  const { rested, identity, role, metadata } = ended;
+  if (rested === undefined || rested.status === "paused")
+    throw new EspalierError({
+      code: "internal_error",
+      message: `${identity.agentPath} has not ended. This is a bug in espalier.`,
+    });
+  // The parent may have been brought back itself since it started this one.
+  const parent = identity.parentAgentId === null ? undefined : tree.find(identity.parentAgentId);
+  const { task, message, spawnCallId, spawnStepId } = next;
+  const executionId = ExecutionIdSchema.parse(ids.next("execution"));
+  const messages = message === undefined ? [] : [message];
+  const state = transition(rested, { type: "nextExecution", messages });
+  if (state.status !== "pending") throw new Error("A next execution is pending.");
+  const nowMs = clock.nowMs();
+  const { agentId } = identity;
+  ledger.standStill(agentId, Math.max(0, nowMs - (rested.telemetry.endedAtMs ?? nowMs)));
+  const node = new AgentNode({
+    identity: Object.freeze({ ...identity, executionId }),
+    role,
+    task,
+    metadata,
+    parent,
+    spawnCallId,
+    spawnStepId,
+    state,
+    clock,
+    ledger,
+    pauseSignal: tree.pauseSignal,
+    limits: parent?.limits ?? tree.limits,
+    toolLimits: ended.toolLimits,
+    draft: ended.draft,
+    before: {
+      startedAtMs: ended.startedAtMs,
+      children: ended.breadth,
+      subagentsBelow: ended.subagentsBelow,
+      ordinals: ended.ordinals,
+      execution: ended.execution + 1,
+      isDetached: false,
+    },
+  });
+  for (const child of ended.subagents) node.enlist(child);
+  tree.add(node);
+  return node;
+}

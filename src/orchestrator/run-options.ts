@@ -1,0 +1,126 @@
+// What goes with a run when it is started, resumed or forked.
+
+import { isDeepStrictEqual } from "node:util";
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkList,
+  checkMethods,
+  checkText,
+  mismatch,
+} from "../kernel/check.ts";
+import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import { checkRole, type AgentRole } from "../agent/agent-role.ts";
+import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { checkBudget, checkGrant, type Budget } from "../policies/budget.ts";
+import type { TextPiece } from "./run-shared.ts";
+
+/** What holds for one run. */
+export interface StartOptions {
+  /** Over the whole tree, on top of the root role's own. */
+  readonly budget?: Budget;
+  /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
+  readonly metadata?: object;
+  /** Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`. */
+  readonly deadlineAtMs?: number;
+  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
+  readonly onText?: (piece: TextPiece) => void;
+}
+
+/** What goes with a resumption. */
+export interface ResumeOptions {
+  /** The root's role, if it is not among the orchestrator's `roles`. */
+  readonly role?: AgentRole;
+  /** More budget, for a run that was paused, or that was stopped by a limit: that one goes on only with a grant (X7). */
+  readonly grants?: readonly ResumeGrant[];
+  /** As in `StartOptions`. */
+  readonly onText?: (piece: TextPiece) => void;
+}
+
+/** More budget for an agent of a run at rest. */
+export interface ResumeGrant {
+  /** What is added to the limits that the agent has. */
+  readonly budget: Budget;
+  /** Who grants it, in your words; on record in the event and on the account. */
+  readonly by: string;
+  /** Default: the root. */
+  readonly agentPath?: string;
+}
+
+/** What goes with a fork. */
+export interface ForkOptions {
+  /** The step of the root, from 1, after which the fork goes its own way. Default: its last. */
+  readonly atStep?: number;
+  /** What the root is told next. Default: nothing; it goes on from where it was. */
+  readonly message?: string;
+  /** Over the whole fork, on top of the limits that the root had. */
+  readonly budget?: Budget;
+  /** The root's role, if it is not among the orchestrator's `roles`. It may differ from the one before in all but its name. */
+  readonly role?: AgentRole;
+  /** As in `StartOptions`. */
+  readonly onText?: (piece: TextPiece) => void;
+}
+
+const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText"];
+const RESUME_FIELDS = ["role", "grants", "onText"];
+const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText"];
+
+/** Throws `invalid_option`. */
+export function checkStartOptions(options: StartOptions): void {
+  const field = "start options";
+  checkKeys(field, options, START_FIELDS);
+  const { budget = {}, deadlineAtMs } = options;
+  checkBudget("budget", budget);
+  if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
+  checkCommon(field, options);
+}
+
+/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+export function checkResumeOptions(options: ResumeOptions): void {
+  const field = "resume options";
+  checkKeys(field, options, RESUME_FIELDS);
+  const { grants = [] } = options;
+  checkList(`${field}.grants`, grants);
+  for (const [index, grant] of grants.entries()) {
+    const name = `${field}.grants[${index}]`;
+    checkKeys(name, grant, ["budget", "by", "agentPath"]);
+    checkGrant(name, grant);
+    if (grant.agentPath !== undefined) checkText(`${name}.agentPath`, grant.agentPath);
+  }
+  checkCommon(field, options);
+}
+
+/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+export function checkForkOptions(options: ForkOptions): void {
+  const field = "fork options";
+  checkKeys(field, options, FORK_FIELDS);
+  const { atStep, message, budget = {} } = options;
+  if (atStep !== undefined) checkCount(`${field}.atStep`, atStep);
+  if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
+    throw mismatch(`${field}.message`, "text that is not empty", message, "Or leave it out.");
+  checkBudget(`${field}.budget`, budget);
+  checkCommon(field, options);
+}
+
+function checkCommon(
+  field: string,
+  options: { readonly role?: AgentRole; readonly onText?: (piece: TextPiece) => void },
+): void {
+  if (options.role !== undefined) checkRole(`${field}.role`, options.role);
+  if (options.onText !== undefined) checkMethods(field, options, ["onText"]);
+}
+
+/** Plain data, checked to survive JSON. Throws `invalid_option`. */
+export function frozenMetadata(metadata: unknown): JsonObject {
+  const advice =
+    "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+  try {
+    const parsed = JsonObjectSchema.safeParse(JSON.parse(JSON.stringify(metadata)));
+    if (parsed.success && isDeepStrictEqual(parsed.data, metadata)) return deepFreeze(parsed.data);
+  } catch {
+    // A cycle, a depth or a getter that JSON cannot take.
+  }
+  throw mismatch("metadata", "an object of JSON values", metadata, advice);
+}

@@ -1,0 +1,55 @@
+// What is left of a budget, as one line for the model (X6).
+
+import type { SpendAxis } from "./budget.ts";
+
+type Axis = SpendAxis | "wallTimeMs";
+type Words = readonly [axis: Axis, text: (amount: number) => string];
+
+const MICRO_USD_PER_USD = 1_000_000;
+const MS_PER_SECOND = 1_000;
+
+/** In the order in which they are told. */
+const WORDS: readonly Words[] = [
+  ["steps", (amount) => numberOf(amount, "step")],
+  ["toolCalls", (amount) => numberOf(amount, "tool call")],
+  ["totalTokens", (amount) => numberOf(amount, "token")],
+  ["inputTokens", (amount) => numberOf(amount, "input token")],
+  ["cachedInputTokens", (amount) => numberOf(amount, "cached input token")],
+  ["outputTokens", (amount) => numberOf(amount, "output token")],
+  ["costMicroUsd", usdText],
+  ["wallTimeMs", (amount) => `${grouped(Math.floor(amount / MS_PER_SECOND))} s`],
+];
+
+/**
+ * What is left, such as `Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.` Only limited axes are named; what has no axis of ours is left
+ * out. Money and time are rounded down. Undefined: nothing is limited. `left` is in the ledger's units.
+ */
+export function budgetLine(left: Readonly<Record<string, number>>): string | undefined {
+  const parts = WORDS.flatMap(([axis, text]) => {
+    const amount = Object.hasOwn(left, axis) ? left[axis] : undefined;
+    return amount === undefined ? [] : [text(Math.max(0, amount))];
+  });
+  return parts.length === 0 ? undefined : `Budget left: ${parts.join(", ")}.`;
+}
+
+function numberOf(amount: number, thing: string): string {
+  const whole = Math.floor(amount);
+  return `${grouped(whole)} ${thing}${whole === 1 ? "" : "s"}`;
+}
+
+const CENTS = 2;
+const SMALLEST_DIGITS = 4;
+
+/** `$0.20`; below a cent with more digits: `$0.0042`. */
+function usdText(microUsd: number): string {
+  const usd = microUsd / MICRO_USD_PER_USD;
+  const digits = usd < 0.01 ? SMALLEST_DIGITS : CENTS;
+  const unit = 10 ** digits;
+  const rounded = Math.floor((microUsd * unit) / MICRO_USD_PER_USD) / unit;
+  const [whole = "0", cents = ""] = rounded.toFixed(digits).split(".");
+  return rounded === 0 ? "$0" : `$${grouped(Number(whole))}.${cents}`;
+}
+
+function grouped(whole: number): string {
+  return String(whole).replaceAll(/\B(?=(?:\d{3})+$)/g, ",");
+}

@@ -1,0 +1,216 @@
+// How an agent shares what is left of its budget among its subagents (X4). Shares are limits, never holds: what a subagent does not use
+// was never taken from anybody.
+
+import { checkKeys, mismatch } from "../kernel/check.ts";
+import { deepFreeze, isRecord } from "../kernel/json.ts";
+import type { Tightening } from "../protocol/context-manifest.ts";
+import { checkBudget, SPEND_AXES, spendLimitsOf, tighterLimits } from "./budget.ts";
+import type { Budget, SpendAxis, SpendLimits } from "./budget.ts";
+
+/** What each subagent may take of what its parent has left, without the parent's reserve. */
+export type BudgetShare =
+  /** All of it, in common with its siblings; `maxShare`: at most this part of it, above 0 and up to 1. Default 1. */
+  | { readonly type: "pool"; readonly maxShare?: number }
+  /** These amounts each, or the rest if that is less; on axes that are left out, all of it in common. */
+  | { readonly type: "fixed"; readonly budget: Budget }
+  /** The same for all that were started by one reply. */
+  | { readonly type: "even" }
+  /** The same by the weight of the role over the sum of the weights in the reply. `defaultWeight`: of roles without one. Default 1. */
+  | {
+      readonly type: "weighted";
+      readonly weights: Readonly<Record<string, number>>;
+      readonly defaultWeight?: number;
+    };
+
+/** What is known when a subagent is to be started. */
+export interface ShareFacts {
+  readonly share: BudgetShare;
+  /** The budget of the subagent's own role. */
+  readonly definition: Budget;
+  /** Left to the parent for all its subagents when the reply was executed, in the ledger's units; limited axes only. */
+  readonly left: Readonly<Record<string, number>>;
+  readonly role: string;
+  /** The roles of all delegations of the reply, this one among them; a role as often as it is started. */
+  readonly group: readonly string[];
+  /** Path of the parent. */
+  readonly source: string;
+}
+
+/** The limits of a subagent's account. */
+export interface ChildLimits {
+  readonly limits: SpendLimits;
+  readonly wallTimeMs: number | undefined;
+  /** What the role asked for and does not get; fields as its definition has them, money in US dollars. */
+  readonly tightened: readonly Tightening[];
+}
+
+const TYPES = ["pool", "fixed", "even", "weighted"] as const;
+const FIELDS: Readonly<Record<BudgetShare["type"], readonly string[]>> = {
+  pool: ["type", "maxShare"],
+  fixed: ["type", "budget"],
+  even: ["type"],
+  weighted: ["type", "weights", "defaultWeight"],
+};
+const COMMON_POOL: BudgetShare = { type: "pool" };
+const MICRO_USD_PER_USD = 1_000_000;
+
+/** A frozen copy of what was given. Throws `invalid_option` for a type or a field that does not exist, or an amount that does not fit. */
+export function budgetShare(field: string, given: BudgetShare = COMMON_POOL): BudgetShare {
+  if (!isRecord(given))
+    throw mismatch(field, `an object with a type (${TYPES.join(", ")})`, given, "See BudgetShare.");
+  if (!TYPES.includes(given.type))
+    throw mismatch(`${field}.type`, `one of ${TYPES.join(", ")}`, given.type, "Choose one.");
+  checkKeys(field, given, FIELDS[given.type]);
+  switch (given.type) {
+    case "pool":
+      return deepFreeze(pool(field, given));
+    case "fixed":
+      return deepFreeze(fixed(field, given));
+    case "even":
+      return deepFreeze({ type: "even" });
+    case "weighted":
+      return deepFreeze(weighted(field, given));
+  }
+}
+
+function pool(
+  field: string,
+  { maxShare }: Extract<BudgetShare, { type: "pool" }>,
+): Extract<BudgetShare, { type: "pool" }> {
+  if (maxShare === undefined) return { type: "pool" };
+  const fits = typeof maxShare === "number" && maxShare > 0 && maxShare <= 1;
+  if (!fits)
+    throw mismatch(
+      `${field}.maxShare`,
+      "a number above 0 and up to 1",
+      maxShare,
+      "Leave it out for 1: all that is left.",
+    );
+  return { type: "pool", maxShare };
+}
+
+function fixed(
+  field: string,
+  { budget }: Extract<BudgetShare, { type: "fixed" }>,
+): Extract<BudgetShare, { type: "fixed" }> {
+  if (!isRecord(budget))
+    throw mismatch(`${field}.budget`, "a budget", budget, "Say what each subagent gets.");
+  checkBudget(`${field}.budget`, budget);
+  return { type: "fixed", budget: { ...budget } };
+}
+
+function weighted(
+  field: string,
+  { weights, defaultWeight }: Extract<BudgetShare, { type: "weighted" }>,
+): Extract<BudgetShare, { type: "weighted" }> {
+  if (!isRecord(weights))
+    throw mismatch(`${field}.weights`, "an object of weights by role", weights, "{ writer: 2 }");
+  checkKeys(`${field}.weights`, weights, Object.keys(weights));
+  for (const [role, weight] of Object.entries(weights))
+    checkWeight(`${field}.weights.${role}`, weight);
+  if (defaultWeight !== undefined) checkWeight(`${field}.defaultWeight`, defaultWeight);
+  return {
+    type: "weighted",
+    weights: Object.fromEntries(Object.entries(weights)),
+    ...(defaultWeight === undefined ? {} : { defaultWeight }),
+  };
+}
+
+/** Bounds that keep sums of weights, and parts of them, exact enough. */
+const LEAST_WEIGHT = 1e-6;
+const MOST_WEIGHT = 1e6;
+
+function checkWeight(field: string, weight: unknown): void {
+  if (typeof weight === "number" && weight >= LEAST_WEIGHT && weight <= MOST_WEIGHT) return;
+  const advice = "Weights count against each other: 2 is twice as much as 1.";
+  throw mismatch(field, `a number from ${LEAST_WEIGHT} to ${MOST_WEIGHT}`, weight, advice);
+}
+
+/**
+ * What one subagent may take: on each axis the tighter of its role's budget and its share. Whole amounts, rounded down; time is never
+ * divided. Axes without a limit on the path of the parent are not shared.
+ */
+export function childLimits(facts: ShareFacts): ChildLimits {
+  const { share, definition, left, source } = facts;
+  const asked = spendLimitsOf(definition);
+  const limits = tighterLimits(asked, sharedLimits(facts));
+  const tightened: Tightening[] = [];
+  for (const axis of SPEND_AXES) {
+    const wanted = asked[axis];
+    if (wanted === undefined) continue;
+    const given = Math.min(limits[axis] ?? Infinity, left[axis] ?? Infinity);
+    if (given < wanted) tightened.push({ ...shownAxis(axis, wanted, given), source });
+  }
+  const timeMs = share.type === "fixed" ? share.budget.wallTimeMs : undefined;
+  const wallTimeMs = Math.min(definition.wallTimeMs ?? Infinity, timeMs ?? Infinity);
+  if (definition.wallTimeMs !== undefined && wallTimeMs < definition.wallTimeMs) {
+    const field = "budget.wallTimeMs";
+    tightened.push({ field, asked: definition.wallTimeMs, given: wallTimeMs, source });
+  }
+  return { limits, wallTimeMs: wallTimeMs === Infinity ? undefined : wallTimeMs, tightened };
+}
+
+function shownAxis(axis: SpendAxis, asked: number, given: number): Omit<Tightening, "source"> {
+  if (axis !== "costMicroUsd") return { field: `budget.${axis}`, asked, given };
+  const [askedUsd, givenUsd] = [asked / MICRO_USD_PER_USD, given / MICRO_USD_PER_USD];
+  return { field: "budget.costUsd", asked: askedUsd, given: givenUsd };
+}
+
+/** What the share alone allows. A common pool needs no limits: the ledger holds it together. */
+function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
+  switch (share.type) {
+    case "pool": {
+      const { maxShare = 1 } = share;
+      return maxShare === 1 ? {} : divided(left, (amount) => partOf(amount, maxShare));
+    }
+    case "fixed": {
+      const amounts = spendLimitsOf(share.budget);
+      const rest = divided(left, (amount) => amount);
+      return onlyAxesOf(amounts, tighterLimits(amounts, rest));
+    }
+    case "even": {
+      const count = Math.max(1, group.length);
+      return divided(left, (amount) => Math.floor(amount / count));
+    }
+    case "weighted": {
+      const sum = group.reduce((weight, one) => weight + weightOf(share, one), 0);
+      const own = weightOf(share, role);
+      return divided(left, (amount) => partOf(amount, own / Math.max(own, sum)));
+    }
+  }
+}
+
+function weightOf(
+  { weights, defaultWeight = 1 }: Extract<BudgetShare, { type: "weighted" }>,
+  role: string,
+): number {
+  return Object.hasOwn(weights, role) ? (weights[role] ?? defaultWeight) : defaultWeight;
+}
+
+function divided(left: ShareFacts["left"], part: (amount: number) => number): SpendLimits {
+  const limits: Partial<Record<SpendAxis, number>> = {};
+  for (const axis of SPEND_AXES) {
+    const amount = left[axis];
+    if (amount !== undefined) limits[axis] = part(Math.max(0, amount));
+  }
+  return limits;
+}
+
+function onlyAxesOf(amounts: SpendLimits, limits: SpendLimits): SpendLimits {
+  return Object.fromEntries(
+    SPEND_AXES.flatMap((axis) => (amounts[axis] === undefined ? [] : [[axis, limits[axis]]])),
+  );
+}
+
+// 10 × 0.7 / (0.1 + 0.7 + 0.2) is 6.99…: the slack keeps a part from losing one. Where amounts are so large that the slack is less than
+// what a multiplication loses, the part is made a little smaller instead, so that parts never add up to more than the whole.
+const SLACK = 1e-6;
+const MOST_EXACT = 1e9;
+const SMALLER = 1 - 1e-12;
+
+function partOf(amount: number, part: number): number {
+  if (part === 1) return amount;
+  return amount <= MOST_EXACT
+    ? Math.min(amount, Math.floor(amount * part + SLACK))
+    : Math.floor(amount * part * SMALLER);
+}

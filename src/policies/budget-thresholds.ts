@@ -1,0 +1,18 @@
+// When to say that a budget is nearly used up (X6).
+
+/** Parts of a limit at which it is said, the smaller first. */
+export const BUDGET_THRESHOLDS = [0.8, 0.95] as const;
+
+const HUNDRED = 100;
+
+/** The thresholds of a limit that spending from `before` up to `spent` has reached. Whole amounts are compared exactly. */
+export function reachedThresholds(
+  maximum: number,
+  before: number,
+  spent: number,
+): readonly number[] {
+  return BUDGET_THRESHOLDS.filter((threshold) => {
+    const bound = maximum * Math.round(threshold * HUNDRED);
+    return before * HUNDRED < bound && spent * HUNDRED >= bound;
+  });
+}

@@ -1,0 +1,100 @@
+// Which tools of its role a subagent has: the lists of all agents above it intersect, and what one denies nobody below may use (R131, T4).
+
+import { FINISH_TOOL_NAME, type RemovedTool, type ToolRule } from "../protocol/tool-rule.ts";
+
+/** What decides about the tools of a subagent. */
+export interface ChildToolFacts {
+  /** The tools of its role, in their order. */
+  readonly names: readonly string[];
+  /** From the root down: of the policies of all agents above it, and of the request. */
+  readonly rules: readonly ToolRule[];
+  /** Set if it could start nobody: the tools that would be of no use, and the agent whose limit says so. */
+  readonly noDepthLeft?: { readonly toolNames: readonly string[]; readonly source: string };
+}
+
+/** The tools of a subagent, and those that were taken away. */
+export interface ChildTools {
+  readonly kept: readonly string[];
+  /** By tool, in the order of the role; of one tool, from the root down. Each rule that takes it away is named (C45). */
+  readonly removed: readonly RemovedTool[];
+}
+
+/** Applies all rules. `Finish` stays in any case. */
+export function childTools({ names, rules, noDepthLeft }: ChildToolFacts): ChildTools {
+  const lists = rules.map(({ source, allowed, denied }) => ({
+    source,
+    allowed: allowed === undefined ? undefined : new Set(allowed),
+    denied: new Set(denied),
+  }));
+  const removed = names.flatMap((toolName): readonly RemovedTool[] => {
+    if (toolName === FINISH_TOOL_NAME) return [];
+    const byLists = lists.flatMap(({ source, ...list }) => {
+      const rule = ruleAgainst(toolName, list);
+      return rule === undefined ? [] : [{ toolName, rule, source }];
+    });
+    const isUseless = noDepthLeft?.toolNames.includes(toolName) === true;
+    if (!isUseless) return withoutTwins(byLists);
+    return withoutTwins([
+      ...byLists,
+      { toolName, rule: "no_depth_left", source: noDepthLeft.source },
+    ]);
+  });
+  const gone = new Set(removed.map(({ toolName }) => toolName));
+  return { kept: names.filter((name) => !gone.has(name)), removed };
+}
+
+interface Lists {
+  readonly allowed: ReadonlySet<string> | undefined;
+  readonly denied: ReadonlySet<string>;
+}
+
+function ruleAgainst(
+  toolName: string,
+  { allowed, denied }: Lists,
+): RemovedTool["rule"] | undefined {
+  const isAllowed = allowed?.has(toolName);
+  if (denied.has(toolName)) return isAllowed === true ? "conflict" : "denied";
+  return isAllowed === false ? "not_allowed" : undefined;
+}
+
+/** A policy and a request of one agent may say the same. */
+function withoutTwins(removed: readonly RemovedTool[]): readonly RemovedTool[] {
+  return removed.filter(
+    ({ rule, source }, index) =>
+      removed.findIndex((other) => other.rule === rule && other.source === source) === index,
+  );
+}
+
+/** Two lists of tools, either of which may be left out. */
+export interface ToolLists {
+  readonly allowedTools?: readonly string[] | undefined;
+  readonly deniedTools?: readonly string[] | undefined;
+}
+
+/** The rule that two lists make; none, if they forbid nothing. */
+export function toolRules(
+  source: string,
+  { allowedTools, deniedTools = [] }: ToolLists,
+): readonly ToolRule[] {
+  if (allowedTools === undefined && deniedTools.length === 0) return [];
+  const allowed = allowedTools === undefined ? {} : { allowed: [...allowedTools] };
+  return [{ source, ...allowed, denied: [...deniedTools] }];
+}
+
+/** A name in a list that no tool has: a slip, by which something would stay allowed that should not. */
+export interface StrayToolName {
+  /** `allowedTools[0]`. */
+  readonly field: string;
+  readonly toolName: string;
+}
+
+/** The first name in the lists that is not known; `Finish` always is. */
+export function strayToolName(
+  { allowedTools = [], deniedTools = [] }: ToolLists,
+  known: ReadonlySet<string>,
+): StrayToolName | undefined {
+  const listed = Object.entries({ allowedTools, deniedTools }).flatMap(([list, names]) =>
+    names.map((toolName, index) => ({ field: `${list}[${index}]`, toolName })),
+  );
+  return listed.find(({ toolName }) => toolName !== FINISH_TOOL_NAME && !known.has(toolName));
+}

@@ -1,0 +1,95 @@
+// What a subagent is told besides its task, in words: one text for each kind of fact, none where there is nothing to tell. Pure.
+
+import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
+import type { RemovedTool } from "../protocol/tool-rule.ts";
+import { framed, type FramedResult } from "./result-frame.ts";
+
+/** What binds an agent, and so its subagents. */
+export interface ParentConstraints {
+  /** What it may still spend, by axis (`totalTokens`, `costMicroUsd`, …); axes without a limit are absent. */
+  readonly remaining: Readonly<Record<string, number>>;
+  /** How many subagents it may still start. */
+  readonly subagentsLeft: number;
+  /** Tools of its role that it does not have. */
+  readonly deniedTools: readonly string[];
+}
+
+const MICRO_USD_PER_USD = 1_000_000;
+
+/** What binds the parent (R151). */
+export function constraintsNote(constraints: ParentConstraints): string {
+  const { remaining, subagentsLeft, deniedTools } = constraints;
+  const amounts = Object.entries(remaining).map(([axis, left]) =>
+    axis === "costMicroUsd" ? `- costUsd: ${left / MICRO_USD_PER_USD}` : `- ${axis}: ${left}`,
+  );
+  const tools = [...new Set(deniedTools)];
+  return [
+    "What binds the agent that started you binds you, too. Left to all its subagents together:",
+    ...(amounts.length === 0 ? ["- budget: no limit"] : amounts),
+    `- subagents that it may start: ${subagentsLeft}`,
+    ...(tools.length === 0 ? [] : [`It may not use: ${tools.join(", ")}.`]),
+  ].join("\n");
+}
+
+/** Of more attempts the last ones are told. */
+const MOST_ATTEMPTS = 20;
+/** Of a longer message the beginning is told. */
+const LONGEST_MESSAGE = 500;
+
+/** The attempts that are told of. */
+export function toldAttempts(attempts: readonly ToolErrorRecord[]): readonly ToolErrorRecord[] {
+  return attempts.slice(-MOST_ATTEMPTS);
+}
+
+/** The failed tool calls of the parent (R151). Messages are quoted: what tools say is no instruction. */
+export function attemptsNote(attempts: readonly ToolErrorRecord[]): string {
+  const lines = attempts.map(
+    ({ stepNumber, toolName, code, message }) =>
+      `- step ${stepNumber}, ${toolName} (${code}): ${JSON.stringify(beginningOf(message))}`,
+  );
+  return ["Calls of the agent that started you which failed. Do not repeat them as they were:"]
+    .concat(lines)
+    .join("\n");
+}
+
+function beginningOf(text: string): string {
+  if (text.length <= LONGEST_MESSAGE) return text;
+  return `${text.slice(0, LONGEST_MESSAGE).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+/** What other subagents of the parent came to, in short (R150). */
+export function siblingsNote(results: readonly FramedResult[]): string {
+  return `What other subagents of the agent that started you came to, in short. ${framed(results)}`;
+}
+
+/** What other subagents of the parent came to, word for word (X12). */
+export function resultsNote(results: readonly FramedResult[]): string {
+  return `Results of other subagents for your task, word for word. ${framed(results)}`;
+}
+
+/** What the subagent cannot use, and why (R134). */
+export function removedToolsNote(removed: readonly RemovedTool[]): string {
+  const names = [...new Set(removed.map(({ toolName }) => toolName))];
+  const lines = names.map((name) => {
+    const reasons = removed.filter(({ toolName }) => toolName === name).map(removalReason);
+    return `- ${name}: ${[...new Set(reasons)].join("; ")}`;
+  });
+  return [
+    "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:",
+  ]
+    .concat(lines)
+    .join("\n");
+}
+
+/** Why a tool is not there, in a few words. */
+export function removalReason({ rule, source }: RemovedTool): string {
+  switch (rule) {
+    case "not_allowed":
+      return `not among the tools that ${source} allows`;
+    case "denied":
+    case "conflict":
+      return `denied by ${source}`;
+    case "no_depth_left":
+      return "there may be no subagents below you";
+  }
+}

@@ -1,0 +1,95 @@
+// How an agent delegates: in the fore- or background, with which part of its budget, and what one subagent's end means for the others.
+
+import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { deepFreeze, isRecord } from "../kernel/json.ts";
+import { checkBudget, type Budget } from "./budget.ts";
+import { budgetShare, type BudgetShare } from "./budget-share.ts";
+
+/** What becomes of subagents in the background that live when the agent has given its answer. */
+export type AtEnd = "await" | "cancel" | "detach";
+
+/** What the end of one subagent means for those that were started by the same reply. */
+export type OnFailure =
+  /** Nothing: each runs to its own end. */
+  | "isolate"
+  /** The first that does not complete cancels the others, and they are waited for. */
+  | "fail_fast"
+  /** Once so many have completed, or cannot any more, the others are cancelled and waited for. */
+  | { readonly quorum: number };
+
+/** Decides how the agents of a role delegate. Everything has a default. */
+export interface DelegationPolicy {
+  /**
+   * Lets the model start subagents in the background, and gives it the tools to list, wait for, write to and cancel them (X10).
+   * Default false.
+   */
+  readonly background: boolean;
+  /**
+   * What becomes of subagents in the background that live when the agent has given its answer (X9): it waits for them and reads what
+   * they say (default), cancels them, or leaves them to the run. An agent that is stopped, fails or is cancelled cancels them.
+   */
+  readonly atEnd: AtEnd;
+  /** What the end of one subagent means for those that were started by the same reply (X11). Default `isolate`. */
+  readonly onFailure: OnFailure;
+  /** How the budget is shared among the subagents (X4). Default: a common pool. */
+  readonly share: BudgetShare;
+  /** What subagents must leave of the agent's own budget, for its last word (X5). Default: nothing. */
+  readonly reserve: Budget;
+  /**
+   * How often the same role may be started with the same task in one run; the next one is asked about (X21). Calls of one reply count
+   * once. Default 2.
+   */
+  readonly maxIdenticalDelegations: number | "unlimited";
+}
+
+const FIELDS = ["background", "atEnd", "onFailure", "share", "reserve", "maxIdenticalDelegations"];
+const ENDS: readonly AtEnd[] = ["await", "cancel", "detach"];
+const DEFAULT_MAX_IDENTICAL_DELEGATIONS = 2;
+
+/** The given policy over the defaults. Throws `invalid_option` for a field that does not exist or does not fit. */
+export function delegationPolicy(
+  field: string,
+  given: Partial<DelegationPolicy>,
+): DelegationPolicy {
+  checkKeys(field, given, FIELDS);
+  const { background = false, atEnd = "await", onFailure = "isolate" } = given;
+  const { share = { type: "pool" }, reserve = {} } = given;
+  const { maxIdenticalDelegations = DEFAULT_MAX_IDENTICAL_DELEGATIONS } = given;
+  if (typeof background !== "boolean")
+    throw mismatch(`${field}.background`, "true or false", background, "Say which.");
+  if (!ENDS.includes(atEnd))
+    throw mismatch(`${field}.atEnd`, ENDS.join(", "), atEnd, "Choose one of them.");
+  checkOnFailure(`${field}.onFailure`, onFailure);
+  checkReserve(`${field}.reserve`, reserve);
+  if (maxIdenticalDelegations !== "unlimited")
+    checkCount(
+      `${field}.maxIdenticalDelegations`,
+      maxIdenticalDelegations,
+      'Say "unlimited" for no limit.',
+    );
+  return deepFreeze({
+    background,
+    atEnd,
+    onFailure: typeof onFailure === "string" ? onFailure : { ...onFailure },
+    share: budgetShare(`${field}.share`, share),
+    reserve: { ...reserve },
+    maxIdenticalDelegations,
+  });
+}
+
+function checkOnFailure(field: string, onFailure: OnFailure): void {
+  if (onFailure === "isolate" || onFailure === "fail_fast") return;
+  if (!isRecord(onFailure))
+    throw mismatch(field, "isolate, fail_fast or { quorum }", onFailure, "Choose one of them.");
+  checkKeys(field, onFailure, ["quorum"]);
+  checkCount(`${field}.quorum`, onFailure.quorum);
+  if (onFailure.quorum === 0)
+    throw mismatch(`${field}.quorum`, "at least 1", 0, "A quorum of nobody decides nothing.");
+}
+
+function checkReserve(field: string, reserve: Budget): void {
+  checkBudget(field, reserve);
+  if (reserve.wallTimeMs === undefined) return;
+  const advice = "Time passes for all; give the subagents a wallTimeMs of their own.";
+  throw mismatch(`${field}.wallTimeMs`, "left out", reserve.wallTimeMs, advice);
+}

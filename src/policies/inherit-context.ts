@@ -1,0 +1,126 @@
+// What a subagent is born with: the policy of its parent applied to what there is to hand on. Pure.
+
+import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import { hashOf, type ContextManifest, type Tightening } from "../protocol/context-manifest.ts";
+import type { Message, UserMessage } from "../protocol/message.ts";
+import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
+import type { RemovedTool } from "../protocol/tool-rule.ts";
+import {
+  attemptsNote,
+  constraintsNote,
+  removedToolsNote,
+  resultsNote,
+  siblingsNote,
+  toldAttempts,
+  type ParentConstraints,
+} from "./context-notes.ts";
+import { inheritedMessages } from "./inherited-messages.ts";
+import type { FramedResult } from "./result-frame.ts";
+import type { SubagentContextPolicy } from "./subagent-context-policy.ts";
+
+/** What there is to hand on. What the policy does not ask for is not looked at. */
+export interface ContextFacts {
+  /** The parent's. */
+  readonly agentPath: string;
+  /** The parent's history. */
+  readonly messages: readonly Message[];
+  /** The parent's. */
+  readonly metadata: JsonObject;
+  /** The parent's subagents that have ended, short enough to be shown. */
+  readonly siblings: readonly FramedResult[];
+  /** Those of them that were asked for by name, whole. */
+  readonly results: readonly FramedResult[];
+  readonly constraints: ParentConstraints;
+  /** The parent's tool calls that went wrong, oldest first. */
+  readonly failedAttempts: readonly ToolErrorRecord[];
+  /** Tools of its role that the subagent does not have. */
+  readonly removedTools: readonly RemovedTool[];
+  /** Limits of its role that do not hold. */
+  readonly tightened: readonly Tightening[];
+}
+
+/** What a subagent starts with besides its instructions and its task, and the record of it. */
+export interface InheritedContext {
+  readonly messages: readonly Message[];
+  readonly metadata: JsonObject;
+  readonly manifest: ContextManifest;
+}
+
+/**
+ * Applies the policy. First come inherited messages, then, one message each, the injected texts and what else is to be told. The result
+ * shares nothing that the subagent could change.
+ *
+ * @throws EspalierError `invalid_context`, if `selectMessages` breaks or gives what it may not.
+ */
+export function inheritContext(
+  policy: SubagentContextPolicy,
+  facts: ContextFacts,
+): InheritedContext {
+  const messages = policy.inheritMessages
+    ? inheritedMessages(facts.messages, { ...policy, agentPath: facts.agentPath })
+    : [];
+  const told = toldFacts(policy, facts);
+  const injections = [...policy.contextInjections, ...notesOf(told)].map(injection);
+  const metadata = policy.inheritMetadata ? pick(facts.metadata, policy.metadataKeys) : {};
+  return deepFreeze({
+    messages: [...messages, ...injections],
+    metadata,
+    manifest: {
+      messages: { count: messages.length, hash: hashOf(messages) },
+      injections: { count: injections.length, hash: hashOf(injections) },
+      metadataKeys: Object.keys(metadata),
+      siblingResults: told.siblings.map(({ childName }) => childName),
+      results: told.results.map(({ childName }) => childName),
+      failedAttempts: told.failedAttempts.length,
+      parentConstraints: policy.parentConstraints,
+      removedTools: facts.removedTools.map((removed) => ({ ...removed })),
+      tightened: facts.tightened.map((tightening) => ({ ...tightening })),
+    },
+  });
+}
+
+/** The facts that the policy lets through. */
+interface Told {
+  readonly constraints: ParentConstraints | undefined;
+  readonly failedAttempts: readonly ToolErrorRecord[];
+  readonly siblings: readonly FramedResult[];
+  readonly results: readonly FramedResult[];
+  readonly removedTools: readonly RemovedTool[];
+}
+
+/** What is handed on word for word is not shown in short once more. */
+function toldFacts(policy: SubagentContextPolicy, facts: ContextFacts): Told {
+  const { results } = facts;
+  const named = new Set(results.map(({ childName }) => childName));
+  return {
+    constraints: policy.parentConstraints ? facts.constraints : undefined,
+    failedAttempts: policy.failedAttempts ? toldAttempts(facts.failedAttempts) : [],
+    siblings: policy.siblingResults
+      ? facts.siblings.filter(({ childName }) => !named.has(childName))
+      : [],
+    results,
+    removedTools: policy.tellRemovedTools ? facts.removedTools : [],
+  };
+}
+
+function notesOf(told: Told): readonly string[] {
+  const { constraints, failedAttempts, siblings, results, removedTools } = told;
+  return [
+    ...(constraints === undefined ? [] : [constraintsNote(constraints)]),
+    ...(failedAttempts.length === 0 ? [] : [attemptsNote(failedAttempts)]),
+    ...(siblings.length === 0 ? [] : [siblingsNote(siblings)]),
+    ...(results.length === 0 ? [] : [resultsNote(results)]),
+    ...(removedTools.length === 0 ? [] : [removedToolsNote(removedTools)]),
+  ];
+}
+
+function injection(text: string): UserMessage {
+  return { role: "user", text, origin: "injected" };
+}
+
+function pick(metadata: JsonObject, keys: readonly string[] | undefined): JsonObject {
+  const entries = Object.entries(structuredClone(metadata));
+  return Object.fromEntries(
+    keys === undefined ? entries : entries.filter(([key]) => keys.includes(key)),
+  );
+}

@@ -1,0 +1,181 @@
+// Which messages of a parent its subagents see: the last ones, or those that a function picks; always whole pairs (C21). Pure.
+
+import { isPromiseLike } from "../kernel/cancel.ts";
+import { shown } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { canonicalJson } from "../kernel/json.ts";
+import type { Message } from "../protocol/message.ts";
+
+/**
+ * Picks what subagents see of the messages of their parent. Called once for each subagent, before its first step, with what may be
+ * picked, oldest first: no instructions, and not the reply that spawns. Must be pure and answer at once. Gives some of these messages, in
+ * their order, a reply always with all results of its calls; an empty list means none. If it throws or gives anything else, the subagent
+ * is not started (`invalid_context`).
+ */
+export type MessageSelection = (messages: readonly Message[]) => readonly Message[];
+
+/** What is to be seen of a history. */
+export interface MessageChoice {
+  /** The agent whose history it is. */
+  readonly agentPath: string;
+  /** 0: all. */
+  readonly messageWindowSize: number;
+  readonly selectMessages: MessageSelection | undefined;
+}
+
+/**
+ * The messages that a subagent sees of its parent's history, marked as inherited. A window that does not hold the last group gives none.
+ *
+ * @throws EspalierError `invalid_context`, if the function breaks or gives what it may not.
+ */
+export function inheritedMessages(
+  messages: readonly Message[],
+  { agentPath, messageWindowSize, selectMessages }: MessageChoice,
+): readonly Message[] {
+  const groups = wholeGroups(messages);
+  const kept =
+    selectMessages === undefined
+      ? lastGroups(groups, messageWindowSize)
+      : selectedGroups(groups, agentPath, selectMessages);
+  return kept.flat().map(asInherited);
+}
+
+/** A reply with the results of its calls, or a single message: may not be torn. */
+type Group = readonly Message[];
+
+/** The groups of a history without instructions. Calls without result are left out: the reply that spawns is one. */
+function wholeGroups(messages: readonly Message[]): readonly Group[] {
+  const groups: Message[][] = [];
+  for (const message of messages) {
+    if (message.role === "system") continue;
+    if (message.role === "tool") groups.at(-1)?.push(message);
+    else groups.push([message]);
+  }
+  return groups.filter(
+    ([first, ...results]) =>
+      first?.role !== "assistant" || first.toolCalls.length === results.length,
+  );
+}
+
+function lastGroups(groups: readonly Group[], windowSize: number): readonly Group[] {
+  if (windowSize === 0) return groups;
+  let count = 0;
+  const tooFar = groups.findLastIndex((group) => {
+    count += group.length;
+    return count > windowSize;
+  });
+  return groups.slice(tooFar + 1);
+}
+
+function selectedGroups(
+  groups: readonly Group[],
+  agentPath: string,
+  select: MessageSelection,
+): readonly Group[] {
+  const offered: readonly Message[] = Object.freeze(groups.flat());
+  let given: unknown;
+  let items: readonly unknown[];
+  try {
+    given = select(offered);
+    items = Array.isArray(given) && given.length <= offered.length ? Array.from(given) : [];
+  } catch (cause) {
+    throw misselected(agentPath, `but it threw: ${messageOf(cause)}`, cause);
+  }
+  if (isPromise(given)) throw misselected(agentPath, "got a promise: it cannot wait for anything");
+  if (!Array.isArray(given)) throw misselected(agentPath, `got ${shown(given)}`);
+  if (given.length > offered.length)
+    throw misselected(agentPath, `got ${given.length}, more than there are`);
+  return matched(items, groups, agentPath);
+}
+
+/** True for a promise, of which nobody waits for the end. */
+function isPromise(given: unknown): boolean {
+  try {
+    if (!isPromiseLike(given)) return false;
+    given.then(undefined, () => undefined);
+    return true;
+  } catch {
+    return false; // Something that nobody may look at is no promise either.
+  }
+}
+
+/** The groups that the items are, one after the other. What comes out is the parent's own, never what was given. */
+function matched(
+  items: readonly unknown[],
+  groups: readonly Group[],
+  agentPath: string,
+): readonly Group[] {
+  const isSame = equality(groups.flat());
+  const startsAt = (at: number, group: Group): boolean =>
+    group.every((message, offset) => isSame(items[at + offset], message));
+  const found: Group[] = [];
+  let from = 0;
+  for (let at = 0; at < items.length; at += found.at(-1)?.length ?? 0) {
+    const index = groups.findIndex((group, place) => place >= from && startsAt(at, group));
+    const group = groups[index];
+    if (group === undefined) {
+      const own = groups.find((one) => one.some((message) => isSame(items[at], message)));
+      const isWhole = own !== undefined && startsAt(at, own);
+      throw misselected(
+        agentPath,
+        problemWith(items[at], at, { isKnown: own !== undefined, isWhole }),
+      );
+    }
+    found.push(group);
+    from = index + 1;
+  }
+  return found;
+}
+
+/** Equality by identity, or by value for what is none of the messages itself: a copy will do. */
+function equality(messages: readonly Message[]): (item: unknown, message: Message) => boolean {
+  const own = new Set<unknown>(messages);
+  const texts = new Map<unknown, string | undefined>();
+  const textOf = (value: unknown): string | undefined => {
+    if (!texts.has(value)) texts.set(value, canonicalText(value));
+    return texts.get(value);
+  };
+  return (item, message) =>
+    item === message ||
+    (!own.has(item) && textOf(item) !== undefined && textOf(item) === textOf(message));
+}
+
+function canonicalText(value: unknown): string | undefined {
+  try {
+    return canonicalJson(value);
+  } catch {
+    return undefined;
+  }
+}
+
+function problemWith(
+  item: unknown,
+  at: number,
+  { isKnown, isWhole }: { readonly isKnown: boolean; readonly isWhole: boolean },
+): string {
+  if (!isKnown) return `got ${shownAtAll(item)} at [${at}], which is none of them`;
+  return isWhole
+    ? `got the one at [${at}] out of order, or twice`
+    : `got the one at [${at}] torn from the calls or results that belong to it`;
+}
+
+function shownAtAll(item: unknown): string {
+  try {
+    return shown(item);
+  } catch {
+    return "something that nobody may look at";
+  }
+}
+
+function misselected(agentPath: string, what: string, cause?: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_context",
+    message: `Expected context.selectMessages of ${agentPath} to give some of the messages that it was handed, in their order, calls with all their results, ${what}. Make it a pure function that answers at once: pick whole exchanges, or leave it out and set messageWindowSize.`,
+    data: { agentPath },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+function asInherited(message: Message): Message {
+  return message.role === "user" ? { ...message, origin: "inherited" } : message;
+}

@@ -1,0 +1,46 @@
+// What a subagent may not use: the rules that hold for it, and what they took away (R131, R132).
+
+import { z } from "zod";
+
+/** The tool that an agent with a typed result ends with. No rule takes it away: without it the agent could not end. */
+export const FINISH_TOOL_NAME = "Finish";
+
+const names = z.array(z.string()).readonly();
+
+export const ToolRuleSchema = z.strictObject({
+  /** The agent whose policy or request it is, by its path. The rule holds for all agents below it. */
+  source: z.string(),
+  /** Only these tools. Left out: all; an empty list: none. */
+  allowed: names.exactOptional(),
+  /** None of these tools. */
+  denied: names,
+});
+/** Two lists of tools, and whose they are. */
+export type ToolRule = Readonly<z.infer<typeof ToolRuleSchema>>;
+
+export const RemovedToolSchema = z.strictObject({
+  toolName: z.string(),
+  /**
+   * `not_allowed`: there is a list of allowed tools, and it is not there. `denied`: it is in the list of denied ones. `conflict`: it is in
+   * both lists of one policy, which counts as denied (C45). `no_depth_left`: it starts subagents, and there may be none below.
+   */
+  rule: z.enum(["not_allowed", "denied", "conflict", "no_depth_left"]),
+  /** The agent whose policy, request or limit it was, by its path. */
+  source: z.string(),
+});
+/** A tool of its role that a subagent does not have, and why. */
+export type RemovedTool = Readonly<z.infer<typeof RemovedToolSchema>>;
+
+/** What an agent may not use. */
+export interface ToolLimits {
+  /** Those that hold for it and for all below it, from the root down. */
+  readonly rules: readonly ToolRule[];
+  /** Tools of its role that it does not have. */
+  readonly removed: readonly RemovedTool[];
+}
+
+/** Of an agent that has all tools of its role, as the root does. */
+export const NO_TOOL_LIMITS: ToolLimits = Object.freeze({
+  rules: Object.freeze([]),
+  removed: Object.freeze([]),
+});

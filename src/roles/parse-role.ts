@@ -1,0 +1,176 @@
+// One role file into one role: names are looked up, what code adds is put on top, and `defineAgent` checks the whole. What it refuses
+// becomes an error about the line where it stands, unless code has said it.
+
+import { checkKeys, misdefinition } from "../kernel/check.ts";
+import { EspalierError } from "../kernel/error.ts";
+import { isRecord } from "../kernel/json.ts";
+import { defineAgent, type AgentDefinition, type AgentRole } from "../agent/agent-role.ts";
+import { firstPart } from "./field-path.ts";
+import { roleText, type RoleText } from "./role-text.ts";
+import { CODE_FIELDS, DATA_FIELDS, FILE_FIELDS } from "./role-fields.ts";
+import { complaintsAbout, type Complain } from "./role-file-error.ts";
+import { listed, type RoleFileSettings } from "./role-file-options.ts";
+
+/** A role, and where it got its name. */
+export interface RoleInFile {
+  readonly role: AgentRole;
+  readonly nameLine: number;
+}
+
+/** A text and where it is from. */
+export interface RoleFile {
+  readonly text: string;
+  /** What it is called in errors. */
+  readonly file: string;
+  /** The name of the role, if the front matter has none. */
+  readonly defaultName: string;
+}
+
+/** Reads one text. Throws `invalid_role_file`, or what `defineAgent` says of what code has added. */
+export function roleOf(file: RoleFile, settings: RoleFileSettings): RoleInFile {
+  const complain = complaintsAbout(file.file);
+  const text = roleText(file.text, complain);
+  const name = text.values.get("name") ?? file.defaultName;
+  const owner = typeof name === "string" && name !== "" ? name : "agent";
+  const extension = settings.extensions.get(owner) ?? {};
+  try {
+    const said = saidIn(text, owner, settings);
+    const whole = together({ ...said, name, instructions: text.body }, extension);
+    return { role: defineAgent(definitionOf(owner, whole)), nameLine: text.lineOf(".name") };
+  } catch (cause) {
+    throw relocated(cause, { text, owner, extension, complain });
+  }
+}
+
+/** What the front matter says, with models and tools instead of their names. */
+function saidIn(
+  { values }: RoleText,
+  owner: string,
+  settings: RoleFileSettings,
+): Readonly<Record<string, unknown>> {
+  if (values.has("instructions")) {
+    const expected = "the text below the front matter";
+    throw misdefinition(`${owner}.instructions`, expected, values.get("instructions"), "Move it.");
+  }
+  const code = CODE_FIELDS.find((field) => values.has(field));
+  if (code !== undefined) {
+    const advice = `Leave it out here, and use extend: { ${owner}: { ${code} } }.`;
+    throw misdefinition(`${owner}.${code}`, "said in code", values.get(code), advice);
+  }
+  const said = Object.fromEntries(values);
+  checkKeys(owner, said, FILE_FIELDS);
+  return {
+    ...said,
+    ...(values.has("model") ? { model: modelOf(owner, values.get("model"), settings) } : {}),
+    ...(values.has("tools") ? { tools: toolsOf(owner, values.get("tools"), settings) } : {}),
+    ...(values.has("subagents")
+      ? { subagents: namesOf(`${owner}.subagents`, values.get("subagents")) }
+      : {}),
+  };
+}
+
+function modelOf(owner: string, name: unknown, settings: RoleFileSettings): unknown {
+  const field = `${owner}.model`;
+  if (typeof name === "string") return settings.modelOf(field, name);
+  throw misdefinition(field, "the name of a model", name, "Write it in quotes.");
+}
+
+function toolsOf(owner: string, given: unknown, { tools }: RoleFileSettings): readonly unknown[] {
+  const field = `${owner}.tools`;
+  return namesOf(field, given).map((name, index) => {
+    const tool = tools.get(name);
+    if (tool !== undefined) return tool;
+    const expected = `the name of a given tool (${listed(tools.keys())})`;
+    const advice = "Correct the name, or give the tool where the files are read.";
+    throw misdefinition(`${field}[${index}]`, expected, name, advice);
+  });
+}
+
+/** A list of names, each of them once. */
+function namesOf(field: string, given: unknown): readonly string[] {
+  if (!Array.isArray(given))
+    throw misdefinition(field, "a list of names", given, "Put it in brackets.");
+  const names = new Set<string>();
+  for (const [index, name] of given.entries()) {
+    const at = `${field}[${index}]`;
+    if (typeof name !== "string") throw misdefinition(at, "a name", name, "Write it in quotes.");
+    if (names.has(name)) throw misdefinition(at, "listed once", name, "Leave one out.");
+    names.add(name);
+  }
+  return [...names];
+}
+
+/** What code says comes first; groups of data are put together. */
+function together(
+  said: Readonly<Record<string, unknown>>,
+  extension: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const whole = { ...said };
+  for (const [field, added] of Object.entries(extension))
+    whole[field] = isPutTogether(field, said[field], added)
+      ? { ...groupOf(said[field]), ...groupOf(added) }
+      : added;
+  return whole;
+}
+
+function isPutTogether(field: string, said: unknown, added: unknown): boolean {
+  return DATA_FIELDS.includes(field) && groupOf(said) !== undefined && groupOf(added) !== undefined;
+}
+
+function groupOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  if (!isRecord(value)) return undefined;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null ? value : undefined;
+}
+
+function definitionOf(owner: string, whole: Readonly<Record<string, unknown>>): AgentDefinition {
+  if (mayBeDefinition(whole)) return whole;
+  throw misdefinition(`${owner}.model`, "the name of a model", undefined, "Add a line model: ….");
+}
+
+/** `defineAgent` checks every field that is there. The model is the one that may be missing. */
+function mayBeDefinition(
+  whole: Readonly<Record<string, unknown>>,
+): whole is Readonly<Record<string, unknown>> & AgentDefinition {
+  return "model" in whole;
+}
+
+interface Origin {
+  readonly text: RoleText;
+  readonly owner: string;
+  readonly extension: Readonly<Record<string, unknown>>;
+  readonly complain: Complain;
+}
+
+/** The error that names the line of the field, or the same error if it is about something that code has said. */
+function relocated(cause: unknown, { text, owner, extension, complain }: Origin): unknown {
+  if (!EspalierError.is(cause)) return cause;
+  const { field } = cause.data;
+  const path = typeof field === "string" ? pathIn(field, owner) : "";
+  if (isFromCode(path, text.values, extension)) return cause;
+  return complain(text.lineOf(path), cause.message, cause);
+}
+
+/** `researcher.budget.steps` is `.budget.steps`. As long as a name is not known to be one, fields begin with `agent`. */
+function pathIn(field: string, owner: string): string {
+  const start = firstPart(field, [owner, "agent"]) ?? field;
+  return field.slice(start.length);
+}
+
+function isFromCode(
+  path: string,
+  said: RoleText["values"],
+  extension: Readonly<Record<string, unknown>>,
+): boolean {
+  const part = partIn(path, extension);
+  if (part === undefined) return false;
+  const field = part.slice(1);
+  const added = extension[field];
+  if (!isPutTogether(field, said.get(field), added)) return true;
+  return partIn(path.slice(part.length), groupOf(added) ?? {}) !== undefined;
+}
+
+function partIn(path: string, group: Readonly<Record<string, unknown>>): string | undefined {
+  const parts = Object.keys(group).map((key) => `.${key}`);
+  return firstPart(path, parts);
+}

@@ -1,0 +1,165 @@
+// YAML as plain data with the lines where it stands. YAML 1.2, and of that only what JSON could say, too: no tags, no anchors, no keys
+// but texts, nothing empty. What is nested too deep is refused before it is composed, because that is done by recursion.
+
+import {
+  CST,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  Parser,
+  type ErrorCode,
+  type ParsedNode,
+  type YAMLError,
+} from "yaml";
+
+import { shown } from "../kernel/check.ts";
+import { asSentence } from "../kernel/sentence.ts";
+import type { Complain } from "./role-file-error.ts";
+
+/** A value and its line. Its parts are called `.key` or `[0]`, as in paths. */
+export interface Located {
+  readonly line: number;
+  readonly value: unknown;
+  readonly parts: ReadonlyMap<string, Located>;
+}
+
+const MAX_CHARACTERS = 32_768;
+const MAX_LEVELS = 20;
+const NO_PARTS: ReadonlyMap<string, Located> = new Map();
+const STANDARD_TAGS = "tag:yaml.org,2002:";
+
+/**
+ * Reads front matter without its fences, whose first line is the second of the file. Throws what `complain` makes of the first thing that
+ * is wrong. What it gives has the first line of the file.
+ */
+export function plainYaml(source: string, complain: Complain): Located {
+  if (source.length > MAX_CHARACTERS) {
+    const message = `Expected at most ${MAX_CHARACTERS} characters of front matter, got ${source.length}. What the agent is told goes below it.`;
+    throw complain(1, message);
+  }
+  const counter = new LineCounter();
+  const lineAt = (offset: number): number => Math.max(counter.linePos(offset).line, 1) + 1;
+  checkLevels(source, (line, message) => complain(line + 1, message));
+  const document = parseDocument(source, {
+    version: "1.2",
+    lineCounter: counter,
+    prettyErrors: false,
+    stringKeys: true,
+  });
+  const [fault] = document.errors;
+  if (fault !== undefined) throw complain(lineAt(fault.pos[0]), faultText(fault));
+  if (document.directives.docStart === true) throw complain(2, FAULT_TEXTS.MULTIPLE_DOCS);
+  const { contents } = document;
+  if (contents === null) return { line: 1, value: {}, parts: NO_PARTS };
+  const reading = { lineAt, complain };
+  const root = readNode(contents, { path: "", line: lineAt(contents.range[0]) }, reading);
+  const [warning] = document.warnings;
+  if (warning !== undefined) throw complain(lineAt(warning.pos[0]), faultText(warning));
+  if (isMap(contents)) return { ...root, line: 1 };
+  const got = isSeq(contents) ? "a list" : shown(root.value);
+  const message = `Expected keys with values, got ${got}. Write lines such as model: fast.`;
+  throw complain(root.line, message);
+}
+
+/** What is said of errors of which the parser's own text says too little. */
+const FAULT_TEXTS = {
+  DUPLICATE_KEY: "Expected every key once, got one twice. Leave one of them out.",
+  MULTIPLE_DOCS: "Expected one YAML document, got more. Leave out the line that ends the first.",
+  NON_STRING_KEY:
+    "Expected keys that are texts, got something else. Write lines such as model: fast.",
+} as const satisfies Partial<Record<ErrorCode, string>>;
+
+function faultText({ code, message }: YAMLError): string {
+  const texts: Partial<Record<ErrorCode, string>> = FAULT_TEXTS;
+  return (
+    texts[code] ??
+    `Expected valid YAML, got an error: ${asSentence(message)} Texts with a colon or a # go in quotes.`
+  );
+}
+
+/** Looks at the nesting by itself, without recursion. */
+function checkLevels(source: string, complain: Complain): void {
+  const counter = new LineCounter();
+  const open: { readonly token: CST.Token; readonly level: number }[] = [];
+  for (const token of new Parser(counter.addNewLine).parse(source)) open.push({ token, level: 0 });
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { token, level } = next;
+    if (level > MAX_LEVELS) {
+      const message = `Expected at most ${MAX_LEVELS} levels of nesting, got more. No field of a role needs them.`;
+      throw complain(counter.linePos(token.offset).line, message);
+    }
+    for (const part of partsOf(token)) open.push({ token: part, level: level + 1 });
+  }
+}
+
+function partsOf(token: CST.Token): readonly CST.Token[] {
+  if (token.type === "document") return token.value === undefined ? [] : [token.value];
+  if (!CST.isCollection(token)) return [];
+  return token.items.flatMap(({ key, value }) => [key ?? [], value ?? []].flat());
+}
+
+/** Where something stands: its path for people (`budget.steps`), and its line. */
+interface Place {
+  readonly path: string;
+  readonly line: number;
+}
+
+interface Reading {
+  readonly lineAt: (offset: number) => number;
+  readonly complain: Complain;
+}
+
+function readNode(node: ParsedNode | null, place: Place, reading: Reading): Located {
+  const { line, path } = place;
+  checkPlain(node, line, reading.complain);
+  if (isMap(node)) return readMap(node.items, place, reading);
+  if (isSeq(node)) {
+    const items = node.items.map((item, index): [string, Located] => {
+      const at = { path: `${path}[${index}]`, line: lineOfNode(item, line, reading) };
+      return [`[${index}]`, readNode(item, at, reading)];
+    });
+    return { line, value: items.map(([, { value }]) => value), parts: new Map(items) };
+  }
+  if (isScalar(node) && node.value !== null) return { line, value: node.value, parts: NO_PARTS };
+  const field = path === "" ? "the front matter" : path;
+  const message = `Expected ${field} to have a value, got none. Give it one, or leave it out.`;
+  throw reading.complain(line, message);
+}
+
+function readMap(
+  pairs: readonly { readonly key: ParsedNode; readonly value: ParsedNode | null }[],
+  { path, line }: Place,
+  reading: Reading,
+): Located {
+  const parts = pairs.map(({ key, value }): [string, Located] => {
+    const at = lineOfNode(key, line, reading);
+    checkPlain(key, at, reading.complain);
+    const name = String(isScalar(key) ? key.value : key);
+    const place = { path: path === "" ? name : `${path}.${name}`, line: at };
+    return [`.${name}`, readNode(value, place, reading)];
+  });
+  const value = Object.fromEntries(parts.map(([part, inner]) => [part.slice(1), inner.value]));
+  return { line, value, parts: new Map(parts) };
+}
+
+function lineOfNode(node: ParsedNode, otherwise: number, { lineAt }: Reading): number {
+  return node.range === undefined ? otherwise : lineAt(node.range[0]);
+}
+
+/** Refuses what stands for something else: references, and texts that a tag would make into other values. */
+function checkPlain(node: ParsedNode | null, line: number, complain: Complain): void {
+  if (node === null) return;
+  const mark = markOf(node);
+  if (mark === undefined) return;
+  throw complain(line, `Expected plain values, got ${mark}. Write the value out, without it.`);
+}
+
+function markOf(node: ParsedNode): string | undefined {
+  if (isAlias(node)) return `the alias *${node.source}`;
+  if (node.anchor !== undefined) return `the anchor &${node.anchor}`;
+  if (node.tag !== undefined) return `the tag ${node.tag.replace(STANDARD_TAGS, "!!")}`;
+  return undefined;
+}

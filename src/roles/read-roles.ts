@@ -1,0 +1,136 @@
+// Entry `espalier/roles`: roles from Markdown files with front matter. A file is checked as code is, by `defineAgent`, and refused with
+// the line that is wrong.
+
+import { isUtf8, type Buffer } from "node:buffer";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { checkKeys, checkText, misdefinition, shown } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import { roleOf, type RoleInFile } from "./parse-role.ts";
+import { complaintsAbout, type Complain } from "./role-file-error.ts";
+import {
+  checkExtensions,
+  OPTION_FIELDS,
+  roleFileSettings,
+  type RoleFileOptions,
+  type RoleFileSettings,
+} from "./role-file-options.ts";
+
+export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
+
+/** What `parseRole` takes besides the text. */
+export interface ParseRoleOptions extends RoleFileOptions {
+  /** The file's name or path, for errors. Without `.md` its last part is the name of the role, unless the front matter has one. */
+  readonly file: string;
+}
+
+const ENDING = ".md";
+
+/**
+ * Reads the roles in a folder: every file there whose name ends in `.md` and does not begin with a dot, in the order of the names. What is
+ * in folders below is not read. Which other roles a role names is checked when a run is started, as for roles in code.
+ *
+ * @throws EspalierError `invalid_role_file` for the first file that is wrong: its message begins with `file:line`, `data` has both, and
+ * `cause` is what `defineAgent` says, if it is that. `invalid_option` if the folder cannot be read; `invalid_option`, `invalid_definition`
+ * or `duplicate_tool` for options that cannot be used, and whatever `defineAgent` throws for what `extend` adds.
+ */
+export async function readRoles(
+  folder: string | URL,
+  options: RoleFileOptions,
+): Promise<readonly AgentRole[]> {
+  checkKeys("readRoles", options, OPTION_FIELDS);
+  const settings = roleFileSettings("readRoles", options);
+  const { path, names } = await namesIn(folder);
+  const found = new Map<string, { readonly role: AgentRole; readonly file: string }>();
+  for (const name of names) {
+    const file = join(path, name);
+    const read = await readRole(file, settings);
+    if (read === undefined) continue;
+    const { role, nameLine } = read;
+    const first = found.get(role.name);
+    if (first !== undefined) {
+      const message = `Expected a name that no other file has, got "${role.name}", which ${first.file} has. Rename one of them.`;
+      throw complaintsAbout(file)(nameLine, message);
+    }
+    found.set(role.name, { role, file });
+  }
+  checkExtensions("readRoles", settings, [...found.keys()]);
+  return Object.freeze([...found.values()].map(({ role }) => role));
+}
+
+/**
+ * The role in one text, such as a role file has.
+ *
+ * @throws EspalierError as `readRoles`.
+ */
+export function parseRole(text: string, options: ParseRoleOptions): AgentRole {
+  checkKeys("parseRole", options, ["file", ...OPTION_FIELDS]);
+  const { file } = options;
+  checkText("parseRole.file", file);
+  if (typeof text !== "string")
+    throw misdefinition("parseRole.text", "the text of a role file", text, "Decode it first.");
+  const settings = roleFileSettings("parseRole", options);
+  const { role } = roleOf({ text, file, defaultName: basename(file, ENDING) }, settings);
+  checkExtensions("parseRole", settings, [role.name]);
+  return role;
+}
+
+/** What the folder is called, and the names of what may be role files in it, in order. */
+async function namesIn(
+  folder: string | URL,
+): Promise<{ readonly path: string; readonly names: readonly string[] }> {
+  try {
+    const path = folder instanceof URL ? fileURLToPath(folder) : folder;
+    const names = (await readdir(path)).filter(
+      (name) => name.endsWith(ENDING) && !name.startsWith("."),
+    );
+    return { path, names: names.toSorted() };
+  } catch (cause) {
+    const got = folder instanceof URL ? shown(folder.href) : shown(folder);
+    throw new EspalierError({
+      code: "invalid_option",
+      message: `Expected readRoles.folder to be a folder that can be read, got ${got} (${messageOf(cause)}). Give its path, or new URL("roles", import.meta.url) for one beside the program.`,
+      data: { field: "readRoles.folder", expected: "a folder that can be read", got },
+      cause,
+    });
+  }
+}
+
+/** The role in a file; undefined if it is a folder or the like. */
+async function readRole(file: string, settings: RoleFileSettings): Promise<RoleInFile | undefined> {
+  const complain = complaintsAbout(file);
+  const bytes = await bytesOf(file, complain);
+  if (bytes === undefined) return undefined;
+  if (!isUtf8(bytes)) {
+    const message = "Expected UTF-8, got something else. Save the file as UTF-8.";
+    throw complain(firstBadLine(bytes), message);
+  }
+  const text = bytes.toString("utf8");
+  return roleOf({ text, file, defaultName: basename(file, ENDING) }, settings);
+}
+
+async function bytesOf(file: string, complain: Complain): Promise<Buffer | undefined> {
+  try {
+    return (await stat(file)).isFile() ? await readFile(file) : undefined;
+  } catch (cause) {
+    const message = `Expected a file that can be read, got an error (${messageOf(cause)}). Mend it, or take it out of the folder.`;
+    throw complain(1, message, cause);
+  }
+}
+
+const LINE_FEED = 0x0a;
+
+/** The first line that is no UTF-8. No character but the line feed has that byte in it. */
+function firstBadLine(bytes: Buffer): number {
+  let line = 1;
+  for (let start = 0; start < bytes.length; line += 1) {
+    const feed = bytes.indexOf(LINE_FEED, start);
+    const end = feed < 0 ? bytes.length : feed + 1;
+    if (!isUtf8(bytes.subarray(start, end))) return line;
+    start = end;
+  }
+  return line;
+}

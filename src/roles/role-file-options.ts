@@ -1,0 +1,123 @@
+// What a folder of role files needs from code: its models and tools by name, and what files cannot say.
+
+import { checkKeys, checkList, misdefinition, mismatch } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { isRecord } from "../kernel/json.ts";
+import { asSentence } from "../kernel/sentence.ts";
+import type { AgentDefinition } from "../agent/agent-role.ts";
+import type { Model } from "../model/model.ts";
+import { checkTool } from "../tools/check-tool.ts";
+import { toolSet } from "../tools/tool-set.ts";
+import type { ToolsetTool } from "../tools/toolsets.ts";
+import { EXTENSION_FIELDS } from "./role-fields.ts";
+
+/** What role files are read with. */
+export interface RoleFileOptions {
+  /** The models by the names that files use, or a function that gives one for a name: `openai`. Asked once for each file; may throw. */
+  readonly models: Readonly<Record<string, Model>> | ((name: string) => Model);
+  /** The tools that files may name. Default: none. */
+  readonly tools?: readonly ToolsetTool[];
+  /** What files cannot say, by the name of the role. Comes before what its file says; groups such as `budget` key by key. */
+  readonly extend?: Readonly<Record<string, RoleExtension>>;
+}
+
+/** What code says of a role that stands in a file: hooks, guards, a typed result, … */
+export type RoleExtension = Partial<Omit<AgentDefinition, "name" | "instructions">>;
+
+/** The options, checked. */
+export interface RoleFileSettings {
+  readonly tools: ReadonlyMap<string, ToolsetTool>;
+  readonly extensions: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+  /** The model that a file names in this field. Throws `invalid_definition` if there is none. */
+  modelOf(field: string, name: string): Model;
+}
+
+export const OPTION_FIELDS = ["models", "tools", "extend"];
+
+/** Checks options and copies them. Throws `invalid_option`, `invalid_definition` or `duplicate_tool`. */
+export function roleFileSettings(owner: string, options: RoleFileOptions): RoleFileSettings {
+  const { models, tools = [], extend = {} } = options;
+  if (typeof models !== "function" && !isRecord(models)) {
+    const advice = 'Give them as { fast: openai("…") }, or as a function of the name.';
+    throw mismatch(`${owner}.models`, "models by name", models, advice);
+  }
+  checkList(`${owner}.tools`, tools);
+  const kinds = ["function", "external", "delegation"] as const;
+  for (const [index, tool] of tools.entries()) {
+    const advice = "Finish comes with the output of an agent.";
+    checkTool(`${owner}.tools[${index}]`, tool, kinds, advice);
+  }
+  toolSet(owner, tools);
+  if (!isRecord(extend)) {
+    const advice = "Give it as { researcher: { hooks: [ … ] } }.";
+    throw mismatch(`${owner}.extend`, "fields by the name of a role", extend, advice);
+  }
+  const extensions = Object.entries(extend).map(([name, extension]) => {
+    checkKeys(`${owner}.extend.${name}`, extension, EXTENSION_FIELDS);
+    const said = Object.entries(extension).filter(([, value]) => value !== undefined);
+    return [name, Object.fromEntries<unknown>(said)] as const;
+  });
+  return {
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    extensions: new Map(extensions),
+    modelOf: typeof models === "function" ? givenBy(models) : listedIn({ ...models }),
+  };
+}
+
+/** Throws `invalid_option` if code says something of a role that no file has. */
+export function checkExtensions(
+  owner: string,
+  { extensions }: RoleFileSettings,
+  names: readonly string[],
+): void {
+  const stray = [...extensions.keys()].find((name) => !names.includes(name));
+  if (stray === undefined) return;
+  const expected = `the name of a role in the files (${listed(names)})`;
+  throw mismatch(`${owner}.extend.${stray}`, expected, stray, "Correct the name.");
+}
+
+/** Names, for a message. */
+export function listed(names: Iterable<string>): string {
+  return [...names].join(", ") || "there are none";
+}
+
+function listedIn(models: Readonly<Record<string, Model>>): RoleFileSettings["modelOf"] {
+  const byName = new Map(Object.entries(models));
+  return (field, name) => {
+    const model = byName.get(name);
+    if (model !== undefined) return model;
+    const expected = `the name of a given model (${listed(byName.keys())})`;
+    throw misdefinition(field, expected, name, "Correct the name, or add it to models.");
+  };
+}
+
+function givenBy(models: (name: string) => Model): RoleFileSettings["modelOf"] {
+  return (field, name) => {
+    let model: Model | undefined;
+    try {
+      model = models(name);
+    } catch (cause) {
+      throw notGiven({
+        field,
+        name,
+        advice: `models() threw: ${asSentence(messageOf(cause))}`,
+        cause,
+      });
+    }
+    if (model !== undefined) return model;
+    throw notGiven({ field, name, advice: "Correct the name." });
+  };
+}
+
+interface NotGiven {
+  readonly field: string;
+  readonly name: string;
+  readonly advice: string;
+  readonly cause?: unknown;
+}
+
+function notGiven({ field, name, advice, cause }: NotGiven): EspalierError {
+  const expected = "the name of a model that models() gives";
+  const { code, message, data } = misdefinition(field, expected, name, advice);
+  return new EspalierError({ code, message, data, cause });
+}

@@ -1,0 +1,59 @@
+// A role file taken apart: its front matter between two lines of ---, and the text below.
+
+import { shown } from "../kernel/check.ts";
+import { firstPart } from "./field-path.ts";
+import { plainYaml, type Located } from "./plain-yaml.ts";
+import type { Complain } from "./role-file-error.ts";
+
+/** The two parts of a role file. */
+export interface RoleText {
+  /** What the keys of the front matter hold. */
+  readonly values: ReadonlyMap<string, unknown>;
+  /** The text below, without white space around it. Not empty. */
+  readonly body: string;
+  /** The line of a field such as `.budget.steps`; if it is not there: of the nearest field around it, or the first of the file. */
+  lineOf(path: string): number;
+}
+
+const FENCE = /^---[ \t]*$/;
+const FENCE_ADVICE = "Put the front matter between two lines of ---.";
+const MAX_SHOWN_CHARACTERS = 60;
+
+/** Takes a text apart. Throws what `complain` makes of the first thing that is wrong. */
+export function roleText(text: string, complain: Complain): RoleText {
+  const lines = text.replace(/^\u{FEFF}/u, "").split(/\r?\n/);
+  const [first = ""] = lines;
+  if (!FENCE.test(first)) {
+    const got = shown(first.slice(0, MAX_SHOWN_CHARACTERS));
+    throw complain(1, `Expected the first line to be ---, got ${got}. ${FENCE_ADVICE}`);
+  }
+  const end = lines.findIndex((line, index) => index > 0 && FENCE.test(line));
+  if (end < 0) {
+    const message = `Expected a second line of ---, got the end of the file. ${FENCE_ADVICE}`;
+    throw complain(1, message);
+  }
+  const root = plainYaml(lines.slice(1, end).join("\n"), complain);
+  const body = lines
+    .slice(end + 1)
+    .join("\n")
+    .trim();
+  if (body === "") {
+    const message =
+      "Expected a text below the front matter, got none. Write there what the agent is told.";
+    throw complain(end + 1, message);
+  }
+  const values = [...root.parts].map(([part, { value }]) => [part.slice(1), value] as const);
+  return { values: new Map(values), body, lineOf: (path) => lineOf(root, path) };
+}
+
+function lineOf(root: Located, path: string): number {
+  let place = root;
+  let rest = path;
+  for (;;) {
+    const part = firstPart(rest, place.parts.keys());
+    const next = part === undefined ? undefined : place.parts.get(part);
+    if (part === undefined || next === undefined) return place.line;
+    rest = rest.slice(part.length);
+    place = next;
+  }
+}

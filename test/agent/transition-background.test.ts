@@ -1,0 +1,121 @@
+// Goal: an agent knows of which subagents in the background it has not heard yet, whatever its calls start and tell.
+// Method: the changes that have to do with it, whole values before and after.
+
+import { test, expect } from "vitest";
+
+import { backgroundOf } from "../../src/agent/agent-state.ts";
+import { transition } from "../../src/agent/transition.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
+import { proves } from "../harness/proves.ts";
+import { after, changes, executionOf, states, subagentOn, twoCalls } from "../support/changes.ts";
+
+const THIRD = AgentIdSchema.parse("agent_3");
+const FOURTH = AgentIdSchema.parse("agent_4");
+const FIFTH = AgentIdSchema.parse("agent_5");
+
+proves(
+  ["R42"],
+  "awaitSubagents notes that the agent waits, until its next step is opened; nothing else changes",
+  () => {
+    const { stepped } = states();
+    const { awaitSubagents, addTime, openStep } = changes();
+    const waiting = transition(stepped, awaitSubagents);
+    expect(waiting).toEqual({ ...stepped, log: { ...stepped.log, isAwaiting: true } });
+    expect(transition(waiting, awaitSubagents)).toEqual(waiting);
+    const second = { ...openStep, number: 2 };
+    expect(transition(waiting, second)).toEqual(transition(stepped, second));
+    expect(after(waiting, addTime, second)).toEqual(after(stepped, addTime, second));
+  },
+);
+
+proves(
+  ["R42"],
+  "subagents that calls start in the background are awaited, in call order, until their results are in the history",
+  () => {
+    const { replied } = states();
+    const [first, second] = twoCalls().map(executionOf);
+    if (first === undefined || second === undefined) throw new Error("two executions");
+    const started = after(replied, {
+      type: "recordExecutions",
+      executions: [
+        { ...second, startedIds: [THIRD] },
+        { ...first, startedIds: [FIFTH, FOURTH] },
+      ],
+      deferrals: [],
+    });
+    expect(started.log.background).toEqual([]);
+    const told = transition(started, changes().incorporate);
+    expect(told.log).toEqual({ ...started.log, background: [FIFTH, FOURTH, THIRD] });
+    const { conversation } = told;
+    const { messages } = changes().addMessages;
+    const report = { type: "addMessages", messages, reportedIds: [FOURTH, FIFTH] } as const;
+    expect(transition(told, report)).toEqual({
+      ...told,
+      conversation: { ...conversation, messages: [...conversation.messages, ...messages] },
+      log: { ...told.log, background: [THIRD] },
+    });
+    expect(after(told, report, report)).toMatchObject({ log: { background: [THIRD] } });
+  },
+);
+
+proves(
+  ["R42"],
+  "a result that a call gave is not awaited any more, also if another call of the reply started its subagent",
+  () => {
+    const { replied } = states();
+    const [first, second] = twoCalls().map(executionOf);
+    if (first === undefined || second === undefined) throw new Error("two executions");
+    const answered = after(replied, {
+      type: "recordExecutions",
+      executions: [
+        { ...first, startedIds: [THIRD, FOURTH] },
+        { ...second, reportedIds: [THIRD] },
+      ],
+      deferrals: [],
+    });
+    expect(backgroundOf(answered)).toEqual([FOURTH]);
+    const told = transition(answered, changes().incorporate);
+    expect(told.log.background).toEqual([FOURTH]);
+    expect(backgroundOf(told)).toEqual([FOURTH]);
+  },
+);
+
+proves(
+  ["R42"],
+  "dropSubagents forgets what was queued and awaited, and changes nothing else",
+  () => {
+    const { replied } = states();
+    const { recordSubtasks, recordStep, incorporate, dropSubagents } = changes();
+    const [first, second] = twoCalls().map(executionOf);
+    if (first === undefined || second === undefined) throw new Error("two executions");
+    const executions = [{ ...first, startedIds: [THIRD] }, second];
+    const recorded = { type: "recordExecutions", executions, deferrals: [] } as const;
+    const busy = after(replied, recordSubtasks, recorded, incorporate, recordStep);
+    const { log } = busy;
+    expect([log.background, log.subtasks.length]).toEqual([[THIRD], 2]);
+    expect(transition(busy, dropSubagents)).toEqual({
+      ...busy,
+      log: { ...log, background: [], subtasks: [] },
+    });
+  },
+);
+
+test("what a call had started before it was paused is awaited already, and counted once when it has its result", () => {
+  const { replied } = states();
+  const { incorporate, pause, resume } = changes();
+  const [first, second] = twoCalls();
+  const paused = after(
+    replied,
+    {
+      type: "recordExecutions",
+      executions: [executionOf(second)],
+      deferrals: [{ ...subagentOn(first), startedIds: [THIRD] }],
+    },
+    pause,
+  );
+  expect([backgroundOf(paused), paused.log.background]).toEqual([[THIRD], []]);
+  const executions = [{ ...executionOf(first), startedIds: [THIRD] }];
+  const settled = after(paused, resume, { type: "recordExecutions", executions, deferrals: [] });
+  expect(backgroundOf(settled)).toEqual([THIRD]);
+  expect(transition(settled, incorporate).log.background).toEqual([THIRD]);
+});

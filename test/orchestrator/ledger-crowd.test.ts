@@ -1,0 +1,219 @@
+// Goal: what the ledger does for a crowd that waits grows with the crowd, not with its square, whatever it waits for and however it
+// leaves; and nobody in it is forgotten.
+// Method: 10,000 agents at once; every look at what somebody asks for is counted, and compared with a crowd of half the size.
+
+import { expect, test } from "vitest";
+
+import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { NewAccount } from "../../src/orchestrator/ledger-core.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
+import { callUsage } from "../support/ledger-scene.ts";
+
+const SIZE = 10_000;
+
+type Opened = Omit<NewAccount, "agentId" | "path" | "nowMs">;
+
+interface CrowdOptions {
+  readonly lead: Opened;
+  /** Between the lead and the crowd. */
+  readonly middle?: Opened;
+  readonly member?: (index: number) => Opened;
+  readonly maxOutputTokens?: number;
+}
+
+class Crowd {
+  readonly clock = new ManualClock();
+  readonly ledger = new BudgetLedger(this.clock);
+  readonly controllers: AbortController[] = [];
+  looks = 0;
+  readonly #answers: Promise<LeaseOutcome>[] = [];
+
+  constructor(size: number, options: CrowdOptions) {
+    const { lead, middle = { limits: {} }, member = () => ({ limits: {} }) } = options;
+    const [root, between] = [this.#open("lead", lead, null), "lead/middle"];
+    const above = this.#open(between, middle, root);
+    const ask = this.#counted({ inputTokens: 6, maxOutputTokens: options.maxOutputTokens ?? 4 });
+    for (let index = 0; index < size; index += 1) {
+      const agentId = this.#open(`${between}/${index}`, member(index), above);
+      const controller = new AbortController();
+      this.controllers.push(controller);
+      this.#answers.push(this.ledger.reserve(agentId, ask, controller.signal));
+    }
+  }
+
+  #open(path: string, account: Opened, parentId: AgentId | null): AgentId {
+    const agentId = AgentIdSchema.parse(path);
+    this.ledger.open({ ...account, agentId, path }, parentId);
+    return agentId;
+  }
+
+  #counted(ask: Omit<LeaseAsk, "price">): LeaseAsk {
+    const look = (): void => void (this.looks += 1);
+    return {
+      ...ask,
+      price: undefined,
+      get inputTokens() {
+        look();
+        return ask.inputTokens;
+      },
+    };
+  }
+
+  settle(number: number, tokens: readonly [input: number, output: number] = [6, 4]): void {
+    this.ledger.settle(LeaseIdSchema.parse(`lease_${number}`), callUsage(...tokens));
+  }
+
+  /** How many were granted, refused and cancelled. */
+  async counts(): Promise<Readonly<Record<string, number>>> {
+    const counts: Record<string, number> = {};
+    for (const { type } of await Promise.all(this.#answers)) counts[type] = (counts[type] ?? 0) + 1;
+    return counts;
+  }
+}
+
+/** Lets a crowd come, and leave as `leave` says; gives what became of it and how often anybody looked at a wish. */
+async function crowd(
+  options: CrowdOptions,
+  leave: (crowd: Crowd, size: number) => void,
+): Promise<{ readonly counts: unknown; readonly looksPerHead: number; readonly growth: number }> {
+  const looks: number[] = [];
+  let counts: unknown;
+  for (const size of [SIZE / 2, SIZE]) {
+    const one = new Crowd(size, options);
+    leave(one, size);
+    counts = await one.counts();
+    looks.push(one.looks);
+  }
+  const [half = 0, whole = 0] = looks;
+  return { counts, looksPerHead: whole / SIZE, growth: whole / half };
+}
+
+const ENOUGH = SIZE * 10;
+const LINEAR = { looks: 60, growth: 2.1 };
+
+function mortal(index: number): Opened {
+  return { limits: {}, wallTimeMs: index + 1 };
+}
+
+function expectLinear({ looksPerHead, growth }: Awaited<ReturnType<typeof crowd>>): void {
+  expect(looksPerHead).toBeLessThan(LINEAR.looks);
+  expect(growth).toBeLessThan(LINEAR.growth);
+}
+
+proves(
+  ["X2"],
+  "10,000 agents that wait for one budget are served in turn, with work in proportion",
+  async () => {
+    // Each call holds half of the tokens that may be held at once, and gives them back unused.
+    const done = await crowd({ lead: { limits: { totalTokens: 20 } } }, (one, size) => {
+      for (let number = 1; number <= size; number += 1) one.settle(number, [0, 0]);
+    });
+    expect(done.counts).toEqual({ granted: SIZE });
+    expectLinear(done);
+  },
+);
+
+test("the same if the budget is that of an account between them and the root", async () => {
+  const done = await crowd(
+    { lead: { limits: {} }, middle: { limits: { totalTokens: 20 } } },
+    (one, size) => {
+      for (let number = 1; number <= size; number += 1) one.settle(number, [0, 0]);
+    },
+  );
+  expect(done.counts).toEqual({ granted: SIZE });
+  expectLinear(done);
+});
+
+test("the same if every account on the way has limits, times and a reserve of its own", async () => {
+  const limits = { totalTokens: ENOUGH + 100, outputTokens: ENOUGH };
+  const done = await crowd(
+    {
+      lead: { limits, reserve: { totalTokens: 80 }, wallTimeMs: 60_000 },
+      middle: { limits: { ...limits, steps: SIZE }, deadlineAtMs: 50_000 },
+      member: (index) => ({ limits: { steps: 1 }, wallTimeMs: 1_000 + index }),
+      maxOutputTokens: ENOUGH,
+    },
+    (one, size) => {
+      for (let number = 1; number <= size; number += 1) one.settle(number);
+    },
+  );
+  expect(done.counts).toEqual({ granted: SIZE });
+  expectLinear(done);
+});
+
+test("the same if all want more than there is, until nothing is left for most of them", async () => {
+  const done = await crowd(
+    { lead: { limits: { totalTokens: 1_000 } }, maxOutputTokens: 5_000 },
+    (one) => {
+      for (let number = 1; number <= 100; number += 1) one.settle(number);
+    },
+  );
+  expect(done.counts).toEqual({ granted: 100, refused: SIZE - 100 });
+  expectLinear(done);
+});
+
+test("all that can never be met are refused by one settlement", async () => {
+  const done = await crowd({ lead: { limits: { totalTokens: 10 } } }, (one) => one.settle(1));
+  expect(done.counts).toEqual({ granted: 1, refused: SIZE - 1 });
+  expectLinear(done);
+});
+
+test("all that are told to end leave, the first first and the last first", async () => {
+  for (const turn of ["first", "last"]) {
+    const done = await crowd({ lead: { limits: { totalTokens: 10 } } }, ({ controllers }) => {
+      const order = turn === "first" ? controllers : controllers.toReversed();
+      for (const controller of order) controller.abort();
+    });
+    expect(done.counts).toEqual({ granted: 1, cancelled: SIZE - 1 });
+    expectLinear(done);
+  }
+});
+
+test("each is refused when its own time is over, one after the other", async () => {
+  const options = { lead: { limits: { totalTokens: 10 } }, member: mortal };
+  const done = await crowd(options, (one, size) => {
+    for (let index = 1; index < size; index += 1) {
+      one.clock.advance(1);
+      one.ledger.extend(
+        {
+          leaseId: LeaseIdSchema.parse("lease_1"),
+          inputTokens: 1,
+          maxOutputTokens: 1,
+          lastStep: undefined,
+        },
+        undefined,
+      );
+    }
+    one.clock.advance(1);
+    one.settle(1);
+  });
+  expect(done.counts).toEqual({ granted: 1, refused: SIZE - 1 });
+  expectLinear(done);
+});
+
+test("calls that settle elsewhere cost the same, however many wait in another place", async () => {
+  const looks: number[] = [];
+  for (const size of [100, SIZE]) {
+    const one = new Crowd(size, {
+      lead: { limits: { steps: ENOUGH } },
+      middle: { limits: { totalTokens: 10 } },
+    });
+    const other = AgentIdSchema.parse("other");
+    one.ledger.open(
+      { agentId: other, path: "lead/other", limits: {} },
+      AgentIdSchema.parse("lead"),
+    );
+    const before = one.looks;
+    const { signal } = new AbortController();
+    const free = { inputTokens: 1, maxOutputTokens: 1, price: undefined };
+    for (let number = 2; number < 102; number += 1) {
+      void one.ledger.reserve(other, free, signal);
+      one.settle(number, [1, 1]);
+    }
+    looks.push(one.looks - before);
+  }
+  expect(looks[1]).toBe(looks[0]);
+});

@@ -1,0 +1,403 @@
+// Goal: what an account keeps, nobody below it takes; what is granted is there at once, for all who wait for it; thresholds are told once.
+// Method: scripted ledgers; refusals, accounts and answers compared whole.
+
+import { describe, expect, test } from "vitest";
+
+import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget-ledger.ts";
+import type { SpendAxis } from "../../src/policies/budget.ts";
+import { AccountSchema } from "../../src/protocol/account.ts";
+import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
+import { answered, ask, callUsage, granted, LedgerScene } from "../support/ledger-scene.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const LEAD = AgentIdSchema.parse("lead");
+const CHILD = AgentIdSchema.parse("lead/a");
+const BY = "The operator.";
+
+/** A lead with 100 tokens of which it keeps 20, and a child. */
+function keeping(): LedgerScene {
+  const scene = new LedgerScene();
+  scene.open("lead", { totalTokens: 100 }, { reserve: { totalTokens: 20 } });
+  scene.open("lead/a");
+  return scene;
+}
+
+async function spend(scene: LedgerScene, path: string, tokens: number): Promise<void> {
+  const { outcome } = await scene.ask(path, ask(tokens, 1));
+  if (outcome?.type !== "granted") throw new Error("Expected a lease.");
+  await scene.settle(outcome.lease.leaseId, callUsage(tokens, 0));
+}
+
+function told(): { readonly scene: LedgerScene; readonly reached: (readonly unknown[])[] } {
+  const reached: (readonly unknown[])[] = [];
+  const note = ({ accountPath, axis, threshold, spent, maximum }: ReachedThreshold): void =>
+    void reached.push([accountPath, axis, threshold, spent, maximum]);
+  return { scene: new LedgerScene(note), reached };
+}
+
+describe("a reserve", () => {
+  proves(
+    ["X5"],
+    "a child gets all but the reserve, and is refused as if the rest were spent",
+    async () => {
+      const scene = keeping();
+      expect((await scene.ask("lead/a", ask(30, 90))).outcome).toEqual(granted(1, 30, 50));
+      await scene.settle("lease_1", callUsage(30, 50));
+      const refusal = {
+        axis: "totalTokens",
+        accountPath: "lead",
+        maximum: 100,
+        spent: 80,
+        asked: 2,
+        kept: 20,
+      };
+      const refused = await scene.ask("lead/a", ask(1, 9));
+      expect(refused.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
+      expect((await scene.ask("lead", ask(10, 90))).outcome).toEqual(granted(2, 10, 10));
+    },
+  );
+
+  proves(["X5"], "what is left to the parent has it, what is left to its children does not", () => {
+    const scene = keeping();
+    const gate = scene.ledger.gate(CHILD);
+    expect(scene.ledger.remaining(LEAD)).toEqual({ totalTokens: 100 });
+    expect(scene.ledger.remainingForChildren(LEAD)).toEqual({ totalTokens: 80 });
+    expect([gate.remaining(), gate.runRemaining()]).toEqual([
+      { totalTokens: 80 },
+      { totalTokens: 100 },
+    ]);
+  });
+
+  proves(
+    ["X5"],
+    "a child is not started for the reserve alone, and the refusal says what is kept",
+    async () => {
+      const scene = keeping();
+      expect(scene.ledger.exhaustedForChild(LEAD)).toBeUndefined();
+      await scene.ask("lead", ask(30, 50));
+      await scene.settle("lease_1", callUsage(30, 50));
+      const refusal = {
+        axis: "totalTokens",
+        accountPath: "lead",
+        maximum: 100,
+        spent: 80,
+        asked: 0,
+        kept: 20,
+      };
+      expect(scene.ledger.exhaustedForChild(LEAD)).toEqual(refusal);
+      expect(scene.ledger.gate(CHILD).exhausted()).toEqual(refusal);
+      expect(scene.ledger.gate(LEAD).exhausted()).toBeUndefined();
+    },
+  );
+
+  test("it holds on every axis, also for those further down, and the tightest account on the path refuses", async () => {
+    const scene = new LedgerScene();
+    const limits = { steps: 5, toolCalls: 3, outputTokens: 100 };
+    scene.open("lead", limits, { reserve: { steps: 1, toolCalls: 1, outputTokens: 10 } });
+    scene.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
+    scene.open("lead/a/b");
+    const left = ["lead", "lead/a", "lead/a/b"].map((path) =>
+      scene.ledger.remaining(AgentIdSchema.parse(path)),
+    );
+    expect(left).toEqual([
+      { steps: 5, toolCalls: 3, outputTokens: 100 },
+      { steps: 4, toolCalls: 2, outputTokens: 90 },
+      { steps: 2, toolCalls: 2, outputTokens: 70 },
+    ]);
+    const leaf = scene.ledger.gate(AgentIdSchema.parse("lead/a/b"));
+    expect([leaf.chargeToolCall(), leaf.chargeToolCall(), leaf.chargeToolCall()]).toEqual([
+      undefined,
+      undefined,
+      { axis: "toolCalls", accountPath: "lead/a", maximum: 3, spent: 2, asked: 1, kept: 1 },
+    ]);
+    expect(scene.ledger.gate(LEAD).chargeToolCall()).toBeUndefined();
+    await scene.ask("lead/a/b", ask(1, 1));
+    await scene.settle("lease_1", callUsage(1, 1));
+    const last = await scene.ask("lead/a/b", ask(1, 200));
+    const lastStep = { accountPath: "lead/a", maximum: 2 };
+    expect(last.outcome).toMatchObject({
+      type: "granted",
+      lease: { maxOutputTokens: 69, lastStep },
+    });
+  });
+
+  test("a lease of a child grows by what is left without the reserve only", async () => {
+    const scene = keeping();
+    await scene.ask("lead/a", ask(30, 10));
+    const more = {
+      leaseId: LeaseIdSchema.parse("lease_1"),
+      inputTokens: 30,
+      maxOutputTokens: 90,
+      lastStep: undefined,
+    };
+    expect(scene.ledger.extend(more, undefined)).toBe(0);
+    const fitting = { ...more, maxOutputTokens: 10 };
+    expect(scene.ledger.extend(fitting, undefined)).toBe(10);
+    expect(scene.account("lead").reserved.totalTokens).toBe(80);
+  });
+
+  test("one that is larger than the limit leaves children nothing, and its owner all", async () => {
+    const scene = new LedgerScene();
+    scene.open("lead", { steps: 2 }, { reserve: { steps: 9 } });
+    scene.open("lead/a");
+    expect(scene.ledger.remainingForChildren(LEAD)).toEqual({ steps: 0 });
+    const refusal = { axis: "steps", accountPath: "lead", maximum: 2, spent: 0, asked: 1, kept: 2 };
+    expect((await scene.ask("lead/a", ask(1, 1))).outcome).toMatchObject({ refusal });
+    expect((await scene.ask("lead", ask(1, 1))).outcome?.type).toBe("granted");
+  });
+
+  test("on an axis without a limit of its own it keeps nothing", async () => {
+    const scene = new LedgerScene();
+    scene.open("lead", { steps: 1 });
+    scene.open("lead/a", {}, { reserve: { steps: 1 } });
+    scene.open("lead/a/b");
+    expect((await scene.ask("lead/a/b", ask(1, 1))).outcome?.type).toBe("granted");
+  });
+
+  proves(
+    ["X5"],
+    "a child that waits while others hold the rest is refused once only the reserve is left",
+    async () => {
+      const scene = keeping();
+      scene.open("lead/b");
+      await scene.ask("lead/a", ask(30, 50));
+      const waiter = await scene.ask("lead/b", ask(10, 10));
+      expect(waiter.outcome).toBeUndefined();
+      await scene.settle("lease_1", callUsage(30, 45));
+      expect(waiter.outcome).toMatchObject({
+        type: "refused",
+        refusal: { spent: 75, asked: 11, kept: 20 },
+      });
+    },
+  );
+});
+
+describe("a grant", () => {
+  proves(
+    ["X7"],
+    "raises the limits by what is given, and is on record with its author and its time",
+    async () => {
+      const scene = new LedgerScene();
+      scene.ledger.open(
+        { agentId: LEAD, path: "lead", limits: { steps: 1, costMicroUsd: 5 }, wallTimeMs: 100 },
+        null,
+      );
+      scene.clock.advance(7);
+      scene.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
+      expect(scene.ledger.remaining(LEAD)).toEqual({
+        steps: 3,
+        costMicroUsd: 290_005,
+        wallTimeMs: 143,
+      });
+      scene.clock.advance(1);
+      scene.ledger.grant(LEAD, { budget: { steps: 1, wallTimeMs: 0 }, by: "Again." });
+      const { limits, timeLimitMs, grants } = scene.account("lead");
+      expect({ limits, timeLimitMs, grants }).toEqual({
+        limits: { steps: 4, costMicroUsd: 290_005 },
+        timeLimitMs: 150,
+        grants: [
+          { by: BY, atMs: 7, budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 } },
+          { by: "Again.", atMs: 8, budget: { steps: 1 } },
+        ],
+      });
+    },
+  );
+
+  proves(
+    ["X7"],
+    "serves who waits for it, in the order in which they asked, with the larger caps",
+    async () => {
+      const scene = new LedgerScene();
+      scene.open("lead", { totalTokens: 100 });
+      for (const path of ["lead/a", "lead/b", "lead/c"]) scene.open(path);
+      await scene.ask("lead/a", ask(30, 50));
+      const waiters = [
+        await scene.ask("lead/b", ask(10, 200)),
+        await scene.ask("lead/c", ask(10, 10)),
+      ];
+      scene.clock.advance(3);
+      scene.ledger.grant(LEAD, { budget: { totalTokens: 60 }, by: BY });
+      await answered();
+      expect(waiters.map(({ outcome }) => outcome)).toEqual([undefined, undefined]);
+      scene.ledger.grant(LEAD, { budget: { totalTokens: 200 }, by: BY });
+      await answered();
+      expect(waiters.map(({ outcome }) => outcome)).toEqual([
+        granted(2, 10, 200, 3),
+        granted(3, 10, 10, 3),
+      ]);
+    },
+  );
+
+  test("a wish that grew with a grant is not let through for what it was before", async () => {
+    const scene = new LedgerScene();
+    scene.open("lead", { totalTokens: 100 });
+    scene.open("lead/a");
+    await scene.ask("lead/a", ask(50, 10));
+    await scene.settle("lease_1", callUsage(50, 10));
+    await scene.ask("lead/a", ask(10, 10));
+    const waiter = await scene.ask("lead/a", ask(10, 50));
+    scene.ledger.grant(LEAD, { budget: { totalTokens: 30 }, by: BY });
+    await answered();
+    expect(waiter.outcome).toBeUndefined();
+    await scene.release("lease_2");
+    expect(waiter.outcome).toEqual(granted(3, 10, 50));
+  });
+
+  proves(
+    ["X7"],
+    "an axis without a limit of its own cannot be granted, nor a fixed deadline moved",
+    () => {
+      const scene = new LedgerScene();
+      scene.open("lead", { steps: 1 }, { deadlineAtMs: 50 });
+      scene.open("lead/a", { totalTokens: 5 });
+      const before = scene.ledger.snapshot();
+      const tries = [
+        [LEAD, { wallTimeMs: 10 }, "wallTimeMs", 10],
+        [CHILD, { totalTokens: 1, steps: 2 }, "steps", 2],
+        [CHILD, { costUsd: 0.5 }, "costUsd", 0.5],
+      ] as const;
+      for (const [agentId, budget, axis, got] of tries) {
+        const field = `grant.budget.${axis}`;
+        const expected = `left out, since ${agentId} has no limit of its own on it`;
+        expect(thrownBy(() => scene.ledger.grant(agentId, { budget, by: BY }))).toEqual({
+          code: "invalid_option",
+          message: `Expected ${field} to be ${expected}, got ${got}. Grant what is limited there, or to the agent whose limit it is.`,
+          data: { field, expected, got: String(got) },
+        });
+      }
+      expect(scene.ledger.snapshot()).toEqual(before);
+    },
+  );
+
+  test("who was granted more of the time watches the new end", () => {
+    const clock = new ManualClock();
+    const ledger = new BudgetLedger(clock);
+    ledger.open({ agentId: LEAD, path: "lead", limits: {}, wallTimeMs: 100 }, null);
+    ledger.open({ agentId: CHILD, path: "lead/a", limits: {}, wallTimeMs: 400 }, LEAD);
+    ledger.grant(LEAD, { budget: { wallTimeMs: 50 }, by: BY });
+    expect([
+      ledger.deadlineAtMs(LEAD),
+      ledger.ownDeadlineAtMs(LEAD),
+      ledger.deadlineAtMs(CHILD),
+    ]).toEqual([150, 150, 150]);
+  });
+
+  test("no sum of grants is more than can be counted with, or less than before", () => {
+    const scene = new LedgerScene();
+    scene.open("lead", { totalTokens: 10, costMicroUsd: 1 });
+    const huge = { totalTokens: Number.MAX_SAFE_INTEGER, costUsd: Number.MAX_VALUE };
+    for (let times = 0; times < 3; times += 1) scene.ledger.grant(LEAD, { budget: huge, by: BY });
+    const { limits } = scene.account("lead");
+    expect(limits).toEqual({
+      totalTokens: Number.MAX_SAFE_INTEGER,
+      costMicroUsd: Number.MAX_SAFE_INTEGER,
+    });
+    AccountSchema.array().parse(JSON.parse(JSON.stringify(scene.ledger.snapshot())));
+  });
+
+  proves(
+    ["X7"],
+    "a ledger that was restored is granted more like any other, and remembers grants of before",
+    async () => {
+      const scene = new LedgerScene();
+      scene.open("lead", { steps: 1 }, { reserve: { steps: 1 } });
+      await scene.ask("lead", ask(1, 1));
+      await scene.settle("lease_1", callUsage(1, 1));
+      scene.ledger.grant(LEAD, { budget: { steps: 1 }, by: "First." });
+      const stored = AccountSchema.array().parse(
+        JSON.parse(JSON.stringify(scene.ledger.snapshot())),
+      );
+      const resumed = new BudgetLedger(scene.clock);
+      resumed.restore(stored, 1);
+      resumed.grant(LEAD, { budget: { steps: 3 }, by: "Second." });
+      expect(resumed.remaining(LEAD)).toEqual({ steps: 4 });
+      expect(resumed.remainingForChildren(LEAD)).toEqual({ steps: 3 });
+      expect(resumed.snapshot()[0]?.grants.map(({ by }) => by)).toEqual(["First.", "Second."]);
+    },
+  );
+});
+
+describe("thresholds", () => {
+  proves(
+    ["X6"],
+    "80 % and 95 % of a limit are told once each, of every account on the path",
+    async () => {
+      const { scene, reached } = told();
+      scene.open("lead", { totalTokens: 100 });
+      scene.open("lead/a", { totalTokens: 50, steps: 20 });
+      for (let step = 1; step <= 9; step += 1) await spend(scene, "lead/a", 5);
+      for (let step = 1; step <= 10; step += 1) await spend(scene, "lead", 5);
+      expect(reached).toEqual([
+        ["lead/a", "totalTokens", 0.8, 40, 50],
+        ["lead", "totalTokens", 0.8, 80, 100],
+        ["lead", "totalTokens", 0.95, 95, 100],
+      ]);
+    },
+  );
+
+  proves(
+    ["X6"],
+    "what is held does not count, what is given back does not count, overdraft does",
+    async () => {
+      const { scene, reached } = told();
+      scene.open("lead", { totalTokens: 100 });
+      await scene.ask("lead", ask(50, 50));
+      expect(reached).toEqual([]);
+      await scene.release("lease_1");
+      expect(reached).toEqual([]);
+      await scene.ask("lead", ask(10, 10));
+      await scene.settle("lease_2", callUsage(110, 20));
+      expect(reached).toEqual([
+        ["lead", "totalTokens", 0.8, 130, 100],
+        ["lead", "totalTokens", 0.95, 130, 100],
+      ]);
+    },
+  );
+
+  test("tool calls reach thresholds, too", () => {
+    const { scene, reached } = told();
+    scene.open("lead", { toolCalls: 5 });
+    const gate = scene.ledger.gate(LEAD);
+    for (let call = 1; call <= 6; call += 1) gate.chargeToolCall();
+    expect(reached).toEqual([
+      ["lead", "toolCalls", 0.8, 4, 5],
+      ["lead", "toolCalls", 0.95, 5, 5],
+    ]);
+  });
+
+  proves(
+    ["X6", "X7"],
+    "a grant makes a new limit with thresholds of its own; a restored ledger repeats none",
+    async () => {
+      const { scene, reached } = told();
+      scene.open("lead", { totalTokens: 100 });
+      await spend(scene, "lead", 82);
+      scene.ledger.grant(LEAD, { budget: { totalTokens: 100 }, by: BY });
+      await spend(scene, "lead", 20);
+      const resumed = new BudgetLedger(scene.clock, ({ threshold, spent }) =>
+        reached.push(["resumed", threshold, spent]),
+      );
+      resumed.restore(scene.ledger.snapshot(), scene.ledger.leaseCount);
+      const { signal } = new AbortController();
+      for (const tokens of [10, 60]) {
+        const outcome = await resumed.reserve(LEAD, ask(tokens, 1), signal);
+        if (outcome.type === "granted") resumed.settle(outcome.lease.leaseId, callUsage(tokens, 0));
+      }
+      expect(reached).toEqual([
+        ["lead", "totalTokens", 0.8, 82, 100],
+        ["resumed", 0.8, 172],
+      ]);
+    },
+  );
+
+  test("a limit of zero has none, and an axis without a limit neither", async () => {
+    const { scene, reached } = told();
+    const axis: SpendAxis = "toolCalls";
+    scene.open("lead", { [axis]: 0 });
+    await spend(scene, "lead", 5);
+    expect(scene.ledger.gate(LEAD).chargeToolCall()).toBeDefined();
+    expect(reached).toEqual([]);
+  });
+});

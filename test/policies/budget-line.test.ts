@@ -1,0 +1,101 @@
+// Goal: what is left of a budget is one plain line, with limited axes only, and never says that more is left than there is.
+// Method: tables of amounts and texts; the line of every amount in a range is read back.
+
+import { expect, test } from "vitest";
+
+import { budgetLine } from "../../src/policies/budget-line.ts";
+import { reachedThresholds } from "../../src/policies/budget-thresholds.ts";
+import { proves } from "../harness/proves.ts";
+
+proves(
+  ["X6"],
+  "the line names each limited axis, in one order, whatever order they come in",
+  () => {
+    expect(
+      budgetLine({ wallTimeMs: 40_000, costMicroUsd: 200_000, totalTokens: 12_000, steps: 3 }),
+    ).toBe("Budget left: 3 steps, 12,000 tokens, $0.20, 40 s.");
+    expect(
+      budgetLine({
+        steps: 1,
+        toolCalls: 1,
+        totalTokens: 1,
+        inputTokens: 1,
+        cachedInputTokens: 1,
+        outputTokens: 1,
+        costMicroUsd: 1_000_000,
+        wallTimeMs: 1_000,
+      }),
+    ).toBe(
+      "Budget left: 1 step, 1 tool call, 1 token, 1 input token, 1 cached input token, 1 output token, $1.00, 1 s.",
+    );
+  },
+);
+
+proves(["X6"], "nothing is said where nothing is limited", () => {
+  expect(budgetLine({})).toBeUndefined();
+  expect(budgetLine({ something: 3 })).toBeUndefined();
+});
+
+const AMOUNTS: readonly (readonly [object: Readonly<Record<string, number>>, text: string])[] = [
+  [{ steps: 0 }, "0 steps"],
+  [{ steps: -2 }, "0 steps"],
+  [{ totalTokens: 999 }, "999 tokens"],
+  [{ totalTokens: 1_000 }, "1,000 tokens"],
+  [{ totalTokens: Number.MAX_SAFE_INTEGER }, "9,007,199,254,740,991 tokens"],
+  [{ costMicroUsd: 0 }, "$0"],
+  [{ costMicroUsd: 99 }, "$0"],
+  [{ costMicroUsd: 100 }, "$0.0001"],
+  [{ costMicroUsd: 9_999 }, "$0.0099"],
+  [{ costMicroUsd: 10_000 }, "$0.01"],
+  [{ costMicroUsd: 289_999 }, "$0.28"],
+  [{ costMicroUsd: 290_000 }, "$0.29"],
+  [{ costMicroUsd: 1_234_567_890 }, "$1,234.56"],
+  [{ wallTimeMs: 0 }, "0 s"],
+  [{ wallTimeMs: 999.9 }, "0 s"],
+  [{ wallTimeMs: 3_600_000 }, "3,600 s"],
+];
+
+for (const [left, text] of AMOUNTS)
+  test(`${JSON.stringify(left)} is ${text}`, () => {
+    expect(budgetLine(left)).toBe(`Budget left: ${text}.`);
+  });
+
+test("money is rounded down at every cent, and reads back as no more than it is", () => {
+  for (let microUsd = 0; microUsd < 3_000_000; microUsd += 137) {
+    const text = /\$([\d.,]+)\./.exec(budgetLine({ costMicroUsd: microUsd }) ?? "")?.[1] ?? "";
+    const usd = Number(text.replaceAll(",", ""));
+    const unit = microUsd < 10_000 ? 100 : 10_000;
+    expect(Math.round(usd * 1_000_000)).toBe(Math.floor(microUsd / unit) * unit);
+  }
+});
+
+proves(["X6"], "a threshold is reached by the amount that makes it true, and by no other", () => {
+  const reached: (readonly [number, number])[] = [];
+  for (let spent = 1; spent <= 120; spent += 1)
+    for (const threshold of reachedThresholds(100, spent - 1, spent))
+      reached.push([spent, threshold]);
+  expect(reached).toEqual([
+    [80, 0.8],
+    [95, 0.95],
+  ]);
+});
+
+test("thresholds of every limit are reached once each, exactly", () => {
+  for (let maximum = 1; maximum <= 400; maximum += 1) {
+    const at = new Map<number, number[]>();
+    for (let spent = 1; spent <= maximum + 3; spent += 1)
+      for (const threshold of reachedThresholds(maximum, spent - 1, spent))
+        at.set(threshold, [...(at.get(threshold) ?? []), spent]);
+    expect([...at]).toEqual([
+      [0.8, [Math.ceil((maximum * 80) / 100)]],
+      [0.95, [Math.ceil((maximum * 95) / 100)]],
+    ]);
+  }
+});
+
+test("what passes both thresholds at once reaches both; a limit of zero has none", () => {
+  expect(reachedThresholds(10, 0, 10)).toEqual([0.8, 0.95]);
+  expect(reachedThresholds(10, 8, 10)).toEqual([0.95]);
+  expect(reachedThresholds(10, 10, 30)).toEqual([]);
+  expect(reachedThresholds(0, 0, 5)).toEqual([]);
+});

@@ -1,0 +1,252 @@
+// Goal: each of the four shares gives a subagent exactly what it says, in whole amounts, and a group never more than what is left.
+// Method: tables, and random groups with a fixed seed.
+
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { budgetShare, childLimits, type BudgetShare } from "../../src/policies/budget-share.ts";
+import { SPEND_AXES, type Budget } from "../../src/policies/budget.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+type Facts = Parameters<typeof childLimits>[0];
+
+function limitsOf(share: BudgetShare, more: Partial<Facts> = {}): ReturnType<typeof childLimits> {
+  const left = { totalTokens: 100, steps: 7, wallTimeMs: 5_000 };
+  const facts = { definition: {}, left, role: "a", group: ["a", "b", "a"], source: "lead" };
+  return childLimits({ share, ...facts, ...more });
+}
+
+describe("what a share allows", () => {
+  proves(["X4"], "pool: all of the common rest, or at most a part of it", () => {
+    const nothing = { limits: {}, wallTimeMs: undefined, tightened: [] };
+    expect(limitsOf({ type: "pool" })).toEqual(nothing);
+    expect(limitsOf({ type: "pool", maxShare: 1 })).toEqual(nothing);
+    expect(limitsOf({ type: "pool", maxShare: 0.4 }).limits).toEqual({ totalTokens: 40, steps: 2 });
+    expect(limitsOf({ type: "pool", maxShare: 0.001 }).limits).toEqual({
+      totalTokens: 0,
+      steps: 0,
+    });
+  });
+
+  proves(["X4"], "fixed: these amounts, or the rest if that is less; its time too", () => {
+    const budget = { totalTokens: 30, toolCalls: 2, steps: 9, costUsd: 0.29, wallTimeMs: 800 };
+    const given = limitsOf({ type: "fixed", budget });
+    const limits = { totalTokens: 30, toolCalls: 2, steps: 7, costMicroUsd: 290_000 };
+    expect(given).toEqual({ limits, wallTimeMs: 800, tightened: [] });
+  });
+
+  proves(["X4"], "even: what is left over the number of delegations in the reply", () => {
+    expect(limitsOf({ type: "even" }).limits).toEqual({ totalTokens: 33, steps: 2 });
+    expect(limitsOf({ type: "even" }, { group: ["a"] }).limits).toEqual({
+      totalTokens: 100,
+      steps: 7,
+    });
+  });
+
+  proves(
+    ["X4"],
+    "weighted: by the weight of the role over the sum of the weights in the reply",
+    () => {
+      const share = { type: "weighted", weights: { a: 2 }, defaultWeight: 1 } as const;
+      expect(limitsOf(share).limits).toEqual({ totalTokens: 40, steps: 2 });
+      expect(limitsOf(share, { role: "b" }).limits).toEqual({ totalTokens: 20, steps: 1 });
+      const tenths = { type: "weighted", weights: { a: 0.1, b: 0.7, c: 0.2 } } as const;
+      const parts = ["a", "b", "c"].map(
+        (role) =>
+          limitsOf(tenths, { role, group: ["a", "b", "c"], left: { steps: 10 } }).limits.steps,
+      );
+      expect(parts).toEqual([1, 7, 2]);
+    },
+  );
+
+  test("roles that are called like what every object has weigh what the others weigh", () => {
+    const share = budgetShare("share", {
+      type: "weighted",
+      weights: Object.fromEntries([["__proto__", 3]]),
+    });
+    const group = ["__proto__", "constructor", "toString"];
+    const parts = group.map(
+      (role) => limitsOf(share, { role, group, left: { steps: 10 } }).limits.steps,
+    );
+    expect(parts).toEqual([6, 2, 2]);
+  });
+
+  test("an axis that nobody limits is not shared, and time is never divided", () => {
+    for (const share of [{ type: "even" }, { type: "pool", maxShare: 0.5 }] as const)
+      expect(limitsOf(share, { left: { wallTimeMs: 900 } })).toEqual({
+        limits: {},
+        wallTimeMs: undefined,
+        tightened: [],
+      });
+  });
+});
+
+describe("a share and the role's own budget", () => {
+  const definition: Budget = {
+    totalTokens: 50,
+    steps: 2,
+    toolCalls: 4,
+    costUsd: 1,
+    wallTimeMs: 9_000,
+  };
+
+  proves(
+    ["R142", "X4"],
+    "on each axis the tighter holds; what was asked for and is not given is on record",
+    () => {
+      const left = { totalTokens: 100, costMicroUsd: 500_000 };
+      const given = limitsOf({ type: "even" }, { definition, left, source: "root/lead#1" });
+      expect(given).toEqual({
+        limits: { steps: 2, totalTokens: 33, costMicroUsd: 166_666, toolCalls: 4 },
+        wallTimeMs: 9_000,
+        tightened: [
+          { field: "budget.totalTokens", asked: 50, given: 33, source: "root/lead#1" },
+          { field: "budget.costUsd", asked: 1, given: 0.166_666, source: "root/lead#1" },
+        ],
+      });
+    },
+  );
+
+  proves(
+    ["R142"],
+    "a pool adds no limit, and yet says if less is left than the role asks for",
+    () => {
+      const { limits, tightened } = limitsOf({ type: "pool" }, { definition, left: { steps: 1 } });
+      expect(limits).toEqual({ totalTokens: 50, steps: 2, toolCalls: 4, costMicroUsd: 1_000_000 });
+      expect(tightened).toEqual([{ field: "budget.steps", asked: 2, given: 1, source: "lead" }]);
+    },
+  );
+
+  test("the tighter of two times is on record, too", () => {
+    const share = { type: "fixed", budget: { wallTimeMs: 100 } } as const;
+    expect(limitsOf(share, { definition: { wallTimeMs: 200 } })).toEqual({
+      limits: {},
+      wallTimeMs: 100,
+      tightened: [{ field: "budget.wallTimeMs", asked: 200, given: 100, source: "lead" }],
+    });
+    expect(limitsOf(share, { definition: { wallTimeMs: 50 } }).wallTimeMs).toBe(50);
+  });
+});
+
+const roles = fc.constantFrom("a", "b", "c", "d");
+const weight = fc.double({ min: 1e-6, max: 1e6, noNaN: true });
+const divisions: fc.Arbitrary<BudgetShare> = fc.oneof(
+  fc.record({ type: fc.constant("even" as const) }),
+  fc.record({
+    type: fc.constant("weighted" as const),
+    weights: fc.dictionary(roles, weight),
+    defaultWeight: weight,
+  }),
+);
+const amount = fc.oneof(
+  fc.nat({ max: 50 }),
+  fc.maxSafeNat(),
+  fc.constantFrom(0, Number.MAX_SAFE_INTEGER, -4, 1e9, 1e9 + 1),
+);
+
+proves(
+  ["X4"],
+  "10,000 random groups: whole amounts from 0 up, in sum never more than what is left",
+  () => {
+    fc.assert(
+      fc.property(
+        divisions,
+        fc.array(roles, { minLength: 1, maxLength: 40 }),
+        fc.dictionary(fc.constantFrom(...SPEND_AXES), amount),
+        (share, group, left) => {
+          const checked = budgetShare("share", share);
+          const all = group.map((role) => limitsOf(checked, { role, group, left }).limits);
+          for (const [axis, rest] of Object.entries(left)) {
+            let sum = 0n;
+            for (const limits of all) {
+              const given = Object.entries(limits).find(([one]) => one === axis)?.[1];
+              if (
+                given === undefined ||
+                !Number.isSafeInteger(given) ||
+                Object.is(given, -0) ||
+                given < 0
+              )
+                throw new Error(`${axis}: ${String(given)} of ${rest}`);
+              sum += BigInt(given);
+            }
+            if (sum > BigInt(Math.max(0, rest))) throw new Error(`${axis}: ${sum} of ${rest}`);
+          }
+        },
+      ),
+      { seed: 20_261_128, numRuns: 10_000 },
+    );
+  },
+);
+
+proves(
+  ["X4"],
+  "10,000 random children: neither a pool's part nor a fixed share is more than what is left",
+  () => {
+    const capped = fc.record({
+      type: fc.constant("pool" as const),
+      maxShare: fc.double({ min: 1e-9, max: 1, noNaN: true }),
+    });
+    const fixed = fc.record({
+      type: fc.constant("fixed" as const),
+      budget: fc.record({ totalTokens: fc.maxSafeNat(), steps: fc.nat() }),
+    });
+    fc.assert(
+      fc.property(fc.oneof(capped, fixed), amount, (share, rest) => {
+        const { totalTokens = 0 } = limitsOf(budgetShare("share", share), {
+          left: { totalTokens: rest },
+        }).limits;
+        if (!Number.isSafeInteger(totalTokens) || totalTokens < 0) return totalTokens === rest;
+        return totalTokens <= Math.max(0, rest);
+      }),
+      { seed: 20_261_129, numRuns: 10_000 },
+    );
+  },
+);
+
+describe("what is no share", () => {
+  const BAD: readonly (readonly [given: unknown, field: string])[] = [
+    [null, "share"],
+    ["even", "share"],
+    [[], "share"],
+    [{}, "share.type"],
+    [{ type: "toString" }, "share.type"],
+    [{ type: "pool", maxShare: 0 }, "share.maxShare"],
+    [{ type: "pool", maxShare: -0 }, "share.maxShare"],
+    [{ type: "pool", maxShare: 1.01 }, "share.maxShare"],
+    [{ type: "pool", maxShare: NaN }, "share.maxShare"],
+    [{ type: "pool", maxShare: "0.5" }, "share.maxShare"],
+    [{ type: "pool", budget: {} }, "share.budget"],
+    [{ type: "fixed" }, "share.budget"],
+    [{ type: "fixed", budget: { steps: -1 } }, "share.budget.steps"],
+    [{ type: "fixed", budget: { step: 1 } }, "share.budget.step"],
+    [{ type: "even", maxShare: 1 }, "share.maxShare"],
+    [{ type: "weighted" }, "share.weights"],
+    [{ type: "weighted", weights: [1] }, "share.weights"],
+    [{ type: "weighted", weights: { a: 0 } }, "share.weights.a"],
+    [{ type: "weighted", weights: { a: Infinity } }, "share.weights.a"],
+    [{ type: "weighted", weights: { a: "2" } }, "share.weights.a"],
+    [{ type: "weighted", weights: {}, defaultWeight: -1 }, "share.defaultWeight"],
+  ];
+  const check: (field: string, given: never) => unknown = budgetShare;
+
+  for (const [given, field] of BAD)
+    test(`${JSON.stringify(given)} is refused at ${field}`, () => {
+      const thrown = thrownBy(() => Reflect.apply(check, undefined, ["share", given]));
+      expect([thrown.code, thrown.data]).toMatchObject(["invalid_option", { field }]);
+    });
+
+  test("what is given is copied and frozen; left out, it is the common pool", () => {
+    expect(budgetShare("share")).toEqual({ type: "pool" });
+    const weights = { a: 2 };
+    const share = budgetShare("share", { type: "weighted", weights });
+    weights.a = 3;
+    expect(share).toEqual({ type: "weighted", weights: { a: 2 } });
+    const budget = { steps: 2 };
+    const fixed = budgetShare("share", { type: "fixed", budget });
+    budget.steps = 9;
+    expect(fixed).toEqual({ type: "fixed", budget: { steps: 2 } });
+    expect(unfrozenParts([share, fixed], "shares")).toEqual(["shares"]);
+  });
+});

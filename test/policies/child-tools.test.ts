@@ -1,0 +1,188 @@
+// Goal: a subagent has exactly the tools that every list above it lets through, and each removal has its reason on record.
+// Method: hand-made lists, and random ones against a plain statement of the rule.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import {
+  childTools,
+  strayToolName,
+  toolRules,
+  type ToolLists,
+} from "../../src/policies/child-tools.ts";
+import type { RemovedTool, ToolRule } from "../../src/protocol/tool-rule.ts";
+import { proves } from "../harness/proves.ts";
+
+const NAMES = ["a", "b", "c", "Finish"];
+
+function under(...lists: readonly ToolLists[]): ReturnType<typeof childTools> {
+  const rules = lists.flatMap((list, index) => toolRules(`lead${"/x#1".repeat(index)}`, list));
+  return childTools({ names: NAMES, rules });
+}
+
+function removed(toolName: string, rule: RemovedTool["rule"], source = "lead"): RemovedTool {
+  return { toolName, rule, source };
+}
+
+proves(
+  ["R131"],
+  "without lists it has all tools of its role; of an empty list none but Finish",
+  () => {
+    expect(under()).toEqual({ kept: NAMES, removed: [] });
+    expect(under({})).toEqual({ kept: NAMES, removed: [] });
+    expect(under({ deniedTools: [] })).toEqual({ kept: NAMES, removed: [] });
+    expect(under({ allowedTools: [] })).toEqual({
+      kept: ["Finish"],
+      removed: ["a", "b", "c"].map((name) => removed(name, "not_allowed")),
+    });
+  },
+);
+
+proves(
+  ["R131", "R133"],
+  "of a and b allowed and b denied it has a alone, and b is a conflict",
+  () => {
+    expect(under({ allowedTools: ["a", "b"], deniedTools: ["b"] })).toEqual({
+      kept: ["a", "Finish"],
+      removed: [removed("b", "conflict"), removed("c", "not_allowed")],
+    });
+  },
+);
+
+proves(["R131"], "lists of all above it intersect, whatever one below allows", () => {
+  expect(under({ deniedTools: ["a"] }, { allowedTools: ["a", "b"] })).toEqual({
+    kept: ["b", "Finish"],
+    removed: [removed("a", "denied"), removed("c", "not_allowed", "lead/x#1")],
+  });
+});
+
+proves(["R132"], "of a tool that several take away each is named, from the root down", () => {
+  const lists = [{ allowedTools: ["b"] }, { deniedTools: ["a"] }, { allowedTools: ["c"] }];
+  expect(under(...lists)).toEqual({
+    kept: ["Finish"],
+    removed: [
+      removed("a", "not_allowed"),
+      removed("a", "denied", "lead/x#1"),
+      removed("a", "not_allowed", "lead/x#1/x#1"),
+      removed("b", "not_allowed", "lead/x#1/x#1"),
+      removed("c", "not_allowed"),
+    ],
+  });
+});
+
+test("what a policy and a request of one agent both say is said once", () => {
+  const denies = toolRules("lead", { deniedTools: ["a"] });
+  expect(childTools({ names: ["a"], rules: [...denies, ...denies] }).removed).toEqual([
+    removed("a", "denied"),
+  ]);
+});
+
+test("a list for tools that the role has not says nothing about it", () => {
+  const list = { allowedTools: ["a", "b", "c", "x"], deniedTools: ["x", "y"] };
+  expect(under(list)).toEqual({ kept: NAMES, removed: [] });
+});
+
+test("where nobody may live below, the tools that start subagents go, next to what lists take away", () => {
+  const rules = toolRules("lead", { deniedTools: ["SpawnSubagent"] });
+  const noDepthLeft = { toolNames: ["SpawnSubagent", "ListSubagents"], source: "lead" };
+  const names = ["a", "SpawnSubagent"];
+  expect(childTools({ names, rules, noDepthLeft })).toEqual({
+    kept: ["a"],
+    removed: [removed("SpawnSubagent", "denied"), removed("SpawnSubagent", "no_depth_left")],
+  });
+  expect(childTools({ names: ["Finish", "a"], rules: [], noDepthLeft })).toEqual({
+    kept: ["Finish", "a"],
+    removed: [],
+  });
+});
+
+test("names that objects treat in their own way are names like all others", () => {
+  const names = ["constructor", "toString", "hasOwnProperty"];
+  const rules = toolRules("lead", { allowedTools: ["toString"] });
+  expect(childTools({ names, rules }).kept).toEqual(["toString"]);
+  expect(strayToolName({ deniedTools: ["constructor"] }, new Set())).toEqual({
+    field: "deniedTools[0]",
+    toolName: "constructor",
+  });
+});
+
+test("lists that forbid nothing make no rule; a rule is a copy of its lists", () => {
+  expect([toolRules("lead", {}), toolRules("lead", { deniedTools: [] })]).toEqual([[], []]);
+  const allowedTools = ["a"];
+  const rules = toolRules("lead", { allowedTools });
+  allowedTools.push("b");
+  expect(rules).toEqual([{ source: "lead", allowed: ["a"], denied: [] }]);
+});
+
+test("the first name that no tool has is found, with its place; Finish is no slip", () => {
+  const known = new Set(["a", "b"]);
+  expect(
+    strayToolName({ allowedTools: ["a", "Finish"], deniedTools: ["b"] }, known),
+  ).toBeUndefined();
+  expect(strayToolName({ allowedTools: ["a", "A"], deniedTools: ["x"] }, known)).toEqual({
+    field: "allowedTools[1]",
+    toolName: "A",
+  });
+  expect(strayToolName({ deniedTools: ["b", "x"] }, known)).toEqual({
+    field: "deniedTools[1]",
+    toolName: "x",
+  });
+  expect(strayToolName({}, known)).toBeUndefined();
+});
+
+const someNames = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d", "Finish"));
+const rules: fc.Arbitrary<readonly ToolRule[]> = fc.array(
+  fc
+    .record({
+      source: fc.constantFrom("lead", "lead/x#1"),
+      allowed: fc.option(someNames, { nil: undefined }),
+      denied: someNames,
+    })
+    .map(({ allowed, ...rule }) => (allowed === undefined ? rule : { ...rule, allowed })),
+  { maxLength: 4 },
+);
+
+function reasonIn({ allowed, denied }: ToolRule, name: string): RemovedTool["rule"] | "none" {
+  if (denied.includes(name) && allowed?.includes(name) === true) return "conflict";
+  if (denied.includes(name)) return "denied";
+  return allowed === undefined || allowed.includes(name) ? "none" : "not_allowed";
+}
+
+proves(
+  ["R131", "R132"],
+  "a tool stays if every rule lets it through, and is on record with a reason if not",
+  () => {
+    fc.assert(
+      fc.property(someNames, rules, (names, given) => {
+        const { kept, removed: gone } = childTools({ names, rules: given });
+        const passes = (name: string): boolean =>
+          name === "Finish" ||
+          given.every(
+            ({ allowed, denied }) =>
+              (allowed === undefined || allowed.includes(name)) && !denied.includes(name),
+          );
+        expect(kept).toEqual(names.filter(passes));
+        expect([...new Set(gone.map(({ toolName }) => toolName))]).toEqual(
+          names.filter((name) => !passes(name)),
+        );
+        for (const { toolName, rule, source } of gone) {
+          const reasons = given
+            .filter((one) => one.source === source)
+            .map((one) => reasonIn(one, toolName));
+          expect(reasons).toContain(rule);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  },
+);
+
+test("one more rule never gives a tool back", () => {
+  fc.assert(
+    fc.property(someNames, rules, rules, (names, above, below) => {
+      const before = new Set(childTools({ names, rules: above }).kept);
+      const after = childTools({ names, rules: [...above, ...below] }).kept;
+      expect(after.every((name) => before.has(name))).toBe(true);
+    }),
+  );
+});

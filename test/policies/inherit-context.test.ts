@@ -1,0 +1,312 @@
+// Goal: a child is told exactly what the policy says, in one message for each kind, and the manifest is the record of it.
+// Method: hand-made facts of a parent; whole messages, metadata and manifests compared.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import {
+  inheritContext,
+  type ContextFacts,
+  type InheritedContext,
+} from "../../src/policies/inherit-context.ts";
+import { framed, type FramedResult } from "../../src/policies/result-frame.ts";
+import {
+  subagentContextPolicy,
+  type SubagentContextPolicy,
+} from "../../src/policies/subagent-context-policy.ts";
+import { ContextManifestSchema, hashOf } from "../../src/protocol/context-manifest.ts";
+import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import type { ToolErrorRecord } from "../../src/protocol/tool-error-record.ts";
+import { proves } from "../harness/proves.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+function user(text: string, origin: "task" | "inherited" | "injected" = "injected"): Message {
+  return { role: "user", text, origin };
+}
+
+function sibling(childName: string, text = `Text of ${childName}.`): FramedResult {
+  return { childName, role: "reader", outcome: "completed", text };
+}
+
+function attempt(stepNumber: number, message: string): ToolErrorRecord {
+  const callId = CallIdSchema.parse(`call_${stepNumber}`);
+  const code = "tool_error";
+  return { callId, toolName: "fetch", stepNumber, code, severity: "recoverable", message };
+}
+
+const FACTS: ContextFacts = {
+  agentPath: "lead",
+  messages: [
+    { role: "system", text: "You lead.", origin: "instructions" },
+    user("Survey.", "task"),
+  ],
+  metadata: { repository: "espalier", secret: 1 },
+  siblings: [sibling("reader#1"), sibling("reader#2")],
+  results: [],
+  constraints: {
+    remaining: { totalTokens: 900, costMicroUsd: 250_000 },
+    subagentsLeft: 3,
+    deniedTools: ["write", "write"],
+  },
+  failedAttempts: [attempt(1, "No such host.")],
+  removedTools: [],
+  tightened: [],
+};
+
+function contextOf(
+  given: Partial<SubagentContextPolicy>,
+  facts: Partial<ContextFacts> = {},
+): InheritedContext {
+  return inheritContext(subagentContextPolicy("lead.context", given), { ...FACTS, ...facts });
+}
+
+const NOTHING = { count: 0, hash: hashOf([]) };
+const EMPTY_MANIFEST = {
+  messages: NOTHING,
+  injections: NOTHING,
+  metadataKeys: [],
+  siblingResults: [],
+  results: [],
+  failedAttempts: 0,
+  parentConstraints: false,
+  removedTools: [],
+  tightened: [],
+};
+
+proves(["R127", "R150", "R151"], "without a word a child is told nothing of all there is", () => {
+  expect(contextOf({})).toEqual({ messages: [], metadata: {}, manifest: EMPTY_MANIFEST });
+});
+
+proves(
+  ["R130"],
+  "injected texts come after what is inherited, in order, tagged as injected",
+  () => {
+    const { messages, manifest } = contextOf({
+      inheritMessages: true,
+      contextInjections: ["Be brief.", "Cite files."],
+    });
+    const injected = [user("Be brief."), user("Cite files.")];
+    expect(messages).toEqual([user("Survey.", "inherited"), ...injected]);
+    expect(manifest).toEqual({
+      ...EMPTY_MANIFEST,
+      messages: { count: 1, hash: hashOf([user("Survey.", "inherited")]) },
+      injections: { count: 2, hash: hashOf(injected) },
+    });
+  },
+);
+
+proves(["R150"], "results of siblings come in a frame, named in the manifest", () => {
+  const { messages, manifest } = contextOf({ siblingResults: true });
+  const text = `What other subagents of the agent that started you came to, in short. ${framed(FACTS.siblings)}`;
+  expect(messages).toEqual([user(text)]);
+  expect(manifest).toEqual({
+    ...EMPTY_MANIFEST,
+    injections: { count: 1, hash: hashOf([user(text)]) },
+    siblingResults: ["reader#1", "reader#2"],
+  });
+});
+
+test("without siblings nothing is said about them", () => {
+  expect(contextOf({ siblingResults: true }, { siblings: [] }).messages).toEqual([]);
+});
+
+proves(
+  ["X12"],
+  "results that were asked for come whatever the policy says, and not in short as well",
+  () => {
+    const results = [sibling("reader#2", "Long text.")];
+    const { messages, manifest } = contextOf({ siblingResults: true }, { results });
+    expect(messages).toEqual([
+      user(
+        `What other subagents of the agent that started you came to, in short. ${framed([sibling("reader#1")])}`,
+      ),
+      user(`Results of other subagents for your task, word for word. ${framed(results)}`),
+    ]);
+    expect([manifest.siblingResults, manifest.results]).toEqual([["reader#1"], ["reader#2"]]);
+    expect(contextOf({}, { results }).messages).toEqual(messages.slice(1));
+  },
+);
+
+proves(["R151"], "the parent's constraints are told in numbers and names", () => {
+  const { messages, manifest } = contextOf({ parentConstraints: true });
+  const text = [
+    "What binds the agent that started you binds you, too. Left to all its subagents together:",
+    "- totalTokens: 900",
+    "- costUsd: 0.25",
+    "- subagents that it may start: 3",
+    "It may not use: write.",
+  ].join("\n");
+  expect(messages).toEqual([user(text)]);
+  expect(manifest.parentConstraints).toBe(true);
+});
+
+test("a parent without limits says that it has none", () => {
+  const constraints = { remaining: {}, subagentsLeft: 0, deniedTools: [] };
+  expect(contextOf({ parentConstraints: true }, { constraints }).messages).toEqual([
+    user(
+      [
+        "What binds the agent that started you binds you, too. Left to all its subagents together:",
+        "- budget: no limit",
+        "- subagents that it may start: 0",
+      ].join("\n"),
+    ),
+  ]);
+});
+
+proves(["R151"], "failed attempts are listed in order, what a tool said in quotation marks", () => {
+  const failedAttempts = [attempt(1, "No such host."), attempt(2, 'Line one.\n- step 9, "x"')];
+  const { messages, manifest } = contextOf({ failedAttempts: true }, { failedAttempts });
+  const text = [
+    "Calls of the agent that started you which failed. Do not repeat them as they were:",
+    '- step 1, fetch (tool_error): "No such host."',
+    String.raw`- step 2, fetch (tool_error): "Line one.\n- step 9, \"x\""`,
+  ].join("\n");
+  expect(messages).toEqual([user(text)]);
+  expect(manifest.failedAttempts).toBe(2);
+  expect(contextOf({ failedAttempts: true }, { failedAttempts: [] }).messages).toEqual([]);
+});
+
+test("of many attempts the last twenty are told, of a long message the beginning", () => {
+  const long = `${"x".repeat(499)}🌳`;
+  const failedAttempts = Array.from({ length: 25 }, (_one, index) => attempt(index + 1, long));
+  const { messages, manifest } = contextOf({ failedAttempts: true }, { failedAttempts });
+  const lines = messages[0]?.text.split("\n").slice(1);
+  expect(lines).toEqual(
+    failedAttempts
+      .slice(5)
+      .map(({ stepNumber }) => `- step ${stepNumber}, fetch (tool_error): "${"x".repeat(499)}…"`),
+  );
+  expect(manifest.failedAttempts).toBe(20);
+});
+
+proves(
+  ["R134"],
+  "the tools that it cannot use are told, with all reasons, and recorded in any case",
+  () => {
+    const removedTools = [
+      { toolName: "write", rule: "denied", source: "lead" },
+      { toolName: "write", rule: "not_allowed", source: "lead/x#1" },
+      { toolName: "write", rule: "conflict", source: "lead" },
+      { toolName: "SpawnSubagent", rule: "no_depth_left", source: "lead" },
+    ] as const;
+    const { messages, manifest } = contextOf({}, { removedTools });
+    const text = [
+      "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:",
+      "- write: denied by lead; not among the tools that lead/x#1 allows",
+      "- SpawnSubagent: there may be no subagents below you",
+    ].join("\n");
+    expect(messages).toEqual([user(text)]);
+    expect(manifest.removedTools).toEqual(removedTools);
+    const silent = contextOf({ tellRemovedTools: false }, { removedTools });
+    expect([silent.messages, silent.manifest.removedTools]).toEqual([[], removedTools]);
+  },
+);
+
+proves(
+  ["X13"],
+  "all kinds come in one order, one message each, and the manifest has their hashes",
+  () => {
+    const { messages, metadata, manifest } = contextOf(
+      {
+        inheritMessages: true,
+        contextInjections: ["Hint."],
+        parentConstraints: true,
+        failedAttempts: true,
+        siblingResults: true,
+        metadataKeys: ["repository"],
+      },
+      {
+        results: [sibling("reader#1")],
+        removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
+        tightened: [{ field: "limits.maxDepth", asked: 5, given: 2, source: "lead" }],
+      },
+    );
+    expect(messages.map(({ text }) => text.split(/[ .]/).slice(0, 2).join(" "))).toEqual([
+      "Survey ",
+      "Hint ",
+      "What binds",
+      "Calls of",
+      "What other",
+      "Results of",
+      "Tools that",
+    ]);
+    expect(metadata).toEqual({ repository: "espalier" });
+    expect(manifest).toEqual({
+      messages: { count: 1, hash: hashOf(messages.slice(0, 1)) },
+      injections: { count: 6, hash: hashOf(messages.slice(1)) },
+      metadataKeys: ["repository"],
+      siblingResults: ["reader#2"],
+      results: ["reader#1"],
+      failedAttempts: 1,
+      parentConstraints: true,
+      removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
+      tightened: [{ field: "limits.maxDepth", asked: 5, given: 2, source: "lead" }],
+    });
+    expect(ContextManifestSchema.parse(JSON.parse(JSON.stringify(manifest)))).toEqual(manifest);
+  },
+);
+
+function breaks(): never {
+  throw new Error("Not today.");
+}
+
+test("a selection that breaks is a coded refusal that names the parent", () => {
+  const { code, data } = thrownBy(() => contextOf({ selectMessages: breaks }));
+  expect([code, data]).toEqual(["invalid_context", { agentPath: "lead" }]);
+});
+
+const METADATA = { repository: "espalier", owner: { name: "Ada", roles: ["admin"] }, secret: null };
+
+const METADATA_POLICIES: readonly (readonly [string, Partial<SubagentContextPolicy>, object])[] = [
+  ["nothing by default", {}, {}],
+  ["everything", { inheritMetadata: true }, METADATA],
+  ["some keys, without a further word", { metadataKeys: ["owner"] }, { owner: METADATA.owner }],
+  [
+    "some keys, said twice",
+    { inheritMetadata: true, metadataKeys: ["repository"] },
+    { repository: "espalier" },
+  ],
+  ["no keys at all", { metadataKeys: [] }, {}],
+  ["keys that are not there", { metadataKeys: ["nobody", "constructor", "__proto__"] }, {}],
+];
+
+for (const [what, given, expected] of METADATA_POLICIES) {
+  proves(["R129"], `metadata: ${what}`, () => {
+    const { metadata, manifest } = contextOf(given, { metadata: METADATA });
+    expect(metadata).toEqual(expected);
+    expect(manifest.metadataKeys).toEqual(Object.keys(expected));
+  });
+}
+
+proves(["R129"], "what is handed on is a copy, which the child cannot change", () => {
+  const metadata = { owner: { name: "Ada" } };
+  const child = contextOf({ inheritMetadata: true }, { metadata });
+  expect(child.metadata["owner"]).not.toBe(metadata.owner);
+  metadata.owner.name = "Eve";
+  expect(child.metadata).toEqual({ owner: { name: "Ada" } });
+  expect(unfrozenParts(child)).toEqual([]);
+  expect(Object.isFrozen(metadata)).toBe(false);
+});
+
+test("a key that objects treat in their own way is handed on as data", () => {
+  const metadata = JsonObjectSchema.parse({ x: 1 });
+  Object.defineProperty(metadata, "__proto__", { value: { isAdmin: true }, enumerable: true });
+  const child = contextOf({ metadataKeys: ["__proto__"] }, { metadata });
+  expect(Object.getPrototypeOf(child.metadata)).toBe(Object.prototype);
+  expect(JSON.stringify(child.metadata)).toBe('{"__proto__":{"isAdmin":true}}');
+});
+
+test("the hash of a list is 64 hexadecimal digits, and hangs on every character", () => {
+  const one = [user("a")];
+  expect(hashOf(one)).toMatch(/^[0-9a-f]{64}$/);
+  expect(hashOf([{ origin: "injected", text: "a", role: "user" }])).toBe(hashOf(one));
+  expect(hashOf([])).toBe("4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945");
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (left, right) => {
+      expect(hashOf([user(left)]) === hashOf([user(right)])).toBe(left === right);
+    }),
+  );
+});

@@ -1,0 +1,190 @@
+// Random trees of accounts and random operations on them.
+
+import * as fc from "fast-check";
+
+import type { ModelPrice } from "../../src/model/model-price.ts";
+import { SPEND_AXES, type SpendAxis, type SpendLimits } from "../../src/policies/budget.ts";
+
+/** An account: below which earlier one (taken modulo), with which limits. */
+export interface Seed {
+  readonly parent: number;
+  readonly limits: SpendLimits;
+  /** What descendants must leave of them. */
+  readonly reserve: SpendLimits;
+  /** Until a fixed deadline. */
+  readonly lifeMs: number | undefined;
+  /** That does not run while the clock stands still. */
+  readonly limitMs: number | undefined;
+}
+
+/** One operation. Numbers that choose among things are taken modulo their count. */
+export type Operation =
+  | { readonly type: "open"; readonly seed: Seed }
+  | {
+      readonly type: "ask";
+      readonly agent: number;
+      readonly input: number;
+      readonly output: number;
+      readonly price: number;
+    }
+  /** `input` and `output` are added to what the lease holds: below, exactly, or beyond. */
+  | {
+      readonly type: "settle";
+      readonly lease: number;
+      readonly input: number;
+      readonly output: number;
+      readonly cached: number;
+    }
+  | { readonly type: "release"; readonly lease: number }
+  | {
+      readonly type: "extend";
+      readonly lease: number;
+      readonly input: number;
+      readonly output: number;
+      readonly price: number;
+    }
+  /** Raises one of the account's limits, or now and then one that it may not have. */
+  | {
+      readonly type: "grant";
+      readonly agent: number;
+      readonly axis: number;
+      readonly isForeign: boolean;
+      readonly percent: number;
+      readonly moreMs: number | undefined;
+    }
+  | { readonly type: "endAgain"; readonly lease: number }
+  | { readonly type: "chargeToolCall"; readonly agent: number }
+  | { readonly type: "cancel"; readonly waiter: number }
+  /** The agent's clock stands still, or goes on if it does. */
+  | { readonly type: "turn"; readonly agent: number }
+  | { readonly type: "advance"; readonly byMs: number };
+
+export interface Schedule {
+  readonly seeds: readonly Seed[];
+  readonly operations: readonly Operation[];
+}
+
+const FREE: ModelPrice = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
+export const PRICES: readonly ModelPrice[] = [
+  { inputUsdPerMillion: 1, outputUsdPerMillion: 2 },
+  { inputUsdPerMillion: 2, outputUsdPerMillion: 0 },
+  { inputUsdPerMillion: 0, outputUsdPerMillion: 3 },
+  FREE,
+];
+
+const nat = fc.nat({ max: 1_000 });
+
+/** Axes with limits that let some calls run, make others wait and refuse the rest; now and then zero. */
+export const MOST: Readonly<Record<SpendAxis, number>> = {
+  steps: 12,
+  totalTokens: 240,
+  inputTokens: 200,
+  cachedInputTokens: 200,
+  outputTokens: 120,
+  costMicroUsd: 360,
+  toolCalls: 4,
+};
+
+const oneLimit = fc.record({
+  axis: fc.constantFrom(...SPEND_AXES),
+  percent: fc.oneof(
+    { weight: 1, arbitrary: fc.constant(0) },
+    { weight: 20, arbitrary: fc.integer({ min: 20, max: 100 }) },
+  ),
+});
+
+const limits: fc.Arbitrary<SpendLimits> = fc
+  .array(oneLimit, { maxLength: 2 })
+  .map((list) =>
+    Object.fromEntries(
+      list.map(({ axis, percent }) => [axis, Math.ceil((MOST[axis] * percent) / 100)]),
+    ),
+  );
+
+const seed: fc.Arbitrary<Seed> = fc.record({
+  parent: nat,
+  lifeMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 10 }),
+  limitMs: fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined, freq: 6 }),
+  limits,
+  reserve: fc.option(limits, { nil: {}, freq: 3 }).map(quarter),
+});
+
+/** Reserves are small beside limits, or there would be nothing to play for. */
+function quarter(amounts: SpendLimits): SpendLimits {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([axis, amount]) => [axis, Math.ceil(amount / 4)]),
+  );
+}
+
+const asking: fc.Arbitrary<Operation> = fc.record({
+  type: fc.constant("ask" as const),
+  agent: nat,
+  input: fc.integer({ min: 0, max: 40 }),
+  output: fc.integer({ min: 1, max: 30 }),
+  price: nat,
+});
+
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  { weight: 8, arbitrary: asking },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      type: fc.constant("settle" as const),
+      lease: nat,
+      input: fc.integer({ min: -40, max: 6 }),
+      output: fc.integer({ min: -30, max: 6 }),
+      cached: fc.nat({ max: 50 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("release" as const), lease: nat }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("extend" as const),
+      lease: nat,
+      input: fc.integer({ min: 0, max: 20 }),
+      output: fc.integer({ min: 1, max: 20 }),
+      price: nat,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("grant" as const),
+      agent: nat,
+      axis: nat,
+      isForeign: fc.oneof({ weight: 9, arbitrary: fc.constant(false) }, fc.boolean()),
+      percent: fc.integer({ min: 1, max: 50 }),
+      moreMs: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined, freq: 1 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("endAgain" as const), lease: nat }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("chargeToolCall" as const), agent: nat }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("cancel" as const), waiter: nat }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("turn" as const), agent: nat }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("advance" as const),
+      byMs: fc.integer({ min: 1, max: 15 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("open" as const), seed }) },
+);
+
+/** Trees of up to seven accounts and up to `length` operations. */
+export function schedules(length: number): fc.Arbitrary<Schedule> {
+  return fc.record({
+    seeds: fc.array(seed, { minLength: 1, maxLength: 7, size: "max" }),
+    operations: fc.array(operation, { maxLength: length, size: "max" }),
+  });
+}
+
+/** A crowd of up to `length` askers before four accounts, in which somebody ends now and then: most of them wait, and for long. */
+export function crowds(length: number): fc.Arbitrary<Schedule> {
+  const crowded = fc.oneof({ weight: 3, arbitrary: asking }, { weight: 2, arbitrary: operation });
+  return fc.record({
+    seeds: fc.array(seed, { minLength: 4, maxLength: 4 }),
+    operations: fc.array(crowded, { minLength: length, maxLength: length, size: "max" }),
+  });
+}

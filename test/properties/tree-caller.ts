@@ -1,0 +1,56 @@
+// What the caller of a world's run hands in when it goes on: answers and grants.
+
+import type { ResumeGrant } from "../../src/orchestrator/run-options.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Budget, BudgetAxis } from "../../src/policies/budget.ts";
+import type { Account } from "../../src/protocol/account.ts";
+import {
+  approve,
+  deny,
+  giveResult,
+  reportFailure,
+  type Answer,
+  type Question,
+} from "../../src/protocol/question.ts";
+import type { World } from "./tree-world.ts";
+
+export function answerTo(question: Question, isYes: boolean): Answer {
+  if (question.kind === "external")
+    return isYes ? giveResult(question, { fetched: true }) : reportFailure(question, "Not there.");
+  return isYes ? approve(question) : deny(question);
+}
+
+/** Enough for another while. */
+export const REVIVAL = { which: 0, amount: 4 };
+
+/** More of what an agent of the run has limits on; of a run that is to be revived, its root. */
+export function grantsOf(
+  { accounts }: RunResult,
+  grant: World["grants"][number] | undefined,
+  isRevived: boolean,
+): readonly ResumeGrant[] {
+  if (grant === undefined) return [];
+  const account = isRevived ? accounts[0] : accounts[grant.which % accounts.length];
+  if (account === undefined) return [];
+  const budget = moreOf(account, grant.amount);
+  if (Object.keys(budget).length === 0) return [];
+  return [{ budget, by: "world", agentPath: account.path }];
+}
+
+function moreOf({ limits, timeLimitMs }: Account, amount: number): Budget {
+  const budget: Partial<Record<BudgetAxis, number>> = {};
+  for (const axis of SAME_AXES) if (limits[axis] !== undefined) budget[axis] = amount * 10;
+  if (limits.steps !== undefined) budget.steps = amount;
+  if (limits.costMicroUsd !== undefined) budget.costUsd = amount * 0.000_1;
+  if (timeLimitMs !== null) budget.wallTimeMs = amount * 1_000;
+  return budget;
+}
+
+/** Axes that are called the same in a budget and on an account. */
+const SAME_AXES = [
+  "inputTokens",
+  "cachedInputTokens",
+  "outputTokens",
+  "totalTokens",
+  "toolCalls",
+] as const;

@@ -1,0 +1,55 @@
+// The roles of a world, made anew for every process.
+
+import { z } from "zod";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { guardOf, modelOf, TOOLS, type Outside } from "./tree-foreign.ts";
+import { hookOf } from "./tree-hooks.ts";
+import { nameOf, type WorldRole } from "./tree-world.ts";
+
+const OUTPUT = z.object({ value: z.number() });
+
+/** The role of this number. */
+export function agentRole(role: WorldRole, index: number, outside: Outside): AgentRole {
+  const { inherits, windowSize, tells, deniedTools, allowedTools } = role;
+  const { background, atEnd, onFailure, share, reserve } = role;
+  const name = nameOf(index);
+  const model = modelOf(role, name, outside);
+  return defineAgent({
+    name,
+    purpose: "Acts.",
+    instructions: `Act as ${name}.`,
+    model,
+    tools: TOOLS,
+    subagents: role.subagents.flatMap((isOne, other) => (isOne ? [nameOf(other)] : [])),
+    budget: role.budget,
+    limits: role.limits,
+    maxOutputTokens: role.maxOutputTokens,
+    guards: role.guards.map(guardOf),
+    hooks: role.hooks.map((hook, at) =>
+      hookOf(hook, `${name}-${hook.point}-${at}`, outside),
+    ),
+    showBudget: tells,
+    delegation: {
+      background,
+      atEnd,
+      onFailure,
+      share,
+      reserve,
+      maxIdenticalDelegations: role.maxIdentical,
+    },
+    context: {
+      ...(inherits ? { inheritMessages: true, messageWindowSize: windowSize } : {}),
+      inheritMetadata: inherits,
+      siblingResults: tells,
+      parentConstraints: tells,
+      failedAttempts: tells,
+      deniedTools,
+      ...(allowedTools === undefined ? {} : { allowedTools }),
+    },
+    wrapUp: role.wrapsUp,
+    ...(role.mayDraft ? { ceiling: { tools: [], models: { other: model } } } : {}),
+    ...(role.compacts ? { compaction: { maxInputTokens: 100, keepMessages: 3 } } : {}),
+    ...(role.hasOutput ? { output: OUTPUT } : {}),
+  });
+}

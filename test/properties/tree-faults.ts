@@ -1,0 +1,67 @@
+// What goes wrong around the agents of a world: ids, sinks and tracings.
+
+import type { IdSource } from "../../src/kernel/id-source.ts";
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { FOREIGN, Outside, ticks } from "./tree-foreign.ts";
+import type { World } from "./tree-world.ts";
+
+/** Ids that count up, one of which goes wrong. Those of the root are spared, so that every run begins. */
+export function failingIds(failing: World["failingId"]): IdSource {
+  const ids = sequentialIds();
+  let minted = 0;
+  return {
+    next: (kind) => {
+      const id = ids.next(kind);
+      if (failing === undefined || kind === "run" || id.endsWith("_1")) return id;
+      minted += 1;
+      if (minted !== failing.count) return id;
+      if (failing.how === "throws") throw FOREIGN[failing.count % FOREIGN.length];
+      return kind === "agent" ? "agent_1" : id;
+    },
+  };
+}
+
+// Sinks and tracings that fail are the same in every run, so that the warning about them is given once and not thousands of times.
+const THROWING: EventSink = {
+  take: () => {
+    throw FOREIGN[4];
+  },
+};
+const failsLater = (): unknown => ticks(1).then(() => Promise.reject(new Error("later")));
+const FAILING_LATER: EventSink = { take: failsLater };
+
+export function faultySinks(sink: World["sink"]): readonly EventSink[] {
+  if (sink === "none") return [];
+  return [sink === "throws" ? THROWING : FAILING_LATER];
+}
+
+const fault = { at: "nothing", left: 0, local: localTracing(), outside: new Outside() };
+const FAULTY_TRACING: Tracing = {
+  place: (draft) => {
+    fail("place");
+    return fault.local.place(draft);
+  },
+  within: (scope, work) => {
+    fail("within");
+    const begun = fault.outside.scope.run(scope, () => fault.local.within(scope, work));
+    fail("within, late");
+    return begun;
+  },
+};
+
+function fail(at: string): void {
+  if (fault.at !== at) return;
+  fault.left -= 1;
+  if (fault.left === 0) throw new Error("no tracing");
+}
+
+/** Tells the models who asks them, as long as it does not break. */
+export function faultyTracing({ failsAt, call }: World["tracing"], outside: Outside): Tracing {
+  fault.at = failsAt;
+  fault.left = failsAt === "place" ? call : 1 + (call % 4);
+  fault.local = localTracing();
+  fault.outside = outside;
+  return FAULTY_TRACING;
+}

@@ -1,0 +1,142 @@
+// The shape of a tree and what its agents may use: T3 and T4, read from events and requests.
+
+import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { law, same } from "./tree-law.ts";
+import type { PlayedRun } from "./tree-stage.ts";
+import { roleAt, type World } from "./tree-world.ts";
+
+/** Throws, naming the law, unless the tree kept to its limits, refusals were true, and nobody was offered what is denied above. */
+export function checkShape(world: World, run: PlayedRun, result: RunResult): void {
+  const shape = new Shape(world, keptPaths(run));
+  for (const event of run.events) shape.take(event);
+  shape.close(result);
+}
+
+class Shape {
+  readonly #world: World;
+  /** Subagents by the path of their parent, and how many live or lived below each path. */
+  readonly #breadth = new Map<string, number>();
+  readonly #below = new Map<string, number>();
+  readonly #byDepth: Record<string, number> = {};
+  readonly #refusals: Record<string, number> = {};
+  /** What lists took away from agents, and from all below them. */
+  readonly #denied = new Map<string, ReadonlySet<string>>();
+  #total = 0;
+
+  /** `kept`: those that a fork has from its origin. */
+  constructor(world: World, kept: readonly string[]) {
+    this.#world = world;
+    for (const path of kept) this.#count(path);
+  }
+
+  take(event: EspalierEvent): void {
+    if (event.type === "subagent.spawned") this.#spawned(event);
+    if (event.type === "subagent.refused") this.#refused(event);
+    if (event.type === "model.requested") this.#offered(event);
+    if (event.type === "tool.ended" && event.success) this.#used(event);
+  }
+
+  close({ subagentsByDepth, refusalsByCode, agents, accounts }: RunResult): void {
+    same(subagentsByDepth, this.#byDepth, "counts by depth in the result");
+    same(refusalsByCode, this.#refusals, "refusals by code");
+    law(agents.length === this.#total + 1, "T1: all that were started have a report, nobody else");
+    law(accounts.length === this.#total + 1, "T3: a set-up that failed leaves no account");
+  }
+
+  #spawned(event: EspalierEvent<"subagent.spawned">): void {
+    const { agentPath, childPath, childDepth, depth } = event;
+    this.#count(childPath);
+    law(childDepth === depth + 1, "T3: a child is one deeper");
+    const { maxDepth, maxBreadthPerParent, maxTotalSubagents } = this.#world.limits;
+    law(childDepth <= maxDepth, "T3: depth");
+    law((this.#breadth.get(agentPath) ?? 0) <= maxBreadthPerParent, "T3: breadth");
+    law(this.#total <= maxTotalSubagents, "T3: total");
+    for (const path of pathsAbove(childPath)) {
+      const limits = roleAt(this.#world, path)?.limits ?? {};
+      law(childDepth <= (limits.maxDepth ?? Infinity), `X16: depth below ${path}`);
+      const breadth = this.#breadth.get(agentPath) ?? 0;
+      law(breadth <= (limits.maxBreadthPerParent ?? Infinity), `X16: breadth below ${path}`);
+      const below = this.#below.get(path) ?? 0;
+      law(below <= (limits.maxTotalSubagents ?? Infinity), `X16: total below ${path}`);
+    }
+    same(event.subagentsByDepth, this.#byDepth, "counts by depth as they grow");
+    const lists = event.context.removedTools.filter(({ rule }) => rule !== "no_depth_left");
+    this.#denied.set(childPath, new Set(lists.map(({ toolName }) => toolName)));
+  }
+
+  #count(path: string): void {
+    const [parent = "", ...others] = pathsAbove(path);
+    const depth = others.length + 1;
+    this.#total += 1;
+    this.#breadth.set(parent, (this.#breadth.get(parent) ?? 0) + 1);
+    for (const above of [parent, ...others])
+      this.#below.set(above, (this.#below.get(above) ?? 0) + 1);
+    this.#byDepth[depth] = (this.#byDepth[depth] ?? 0) + 1;
+  }
+
+  /** A refusal names a limit that is reached. */
+  #refused({ refusal, agentPath, depth }: EspalierEvent<"subagent.refused">): void {
+    const { code, current, maximum } = refusal;
+    this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
+    if (code === "depth_limit")
+      law(depth >= (maximum ?? Infinity), "T3: depth_limit with room left");
+    const counted =
+      code === "breadth_limit"
+        ? [this.#breadth.get(agentPath) ?? 0]
+        : [
+            this.#total,
+            ...[agentPath, ...pathsAbove(agentPath)].map((path) => this.#below.get(path) ?? 0),
+          ];
+    if (code !== "breadth_limit" && code !== "total_limit") return;
+    law(current === maximum, `T3: ${code} at ${current} of ${maximum}`);
+    law(counted.includes(current ?? -1), `T3: ${code} with room left`);
+  }
+
+  /** T4: nobody is offered what is denied above. */
+  #offered({ agentPath, toolNames }: EspalierEvent<"model.requested">): void {
+    for (const toolName of toolNames)
+      law(!this.#isRemoved(agentPath, toolName), `T4: ${agentPath} is offered ${toolName}`);
+  }
+
+  /** T4: nobody runs what is denied above, by lists or by guards. */
+  #used({ agentPath, toolName }: EspalierEvent<"tool.ended">): void {
+    law(!this.#isRemoved(agentPath, toolName), `T4: ${agentPath} runs ${toolName}`);
+    const forbidding = [agentPath, ...pathsAbove(agentPath)].find((path) =>
+      roleAt(this.#world, path)?.guards.some(
+        ({ tool, says }) => tool === toolName && says !== "ask",
+      ),
+    );
+    law(forbidding === undefined, `T4: ${agentPath} runs ${toolName}, which ${forbidding} forbids`);
+  }
+
+  #isRemoved(agentPath: string, toolName: string): boolean {
+    if (toolName === FINISH_TOOL_NAME) return false;
+    const above = pathsAbove(agentPath);
+    if ([agentPath, ...above].some((path) => this.#denied.get(path)?.has(toolName))) return true;
+    return above.some((path) => {
+      const role = roleAt(this.#world, path);
+      const allowed: readonly string[] | undefined = role?.allowedTools;
+      const denied: readonly string[] = role?.deniedTools ?? [];
+      return denied.includes(toolName) || allowed?.includes(toolName) === false;
+    });
+  }
+}
+
+/** Subagents that a fork has from its origin. */
+export function keptPaths({ origin, events, results }: PlayedRun): readonly string[] {
+  if (origin === undefined) return [];
+  const spawned = new Set(
+    events.flatMap((event) => (event.type === "subagent.spawned" ? [event.childPath] : [])),
+  );
+  return (results[0]?.agents ?? []).flatMap(({ agentPath, depth }) =>
+    depth === 0 || spawned.has(agentPath) ? [] : [agentPath],
+  );
+}
+
+/** From the parent up to the root. */
+export function pathsAbove(path: string): readonly string[] {
+  const parts = path.split("/").slice(0, -1);
+  return parts.map((_part, index) => parts.slice(0, parts.length - index).join("/"));
+}

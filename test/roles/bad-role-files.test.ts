@@ -1,0 +1,156 @@
+// Goal: a bad file is one clear error with file and line (X26).
+// Method: one file of each kind, and the whole message.
+
+import { symlinkSync } from "node:fs";
+
+import { expect, test } from "vitest";
+
+import { readRoles } from "../../src/roles/read-roles.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { proves } from "../harness/proves.ts";
+import { rejectionOf, thrownBy } from "../support/thrown.ts";
+import { BAD_ROLE_TEXTS } from "./bad-role-texts.ts";
+import { OPTIONS, parsed, roleFile } from "./role-folder.ts";
+
+for (const [what, text, line, message] of BAD_ROLE_TEXTS) {
+  proves(["X26"], `one error with file and line: ${what}`, async () => {
+    using folder = temporaryFolder({ "a.md": roleFile("model: fast"), "researcher.md": text });
+    const file = folder.at("researcher.md");
+    const expected = { code: "invalid_role_file", message: `${file}:${line}: ${message}` };
+    expect(await rejectionOf(readRoles(folder.path, OPTIONS))).toEqual({
+      ...expected,
+      data: { file, line },
+    });
+  });
+}
+
+test("lines are counted alike whatever ends them", () => {
+  const text = roleFile("model: fast", "purpose: |", "  One", "", "  two", "budget: 5");
+  const { data } = thrownBy(() => parsed(text));
+  expect(data).toEqual({ file: "roles/researcher.md", line: 7 });
+  expect(thrownBy(() => parsed(text.replaceAll("\n", "\r\n"))).data).toEqual(data);
+  expect(thrownBy(() => parsed(`\u{FEFF}${text}`)).data).toEqual(data);
+});
+
+test("what defineAgent says is the cause, with its own code", () => {
+  const thrown = thrownIn(roleFile("model: fast", "budget: { costUsd: 1 }"));
+  expect(thrown.message).toMatch(
+    /^roles\/researcher\.md:3: Expected a price for model fast of role researcher, which researcher\.budget\.costUsd limits, got none\./,
+  );
+  expect(
+    thrownBy(() => {
+      throw thrown.cause;
+    }),
+  ).toMatchObject({
+    code: "price_unknown",
+    data: { field: "researcher.budget.costUsd", role: "researcher", model: "fast" },
+  });
+});
+
+function thrownIn(text: string): Error {
+  try {
+    parsed(text);
+  } catch (thrown) {
+    if (thrown instanceof Error) return thrown;
+  }
+  throw new Error("Expected an error.");
+}
+
+test("nesting without end is refused at once, however it is written", () => {
+  const deep = [
+    `model: ${"[".repeat(15_000)}${"]".repeat(15_000)}`,
+    "[".repeat(30_000),
+    "{a: ".repeat(8_000),
+    "- ".repeat(15_000),
+    "? ".repeat(15_000),
+    `tools: ${"[".repeat(21)}${"]".repeat(21)}`,
+  ];
+  const message =
+    "roles/researcher.md:2: Expected at most 20 levels of nesting, got more. No field of a role needs them.";
+  const data = { file: "roles/researcher.md", line: 2 };
+  for (const yaml of deep)
+    expect(thrownBy(() => parsed(roleFile(yaml)))).toEqual({
+      code: "invalid_role_file",
+      message,
+      data,
+    });
+});
+
+test("aliases are refused before anything grows", () => {
+  const bomb = ["a: &a [x, x]", "b: &b [*a, *a]", "c: [*b, *b]"];
+  expect(thrownBy(() => parsed(roleFile(...bomb))).message).toBe(
+    "roles/researcher.md:2: Expected plain values, got the anchor &a. Write the value out, without it.",
+  );
+});
+
+test("a file that is no UTF-8 is refused with the first line that is none", async () => {
+  const bytes = Buffer.from(roleFile("model: fast", "purpose: Straße"), "latin1");
+  const inUtf16 = Buffer.from(`\u{FEFF}${roleFile("model: fast")}`, "utf16le");
+  for (const [content, line] of [
+    [bytes, 3],
+    [inUtf16, 1],
+  ] as const) {
+    using folder = temporaryFolder({ "role.md": content });
+    const file = folder.at("role.md");
+    expect(await rejectionOf(readRoles(folder.path, OPTIONS))).toEqual({
+      code: "invalid_role_file",
+      message: `${file}:${line}: Expected UTF-8, got something else. Save the file as UTF-8.`,
+      data: { file, line },
+    });
+  }
+});
+
+test("two files with one role: the second is refused where it says the name", async () => {
+  using folder = temporaryFolder({
+    "a.md": roleFile("name: role", "model: fast"),
+    "b.md": roleFile("model: fast", "name: role"),
+  });
+  using unnamed = temporaryFolder({
+    "a.md": roleFile("name: b", "model: fast"),
+    "b.md": roleFile("model: fast"),
+  });
+  const [a, b] = [folder.at("a.md"), folder.at("b.md")];
+  expect(await rejectionOf(readRoles(folder.path, OPTIONS))).toEqual({
+    code: "invalid_role_file",
+    message: `${b}:3: Expected a name that no other file has, got "role", which ${a} has. Rename one of them.`,
+    data: { file: b, line: 3 },
+  });
+  expect((await rejectionOf(readRoles(unnamed.path, OPTIONS))).data).toEqual({
+    file: unnamed.at("b.md"),
+    line: 1,
+  });
+});
+
+test("of several bad files the first by name is told", async () => {
+  using folder = temporaryFolder({ "c.md": "", "b.md": "", "a.md": roleFile("model: fast") });
+  const { data } = await rejectionOf(readRoles(folder.path, OPTIONS));
+  expect(data).toEqual({ file: folder.at("b.md"), line: 1 });
+});
+
+test("a link that leads nowhere is no role that is silently missing", async () => {
+  using folder = temporaryFolder();
+  symlinkSync(folder.at("gone"), folder.at("role.md"));
+  const { code, message } = await rejectionOf(readRoles(folder.path, OPTIONS));
+  expect([code, message.replaceAll(folder.path, "roles")]).toEqual([
+    "invalid_role_file",
+    "roles/role.md:1: Expected a file that can be read, got an error (ENOENT: no such file or directory, stat 'roles/role.md'). Mend it, or take it out of the folder.",
+  ]);
+});
+
+test("a folder that cannot be read is an option that is wrong", async () => {
+  using folder = temporaryFolder({ "role.md": roleFile("model: fast") });
+  const advice = 'Give its path, or new URL("roles", import.meta.url) for one beside the program.';
+  const { code, message, data } = await rejectionOf(readRoles(folder.at("none"), OPTIONS));
+  const got = JSON.stringify(folder.at("none"));
+  expect({ code, data }).toEqual({
+    code: "invalid_option",
+    data: { field: "readRoles.folder", expected: "a folder that can be read", got },
+  });
+  expect(message.startsWith("Expected readRoles.folder to be a folder that can be read, got")).toBe(
+    true,
+  );
+  expect(message.endsWith(`. ${advice}`)).toBe(true);
+  const places = [folder.at("role.md"), new URL("https://example.org/roles"), "", "a\0b"];
+  for (const place of places)
+    expect((await rejectionOf(readRoles(place, OPTIONS))).code).toBe("invalid_option");
+});

@@ -1,0 +1,281 @@
+// Role files with one thing wrong each, and what is said of it.
+
+import { FILE_FIELDS } from "../../src/roles/role-fields.ts";
+import { roleFile } from "./role-folder.ts";
+
+const FIELDS = FILE_FIELDS.join(", ");
+const QUOTES = "Texts with a colon or a # go in quotes.";
+const FENCES = "Put the front matter between two lines of ---.";
+const AXES =
+  "inputTokens, cachedInputTokens, outputTokens, totalTokens, costUsd, steps, toolCalls, wallTimeMs";
+const NAME = "letters, digits, _ and -, at most 64, a letter first";
+
+/** What is wrong; the text of `researcher.md`; line and message. */
+export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string])[] = [
+  ["nothing", "", 1, `Expected the first line to be ---, got "". ${FENCES}`],
+  ["no front matter", "# Hi", 1, `Expected the first line to be ---, got "# Hi". ${FENCES}`],
+  [
+    "a blank line before it",
+    `\n${roleFile("model: fast")}`,
+    1,
+    `Expected the first line to be ---, got "". ${FENCES}`,
+  ],
+  [
+    "no end of it",
+    "---\nmodel: fast\n ---\nWork.",
+    1,
+    `Expected a second line of ---, got the end of the file. ${FENCES}`,
+  ],
+  [
+    "no text below",
+    "---\nmodel: fast\n---\n \n\t\n",
+    3,
+    "Expected a text below the front matter, got none. Write there what the agent is told.",
+  ],
+  [
+    "no YAML",
+    roleFile("model: fast", "purpose: Writes: texts"),
+    3,
+    `Expected valid YAML, got an error: Nested mappings are not allowed in compact mappings. ${QUOTES}`,
+  ],
+  [
+    "a tab",
+    roleFile("model: fast", "budget:", "\tsteps: 1"),
+    4,
+    `Expected valid YAML, got an error: Tabs are not allowed as indentation. ${QUOTES}`,
+  ],
+  [
+    "a key twice",
+    roleFile("model: fast", "budget:", "  steps: 1", "  steps: 2"),
+    5,
+    "Expected every key once, got one twice. Leave one of them out.",
+  ],
+  [
+    "two documents",
+    roleFile("model: fast", "...", "model: fast"),
+    4,
+    "Expected one YAML document, got more. Leave out the line that ends the first.",
+  ],
+  [
+    "another version of YAML",
+    roleFile("%YAML 1.1", "--- # with other rules", "model: fast"),
+    2,
+    "Expected one YAML document, got more. Leave out the line that ends the first.",
+  ],
+  [
+    "a key that is a list",
+    roleFile("model: fast", "? [a]", ": b"),
+    3,
+    "Expected keys that are texts, got something else. Write lines such as model: fast.",
+  ],
+  [
+    "a list",
+    roleFile("- model"),
+    2,
+    "Expected keys with values, got a list. Write lines such as model: fast.",
+  ],
+  [
+    "a text",
+    roleFile("# said:", "fast"),
+    3,
+    'Expected keys with values, got "fast". Write lines such as model: fast.',
+  ],
+  [
+    "null",
+    roleFile("~"),
+    2,
+    "Expected the front matter to have a value, got none. Give it one, or leave it out.",
+  ],
+  [
+    "a key without value",
+    roleFile("model: fast", "context:", "  metadataKeys:"),
+    4,
+    "Expected context.metadataKeys to have a value, got none. Give it one, or leave it out.",
+  ],
+  [
+    "a list with a hole",
+    roleFile("model: fast", "tools:", "  - search", "  -"),
+    5,
+    "Expected tools[1] to have a value, got none. Give it one, or leave it out.",
+  ],
+  [
+    "an anchor",
+    roleFile("model: &model fast"),
+    2,
+    "Expected plain values, got the anchor &model. Write the value out, without it.",
+  ],
+  [
+    "an alias",
+    roleFile("model: fast", "purpose: *model"),
+    3,
+    "Expected plain values, got the alias *model. Write the value out, without it.",
+  ],
+  [
+    "a tag of YAML",
+    roleFile("model: fast", "name: !!str 5"),
+    3,
+    "Expected plain values, got the tag !!str. Write the value out, without it.",
+  ],
+  [
+    "a tag of a key",
+    roleFile("? !!str model", ": fast"),
+    2,
+    "Expected plain values, got the tag !!str. Write the value out, without it.",
+  ],
+  [
+    "a tag of one's own",
+    roleFile("model: !env MODEL"),
+    2,
+    "Expected plain values, got the tag !env. Write the value out, without it.",
+  ],
+  [
+    "too much front matter",
+    roleFile(`purpose: ${"x".repeat(40_000)}`),
+    1,
+    "Expected at most 32768 characters of front matter, got 40009. What the agent is told goes below it.",
+  ],
+  [
+    "an unknown field",
+    roleFile("model: fast", "colour: red"),
+    3,
+    `Expected researcher.colour to be one of ${FIELDS}, got "colour". Correct the name.`,
+  ],
+  [
+    "an unknown field of a group",
+    roleFile("model: fast", "budget:", "  steps: 1", "  stps: 1"),
+    5,
+    `Expected researcher.budget.stps to be one of ${AXES}, got "stps". Correct the name.`,
+  ],
+  [
+    "a key of every object",
+    roleFile("model: fast", "__proto__: { steps: 1 }"),
+    3,
+    `Expected researcher.__proto__ to be one of ${FIELDS}, got "__proto__". Correct the name.`,
+  ],
+  [
+    "such a key in a group",
+    roleFile("model: fast", "budget:", "  __proto__:", "    steps: 1"),
+    4,
+    `Expected researcher.budget.__proto__ to be one of ${AXES}, got "__proto__". Correct the name.`,
+  ],
+  [
+    "a key of YAML 1.1",
+    roleFile("model: fast", "<<: { steps: 1 }"),
+    3,
+    `Expected researcher.<< to be one of ${FIELDS}, got "<<". Correct the name.`,
+  ],
+  [
+    "instructions in the wrong place",
+    roleFile("instructions: Work.", "model: fast"),
+    2,
+    'Expected researcher.instructions to be the text below the front matter, got "Work.". Move it.',
+  ],
+  [
+    "what is code",
+    roleFile("model: fast", "hooks: [watch]"),
+    3,
+    "Expected researcher.hooks to be said in code, got an array. Leave it out here, and use extend: { researcher: { hooks } }.",
+  ],
+  [
+    "code in a group",
+    roleFile("model: fast", "context:", "  selectMessages: last"),
+    4,
+    'Expected researcher.context.selectMessages to be a function, got "last". It is handed the messages and gives those that subagents see.',
+  ],
+  [
+    "a name that is none",
+    roleFile("model: fast", "name: the lead"),
+    3,
+    `Expected agent.name to be ${NAME}, got "the lead". Choose another name.`,
+  ],
+  [
+    "a number for a name",
+    roleFile("model: fast", "name: 5"),
+    3,
+    `Expected agent.name to be ${NAME}, got 5. Choose another name.`,
+  ],
+  [
+    "no name, and something else",
+    roleFile("name: ''", "model: slow"),
+    3,
+    'Expected agent.model to be the name of a given model (fast, strong), got "slow". Correct the name, or add it to models.',
+  ],
+  [
+    "no model",
+    roleFile("purpose: Works"),
+    1,
+    "Expected researcher.model to be the name of a model, got undefined. Add a line model: ….",
+  ],
+  [
+    "nothing in the front matter",
+    roleFile("# nothing"),
+    1,
+    "Expected researcher.model to be the name of a model, got undefined. Add a line model: ….",
+  ],
+  [
+    "an unknown model",
+    roleFile("model: constructor"),
+    2,
+    'Expected researcher.model to be the name of a given model (fast, strong), got "constructor". Correct the name, or add it to models.',
+  ],
+  [
+    "a model that is no text",
+    roleFile("model: 5"),
+    2,
+    "Expected researcher.model to be the name of a model, got 5. Write it in quotes.",
+  ],
+  [
+    "an unknown tool",
+    roleFile("model: fast", "tools:", "  - search", "  - find"),
+    5,
+    'Expected researcher.tools[1] to be the name of a given tool (search, save), got "find". Correct the name, or give the tool where the files are read.',
+  ],
+  [
+    "tools that are no list",
+    roleFile("model: fast", "tools: search"),
+    3,
+    'Expected researcher.tools to be a list of names, got "search". Put it in brackets.',
+  ],
+  [
+    "a tool twice",
+    roleFile("model: fast", "tools: [search, search]"),
+    3,
+    'Expected researcher.tools[1] to be listed once, got "search". Leave one out.',
+  ],
+  [
+    "a subagent that is no name",
+    roleFile("model: fast", "subagents: [{ name: writer }]"),
+    3,
+    "Expected researcher.subagents[0] to be a name, got an object. Write it in quotes.",
+  ],
+  [
+    "a number that does not fit",
+    roleFile("model: fast", "budget:", "  totalTokens: 100", "  steps: -1"),
+    5,
+    "Expected researcher.budget.steps to be a whole number from 0 up, got -1. Leave it out for no limit of its own.",
+  ],
+  [
+    "a number that is none",
+    roleFile("model: fast", "temperature: .nan"),
+    3,
+    "Expected researcher.temperature to be a finite number from 0 up, got NaN. Leave it out for the provider's default.",
+  ],
+  [
+    "yes for true",
+    roleFile("model: fast", "showBudget: yes"),
+    3,
+    'Expected researcher.showBudget to be true or false, got "yes". Say which.',
+  ],
+  [
+    "fields that contradict each other",
+    roleFile("model: fast", "context:", "  inheritMessages: false", "  messageWindowSize: 3"),
+    5,
+    "Expected researcher.context.messageWindowSize to be left out without inheritMessages, got 3. Switch inheritMessages on.",
+  ],
+  [
+    "a wrong item",
+    roleFile("model: fast", "context:", "  contextInjections:", "    - One.", "    - ''"),
+    6,
+    'Expected researcher.context.contextInjections[1] to be text that is not empty, got "". Say it, or leave it out.',
+  ],
+];

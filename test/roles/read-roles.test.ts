@@ -1,0 +1,306 @@
+// Goal: a folder of role files gives the same roles as code (X26).
+// Method: whole roles compared with those of `defineAgent`, and a run of each, event by event.
+
+import { symlinkSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { observe } from "../../src/hooks/hook.ts";
+import type { Model } from "../../src/model/model.ts";
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { readRoles } from "../../src/roles/read-roles.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { fast, OPTIONS, parsed, roleFile, save, search, strong } from "./role-folder.ts";
+
+const LEAD = `---
+# A comment is for people.
+model: strong
+tools: [save]
+subagents: [researcher, writer, lead]
+limits: { maxDepth: 2, maxTotalSubagents: 4 }
+showBudget: true
+budget: { costUsd: 0.5, totalTokens: 50000, steps: 12, wallTimeMs: 60000 }
+context:
+  inheritMessages: true
+  messageWindowSize: 6
+  metadataKeys: [user]
+  contextInjections:
+    - "Today is: Monday."
+    - |
+      Two
+      lines.
+delegation:
+  background: true
+  onFailure: { quorum: 2 }
+  share: { type: weighted, weights: { researcher: 2 } }
+wrapUp: true
+compaction: { maxInputTokens: 8000, keepMessages: 10 }
+---
+
+Have it researched.
+
+## Then
+
+    write it down
+`;
+
+const RESEARCHER = `---
+purpose: >
+  Researches one question
+  and names its sources
+model: fast
+tools:
+  - search
+  - save
+toolDefaults: { timeoutMs: 2000, maxIdenticalCalls: unlimited, longResults: summarize, needsApproval: false }
+errorBudget: { maxToolErrors: 1 }
+errorPolicy: { onBlocked: stop }
+maxOutputTokens: 1000
+temperature: 0
+wrapUp: "Stop: say what you have."
+---
+Search before you answer.`;
+
+const WRITER = `---
+name: writer
+purpose: Writes
+model: fast
+---
+Write.`;
+
+function codeRoles(): readonly AgentRole[] {
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Have it researched.\n\n## Then\n\n    write it down",
+    model: strong,
+    tools: [save],
+    subagents: ["researcher", "writer", "lead"],
+    limits: { maxDepth: 2, maxTotalSubagents: 4 },
+    showBudget: true,
+    budget: { costUsd: 0.5, totalTokens: 50_000, steps: 12, wallTimeMs: 60_000 },
+    context: {
+      inheritMessages: true,
+      messageWindowSize: 6,
+      metadataKeys: ["user"],
+      contextInjections: ["Today is: Monday.", "Two\nlines.\n"],
+    },
+    delegation: {
+      background: true,
+      onFailure: { quorum: 2 },
+      share: { type: "weighted", weights: { researcher: 2 } },
+    },
+    wrapUp: true,
+    compaction: { maxInputTokens: 8000, keepMessages: 10 },
+  });
+  const researcher = defineAgent({
+    name: "researcher",
+    purpose: "Researches one question and names its sources\n",
+    instructions: "Search before you answer.",
+    model: fast,
+    tools: [search, save],
+    toolDefaults: {
+      timeoutMs: 2000,
+      maxIdenticalCalls: "unlimited",
+      longResults: "summarize",
+      needsApproval: false,
+    },
+    errorBudget: { maxToolErrors: 1 },
+    errorPolicy: { onBlocked: "stop" },
+    maxOutputTokens: 1000,
+    temperature: 0,
+    wrapUp: "Stop: say what you have.",
+  });
+  const writer = defineAgent({
+    name: "writer",
+    purpose: "Writes",
+    instructions: "Write.",
+    model: fast,
+  });
+  return [lead, researcher, writer];
+}
+
+proves(["X26"], "a folder of role files gives the same roles as code", async () => {
+  using folder = temporaryFolder({
+    "a-lead.md": LEAD.replace("---\n", "---\nname: lead\n"),
+    "researcher.md": RESEARCHER,
+    "the writer.md": WRITER,
+  });
+  const roles = await readRoles(folder.path, OPTIONS);
+  expect(roles).toStrictEqual(codeRoles());
+});
+
+/** A run of a lead that delegates once, with roles that are made of these models. */
+async function played(
+  rolesOf: (models: Readonly<Record<string, Model>>) => Promise<readonly AgentRole[]>,
+) {
+  const slow = new ScriptedModel([
+    asks("SpawnSubagent", { role: "helper", task: "Help." }),
+    says("Done."),
+  ]);
+  const quick = new ScriptedModel([asks("search", {}), says("Found.")]);
+  const roles = await rolesOf({ slow, quick });
+  let minted = 0;
+  const tracing = localTracing((digits) => String((minted += 1)).padStart(digits, "0"));
+  const { sink, orchestrator, outcome } = scene({ roles, tracing });
+  const [helper, lead] = roles;
+  if (lead === undefined) throw new Error(`Expected a lead after ${helper?.name}.`);
+  const result = await outcome(orchestrator.start(lead, "Do it."));
+  return { result, events: sink.events, requests: [slow.requests, quick.requests] };
+}
+
+proves(["X26"], "a tree of roles from files runs as the same tree in code does", async () => {
+  using folder = temporaryFolder({
+    "helper.md": "---\npurpose: Helps\nmodel: quick\ntools: [search]\n---\nHelp.",
+    "lead.md": "---\nmodel: slow\nsubagents: [helper]\nbudget: {steps: 9}\n---\nLead.",
+  });
+  const files = await played((models) => readRoles(folder.path, { models, tools: [search] }));
+  const code = await played(async ({ quick = fast, slow = strong }) => {
+    const purpose = "Helps";
+    const tools = [search];
+    const helper = { name: "helper", purpose, instructions: "Help.", model: quick, tools };
+    const budget = { steps: 9 };
+    const lead = {
+      name: "lead",
+      instructions: "Lead.",
+      model: slow,
+      subagents: ["helper"],
+      budget,
+    };
+    return [defineAgent(helper), defineAgent(lead)];
+  });
+  expect(files.result.status).toBe("completed");
+  expect(files.result.agents.map(({ agentPath }) => agentPath)).toEqual(["lead", "lead/helper#1"]);
+  expect(files).toEqual(code);
+});
+
+test("a role in a file may name one in code, and a name that nobody has is found when a run is started", async () => {
+  using folder = temporaryFolder({ "lead.md": roleFile("model: fast", "subagents: [critic]") });
+  const [lead] = await readRoles(folder.path, {
+    models: { fast: new ScriptedModel([says("Done.")]) },
+  });
+  if (lead === undefined) throw new Error("Expected a role.");
+  const critic = defineAgent({
+    name: "critic",
+    purpose: "Finds faults",
+    instructions: "Find faults.",
+    model: fast,
+  });
+  expect(() => scene().start(lead)).toThrow("lead.subagents[0]");
+  const { run } = scene({ roles: [critic] });
+  expect((await run(lead)).status).toBe("completed");
+});
+
+test("only files that end in .md and do not begin with a dot are read, in the order of their names", async () => {
+  using folder = temporaryFolder({
+    "b.md": roleFile("model: fast"),
+    "B.md": roleFile("model: fast"),
+    "a2.md": roleFile("model: fast"),
+    "a10.md": roleFile("model: fast"),
+    ".draft.md": "nothing",
+    "notes.txt": "nothing",
+    "x.MD": "nothing",
+    "below/c.md": "nothing",
+    "folder.md/d.md": "nothing",
+  });
+  symlinkSync(folder.at("below"), folder.at("link.md"));
+  symlinkSync(folder.at("b.md"), folder.at("z.md"));
+  for (const place of [folder.path, `${folder.path}/`, pathToFileURL(folder.path)]) {
+    const roles = await readRoles(place, OPTIONS);
+    expect(roles.map(({ name }) => name)).toEqual(["B", "a10", "a2", "b", "z"]);
+    expect(Object.isFrozen(roles)).toBe(true);
+  }
+});
+
+test("an empty folder has no roles", async () => {
+  using folder = temporaryFolder();
+  expect(await readRoles(folder.path, OPTIONS)).toEqual([]);
+});
+
+test("a function may give the models, and is asked by name", async () => {
+  using folder = temporaryFolder({
+    "a.md": roleFile("model: gpt-5-mini"),
+    "b.md": roleFile('model: "5"'),
+  });
+  const asked: (readonly unknown[])[] = [];
+  const models = (...given: readonly [string]): Model => {
+    asked.push(given);
+    return fast;
+  };
+  const roles = await readRoles(folder.path, { models });
+  expect(roles.map(({ model }) => model)).toEqual([fast, fast]);
+  expect(asked).toEqual([["gpt-5-mini"], ["5"]]);
+});
+
+test("a mark at the start, and line ends of Windows, make no difference", async () => {
+  const text = roleFile("model: fast", "purpose: |", "  One", "  two", "budget:", "  steps: 2");
+  using folder = temporaryFolder({ "role.md": text });
+  using windows = temporaryFolder({ "role.md": `\u{FEFF}${text.replaceAll("\n", "\r\n")}` });
+  expect(await readRoles(windows.path, OPTIONS)).toEqual(await readRoles(folder.path, OPTIONS));
+});
+
+const nothing = (): readonly Message[] => [];
+
+test("code says what a file cannot, and comes first in what both say, key by key", async () => {
+  using folder = temporaryFolder({
+    "lead.md": roleFile(
+      "model: fast",
+      "tools: [search]",
+      "budget: { steps: 3, toolCalls: 4 }",
+      "context: { inheritMetadata: true, contextInjections: [One.] }",
+      "wrapUp: Stop.",
+    ),
+    "other.md": roleFile("purpose: Nothing changes here", "model: fast"),
+  });
+  const hooks = [observe(["tool.started"], () => {})];
+  const output = z.object({ sum: z.number() });
+  const extend = {
+    lead: {
+      model: strong,
+      tools: [save],
+      hooks,
+      output,
+      budget: { steps: 5, totalTokens: 6 },
+      context: { contextInjections: ["Two."], selectMessages: nothing },
+      delegation: { background: true },
+      wrapUp: false,
+    },
+  };
+  const [lead, other] = await readRoles(folder.path, { ...OPTIONS, extend });
+  const expected = defineAgent({
+    name: "lead",
+    instructions: "Work.",
+    model: strong,
+    tools: [save],
+    hooks,
+    output,
+    budget: { steps: 5, toolCalls: 4, totalTokens: 6 },
+    context: { inheritMetadata: true, contextInjections: ["Two."], selectMessages: nothing },
+    delegation: { background: true },
+  });
+  // The tool Finish is made anew for every role.
+  expect({ ...lead, tools: lead?.tools.map(({ name }) => name) }).toEqual({
+    ...expected,
+    tools: ["save", "Finish"],
+  });
+  expect(other).toEqual(
+    defineAgent({
+      name: "other",
+      purpose: "Nothing changes here",
+      instructions: "Work.",
+      model: fast,
+    }),
+  );
+});
+
+test("what code leaves undefined is not said", () => {
+  const lead = { budget: undefined, wrapUp: undefined };
+  const text = roleFile("name: lead", "model: fast", "budget: { steps: 3 }", "wrapUp: Stop.");
+  expect(parsed(text, { extend: { lead } })).toEqual(parsed(text));
+});

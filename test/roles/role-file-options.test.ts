@@ -1,0 +1,76 @@
+// Goal: what code gives to role files is checked, and its faults are told apart from those of the files.
+// Method: a good file with wrong options, one at a time.
+
+import { expect, test } from "vitest";
+
+import type { Model } from "../../src/model/model.ts";
+import { readRoles } from "../../src/roles/read-roles.ts";
+import { temporaryFolder } from "../examples/temporary-folder.ts";
+import { spyTool } from "../harness/tools.ts";
+import { rejectionOf, thrownBy } from "../support/thrown.ts";
+import { fast, OPTIONS, parsed, roleFile, search } from "./role-folder.ts";
+
+test("what code adds is no fault of a file", () => {
+  const text = roleFile("model: fast", "budget: { steps: 1 }");
+  const hooks = { extend: { researcher: { hooks: 5 } } };
+  const inGroup = { extend: { researcher: { budget: { totalTokens: -1 } } } };
+  const priceless = { extend: { researcher: { model: fast, budget: { costUsd: 1 } } } };
+  const codes = [hooks, inGroup, priceless].map(
+    (options) => thrownBy(() => parsed(text, options)).code,
+  );
+  expect(codes).toEqual(["invalid_definition", "invalid_option", "price_unknown"]);
+  const wrong = roleFile("model: fast", "budget: { steps: -1 }");
+  const right = { extend: { researcher: { budget: { totalTokens: 1 } } } };
+  expect(thrownBy(() => parsed(wrong, right)).code).toBe("invalid_role_file");
+});
+
+const noModel = (): undefined => undefined;
+const lateModel = async (): Promise<Model> => fast;
+const brokenModels = (): never => {
+  throw new Error("no such model");
+};
+
+test("models that cannot be given are a fault of the file that names them", () => {
+  const text = roleFile("model: mini");
+  const start =
+    'roles/researcher.md:2: Expected researcher.model to be the name of a model that models() gives, got "mini".';
+  expect(thrownBy(() => parsed(text, { models: noModel })).message).toBe(
+    `${start} Correct the name.`,
+  );
+  expect(thrownBy(() => parsed(text, { models: brokenModels })).message).toBe(
+    `${start} models() threw: no such model.`,
+  );
+  expect(thrownBy(() => parsed(text, { models: lateModel })).message).toBe(
+    'roles/researcher.md:2: Expected researcher.model to be a model, got a promise. Use openai("…") or a model of your own.',
+  );
+});
+
+test("options that cannot be used are refused, too", () => {
+  const text = roleFile("model: fast");
+  const faults: readonly (readonly [object, string])[] = [
+    [{ tols: [] }, "parseRole.tols"],
+    [{ models: undefined }, "parseRole.models"],
+    [{ models: "fast" }, "parseRole.models"],
+    [{ tools: search }, "parseRole.tools"],
+    [{ tools: [5] }, "parseRole.tools[0]"],
+    [{ tools: [search, spyTool("search")] }, "parseRole.tools"],
+    [{ extend: [] }, "parseRole.extend"],
+    [{ extend: { researcher: 5 } }, "parseRole.extend.researcher"],
+    [{ extend: { researcher: { name: "other" } } }, "parseRole.extend.researcher.name"],
+    [{ extend: { researcher: { instructions: "x" } } }, "parseRole.extend.researcher.instructions"],
+    [{ extend: { writer: {} } }, "parseRole.extend.writer"],
+    [{ file: "" }, "parseRole.file"],
+  ];
+  const fields = faults.map(([options]) => {
+    return thrownBy(() => parsed(text, options)).data["field"];
+  });
+  expect(fields).toEqual(faults.map(([, field]) => field));
+});
+
+test("what code says of a role that no file has is refused with the names that there are", async () => {
+  using folder = temporaryFolder({ "a.md": roleFile("model: fast") });
+  const options = { ...OPTIONS, extend: { b: {} } };
+  expect((await rejectionOf(readRoles(folder.path, options))).message).toBe(
+    'Expected readRoles.extend.b to be the name of a role in the files (a), got "b". Correct the name.',
+  );
+});

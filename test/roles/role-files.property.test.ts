@@ -1,0 +1,149 @@
+// Goal: what is written to a role file is read back as the role that it is in code; whatever a file holds, it is a role or one error.
+// Method: arbitrary definitions, written as YAML and as JSON; and such files, damaged at arbitrary places. From a fixed seed.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { proves } from "../harness/proves.ts";
+import { thrownBy, type Thrown } from "../support/thrown.ts";
+import { parsed, save, search, strong, written } from "./role-folder.ts";
+
+const FIXED = { seed: 20_261_122, numRuns: 200 };
+
+/** Texts that YAML might take for something else, and arbitrary ones. */
+const text = fc
+  .oneof(
+    fc.constantFrom("yes", "null", "~", "5", "1e3", "0x10", "- a", "a: b", "#a", "---", "&a", "*a"),
+    fc.constantFrom("!!str a", "a\n---\nb", "a\r\nb", "% b", "@a", "`a", "'", '"', "{", "[a]", "|"),
+    fc.string({ unit: "binary", minLength: 1, maxLength: 200 }),
+    fc.string({ unit: fc.constantFrom("a", " ", "\n", ":", "#", "-", "\t", "é"), minLength: 1 }),
+  )
+  .filter((value) => value.trim() !== "");
+const instructions = text.map((value) => value.replaceAll("\r\n", "\n").trim());
+const count = fc.nat();
+const amount = fc.double({ min: 0, noNaN: true, noDefaultInfinity: true });
+const flag = fc.boolean();
+const optional = { requiredKeys: [] };
+const roleName = fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,20}$/);
+const budget = fc.record(
+  { totalTokens: count, costUsd: amount, steps: count, toolCalls: count, wallTimeMs: amount },
+  optional,
+);
+
+/** Every field that holds plain data. */
+const data = fc.record(
+  {
+    purpose: text,
+    subagents: fc.uniqueArray(roleName, { maxLength: 3 }),
+    budget,
+    limits: fc.record({ maxDepth: count, maxTotalSubagents: count }, optional),
+    showBudget: flag,
+    context: fc.record(
+      {
+        inheritMessages: fc.constant(true),
+        messageWindowSize: fc.constant(0),
+        metadataKeys: fc.array(text, { maxLength: 3 }),
+        contextInjections: fc.array(text, { maxLength: 3 }),
+        siblingResults: flag,
+      },
+      optional,
+    ),
+    delegation: fc.record(
+      {
+        background: flag,
+        atEnd: fc.constantFrom("await" as const, "cancel" as const, "detach" as const),
+        onFailure: fc.oneof(
+          fc.constant("fail_fast" as const),
+          fc.record({ quorum: fc.integer({ min: 1, max: 9 }) }),
+        ),
+        maxIdenticalDelegations: fc.oneof(count, fc.constant("unlimited" as const)),
+      },
+      optional,
+    ),
+    toolDefaults: fc.record(
+      { timeoutMs: amount.filter((value) => value > 0), maxRetries: count, needsApproval: flag },
+      optional,
+    ),
+    errorBudget: fc.record({ maxToolErrors: count, maxRetryErrors: count }, optional),
+    errorPolicy: fc.record({ onBlocked: fc.constantFrom("stop", "continue") }, optional),
+    wrapUp: fc.oneof(flag, text),
+    compaction: fc.record({ keepMessages: fc.integer({ min: 1 }) }, optional),
+    maxOutputTokens: fc.integer({ min: 1 }),
+    temperature: amount,
+  },
+  optional,
+);
+const tools = fc.subarray([search, save]);
+const style = fc.constantFrom("yaml" as const, "json" as const);
+
+proves(["X26"], "arbitrary roles that are written to files are read back as they are", () => {
+  fc.assert(
+    fc.property(
+      roleName,
+      data,
+      instructions,
+      fc.tuple(tools, style),
+      (name, fields, body, [own, yaml]) => {
+        const names = own.map((tool) => tool.name);
+        const file = written({ name, ...fields, model: "strong", tools: names }, body, yaml);
+        const code = defineAgent({
+          name,
+          ...fields,
+          instructions: body,
+          model: strong,
+          tools: own,
+        });
+        expect(parsed(file)).toStrictEqual(code);
+        expect(parsed(Buffer.from(file).toString("utf8"))).toStrictEqual(code);
+      },
+    ),
+    FIXED,
+  );
+});
+
+const MARKS = ["-", ":", "{", "}", "[", "]", "&a", "*a", "!", "%", "#", "|", ">", "'", '"', "@"];
+const damage = fc.record({
+  at: fc.double({ min: 0, max: 1, noNaN: true }),
+  removed: fc.nat({ max: 5 }),
+  added: fc.constantFrom("", ...MARKS, "\n", "\r\n", "\n---\n", "\t", "  ", "? ", "...\n", "\0"),
+});
+
+test("a damaged file is a role, or one error with a line that it has", () => {
+  fc.assert(
+    fc.property(data, style, fc.array(damage, { maxLength: 4 }), (fields, yaml, damages) => {
+      let file = written({ model: "strong", tools: ["search"], ...fields }, "Work.", yaml);
+      for (const { at, removed, added } of damages) {
+        const place = Math.floor(at * file.length);
+        file = file.slice(0, place) + added + file.slice(place + removed);
+      }
+      const lines = file.split("\n").length;
+      expect(isRoleOrError(file, lines), file).toBe(true);
+    }),
+    { ...FIXED, numRuns: 500 },
+  );
+});
+
+/** True for a role, and for an error that is as it should be. */
+function isRoleOrError(file: string, lines: number): boolean {
+  const outcome = thrownOr(() => parsed(file));
+  if (!("code" in outcome)) return outcome.name !== "";
+  const { code, message, data } = outcome;
+  const line = Number(data["line"]);
+  return (
+    code === "invalid_role_file" &&
+    message.startsWith(`roles/researcher.md:${line}: Expected `) &&
+    line >= 1 &&
+    line <= lines
+  );
+}
+
+function thrownOr(work: () => AgentRole): AgentRole | Thrown {
+  try {
+    return work();
+  } catch (cause) {
+    return thrownBy(() => {
+      throw cause;
+    });
+  }
+}

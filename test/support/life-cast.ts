@@ -1,0 +1,107 @@
+// What tests of the life of subagents share: the calls by which a model deals with them, and how agents came to rest.
+
+import { expect } from "vitest";
+
+import { isRecord } from "../../src/kernel/json.ts";
+import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
+import type { ModelRequest } from "../../src/model/model.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { AgentId } from "../../src/protocol/ids.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+
+/** A call that starts a subagent in the background. */
+export function beside(role: string, task = "Work."): ScriptedCall {
+  return { name: SPAWN_TOOL_NAME, arguments: { role, task, background: true } };
+}
+
+/** A call that lets a subagent go on that has ended. */
+export function onward(childName: string, task: string, more: object = {}): ScriptedCall {
+  const role = childName.slice(0, childName.indexOf("#"));
+  return { name: SPAWN_TOOL_NAME, arguments: { role, task, continue: childName, ...more } };
+}
+
+/** A call of one of the tools for subagents in the background. */
+export function verb(name: string, input: object = {}): ScriptedCall {
+  return { name, arguments: input };
+}
+
+export const list = (): ScriptedCall => verb("ListSubagents");
+export const waitFor = (...subagents: readonly string[]): ScriptedCall =>
+  verb("WaitForSubagents", subagents.length === 0 ? {} : { subagents });
+export const write = (subagent: string, message: string): ScriptedCall =>
+  verb("MessageSubagent", { subagent, message });
+export const cancel = (subagent: string, reason?: string): ScriptedCall =>
+  verb("CancelSubagent", { subagent, ...(reason === undefined ? {} : { reason }) });
+
+/** Where each agent rests, and why. */
+export function rests(result: RunResult): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    result.agents.map(({ agentPath, status, reason }) => [
+      agentPath,
+      status === "completed" ? status : `${status} (${reason.code})`,
+    ]),
+  );
+}
+
+/** The results of subagents that a model is told of, without what is counted. */
+export function outcomes(texts: readonly string[]): readonly unknown[] {
+  return texts.map((text) => {
+    try {
+      const said: unknown = JSON.parse(text);
+      if (!isRecord(said)) return said;
+      return Object.fromEntries(
+        Object.entries(said).filter(([key]) => key !== "steps" && key !== "totalTokens"),
+      );
+    } catch {
+      return text;
+    }
+  });
+}
+
+/** Texts of the messages of an origin in a request, in order. */
+export function heard(request: ModelRequest | undefined, origin: string): readonly string[] {
+  return (request?.messages ?? []).flatMap((message) =>
+    message.role === "user" && message.origin === origin ? [message.text] : [],
+  );
+}
+
+/** Which subagents have reported, by the messages of a request. */
+export function reporters(request: ModelRequest | undefined): readonly string[] {
+  return heard(request, "report").map((text) => text.slice(0, text.indexOf(",")));
+}
+
+/** Who settled, in order, and as what. */
+export function settlements({ sink }: Scene): readonly string[] {
+  return sink.of("subagent.ended").map(({ childPath, outcome }) => `${childPath} ${outcome}`);
+}
+
+/** Paths of the agents in the order in which they ended. */
+export function endings({ sink }: Scene): readonly string[] {
+  return sink.of("agent.ended").map(({ agentPath }) => agentPath);
+}
+
+/** The id of the agent at a path. */
+export function idOf(result: RunResult, agentPath: string): AgentId {
+  const agent = result.agents.find((one) => one.agentPath === agentPath);
+  return agent?.agentId ?? expect.fail(`no agent ${agentPath}`);
+}
+
+/** The event by which a subagent was started. */
+export function spawnOf({ sink }: Scene, childPath: string): EspalierEvent<"subagent.spawned"> {
+  const event = sink.of("subagent.spawned").find((one) => one.childPath === childPath);
+  return event ?? expect.fail(`${childPath} was not started`);
+}
+
+/** The result of a run, and what is left of it to go on with. */
+export async function rested(s: Scene, run: Run) {
+  const result = await s.outcome(run);
+  return { result, snapshot: run.snapshot() };
+}
+
+/** A scene in which many may be started. */
+export function wideScene(): Scene {
+  return scene({ limits: { maxBreadthPerParent: 20, maxTotalSubagents: 50, maxDepth: 6 } });
+}

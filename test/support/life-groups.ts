@@ -1,0 +1,63 @@
+// The cast of tests about groups: a lead with a policy, whose members do what their task says.
+
+import { expect } from "vitest";
+import type { OnFailure } from "../../src/policies/delegation-policy.ts";
+import { says, type ScriptedReply, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { outcomes } from "./life-cast.ts";
+import { payTool } from "./pause-scenes.ts";
+import { byTask, calls, listens, part, spawn, told, tool, use, type Part } from "../tree/cast.ts";
+
+export const PAY = { name: "pay", arguments: { amount: 1 } };
+
+export const broken = { error: new Error("The model is gone.") };
+
+/** Members by task: what each of them does. */
+export const SCRIPTS: Readonly<Record<string, readonly ScriptStep[]>> = {
+  "Succeed.": [says("Succeeded.")],
+  "Fail.": [broken],
+  "Say nothing.": [{ text: "I", finishReason: "length" }],
+  "Be mute.": [{ finishReason: "length" }],
+  "Work on.": [calls(use("listen")), says("Never.")],
+  "Look and succeed.": [calls(use("look")), says("Looked.")],
+  "Look and fail.": [calls(use("look")), broken],
+  "Ask and succeed.": [calls(PAY), says("Paid.")],
+  "Ask and fail.": [calls(PAY), broken],
+  "Ask and work on.": [calls(PAY), calls(use("listen")), says("Never.")],
+};
+
+export interface Cast {
+  readonly lead: Part;
+  readonly stage: Scene;
+  readonly look: ReturnType<typeof gate>;
+}
+
+/** A lead with this policy whose members do what their task says. `look` holds up those that look. */
+export function cast(
+  onFailure: OnFailure,
+  replies: readonly ScriptStep[],
+  more: Partial<Omit<AgentDefinition, "name" | "model">> = {},
+): Cast {
+  const look = gate();
+  const member = part("member", byTask(SCRIPTS), {
+    tools: [listens("listen"), tool("look", async () => (await look.opened, "seen")), payTool()],
+  });
+  const lead = part("lead", replies, {
+    ...more,
+    delegation: { background: true, onFailure, maxIdenticalDelegations: "unlimited" },
+    subagents: [member.role, ...(more.subagents ?? [])],
+  });
+  return { lead, stage: scene(), look };
+}
+
+export const members = (...tasks: readonly string[]): ScriptedReply =>
+  calls(...tasks.map((task) => spawn("member", task)));
+
+export const FAILED: unknown = expect.objectContaining({ outcome: "failed" });
+
+export const COMPLETED: unknown = expect.objectContaining({ outcome: "completed" });
+
+export const CANCELLED: unknown = expect.objectContaining({ outcome: "cancelled" });
+
+export const told1 = ({ lead }: Cast, index = 1) => outcomes(told(lead.model.requests[index]));

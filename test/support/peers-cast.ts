@@ -1,0 +1,33 @@
+// Agents that do not depend on what they are told to do, and delegations of which no two are the same: whoever says the same thing
+// again and again is asked about it.
+
+import type { ModelRequest } from "../../src/model/model.ts";
+import type { ScriptedCall, ScriptedReply, ScriptStep } from "../../src/testing/scripted-model.ts";
+import { calls, spawn } from "../tree/cast.ts";
+
+/** A script for many agents of one role: each follows this list, whatever its task. */
+export function byTurn(steps: readonly ScriptStep[]): (request: ModelRequest) => ScriptedReply {
+  return (request) => {
+    const { messages } = request;
+    const start = messages.findLastIndex(({ role, ...one }) => {
+      return role === "user" && "origin" in one && one.origin === "task";
+    });
+    const said = messages.slice(start).filter(({ role }) => role === "assistant").length;
+    const step = steps[said];
+    if (step === undefined) throw new Error(`No reply ${said}.`);
+    return typeof step === "function" ? step(request) : step;
+  };
+}
+
+let parts = 0;
+
+/** A call that starts a subagent, with a task that nobody was given before. */
+export function another(role: string): ScriptedCall {
+  parts += 1;
+  return spawn(role, `Do part ${parts}.`);
+}
+
+/** A reply that starts so many subagents of a role, each with a task of its own. */
+export function several(count: number, role: string): ScriptedReply {
+  return calls(...Array.from({ length: count }, () => another(role)));
+}

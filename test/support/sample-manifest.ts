@@ -1,0 +1,30 @@
+// What a subagent of a hand-made run received, and what its span says of it.
+
+import type { ContextManifest } from "../../src/protocol/context-manifest.ts";
+
+export const SAMPLE_MANIFEST: ContextManifest = {
+  messages: { count: 2, hash: "inherited" },
+  injections: { count: 1, hash: "injected" },
+  metadataKeys: ["repository"],
+  siblingResults: [],
+  results: ["reader#3"],
+  failedAttempts: 1,
+  parentConstraints: true,
+  removedTools: [{ toolName: "write", rule: "denied", source: "lead" }],
+  tightened: [{ field: "limits.maxDepth", asked: 5, given: 3, source: "lead" }],
+};
+
+export const SAMPLE_MANIFEST_ATTRIBUTES = {
+  "espalier.spawn.inherited_messages": 2,
+  "espalier.spawn.inherited_hash": "inherited",
+  "espalier.spawn.injected_messages": 1,
+  "espalier.spawn.injected_hash": "injected",
+  "espalier.spawn.metadata_keys": ["repository"],
+  "espalier.spawn.results": ["reader#3"],
+  "espalier.spawn.failed_attempts": 1,
+  "espalier.spawn.parent_constraints": true,
+  "espalier.spawn.removed_tools": ["write"],
+  "espalier.spawn.removal_rules": ["denied"],
+  "espalier.spawn.removal_sources": ["lead"],
+  "espalier.spawn.tightened": ["limits.maxDepth"],
+};

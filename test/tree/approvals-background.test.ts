@@ -1,0 +1,271 @@
+// Goal: what subagents in the background ask reaches the root with their paths, while their parent goes on; each is answered once, where it
+// belongs, in a process that knows nothing but the stored run.
+// Method: real runs over pauses in fresh orchestrators; questions, answers and what was executed compared whole.
+
+import { describe, expect, test } from "vitest";
+
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import {
+  beside,
+  cancel,
+  list,
+  onward,
+  outcomes,
+  reporters,
+  rests,
+  settlements,
+  waitFor,
+  write,
+} from "../support/life-cast.ts";
+import { approveAll, asked, payTool, questionOf, refusalOf } from "../support/pause-scenes.ts";
+import { calls, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+
+const BACKGROUND = { delegation: { background: true } } as const;
+const pays = (amount: number) => calls({ name: "pay", arguments: { amount } });
+const look = tool("look", () => "seen");
+
+describe("a child in the background that needs an approval", () => {
+  proves(
+    ["R149", "X10"],
+    "does not hold up its parent; the run pauses when nothing else is left to do",
+    async () => {
+      const pay = payTool();
+      const worker = part("worker", [pays(7), says("Paid.")], { tools: [pay] });
+      const lead = part(
+        "lead",
+        [
+          calls(beside("worker")),
+          calls(use("look")),
+          calls(use("look")),
+          says("Early."),
+          says("Late."),
+        ],
+        { ...BACKGROUND, subagents: [worker.role], tools: [look] },
+      );
+      const s = scene();
+      const run = s.start(lead.role);
+      const paused = await s.outcome(run);
+      expect([paused.status, asked(paused), lead.model.requests.length, pay.paid]).toEqual([
+        "paused",
+        [["lead/worker#1", "pay"]],
+        4,
+        [],
+      ]);
+      expect(rests(paused)).toEqual({
+        lead: "paused (answers_needed)",
+        "lead/worker#1": "paused (answers_needed)",
+      });
+      const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+      expect([result.text, pay.paid, reporters(lead.model.requests[4]), settlements(s)]).toEqual([
+        "Late.",
+        [7],
+        ["worker#1"],
+        ["lead/worker#1 completed"],
+      ]);
+      const again = refusalOf(() => s.resume(lead.role, result.pausedRun, approveAll(paused)));
+      expect(again[0]).toBe("invalid_paused_run");
+      expect(s.sink.of("question.answered").length).toBe(1);
+    },
+  );
+
+  proves(
+    ["R149"],
+    "two of them, and one below: all are asked together, each answer is used once where it belongs",
+    async () => {
+      const pay = payTool();
+      const leaf = part("leaf", [pays(3), says("Leaf.")], { tools: [pay] });
+      const boss = part(
+        "boss",
+        [calls(beside("leaf")), pays(2), says("Boss early."), says("Boss.")],
+        {
+          ...BACKGROUND,
+          subagents: [leaf.role],
+          tools: [pay],
+        },
+      );
+      const worker = part("worker", [pays(1), says("Worker.")], { tools: [pay] });
+      const lead = part(
+        "lead",
+        [calls(beside("worker"), beside("boss")), says("Early."), says("Late.")],
+        {
+          ...BACKGROUND,
+          subagents: [worker.role, boss.role],
+        },
+      );
+      const s = scene();
+      const paused = await s.outcome(s.start(lead.role));
+      expect(asked(paused)).toEqual([
+        ["lead/worker#1", "pay"],
+        ["lead/boss#1", "pay"],
+        ["lead/boss#1/leaf#1", "pay"],
+      ]);
+      const answers = [
+        approve(questionOf(paused, 2)),
+        deny(questionOf(paused, 1), "Not the boss."),
+        approve(questionOf(paused, 0), { arguments: { amount: 10 } }),
+      ];
+      const result = await s.outcome(s.resume(lead.role, paused.pausedRun, answers));
+      expect([rests(result), pay.paid.toSorted((one, two) => one - two)]).toEqual([
+        {
+          lead: "completed",
+          "lead/worker#1": "completed",
+          "lead/boss#1": "completed",
+          "lead/boss#1/leaf#1": "completed",
+        },
+        [3, 10],
+      ]);
+      expect(settlements(s).toSorted()).toEqual([
+        "lead/boss#1 completed",
+        "lead/boss#1/leaf#1 completed",
+        "lead/worker#1 completed",
+      ]);
+    },
+  );
+
+  test("one question after the other: the run pauses as often, and each report comes once", async () => {
+    const pay = payTool();
+    const worker = part("worker", [pays(1), pays(2), pays(3), says("Paid.")], { tools: [pay] });
+    const lead = part("lead", [calls(beside("worker")), says("Early."), says("Late.")], {
+      ...BACKGROUND,
+      subagents: [worker.role],
+    });
+    const s = scene();
+    let result = await s.outcome(s.start(lead.role));
+    while (result.status === "paused")
+      result = await s.outcome(s.resume(lead.role, result.pausedRun, approveAll(result)));
+    expect([
+      result.text,
+      pay.paid,
+      s.sink.of("run.paused").length,
+      lead.model.requests.length,
+    ]).toEqual(["Late.", [1, 2, 3], 3, 3]);
+  });
+
+  test("a sibling that works goes on until it ends; its report is read after the pause", async () => {
+    const held = gate();
+    const asking = part("asking", [pays(1), says("Paid.")], { tools: [payTool()] });
+    const slow = part("slow", [says("Slow.", { after: held.opened })]);
+    const lead = part(
+      "lead",
+      [calls(beside("asking"), beside("slow")), says("Early."), says("Late."), says("Last.")],
+      {
+        ...BACKGROUND,
+        subagents: [asking.role, slow.role],
+      },
+    );
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => s.sink.of("agent.paused").length === 1);
+    await quiet();
+    expect(s.sink.of("run.paused")).toEqual([]);
+    held.open();
+    const paused = await s.outcome(run);
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+    expect([result.status, rests(result)["lead/slow#1"]]).toEqual(["completed", "completed"]);
+    const reports = lead.model.requests
+      .at(-1)
+      ?.messages.filter((message) => message.role === "user" && message.origin === "report");
+    expect(reports?.map(({ text }) => text.slice(0, text.indexOf(","))).toSorted()).toEqual([
+      "asking#1",
+      "slow#1",
+    ]);
+  });
+});
+
+const stage = (...verbs: readonly ReturnType<typeof list>[]) => {
+  const pay = payTool();
+  const worker = part("worker", [pays(1), says("Paid.")], { tools: [pay] });
+  const settledFirst = tool("settle", async () => {
+    await until(() => s.sink.of("agent.paused").length === 1);
+    return "settled";
+  });
+  const lead = part(
+    "lead",
+    [calls(beside("worker")), calls(use("settle")), calls(...verbs), says("Early."), says("Late.")],
+    { ...BACKGROUND, subagents: [worker.role], tools: [settledFirst] },
+  );
+  const s = scene();
+  return { s, lead, pay };
+};
+
+describe("what a parent may do with a child that is paused", () => {
+  test("list it, wait for it without being held up, and be told that it cannot read or go on", async () => {
+    const { s, lead } = stage(
+      list(),
+      waitFor(),
+      waitFor("worker#1"),
+      write("worker#1", "Hurry."),
+      onward("worker#1", "More."),
+    );
+    const paused = await s.outcome(s.start(lead.role));
+    expect(paused.status).toBe("paused");
+    expect(told(lead.model.requests[3])).toEqual([
+      '[{"role":"worker","status":"paused","subagent":"worker#1","task":"Work.","totalTokens":15}]',
+      "None of your subagents is at work.",
+      '{"status":"paused","subagent":"worker#1"}',
+      "Not done: worker#1 (lead/worker#1) is paused: somebody has to answer for it first. Go on without it.",
+      expect.stringContaining("has not ended"),
+    ]);
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+    expect([result.text, settlements(s)]).toEqual(["Late.", ["lead/worker#1 completed"]]);
+  });
+
+  proves(
+    ["X10", "R149"],
+    "cancel it: nobody is asked any more, and the run does not pause",
+    async () => {
+      const { s, lead, pay } = stage(cancel("worker#1", "Not needed."));
+      const result = await s.outcome(s.start(lead.role));
+      expect([result.status, result.text, result.questions, pay.paid]).toEqual([
+        "completed",
+        "Early.",
+        [],
+        [],
+      ]);
+      expect(outcomes(told(lead.model.requests[3]))).toEqual([
+        {
+          subagent: "worker#1",
+          outcome: "cancelled",
+          reason: "cancelled",
+          explanation: "Not needed.",
+          text: "",
+        },
+      ]);
+      expect(s.sink.of("question.answered").map(({ answer, by }) => [answer, by])).toEqual([
+        ["denied", "end"],
+      ]);
+    },
+  );
+});
+
+test("a foreground child that waits for an approval and is cancelled by another call of its reply settles once, and the run goes on by itself", async () => {
+  const worker = part("worker", [pays(1), says("Paid.")], { tools: [payTool()] });
+  const lead = part(
+    "lead",
+    [calls(spawn("worker"), cancel("worker#1", "Not needed.")), says("Done.")],
+    {
+      ...BACKGROUND,
+      subagents: [worker.role],
+      guards: [
+        toolGuard(
+          async () => {
+            await until(() => s.sink.of("agent.paused").length === 1);
+            return { type: "allow" };
+          },
+          { tools: ["CancelSubagent"] },
+        ),
+      ],
+    },
+  );
+  const s = scene();
+  const result = await s.outcome(s.start(lead.role));
+  expect([result.status, result.questions, settlements(s)]).toEqual([
+    "completed",
+    [],
+    ["lead/worker#1 cancelled"],
+  ]);
+});

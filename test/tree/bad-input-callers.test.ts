@@ -1,0 +1,193 @@
+// Goal: what a caller cannot do to a question, a run or a snapshot is a coded error that names the place in the tree, and changes nothing.
+// Method: one attempt after the other on trees of three levels; codes, words and what is left compared whole.
+
+import { describe, expect, test } from "vitest";
+import { approve } from "../../src/protocol/question.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { beside, cancel, rested, rests, write } from "../support/life-cast.ts";
+import { approveAll, payTool, questionOf } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, listens, part, spawn, told, use } from "./cast.ts";
+
+const PAY = { name: "pay", arguments: { amount: 1 } };
+
+const BACKGROUND = { delegation: { background: true } } as const;
+
+/** A tree that is paused at its leaf. */
+async function pausedTree() {
+  const leaf = part("leaf", [calls(PAY), says("Leaf.")], { tools: [payTool()] });
+  const child = part("child", [calls(beside("leaf")), says("Early."), says("Child.")], {
+    ...BACKGROUND,
+    subagents: [leaf.role],
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+  const s = scene();
+  const paused = await s.outcome(s.start(root.role));
+  return { s, root, paused };
+}
+
+describe("errors of the caller name the place in the tree", () => {
+  test("an answer to a question that was answered", async () => {
+    const leaf = part(
+      "leaf",
+      [calls(PAY), calls({ ...PAY, arguments: { amount: 2 } }), says("Leaf.")],
+      { tools: [payTool()] },
+    );
+    const root = part("root", [calls(beside("leaf")), says("Early."), says("Root.")], {
+      ...BACKGROUND,
+      subagents: [leaf.role],
+    });
+    const s = scene();
+    const first = await s.outcome(s.start(root.role));
+    const second = await s.outcome(s.resume(root.role, first.pausedRun, approveAll(first)));
+    const error = thrownBy(() =>
+      s.resume(root.role, second.pausedRun, [...approveAll(second), approve(questionOf(first))]),
+    );
+    expect([error.code, error.data["problem"], error.data["agentPath"], error.message]).toEqual([
+      "invalid_answer",
+      "already_answered",
+      "root/leaf#1",
+      expect.stringContaining("root/leaf#1"),
+    ]);
+    const result = await s.outcome(s.resume(root.role, second.pausedRun, approveAll(second)));
+    expect(result.status).toBe("completed");
+  });
+
+  test("an answer twice, and none at all", async () => {
+    const { s, root, paused } = await pausedTree();
+    const [answer] = approveAll(paused);
+    if (answer === undefined) expect.fail("no question");
+    const errors = [[answer, answer], []].map((answers) =>
+      thrownBy(() => s.resume(root.role, paused.pausedRun, answers)),
+    );
+    expect(errors.map(({ code, data }) => [code, data["problem"], data["agentPath"]])).toEqual([
+      ["invalid_answer", "duplicate", "root/child#1/leaf#1"],
+      ["invalid_answer", "missing", "root/child#1/leaf#1"],
+    ]);
+    const result = await s.outcome(s.resume(root.role, paused.pausedRun, [answer]));
+    expect(rests(result)).toEqual({
+      root: "completed",
+      "root/child#1": "completed",
+      "root/child#1/leaf#1": "completed",
+    });
+  });
+
+  test("a grant to an agent that is not there, a fork at a step that is not there", async () => {
+    const { s, root, paused } = await pausedTree();
+    const grant = thrownBy(() =>
+      s.grantOn(
+        root.role,
+        paused.pausedRun,
+        [{ budget: { steps: 1 }, by: "Ann", agentPath: "root/child#2" }],
+        approveAll(paused),
+      ),
+    );
+    expect([grant.code, grant.message]).toEqual([
+      "invalid_option",
+      'Expected resume options.grants[0].agentPath to be an agent of the run (root, root/child#1, root/child#1/leaf#1), got "root/child#2". See result.agents.',
+    ]);
+    const fork = thrownBy(() => s.fork(root.role, paused.pausedRun, { atStep: 1 }));
+    expect([fork.code, fork.message]).toEqual([
+      "invalid_option",
+      "Expected fork options.atStep to be left out, since root has completed no step, got 1. Start the task anew instead.",
+    ]);
+  });
+
+  test("a snapshot of a running run, of one whose detached agents live, and of a paused one", async () => {
+    const worker = part("worker", () => calls(use("listen")), { tools: [listens("listen")] });
+    const lead = part("lead", [calls(beside("worker")), says("Done.")], {
+      delegation: { background: true, atEnd: "detach" },
+      subagents: [worker.role],
+    });
+    const s = scene();
+    const run = s.start(lead.role);
+    expect(thrownBy(() => run.snapshot()).code).toBe("invalid_state");
+    await run.result;
+    expect(thrownBy(() => run.snapshot()).code).toBe("invalid_state");
+    void run.cancel();
+    const { snapshot } = await rested(s, run);
+    expect(snapshot.agents.map(({ agentPath, state }) => [agentPath, state.status])).toEqual([
+      ["lead", "completed"],
+      ["lead/worker#1", "cancelled"],
+    ]);
+  });
+
+  test("a message to a finished child, and to nobody", async () => {
+    const worker = part("worker", [says("Worked.")]);
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("worker")),
+        calls(write("worker#1", "Hello."), cancel("worker#1")),
+        says("Done."),
+      ],
+      {
+        ...BACKGROUND,
+        subagents: [worker.role],
+      },
+    );
+    const s = scene();
+    const run = s.start(lead.role);
+    const result = await s.outcome(run);
+    const ended =
+      'Not done: worker#1 (lead/worker#1) has ended (completed). To give it more to do, call SpawnSubagent with "continue": "worker#1".';
+    expect([told(lead.model.requests[2]), result.refusalsByCode]).toEqual([
+      [ended, ended],
+      { subagent_ended: 2 },
+    ]);
+    const refused = s.sink
+      .of("subagent.refused")
+      .map(({ agentPath, role, refusal }) => [agentPath, role, refusal.code]);
+    expect(refused).toEqual([
+      ["lead", "worker", "subagent_ended"],
+      ["lead", "worker", "subagent_ended"],
+    ]);
+    expect(thrownBy(() => run.steer("Hello.", AgentIdSchema.parse("agent_77"))).message).toContain(
+      "agent_77",
+    );
+    expect(await run.steer("Hello.", result.agents[1]?.agentId)).toEqual({
+      isDelivered: false,
+      reason: "completed",
+    });
+  });
+});
+
+describe("a stored run that was tampered with", () => {
+  test("is refused whole: a background child that is not there, an execution twice, a state that does not fit", async () => {
+    const pay = payTool();
+    const worker = part("worker", [calls(PAY), says("Worked.")], { tools: [pay] });
+    const lead = part("lead", [calls(beside("worker")), says("Early."), says("Late.")], {
+      ...BACKGROUND,
+      subagents: [worker.role],
+    });
+    const s = scene();
+    const paused = await s.outcome(s.start(lead.role));
+    const text = JSON.stringify(paused.pausedRun);
+    const tampered = {
+      "a background child that is not there": text.replace(
+        '"background":["agent_2"]',
+        '"background":["agent_3"]',
+      ),
+      "the wrong parent": text.replace('"parentAgentId":"agent_1"', '"parentAgentId":"agent_2"'),
+      "an execution of zero": text.replaceAll('"execution":1', '"execution":0'),
+      "detached as a word": text.replace('"isDetached":false', '"isDetached":"no"'),
+    };
+    const codes = Object.entries(tampered).map(([what, stored]) => [
+      what,
+      stored === text
+        ? "the same"
+        : thrownBy(() => s.orchestrator.resume(stored, approveAll(paused), { role: lead.role }))
+            .code,
+    ]);
+    expect(Object.fromEntries(codes)).toEqual({
+      "a background child that is not there": "invalid_paused_run",
+      "the wrong parent": "invalid_paused_run",
+      "an execution of zero": "invalid_paused_run",
+      "detached as a word": "invalid_paused_run",
+    });
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+    expect(result.text).toBe("Late.");
+  });
+});

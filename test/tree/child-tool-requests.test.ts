@@ -1,0 +1,239 @@
+// Goal: what a request takes away holds next to the policy, for all below, and over a pause.
+// Method: delegations that pass lists on, in real runs; paused runs that go on in a fresh orchestrator.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
+import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
+import { approve } from "../../src/protocol/question.ts";
+import type { SpawnRequest } from "../../src/protocol/subagent.ts";
+import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { questionOf } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, quiet, spawn, told, tool, use, type Part } from "./cast.ts";
+import { offered, removed, removedByEvent, removedByReport, texts } from "./tool-audit.ts";
+
+const a = tool("a", () => "A.");
+const b = tool("b", () => "B.");
+const c = tool("c", () => "C.");
+
+/** A delegation that passes on what the model says, whatever it is. */
+const delegate = defineDelegation({
+  name: "delegate",
+  description: "Delegates with lists.",
+  input: z.object({
+    allowedTools: z.array(z.string()).exactOptional(),
+    deniedTools: z.array(z.string()).exactOptional(),
+  }),
+  execute: (lists, { spawn }) => {
+    const request: SpawnRequest = { role: "helper", task: "Work.", ...lists };
+    return spawn(request);
+  },
+});
+
+function asking(
+  lists: object,
+  context: Partial<SubagentContextPolicy> = {},
+): {
+  readonly lead: Part;
+  readonly helper: Part;
+} {
+  const helper = part("helper", [says("Ok.")], { tools: [a, b, c] });
+  const lead = part("lead", [calls({ name: "delegate", arguments: lists }), says("Done.")], {
+    subagents: [helper.role],
+    tools: [delegate],
+    context,
+  });
+  return { lead, helper };
+}
+
+describe("the lists of a request", () => {
+  proves(["R131", "R132"], "hold next to those of the policy, and only tighten", async () => {
+    const lists = { allowedTools: ["a", "b"], deniedTools: [] };
+    const { lead, helper } = asking(lists, { deniedTools: ["a"] });
+    const s = scene();
+    await s.run(lead.role);
+    expect(offered(helper)).toEqual(["b"]);
+    expect(removedByEvent(s)).toEqual([[removed("a", "denied"), removed("c", "not_allowed")]]);
+  });
+
+  proves(["R133"], "a tool in both lists of a request is denied and reported", async () => {
+    const { lead, helper } = asking({ allowedTools: ["a"], deniedTools: ["a"] });
+    const s = scene();
+    await s.run(lead.role);
+    expect(offered(helper)).toEqual([]);
+    expect(removedByEvent(s)[0]).toContainEqual(removed("a", "conflict"));
+  });
+
+  test("a tool that nobody there has is a slip of the model: it is told, and nobody is started", async () => {
+    const { lead, helper } = asking({ deniedTools: ["a", "shell"] });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([helper.model.requests, result.refusalsByCode]).toEqual([[], { invalid_context: 1 }]);
+    expect(told(lead.model.requests[1])).toEqual([
+      'Not started: deniedTools[1] of the request by lead names "shell", and helper has no such tool. Its tools are: a, b, c. Correct the name.',
+    ]);
+  });
+
+  test("hold for all below the child, too", async () => {
+    const leaf = part("leaf", [says("Leaf.")], { tools: [a, b] });
+    const helper = part("helper", [calls(spawn("leaf")), says("Ok.")], {
+      subagents: [leaf.role],
+      tools: [a],
+    });
+    const lead = part(
+      "lead",
+      [calls({ name: "delegate", arguments: { deniedTools: ["b"] } }), says("Done.")],
+      { subagents: [helper.role], tools: [delegate] },
+    );
+    const s = scene();
+    await s.run(lead.role);
+    expect([offered(helper), offered(leaf)]).toEqual([["a", SPAWN_TOOL_NAME], ["a"]]);
+    expect(removedByEvent(s)).toEqual([[], [removed("b", "denied")]]);
+  });
+});
+
+describe("over a pause", () => {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({}),
+    needsApproval: true,
+    execute: () => "Paid.",
+  });
+
+  proves(
+    ["R131", "R132"],
+    "what was taken away stays away, in a fresh process, also for those who are born later",
+    async () => {
+      const leaf = part("leaf", [calls(use("b")), says("Leaf.")], { tools: [a, b] });
+      const helper = part(
+        "helper",
+        [calls(use("pay")), calls(use("b"), use("c")), calls(spawn("leaf")), says("Ok.")],
+        { subagents: [leaf.role], tools: [pay, a, b, c] },
+      );
+      const lead = part(
+        "lead",
+        [calls({ name: "delegate", arguments: { deniedTools: ["c"] } }), says("Done.")],
+        { subagents: [helper.role], tools: [delegate], context: { deniedTools: ["b"] } },
+      );
+      const s = scene();
+      const paused = await s.run(lead.role);
+      expect(paused.status).toBe("paused");
+      const run = s.resume(lead.role, paused.pausedRun, [approve(questionOf(paused))]);
+      const result = await s.outcome(run);
+      expect(told(helper.model.requests[2])).toEqual([
+        "Not executed: you cannot use b (denied by lead). Your tools are: pay, a, SpawnSubagent.",
+        "Not executed: you cannot use c (denied by lead). Your tools are: pay, a, SpawnSubagent.",
+      ]);
+      expect(helper.model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual(
+        Array.from({ length: 4 }, () => ["pay", "a", SPAWN_TOOL_NAME]),
+      );
+      expect(offered(leaf)).toEqual(["a"]);
+      const both = [removed("b", "denied"), removed("c", "denied")];
+      expect(removedByReport(result)).toEqual([[], both, [removed("b", "denied")]]);
+      expect(removedByReport(paused)).toEqual([[], both]);
+    },
+  );
+
+  test("the rules are in the paused run, and one without them is refused", async () => {
+    const helper = part("helper", [calls(use("pay")), says("Ok.")], { tools: [pay, b] });
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+      context: { allowedTools: ["pay"] },
+    });
+    const s = scene();
+    const paused = await s.run(lead.role);
+    expect(paused.pausedRun?.agents.map(({ toolRules }) => toolRules)).toEqual([
+      [],
+      [{ source: "lead", allowed: ["pay"], denied: [] }],
+    ]);
+    const text = JSON.stringify(paused.pausedRun).replaceAll(/"toolRules":\[[^\]]*?\],/g, "");
+    const { code } = thrownBy(() => s.orchestrator.resume(text, [], { role: lead.role }));
+    expect(code).toBe("invalid_paused_run");
+    await quiet();
+  });
+});
+
+describe("whoever comes later", () => {
+  const again = {
+    name: SPAWN_TOOL_NAME,
+    arguments: { role: "helper", task: "More.", continue: "helper#1" },
+  };
+
+  test("a role that a model writes is bound like any other", async () => {
+    const written = new ScriptedModel([says("Written.")]);
+    const newRole = { instructions: "Do as you like.", tools: ["a", "b"] };
+    const middle = part(
+      "middle",
+      [
+        calls({ name: SPAWN_TOOL_NAME, arguments: { role: "own", task: "Work.", newRole } }),
+        says("Ok."),
+      ],
+      { ceiling: { tools: [a, b], models: { small: written } } },
+    );
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+      context: { deniedTools: ["b"] },
+    });
+    const s = scene();
+    await s.run(lead.role);
+    expect(written.requests[0]?.tools.map(({ name }) => name)).toEqual(["a"]);
+    expect(removedByEvent(s)).toEqual([[], [removed("b", "denied")]]);
+  });
+
+  test("a subagent in the background is bound and told like any other", async () => {
+    const helper = part("helper", [says("Ok.")], { tools: [a, b] });
+    const call = {
+      name: SPAWN_TOOL_NAME,
+      arguments: { role: "helper", task: "Work.", background: true },
+    };
+    const lead = part("lead", [calls(call), says("Waiting."), says("Done.")], {
+      subagents: [helper.role],
+      delegation: { background: true },
+      context: { deniedTools: ["b"] },
+    });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([offered(helper), texts(helper).length]).toEqual([["a"], 1]);
+    expect(removedByReport(result)).toEqual([[], [removed("b", "denied")]]);
+  });
+
+  test("a second execution of a subagent lacks the same tools", async () => {
+    const helper = part("helper", [says("One."), says("Two.")], { tools: [a, b, c] });
+    const once = { name: "delegate", arguments: { deniedTools: ["c"] } };
+    const lead = part("lead", [calls(once), calls(again), says("Done.")], {
+      subagents: [helper.role],
+      tools: [delegate],
+      context: { deniedTools: ["b"] },
+    });
+    const result = await scene().run(lead.role);
+    const names = helper.model.requests.map(({ tools }) => tools.map(({ name }) => name));
+    expect(names).toEqual([["a"], ["a"]]);
+    expect(removedByReport(result)).toEqual([[], [removed("b", "denied"), removed("c", "denied")]]);
+  });
+
+  test("in a fork those from before and those that are started anew are bound", async () => {
+    const helper = part("helper", [says("One."), says("Two.")], { tools: [a, b, c] });
+    const once = { name: "delegate", arguments: { deniedTools: ["c"] } };
+    const script = [calls(once), says("Done."), calls(spawn("helper")), says("Done once more.")];
+    const lead = part("lead", script, {
+      subagents: [helper.role],
+      tools: [delegate],
+      context: { deniedTools: ["b"] },
+    });
+    const s = scene({ roles: [lead.role] });
+    const run = s.start(lead.role);
+    await s.outcome(run);
+    const fork = s.orchestrator.fork(run.snapshot(), { atStep: 1, message: "Again." });
+    const result = await s.outcome(fork);
+    const names = helper.model.requests.map(({ tools }) => tools.map(({ name }) => name));
+    expect(names).toEqual([["a"], ["a", "c"]]);
+    const [denied, asked] = [removed("b", "denied"), removed("c", "denied")];
+    expect(removedByReport(result)).toEqual([[], [denied, asked], [denied]]);
+  });
+});

@@ -1,0 +1,353 @@
+// Goal: nobody below uses a tool that somebody above took away, whatever roles, requests and pauses come in between; each removal is on
+// record with its reason, and who lacks a tool is told.
+// Method: real runs with scripted models; offered tools, events, reports and results compared whole.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
+import { FINISH_TOOL_NAME } from "../../src/agent/finish-tool.ts";
+import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, spawn, told, tool, use, type Part } from "./cast.ts";
+import { offered, removed, removedByEvent, removedByReport, texts } from "./tool-audit.ts";
+
+const a = tool("a", () => "A.");
+const b = tool("b", () => "B.");
+const c = tool("c", () => "C.");
+
+/** A lead with a policy that starts one helper with the tools a, b and c. */
+function pair(context: Partial<SubagentContextPolicy>): {
+  readonly lead: Part;
+  readonly helper: Part;
+} {
+  const helper = part("helper", [says("Ok.")], { tools: [a, b, c] });
+  const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+    subagents: [helper.role],
+    tools: [a],
+    context,
+  });
+  return { lead, helper };
+}
+
+const CANNOT =
+  "Tools that you cannot use, whatever you were told. Do without them, or say what is missing:";
+
+describe("the lists of one parent", () => {
+  proves(
+    ["R131", "R132", "R133", "R134"],
+    "of a and b allowed and b denied a child has a alone",
+    async () => {
+      const { lead, helper } = pair({ allowedTools: ["a", "b"], deniedTools: ["b"] });
+      const s = scene();
+      const result = await s.run(lead.role);
+      const gone = [removed("b", "conflict"), removed("c", "not_allowed")];
+      expect(offered(helper)).toEqual(["a"]);
+      expect(removedByEvent(s)).toEqual([gone]);
+      expect(removedByReport(result)).toEqual([[], gone]);
+      expect(texts(helper)).toEqual([
+        [CANNOT, "- b: denied by lead", "- c: not among the tools that lead allows"].join("\n"),
+      ]);
+    },
+  );
+
+  proves(["R131"], "without a list a child has all tools of its role", async () => {
+    const { lead, helper } = pair({});
+    const s = scene();
+    await s.run(lead.role);
+    expect([offered(helper), removedByEvent(s), texts(helper)]).toEqual([
+      ["a", "b", "c"],
+      [[]],
+      [],
+    ]);
+  });
+
+  proves(["R131"], "of an empty list it has none", async () => {
+    const { lead, helper } = pair({ allowedTools: [] });
+    const s = scene();
+    await s.run(lead.role);
+    const gone = ["a", "b", "c"].map((name) => removed(name, "not_allowed"));
+    expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
+  });
+
+  test("of a list that denies all it has none", async () => {
+    const { lead, helper } = pair({ deniedTools: ["c", "b", "a"] });
+    const s = scene();
+    await s.run(lead.role);
+    const gone = ["a", "b", "c"].map((name) => removed(name, "denied"));
+    expect([offered(helper), removedByEvent(s)]).toEqual([[], [gone]]);
+  });
+
+  proves(["R134"], "by option it is not told, and lacks the tools all the same", async () => {
+    const { lead, helper } = pair({ deniedTools: ["b"], tellRemovedTools: false });
+    const s = scene();
+    await s.run(lead.role);
+    expect([offered(helper), texts(helper), removedByEvent(s)]).toEqual([
+      ["a", "c"],
+      [],
+      [[removed("b", "denied")]],
+    ]);
+  });
+
+  test("the lists bind those below, not the parent itself", async () => {
+    const helper = part("helper", [says("Ok.")], { tools: [a] });
+    const lead = part("lead", [calls(use("a")), calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+      tools: [a],
+      context: { deniedTools: ["a"] },
+    });
+    const result = await scene().run(lead.role);
+    expect(offered(lead)).toEqual(["a", SPAWN_TOOL_NAME]);
+    expect(offered(helper)).toEqual([]);
+    expect(result.agents[0]?.toolsUsed).toEqual({ a: 1, [SPAWN_TOOL_NAME]: 1 });
+  });
+
+  proves(["R131"], "Finish stays, also where nothing is allowed", async () => {
+    const helper = part("helper", [calls({ name: FINISH_TOOL_NAME, arguments: { n: 1 } })], {
+      tools: [a],
+      output: z.object({ n: z.number() }),
+    });
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+      context: { allowedTools: [] },
+    });
+    const result = await scene().run(lead.role);
+    expect(offered(helper)).toEqual([FINISH_TOOL_NAME]);
+    expect(result.agents[1]?.output).toEqual({ n: 1 });
+  });
+
+  test("two children at once have each what its role leaves", async () => {
+    const left = part("left", [says("Left.")], { tools: [a, b] });
+    const right = part("right", [says("Right.")], { tools: [b, c] });
+    const lead = part("lead", [calls(spawn("left"), spawn("right")), says("Done.")], {
+      subagents: [left.role, right.role],
+      context: { deniedTools: ["b"] },
+    });
+    const s = scene();
+    await s.run(lead.role);
+    expect([offered(left), offered(right)]).toEqual([["a"], ["c"]]);
+    expect(removedByEvent(s)).toEqual([[removed("b", "denied")], [removed("b", "denied")]]);
+  });
+
+  test("a role keeps its tools for agents that are not bound", async () => {
+    const helper = part("helper", [says("Free."), says("Bound.")], { tools: [a, b] });
+    const boss = part("boss", [calls(spawn("helper")), says("Ok.")], {
+      subagents: [helper.role],
+      context: { deniedTools: ["b"] },
+    });
+    const lead = part("lead", [calls(spawn("helper")), calls(spawn("boss")), says("Done.")], {
+      subagents: [helper.role, boss.role],
+    });
+    await scene().run(lead.role);
+    expect(helper.model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+      ["a", "b"],
+      ["a"],
+    ]);
+  });
+});
+
+describe("below the child", () => {
+  proves(
+    ["R131", "R132"],
+    "a grandchild keeps the grandparent's denial, whatever its parent allows (T4)",
+    async () => {
+      const leaf = part("leaf", [calls(use("b")), says("Leaf.")], { tools: [a, b, c] });
+      const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+        subagents: [leaf.role],
+        tools: [b],
+        context: { allowedTools: ["a", "b"] },
+      });
+      const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+        subagents: [middle.role],
+        context: { deniedTools: ["b"] },
+      });
+      const s = scene();
+      await s.run(lead.role);
+      expect([offered(middle), offered(leaf)]).toEqual([[SPAWN_TOOL_NAME], ["a"]]);
+      expect(removedByEvent(s)).toEqual([
+        [removed("b", "denied")],
+        [removed("b", "denied"), removed("c", "not_allowed", "lead/middle#1")],
+      ]);
+      expect(told(leaf.model.requests[1])).toEqual([
+        "Not executed: you cannot use b (denied by lead). Your tools are: a.",
+      ]);
+    },
+  );
+
+  test("a child that may not start anybody starts nobody", async () => {
+    const leaf = part("leaf", [says("Leaf.")]);
+    const middle = part("middle", [calls(spawn("leaf")), says("Alone, then.")], {
+      subagents: [leaf.role],
+    });
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+      context: { deniedTools: [SPAWN_TOOL_NAME] },
+    });
+    const result = await scene().run(lead.role);
+    expect([offered(middle), leaf.model.requests]).toEqual([[], []]);
+    expect(result.agents.map(({ agentPath }) => agentPath)).toEqual(["lead", "lead/middle#1"]);
+    expect(told(middle.model.requests[1])).toEqual([
+      "Not executed: you cannot use SpawnSubagent (denied by lead). You have no tools in this step; answer in text.",
+    ]);
+  });
+
+  test("tools with which nobody could be started any more are not offered, and the limit is told", async () => {
+    const node = part(
+      "node",
+      (request) =>
+        request.messages.some(({ role }) => role === "tool") ? says("Up.") : calls(spawn("node")),
+      { subagents: ["node"], tools: [a] },
+    );
+    const s = scene({ limits: { maxDepth: 2 } });
+    const result = await s.run(node.role);
+    expect(removedByEvent(s)).toEqual([[], [removed(SPAWN_TOOL_NAME, "no_depth_left", "node")]]);
+    expect(node.model.requests[2]?.tools.map(({ name }) => name)).toEqual(["a"]);
+    expect(node.model.requests[2]?.messages[1]?.text).toBe(
+      [CANNOT, "- SpawnSubagent: there may be no subagents below you"].join("\n"),
+    );
+    expect(result.refusalsByCode).toEqual({ depth_limit: 1 });
+    expect(told(node.model.requests[3])).toEqual([
+      "Not started: subagents may be at depth 2 at most and you are at depth 2. Do this part yourself with your own tools.",
+    ]);
+  });
+
+  test("a limit of a role is named with the agent whose it is", async () => {
+    const leaf = part("leaf", [says("Leaf.")], { subagents: ["leaf"] });
+    const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+      subagents: [leaf.role],
+      limits: { maxDepth: 2 },
+    });
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+    });
+    const s = scene();
+    await s.run(lead.role);
+    expect(removedByEvent(s)).toEqual([
+      [],
+      [removed(SPAWN_TOOL_NAME, "no_depth_left", "lead/middle#1")],
+    ]);
+  });
+
+  test("the tools for subagents in the background go with the one that starts them", async () => {
+    const helper = part("helper", [says("Ok.")], {
+      subagents: ["helper"],
+      delegation: { background: true },
+    });
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+    });
+    const s = scene({ limits: { maxDepth: 1 } });
+    await s.run(lead.role);
+    expect(offered(helper)).toEqual([]);
+    expect(removedByEvent(s)[0]?.map(({ toolName, rule }) => [toolName, rule])).toEqual(
+      [
+        SPAWN_TOOL_NAME,
+        "ListSubagents",
+        "WaitForSubagents",
+        "MessageSubagent",
+        "CancelSubagent",
+      ].map((name) => [name, "no_depth_left"]),
+    );
+  });
+});
+
+describe("calls of a tool that was taken away", () => {
+  test("get a result that says so, count as errors, and reach neither guard nor tool", async () => {
+    const guarded: string[] = [];
+    const guard = toolGuard(({ toolName }, { agentPath }) => {
+      guarded.push(`${agentPath} ${toolName}`);
+      return { type: "allow" };
+    });
+    const helper = part("helper", [calls(use("b"), use("a")), says("Ok.")], { tools: [a, b] });
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+      context: { deniedTools: ["b"] },
+      guards: [guard],
+    });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect(guarded).toEqual(["lead SpawnSubagent", "lead/helper#1 a"]);
+    expect(told(helper.model.requests[1])).toEqual([
+      "Not executed: you cannot use b (denied by lead). Your tools are: a.",
+      "A.",
+    ]);
+    expect(
+      result.agents[1]?.toolErrors.map(({ toolName, code, severity }) => [
+        toolName,
+        code,
+        severity,
+      ]),
+    ).toEqual([["b", "tool_not_available", "recoverable"]]);
+    const [ended] = s.sink.of("tool.ended").filter(({ toolName }) => toolName === "b");
+    expect([ended?.outcome, ended?.errorCode, ended?.blockedBy]).toEqual([
+      "refused",
+      "tool_not_available",
+      "lead",
+    ]);
+    expect(result.agents[1]?.toolsUsed).toEqual({ a: 1 });
+  });
+
+  test("a name that nobody has is still an unknown tool", async () => {
+    const helper = part("helper", [calls(use("x")), says("Ok.")], { tools: [a, b] });
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+      context: { deniedTools: ["b"] },
+    });
+    await scene().run(lead.role);
+    expect(told(helper.model.requests[1])).toEqual([
+      'There is no tool named "x". Your tools are: a.',
+    ]);
+  });
+});
+
+describe("a name that no agent below has", () => {
+  const helper = part("helper", [], { tools: [a, b] });
+
+  const SLIPS: readonly (readonly [string, Partial<SubagentContextPolicy>, string])[] = [
+    ["denied", { deniedTools: ["a", "B"] }, "deniedTools[1]"],
+    ["allowed", { allowedTools: ["x"] }, "allowedTools[0]"],
+    ["that only the parent itself has", { deniedTools: ["c"] }, "deniedTools[0]"],
+  ];
+
+  for (const [what, context, field] of SLIPS) {
+    test(`${what} is refused before anything starts, with the field and the path`, () => {
+      const middle = part("middle", [], { subagents: [helper.role], tools: [c], context });
+      const lead = part("lead", [], { subagents: [middle.role] });
+      const s = scene();
+      const { code, data, message } = thrownBy(() => s.start(lead.role));
+      const [got] = [...(context.allowedTools ?? []), ...(context.deniedTools ?? [])].slice(-1);
+      expect([code, data]).toEqual([
+        "unknown_tool",
+        { field: `middle.context.${field}`, path: "lead/middle", got },
+      ]);
+      expect(message).toBe(
+        `Expected middle.context.${field} to be a tool of an agent below lead/middle (a, b), got "${got}". Name tools as the model calls them, or leave it out.`,
+      );
+      expect(s.sink.events).toEqual([]);
+    });
+  }
+
+  test("tools of grandchildren, SpawnSubagent and Finish are known; lists without subagents bind nobody", async () => {
+    const middle = part("middle", [says("Middle.")], { subagents: [helper.role] });
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+      context: { allowedTools: ["a", FINISH_TOOL_NAME], deniedTools: [SPAWN_TOOL_NAME] },
+    });
+    expect((await scene().run(lead.role)).status).toBe("completed");
+    const alone = part("alone", [says("Alone.")], { context: { deniedTools: ["x"] } });
+    expect((await scene().run(alone.role)).status).toBe("completed");
+  });
+
+  test("a role that starts itself has its own tools below", async () => {
+    const node = part("node", [says("Done.")], {
+      subagents: ["node"],
+      tools: [a],
+      context: { deniedTools: ["a", SPAWN_TOOL_NAME] },
+    });
+    expect((await scene().run(node.role)).status).toBe("completed");
+  });
+});

@@ -1,0 +1,382 @@
+// Goal: what a subagent is told of its parent's affairs is what the policy says, at the time at which it is started.
+// Method: real runs with scripted models; the first requests of children compared whole.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { framed, type FramedResult } from "../../src/policies/result-frame.ts";
+import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import type { Message, UserMessage } from "../../src/protocol/message.ts";
+import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { byTask, calls, part, quiet, spawn, tool, use, type Part } from "./cast.ts";
+
+const look = tool("look", ({ callId }) => `Seen by ${callId}.`);
+const fetch = tool("fetch", () => {
+  throw new Error("No such host.");
+});
+
+/** What an agent is shown between its instructions and its task, the first time. */
+function toldTo({ model }: Part, request = 0): readonly Message[] {
+  const messages = model.requests[request]?.messages ?? [];
+  const task = messages.findIndex((one) => one.role === "user" && one.origin === "task");
+  expect([messages[0]?.role, task]).toEqual(["system", expect.any(Number)]);
+  return messages.slice(1, task);
+}
+
+function injected(text: string): UserMessage {
+  return { role: "user", text, origin: "injected" };
+}
+
+function completed(childName: string, text: string): FramedResult {
+  return { childName, role: childName.split("#")[0] ?? "", outcome: "completed", text };
+}
+
+/** A lead with a policy, and a helper that answers whatever it is asked. */
+function pair(
+  context: Partial<SubagentContextPolicy>,
+  script: readonly ScriptStep[],
+  replies: (task: string) => string = (task) => `Done: ${task}`,
+): { readonly lead: Part; readonly helper: Part } {
+  const helper = part("helper", ({ messages }) => says(replies(messages.at(-1)?.text ?? "")));
+  const tools = [look, fetch];
+  return { helper, lead: part("lead", script, { subagents: [helper.role], tools, context }) };
+}
+
+const IN_SHORT = "What other subagents of the agent that started you came to, in short.";
+
+describe("results of siblings", () => {
+  const script = [
+    calls(spawn("helper", "First.")),
+    calls(spawn("helper", "Second.")),
+    says("Done."),
+  ];
+
+  proves(
+    ["R150"],
+    "with the option the second child is shown what the first one came to",
+    async () => {
+      const { lead, helper } = pair({ siblingResults: true }, script);
+      await scene().run(lead.role);
+      expect(toldTo(helper)).toEqual([]);
+      const frame = framed([completed("helper#1", "Done: First.")]);
+      expect(toldTo(helper, 1)).toEqual([injected(`${IN_SHORT} ${frame}`)]);
+    },
+  );
+
+  proves(["R150"], "without the option it is not", async () => {
+    const { lead, helper } = pair({}, script);
+    await scene().run(lead.role);
+    expect([toldTo(helper), toldTo(helper, 1)]).toEqual([[], []]);
+  });
+
+  test("children that run at once know nothing of each other", async () => {
+    const both = [calls(spawn("helper", "Left."), spawn("helper", "Right.")), says("Done.")];
+    const { lead, helper } = pair({ siblingResults: true }, both);
+    await scene().run(lead.role);
+    expect([toldTo(helper), toldTo(helper, 1)]).toEqual([[], []]);
+  });
+
+  test("a long result is shown in short, and says so; a typed one as JSON", async () => {
+    const long = "x".repeat(5_000);
+    const typed = part("typed", [calls({ name: "Finish", arguments: { n: 1 } })], {
+      output: z.object({ n: z.number() }),
+    });
+    const helper = part("helper", byTask({ "Long.": [says(long)], "Last.": [says("Ok.")] }));
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("helper", "Long."), spawn("typed")),
+        calls(spawn("helper", "Last.")),
+        says("Done."),
+      ],
+      { subagents: [helper.role, typed.role], context: { siblingResults: true } },
+    );
+    await scene().run(lead.role);
+    const results = [
+      completed("helper#1", `${"x".repeat(1_000)}\n[1000 of 5000 characters]`),
+      completed("typed#1", '{"n":1}'),
+    ];
+    expect(toldTo(helper, 1)).toEqual([injected(`${IN_SHORT} ${framed(results)}`)]);
+  });
+
+  test("a sibling that failed is shown as one that failed", async () => {
+    const broken = part("broken", [{ error: new Error("Out of order.") }]);
+    const helper = part("helper", [says("Ok.")]);
+    const lead = part("lead", [calls(spawn("broken")), calls(spawn("helper")), says("Done.")], {
+      subagents: [broken.role, helper.role],
+      context: { siblingResults: true },
+    });
+    await scene({ retry: { maxAttempts: 1 } }).run(lead.role);
+    const result = { childName: "broken#1", role: "broken", outcome: "failed", text: "" } as const;
+    expect(toldTo(helper)).toEqual([injected(`${IN_SHORT} ${framed([result])}`)]);
+  });
+
+  test("subagents of somebody else are no siblings", async () => {
+    const leaf = part("leaf", [says("Leaf.")]);
+    const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+      subagents: [leaf.role],
+      context: { siblingResults: true },
+    });
+    const other = part("other", [says("Other.")]);
+    const lead = part("lead", [calls(spawn("other")), calls(spawn("middle")), says("Done.")], {
+      subagents: [other.role, middle.role],
+    });
+    await scene().run(lead.role);
+    expect(toldTo(leaf)).toEqual([]);
+  });
+});
+
+describe("what binds and what failed", () => {
+  const tries = [calls(use("fetch"), use("look")), calls(spawn("helper", "Go.")), says("Done.")];
+
+  proves(
+    ["R151"],
+    "failed tool calls of the parent are listed in the child's context",
+    async () => {
+      const { lead, helper } = pair({ failedAttempts: true }, tries);
+      await scene().run(lead.role);
+      expect(toldTo(helper)).toEqual([
+        injected(
+          [
+            "Calls of the agent that started you which failed. Do not repeat them as they were:",
+            '- step 1, fetch (tool_error): "fetch failed: No such host."',
+          ].join("\n"),
+        ),
+      ]);
+    },
+  );
+
+  proves(
+    ["R151"],
+    "what is left to the parent is told as it is when the child is started",
+    async () => {
+      const { lead, helper } = pair({ parentConstraints: true }, tries);
+      await scene({ limits: { maxBreadthPerParent: 3 } }).run(lead.role, {
+        budget: { steps: 20, totalTokens: 1_000 },
+      });
+      expect(toldTo(helper)).toEqual([
+        injected(
+          [
+            "What binds the agent that started you binds you, too. Left to all its subagents together:",
+            "- steps: 18",
+            "- totalTokens: 970",
+            "- subagents that it may start: 2",
+          ].join("\n"),
+        ),
+      ]);
+    },
+  );
+
+  test("what the parent keeps for itself is not told as left", async () => {
+    const helper = part("helper", [says("Ok.")]);
+    const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
+      subagents: [helper.role],
+      delegation: { reserve: { steps: 4 } },
+      context: { parentConstraints: true },
+    });
+    await scene().run(lead.role, { budget: { steps: 20 } });
+    expect(toldTo(helper)[0]?.text.split("\n").slice(1)).toEqual([
+      "- steps: 15",
+      "- subagents that it may start: 4",
+    ]);
+  });
+
+  test("tools that the parent itself may not use are told with what binds it", async () => {
+    const leaf = part("leaf", [says("Leaf.")], { tools: [look] });
+    const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+      subagents: [leaf.role],
+      tools: [look, fetch],
+      context: { parentConstraints: true },
+    });
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+      context: { deniedTools: ["fetch"] },
+    });
+    await scene().run(lead.role);
+    expect(toldTo(leaf).map(({ text }) => text.split("\n").at(-1))).toEqual([
+      "It may not use: fetch.",
+    ]);
+  });
+
+  proves(["R127", "R151"], "without the options nothing of it is told", async () => {
+    const { lead, helper } = pair({}, tries);
+    await scene().run(lead.role, { budget: { steps: 20 } });
+    expect(toldTo(helper)).toEqual([]);
+  });
+});
+
+describe("a selection of one's own", () => {
+  proves(
+    ["R128"],
+    "shows the messages that it picks, whole pairs, as the parent's history has them",
+    async () => {
+      const handed: (readonly Message[])[] = [];
+      const { lead, helper } = pair(
+        {
+          selectMessages: (messages) => {
+            handed.push(messages);
+            return messages.slice(1, 3);
+          },
+        },
+        [calls(use("look")), calls(use("look")), calls(spawn("helper", "Go.")), says("Done.")],
+      );
+      await scene().run(lead.role);
+      const callId = CallIdSchema.parse("call_1");
+      const reply = {
+        role: "assistant",
+        text: "",
+        toolCalls: [{ callId, toolName: "look", argumentsText: "{}" }],
+      };
+      const result = { role: "tool", callId, toolName: "look", text: "Seen by call_1." };
+      expect(toldTo(helper)).toEqual([reply, result]);
+      expect(handed.map((messages) => messages.map(({ role }) => role))).toEqual([
+        ["user", "assistant", "tool", "assistant", "tool"],
+      ]);
+      expect(unfrozenParts(handed)).toEqual(["value"]);
+    },
+  );
+
+  test("that tears a pair refuses the subagent, with the path of the parent, and the run goes on", async () => {
+    const leaf = part("leaf", [says("Leaf.")]);
+    const middle = part(
+      "middle",
+      [calls(use("look")), calls(spawn("leaf")), says("Alone, then.")],
+      {
+        subagents: [leaf.role],
+        tools: [look],
+        context: {
+          selectMessages: (messages) => messages.filter(({ role }) => role === "assistant"),
+        },
+      },
+    );
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+    });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([result.status, result.agents.length, leaf.model.requests]).toEqual([
+      "completed",
+      2,
+      [],
+    ]);
+    expect(s.sink.of("subagent.refused").map(({ role, refusal }) => [role, refusal.code])).toEqual([
+      ["leaf", "invalid_context"],
+    ]);
+    expect(result.refusalsByCode).toEqual({ invalid_context: 1 });
+    expect(middle.model.requests.at(-1)?.messages.at(-1)?.text).toBe(
+      "Not started: what leaf is to see of your conversation could not be picked. Expected context.selectMessages of lead/middle#1 to give some of the messages that it was handed, in their order, calls with all their results, got the one at [0] torn from the calls or results that belong to it. Make it a pure function that answers at once: pick whole exchanges, or leave it out and set messageWindowSize. Until then do this part yourself.",
+    );
+  });
+
+  test("that breaks gives its place back", async () => {
+    let count = 0;
+    const { lead, helper } = pair(
+      {
+        selectMessages: () => {
+          count += 1;
+          if (count === 1) throw new Error("Not today.");
+          return [];
+        },
+      },
+      [calls(spawn("helper", "Go.")), calls(spawn("helper", "Go on.")), says("Done.")],
+    );
+    const s = scene({ limits: { maxBreadthPerParent: 1, maxTotalSubagents: 1 } });
+    const result = await s.run(lead.role);
+    expect(helper.model.requests).toHaveLength(1);
+    expect(result.subagentsByDepth).toEqual({ 1: 1 });
+    expect(result.agents.map(({ agentPath }) => agentPath)).toEqual(["lead", "lead/helper#2"]);
+  });
+});
+
+describe("what the parent's history holds", () => {
+  proves(
+    ["R128"],
+    "after a compaction it is what is left of it, with the notice of what went",
+    async () => {
+      const reads = Array.from({ length: 6 }, () => calls(use("look")));
+      const helper = part("helper", [says("Ok.")]);
+      const lead = part("lead", [...reads, calls(spawn("helper", "Go.")), says("Done.")], {
+        subagents: [helper.role],
+        tools: [look],
+        context: { inheritMessages: true },
+        compaction: { maxInputTokens: 1_000, keepMessages: 2 },
+        scripted: { countTokens: ({ messages }) => messages.length * 100 },
+      });
+      const s = scene();
+      await s.run(lead.role);
+      expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+      const told = toldTo(helper);
+      const history = lead.model.requests.at(-2)?.messages ?? [];
+      expect(told).toEqual(
+        history
+          .slice(1)
+          .map((one) => (one.role === "user" ? { ...one, origin: "inherited" } : one)),
+      );
+      expect(told.filter(({ text }) => text.includes("left out"))).toHaveLength(1);
+    },
+  );
+
+  proves(["R128"], "a queued subtask is shown the history up to its start", async () => {
+    const helper = part("helper", [says("Ok.")]);
+    const queue = tool("queue", ({ queueSubtask }) => {
+      queueSubtask({ role: "helper", task: "Go." });
+      return "Queued.";
+    });
+    const lead = part("lead", [calls(use("queue")), says("Done.")], {
+      subagents: [helper.role],
+      tools: [queue, look],
+      context: { inheritMessages: true, messageWindowSize: 2 },
+    });
+    await scene().run(lead.role);
+    expect(toldTo(helper).map(({ role, text }) => [role, text])).toEqual([
+      ["assistant", ""],
+      ["tool", "Queued."],
+    ]);
+  });
+});
+
+describe("two children at once", () => {
+  proves(
+    ["R128", "R129", "R130"],
+    "each is told the same of the parent, and shares nothing",
+    async () => {
+      const opened = gate();
+      const waits = tool("waits", async ({ metadata }) => {
+        await opened.opened;
+        return JSON.stringify(metadata);
+      });
+      const twice = [calls(use("waits")), says("Ok.")];
+      const helper = part("helper", byTask({ "Left.": twice, "Right.": twice }), {
+        tools: [waits],
+      });
+      const lead = part(
+        "lead",
+        [
+          calls(use("look")),
+          calls(spawn("helper", "Left."), spawn("helper", "Right.")),
+          says("Done."),
+        ],
+        {
+          subagents: [helper.role],
+          tools: [look],
+          context: { inheritMessages: true, metadataKeys: ["a"], contextInjections: ["Hint."] },
+        },
+      );
+      const s: Scene = scene();
+      const run = s.start(lead.role, "Do it.", { metadata: { a: { b: 1 }, c: 2 } });
+      await quiet();
+      const [left, right] = [toldTo(helper), toldTo(helper, 1)];
+      expect(left).toEqual(right);
+      expect(left.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
+      opened.open();
+      const result = await s.outcome(run);
+      const [, one, other] = result.agents;
+      expect([one?.metadata, other?.metadata]).toEqual([{ a: { b: 1 } }, { a: { b: 1 } }]);
+      expect(one?.metadata["a"]).not.toBe(other?.metadata["a"]);
+    },
+  );
+});

@@ -1,0 +1,358 @@
+// Goal: a subagent that goes on has its own subagents still, and goes on over pauses like any other; what cannot go on is refused.
+// Method: real runs; what its model is shown, who lives and what is spent compared whole.
+
+import { describe, expect, test } from "vitest";
+import { approve } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import {
+  beside,
+  cancel,
+  endings,
+  list,
+  onward,
+  rests,
+  settlements,
+  waitFor,
+} from "../support/life-cast.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { calls, listens, part, spawn, told, tool, until, use } from "./cast.ts";
+
+const BACKGROUND = {
+  delegation: { background: true, maxIdenticalDelegations: "unlimited" },
+} as const;
+
+const isMore = (input: unknown): boolean => JSON.stringify(input).includes('"continue"');
+
+const asksBeforeMore = toolGuard((call) =>
+  isMore(call.arguments) ? { type: "ask", reason: "Once more?" } : { type: "allow" },
+);
+
+const PAY = { name: "pay", arguments: { amount: 1 } };
+
+const lines = (
+  request:
+    | { readonly messages: readonly { readonly role: string; readonly text: string }[] }
+    | undefined,
+) => request?.messages.map(({ role, text }) => `${role}: ${text}`);
+
+describe("its own subagents", () => {
+  proves(
+    ["X10"],
+    "are its own still: it reaches them by name, and they go on with their history",
+    async () => {
+      const leaf = part("leaf", [says("L1."), says("L2.")]);
+      const middle = part(
+        "middle",
+        [
+          calls(spawn("leaf", "Leaf first.")),
+          says("M1."),
+          calls(list()),
+          calls(onward("leaf#1", "Leaf second.")),
+          says("M2."),
+        ],
+        { ...BACKGROUND, subagents: [leaf.role] },
+      );
+      const lead = part(
+        "lead",
+        [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
+        { subagents: [middle.role] },
+      );
+      const s = scene();
+      const result = await s.run(lead.role);
+      expect(told(middle.model.requests[3])).toEqual([
+        '[{"role":"leaf","status":"completed","subagent":"leaf#1","task":"Leaf first.","totalTokens":15}]',
+      ]);
+      expect([result.status, rests(result), result.refusalsByCode]).toEqual([
+        "completed",
+        { lead: "completed", "lead/middle#1": "completed", "lead/middle#1/leaf#1": "completed" },
+        {},
+      ]);
+      expect(result.agents.map(({ executions }) => executions)).toEqual([1, 2, 2]);
+      expect(result.usage.total.totalTokens).toBe(15 * 10);
+    },
+  );
+
+  test("count on: names and limits go on where they were", async () => {
+    const leaf = part("leaf", () => says("Leaf."));
+    const middle = part(
+      "middle",
+      [
+        calls(spawn("leaf", "a"), spawn("leaf", "b")),
+        says("M1."),
+        calls(spawn("leaf", "c"), spawn("leaf", "d")),
+        says("M2."),
+      ],
+      { subagents: [leaf.role] },
+    );
+    const lead = part(
+      "lead",
+      [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
+      { subagents: [middle.role] },
+    );
+    const s = scene({ limits: { maxBreadthPerParent: 3 } });
+    const result = await s.run(lead.role);
+    expect(Object.keys(rests(result))).toEqual([
+      "lead",
+      "lead/middle#1",
+      "lead/middle#1/leaf#1",
+      "lead/middle#1/leaf#2",
+      "lead/middle#1/leaf#3",
+    ]);
+    expect([result.refusalsByCode, result.subagentsByDepth]).toEqual([
+      { breadth_limit: 1 },
+      { "1": 1, "2": 3 },
+    ]);
+  });
+
+  test("are cancelled with the tree, though they were started by an earlier execution of their parent", async () => {
+    const leaf = part("leaf", [says("L1."), calls(use("listen"))], { tools: [listens("listen")] });
+    const middle = part(
+      "middle",
+      [calls(spawn("leaf", "1")), says("M1."), calls(onward("leaf#1", "2")), says("Never.")],
+      { subagents: [leaf.role] },
+    );
+    const lead = part(
+      "lead",
+      [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Never.")],
+      { subagents: [middle.role] },
+    );
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
+    void run.cancel("Enough.");
+    const result = await s.outcome(run);
+    expect([endings(s).slice(-3), rests(result)]).toEqual([
+      ["lead/middle#1/leaf#1", "lead/middle#1", "lead"],
+      {
+        lead: "cancelled (cancelled)",
+        "lead/middle#1": "cancelled (cancelled)",
+        "lead/middle#1/leaf#1": "cancelled (cancelled)",
+      },
+    ]);
+  });
+
+  test("that were detached from the first execution are known to the second: it can wait for them, and cancel them", async () => {
+    const leaf = part("leaf", () => calls(use("listen")), { tools: [listens("listen")] });
+    const middle = part(
+      "middle",
+      [
+        calls(beside("leaf", "1")),
+        says("M1."),
+        calls(list()),
+        calls(cancel("leaf#1")),
+        says("M2."),
+      ],
+      { delegation: { background: true, atEnd: "detach" }, subagents: [leaf.role] },
+    );
+    const lead = part(
+      "lead",
+      [calls(spawn("middle", "First.")), calls(onward("middle#1", "Second.")), says("Done.")],
+      { subagents: [middle.role] },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([result.status, rests(result)["lead/middle#1/leaf#1"], settlements(s)]).toEqual([
+      "completed",
+      "cancelled (cancelled)",
+      ["lead/middle#1 completed", "lead/middle#1/leaf#1 cancelled", "lead/middle#1 completed"],
+    ]);
+  });
+});
+
+describe("over a pause", () => {
+  proves(
+    ["X10"],
+    "one that had ended before goes on after it, in a fresh orchestrator",
+    async () => {
+      const worker = part("worker", [calls(use("look")), says("One."), says("Two.")], {
+        tools: [tool("look", () => "seen")],
+      });
+      const lead = part(
+        "lead",
+        [
+          calls(spawn("worker", "First.")),
+          calls(PAY),
+          calls(onward("worker#1", "Second.")),
+          says("Done."),
+        ],
+        { subagents: [worker.role], tools: [payTool()] },
+      );
+      const s = scene();
+      const paused = await s.outcome(s.start(lead.role));
+      const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+      expect([result.status, result.agents[1]?.executions]).toEqual(["completed", 2]);
+      expect(lines(worker.model.requests[2])).toEqual([
+        "system: You are worker.",
+        "user: First.",
+        "assistant: ",
+        "tool: seen",
+        "assistant: One.",
+        "user: Second.",
+      ]);
+    },
+  );
+
+  proves(["X10"], "a second execution is paused and goes on like a first", async () => {
+    for (const more of [{}, { background: true }]) {
+      const pay = payTool();
+      const worker = part("worker", [says("One."), calls(PAY), says("Two.")], { tools: [pay] });
+      const lead = part(
+        "lead",
+        [
+          calls(spawn("worker", "First.")),
+          calls(onward("worker#1", "Second.", more)),
+          says("Early."),
+          says("Late."),
+        ],
+        { ...BACKGROUND, subagents: [worker.role] },
+      );
+      const s = scene();
+      const paused = await s.outcome(s.start(lead.role));
+      expect(paused.questions.map(({ agentPath }) => agentPath)).toEqual(["lead/worker#1"]);
+      const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+      expect([result.status, pay.paid, result.agents[1]?.executions, settlements(s)]).toEqual([
+        "completed",
+        [1],
+        2,
+        ["lead/worker#1 completed", "lead/worker#1 completed"],
+      ]);
+    }
+  });
+
+  test("a continuation that has to be approved goes on once it is", async () => {
+    const worker = part("worker", [says("One."), says("Two.")]);
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("worker", "First.")),
+        calls(onward("worker#1", "Second.", { background: true })),
+        says("Early."),
+        says("Late."),
+      ],
+      {
+        ...BACKGROUND,
+        subagents: [worker.role],
+        guards: [asksBeforeMore],
+      },
+    );
+    const s = scene();
+    const paused = await s.outcome(s.start(lead.role));
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+    expect([result.status, settlements(s).length]).toEqual(["completed", 2]);
+  });
+
+  test("a wait that told of it, and a continuation approved later, in one reply: nobody is forgotten", async () => {
+    const worker = part("worker", [says("One."), calls(use("listen"))], {
+      tools: [listens("listen")],
+    });
+    const lead = part(
+      "lead",
+      [
+        calls(beside("worker", "First.")),
+        calls(waitFor("worker#1"), onward("worker#1", "Second.", { background: true })),
+        says("Done."),
+      ],
+      {
+        delegation: { background: true, atEnd: "cancel" },
+        subagents: [worker.role],
+        guards: [asksBeforeMore],
+      },
+    );
+    const s = scene();
+    const paused = await s.outcome(s.start(lead.role));
+    expect(paused.status).toBe("paused");
+    const [question] = paused.questions;
+    if (question === undefined) expect.fail("no question");
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun, [approve(question)]));
+    expect([result.status, settlements(s), endings(s).at(-1)]).toEqual([
+      "completed",
+      ["lead/worker#1 completed"],
+      "lead",
+    ]);
+    expect(told(lead.model.requests[2])).toEqual([
+      expect.stringContaining('"text":"One."'),
+      "Not continued: another call of the same reply gives you the result of worker#1 (lead/worker#1). Read it first, and continue it then.",
+    ]);
+  });
+});
+
+describe("what cannot go on", () => {
+  test("is refused with what to do instead: unknown, running, paused, or with nothing left to spend", async () => {
+    const worker = part("worker", [calls(use("listen"))], { tools: [listens("listen")] });
+    const lead = part(
+      "lead",
+      [
+        calls(onward("worker#1", "More.")),
+        calls(beside("worker", "First.")),
+        calls(onward("worker#1", "More."), onward("worker", "More."), onward("lead", "More.")),
+        says("Done."),
+      ],
+      { delegation: { background: true, atEnd: "cancel" }, subagents: [worker.role] },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect(told(lead.model.requests[1])).toEqual([
+      'Not done: lead has no subagent "worker#1". You have started none.',
+    ]);
+    expect(told(lead.model.requests[3])).toEqual([
+      "Not continued: worker#1 (lead/worker#1) has not ended. Wait for its result, or write to it while it runs.",
+      'Not done: lead has no subagent "worker". Yours are: worker#1.',
+      'Not done: lead has no subagent "lead". Yours are: worker#1.',
+    ]);
+    expect(result.refusalsByCode).toEqual({ unknown_subagent: 3, subagent_running: 1 });
+  });
+
+  test("a subagent of somebody else", async () => {
+    const leaf = part("leaf", () => says("Leaf."));
+    const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+      subagents: [leaf.role],
+    });
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("middle")),
+        calls(onward("leaf#1", "More."), onward("middle#1/leaf#1", "More.")),
+        says("Done."),
+      ],
+      { subagents: [middle.role, leaf.role] },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect(result.refusalsByCode).toEqual({ unknown_subagent: 2 });
+  });
+
+  test("one without budget of its own is stopped, and the others go on", async () => {
+    const worker = part("worker", [says("One.")], { budget: { steps: 1 } });
+    const lead = part(
+      "lead",
+      [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("Done.")],
+      { subagents: [worker.role] },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([result.status, settlements(s)]).toEqual([
+      "completed",
+      ["lead/worker#1 completed", "lead/worker#1 no_output"],
+    ]);
+  });
+
+  test("nobody, when nothing is left in the tree", async () => {
+    const worker = part("worker", [says("One.")]);
+    const lead = part(
+      "lead",
+      [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("Done.")],
+      {
+        subagents: [worker.role],
+        budget: { steps: 4 },
+        delegation: { reserve: { steps: 1 } },
+      },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([result.text, result.refusalsByCode]).toEqual(["Done.", { budget_exhausted: 1 }]);
+    expect(told(lead.model.requests[2])[0]).toContain("kept for the answer of lead");
+  });
+});

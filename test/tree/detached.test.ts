@@ -1,0 +1,265 @@
+// Goal: a subagent that was left to the run lives on after its parent: the run settles after it, and nobody loses it from sight.
+// Method: gates hold the detached one while everything else happens; results, events and accounts compared whole.
+
+import { describe, expect, test } from "vitest";
+
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { beside, endings, rested, rests, settlements } from "../support/life-cast.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { aborted, calls, part, quiet, spawn, tool, until, use } from "./cast.ts";
+
+const DETACH = { delegation: { background: true, atEnd: "detach" } } as const;
+const PAY = { name: "pay", arguments: { amount: 1 } };
+
+function stage() {
+  const done = gate();
+  const work = tool("work", async ({ signal }) => {
+    await Promise.race([done.opened, aborted(signal)]);
+    return "worked";
+  });
+  const slow = part("slow", [calls(use("work")), says("Slow.")], { tools: [work] });
+  const lead = part("lead", [calls(beside("slow")), says("Done.")], {
+    ...DETACH,
+    subagents: [slow.role],
+  });
+  return { s: scene(), lead, slow, done };
+}
+
+describe("while it lives on", () => {
+  proves(["X9"], "the result is there, and says who lives; the run is not over", async () => {
+    const { s, lead, done } = stage();
+    const run = s.start(lead.role);
+    const early = await run.result;
+    expect([early.status, early.text, early.detached, early.agents.length]).toEqual([
+      "completed",
+      "Done.",
+      ["agent_2"],
+      1,
+    ]);
+    expect(thrownBy(() => run.snapshot()).code).toBe("invalid_state");
+    done.open();
+    const result = await s.outcome(run);
+    expect([result.detached, rests(result)]).toEqual([
+      [],
+      { lead: "completed", "lead/slow#1": "completed" },
+    ]);
+    expect(s.sink.events.slice(-3).map(({ type }) => type)).toEqual([
+      "agent.ended",
+      "subagent.ended",
+      "run.ended",
+    ]);
+    expect(run.snapshot().agents.map(({ agentPath }) => agentPath)).toEqual([
+      "lead",
+      "lead/slow#1",
+    ]);
+  });
+
+  test("it can be written to, and cancelled by its id", async () => {
+    const { s, lead } = stage();
+    const run = s.start(lead.role);
+    const { detached } = await run.result;
+    const [id] = detached;
+    if (id === undefined) expect.fail("nobody lives on");
+    const delivery = run.steer("Hurry.", id);
+    run.cancelAgent(id, "Enough.");
+    const result = await s.outcome(run);
+    expect([rests(result), await delivery]).toEqual([
+      { lead: "completed", "lead/slow#1": "cancelled (cancelled)" },
+      { isDelivered: false, reason: "cancelled" },
+    ]);
+  });
+
+  test("cancelling the run cancels it", async () => {
+    const { s, lead } = stage();
+    const run = s.start(lead.role);
+    await run.result;
+    const early = await run.cancel("Enough.");
+    const result = await s.outcome(run);
+    expect([early.status, rests(result), settlements(s)]).toEqual([
+      "completed",
+      { lead: "completed", "lead/slow#1": "cancelled (cancelled)" },
+      ["lead/slow#1 cancelled"],
+    ]);
+  });
+
+  test("stopping the run stops it", async () => {
+    const { s, lead, done } = stage();
+    const run = s.start(lead.role);
+    await run.result;
+    run.requestStop();
+    done.open();
+    const result = await s.outcome(run);
+    expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (stop_requested)" });
+  });
+
+  test("it spends from the account of its parent, and what it may spend can be raised", async () => {
+    const { s, lead, done } = stage();
+    const run = s.start(lead.role, "Do it.", { budget: { steps: 3 } });
+    await run.result;
+    expect(run.grant({ steps: 1 }, { by: "Ann" })).toBe(true);
+    done.open();
+    const result = await s.outcome(run);
+    expect([rests(result), result.accounts[0]?.total.steps]).toEqual([
+      { lead: "completed", "lead/slow#1": "completed" },
+      4,
+    ]);
+  });
+
+  test("without the grant the limit of the tree stops it", async () => {
+    const { s, lead, done } = stage();
+    const run = s.start(lead.role, "Do it.", { budget: { steps: 3 } });
+    await run.result;
+    done.open();
+    const result = await s.outcome(run);
+    expect(rests(result)).toEqual({ lead: "completed", "lead/slow#1": "stopped (steps_limit)" });
+  });
+
+  test("listeners hear it to the end", async () => {
+    const { s, lead, done } = stage();
+    const run = s.start(lead.role);
+    const heard: string[] = [];
+    const listening = (async () => {
+      for await (const { type, agentPath } of run.events()) heard.push(`${agentPath} ${type}`);
+    })();
+    await run.result;
+    done.open();
+    await s.outcome(run);
+    await listening;
+    expect(heard.slice(-3)).toEqual([
+      "lead/slow#1 agent.ended",
+      "lead subagent.ended",
+      "lead run.ended",
+    ]);
+  });
+});
+
+describe("further down", () => {
+  proves(
+    ["X9"],
+    "one that its parent left lives on while the rest of the tree works and ends",
+    async () => {
+      const done = gate();
+      const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
+      const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {
+        ...DETACH,
+        subagents: [leaf.role],
+      });
+      const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+        subagents: [middle.role],
+      });
+      const s = scene();
+      const run = s.start(lead.role);
+      const early = await run.result;
+      expect([early.text, early.detached.length, endings(s)]).toEqual([
+        "Done.",
+        1,
+        ["lead/middle#1", "lead"],
+      ]);
+      done.open();
+      const result = await s.outcome(run);
+      expect([endings(s).at(-1), result.usage.total.totalTokens]).toEqual([
+        "lead/middle#1/leaf#1",
+        75,
+      ]);
+    },
+  );
+
+  test("what it starts itself it waits for", async () => {
+    const done = gate();
+    const leaf = part("leaf", [says("Leaf.", { after: done.opened })]);
+    const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+      subagents: [leaf.role],
+    });
+    const lead = part("lead", [calls(beside("middle")), says("Done.")], {
+      ...DETACH,
+      subagents: [middle.role],
+    });
+    const s = scene();
+    const run = s.start(lead.role);
+    await run.result;
+    done.open();
+    const result = await s.outcome(run);
+    expect(endings(s)).toEqual(["lead", "lead/middle#1/leaf#1", "lead/middle#1"]);
+    expect(rests(result)["lead/middle#1"]).toBe("completed");
+  });
+
+  test("two generations may be left, each by its parent", async () => {
+    const [one, two] = [gate(), gate()];
+    const leaf = part("leaf", [says("Leaf.", { after: two.opened })]);
+    const middle = part("middle", [calls(beside("leaf")), says("Middle.", { after: one.opened })], {
+      ...DETACH,
+      subagents: [leaf.role],
+    });
+    const lead = part("lead", [calls(beside("middle")), says("Done.")], {
+      ...DETACH,
+      subagents: [middle.role],
+    });
+    const s = scene();
+    const run = s.start(lead.role);
+    await run.result;
+    one.open();
+    await until(() => endings(s).includes("lead/middle#1"));
+    await quiet();
+    expect(s.sink.of("run.ended")).toEqual([]);
+    two.open();
+    const result = await s.outcome(run);
+    expect([endings(s), result.status]).toEqual([
+      ["lead", "lead/middle#1", "lead/middle#1/leaf#1"],
+      "completed",
+    ]);
+  });
+});
+
+describe("one that asks somebody", () => {
+  proves(["X9", "X8"], "when the root is over ends: nobody could go on with it", async () => {
+    const slow = part("slow", [calls(PAY), says("Never.")], { tools: [payTool()] });
+    const lead = part("lead", [calls(beside("slow")), says("Done.")], {
+      ...DETACH,
+      subagents: [slow.role],
+    });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([result.status, rests(result), settlements(s)]).toEqual([
+      "completed",
+      { lead: "completed", "lead/slow#1": "cancelled (cancelled)" },
+      ["lead/slow#1 cancelled"],
+    ]);
+  });
+
+  test("while the root works pauses with the run, and goes on with it", async () => {
+    const pay = payTool();
+    const leaf = part("leaf", [calls(PAY), says("Leaf.")], { tools: [pay] });
+    const middle = part("middle", [calls(beside("leaf")), says("Middle.")], {
+      ...DETACH,
+      subagents: [leaf.role],
+    });
+    const lead = part("lead", [calls(spawn("middle")), calls(PAY), says("Done.")], {
+      subagents: [middle.role],
+      tools: [pay],
+    });
+    const s = scene();
+    const paused = await s.outcome(s.start(lead.role));
+    expect([paused.status, paused.questions.map(({ agentPath }) => agentPath)]).toEqual([
+      "paused",
+      ["lead", "lead/middle#1/leaf#1"],
+    ]);
+    const { result } = await rested(s, s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+    expect([rests(result), pay.paid.length]).toEqual([
+      { lead: "completed", "lead/middle#1": "completed", "lead/middle#1/leaf#1": "completed" },
+      2,
+    ]);
+  });
+});
+
+test("a pause that is asked for while only detached ones live ends them, since the root is over", async () => {
+  const { s, lead, done } = stage();
+  const run = s.start(lead.role);
+  await run.result;
+  run.requestPause();
+  done.open();
+  const result = await s.outcome(run);
+  expect([result.status, endings(s)]).toEqual(["completed", ["lead", "lead/slow#1"]]);
+});

@@ -1,0 +1,330 @@
+// Goal: a model may write a role when it delegates, where its own role permits it, and never above the ceiling.
+// Method: real runs with scripted models; what the new agent is offered, and what it may spend, compared whole.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import type { RoleCeiling } from "../../src/agent/role-ceiling.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { says, ScriptedModel, type ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, told, tool, use } from "./cast.ts";
+
+function draft(role: string, newRole: object, task = "Work."): ScriptedCall {
+  return { name: "SpawnSubagent", arguments: { role, task, newRole } };
+}
+
+const READ = tool("read", () => "read");
+const SEARCH = tool("search", () => "found");
+const WIPE = tool("wipe", () => "wiped");
+
+function stage(
+  script: ConstructorParameters<typeof ScriptedModel>[0],
+  more: Partial<RoleCeiling> = {},
+) {
+  const fast = new ScriptedModel(() => says("Fast."), { id: "fast-model" });
+  const strong = new ScriptedModel(() => says("Strong."), { id: "strong-model" });
+  const ceiling = {
+    tools: [READ, SEARCH],
+    models: { fast, strong },
+    budget: { steps: 3, totalTokens: 1_000 },
+    ...more,
+  };
+  const lead = part("lead", script, { tools: [WIPE], ceiling });
+  return { lead, fast, strong };
+}
+
+describe("a role that is written at spawn", () => {
+  proves(
+    ["X27"],
+    "gets the intersection of what it asks for and what the ceiling allows",
+    async () => {
+      const { lead, strong } = stage([
+        calls(
+          draft("critic", {
+            instructions: "You find faults.",
+            tools: ["read", "wipe", "SpawnSubagent"],
+            model: "strong",
+            steps: 50,
+          }),
+        ),
+        says("Done."),
+      ]);
+      const s = scene();
+      const result = await s.run(lead.role);
+      expect(result.agents.map(({ agentPath, role, model }) => [agentPath, role, model])).toEqual([
+        ["lead", "lead", "lead-model"],
+        ["lead/critic#1", "critic", "strong-model"],
+      ]);
+      const [request] = strong.requests;
+      expect(request?.messages.map(({ role, text }) => [role, text]).slice(0, 1)).toEqual([
+        ["system", "You find faults."],
+      ]);
+      expect(request?.tools.map(({ name }) => name)).toEqual(["read"]);
+      expect(result.accounts[1]?.limits).toEqual({ steps: 3, totalTokens: 1_000 });
+      expect(s.sink.of("subagent.spawned")[0]?.context.removedTools).toEqual([
+        { toolName: "wipe", rule: "not_allowed", source: "lead" },
+        { toolName: "SpawnSubagent", rule: "not_allowed", source: "lead" },
+      ]);
+    },
+  );
+
+  proves(["X27"], "is refused without permission", async () => {
+    const helper = part("helper", [says("Helped.")]);
+    const write = defineDelegation({
+      name: "write",
+      description: "Starts somebody new.",
+      input: z.object({}),
+      execute: (_input, { spawn }) =>
+        spawn({ role: "critic", task: "Work.", draft: { instructions: "You find faults." } }),
+    });
+    const lead = part("lead", [calls(use("write")), says("Done.")], {
+      subagents: [helper.role],
+      tools: [write],
+    });
+    const result = await scene().run(lead.role);
+    expect([result.status, result.refusalsByCode]).toEqual(["completed", { forbidden_role: 1 }]);
+    expect(told(lead.model.requests[1])).toEqual([
+      "Not started: you may not write roles. You can start: helper. Call again with one of these.",
+    ]);
+    expect(
+      lead.model.requests[0]?.tools.find(({ name }) => name === "SpawnSubagent")?.inputSchema,
+    ).not.toHaveProperty("properties.newRole");
+  });
+
+  test("has all tools of the ceiling, its first model and its budget, if it asks for nothing", async () => {
+    const { lead, fast } = stage([
+      calls(draft("helper", { instructions: "Help." })),
+      says("Done."),
+    ]);
+    const result = await scene().run(lead.role);
+    expect(fast.requests[0]?.tools.map(({ name }) => name)).toEqual(["read", "search"]);
+    expect([result.agents[1]?.model, result.accounts[1]?.limits.steps]).toEqual(["fast-model", 3]);
+  });
+
+  test("may ask for less", async () => {
+    const { lead, fast } = stage([
+      calls(draft("helper", { instructions: "Help.", tools: [], steps: 1 })),
+      says("Done."),
+    ]);
+    const result = await scene().run(lead.role);
+    expect(fast.requests[0]?.tools).toEqual([]);
+    expect(result.accounts[1]?.limits).toEqual({ steps: 1, totalTokens: 1_000 });
+  });
+
+  test("is told to the model as an instruction when it cannot be", async () => {
+    const { lead } = stage([
+      calls(
+        draft("helper", { instructions: "Help.", model: "huge" }),
+        draft("lead", { instructions: "Lead." }),
+        draft("a/b", { instructions: "Help." }),
+      ),
+      says("Done."),
+    ]);
+    const result = await scene().run(lead.role);
+    expect(result.refusalsByCode).toEqual({ invalid_role: 3 });
+    expect(told(lead.model.requests[1])).toEqual([
+      'Not started: there is no model "huge". Choose one of: fast, strong.',
+      'Not started: there is a role "lead" already. Give yours another name, or start that one.',
+      expect.stringContaining("letters, digits, _ and -"),
+    ]);
+  });
+
+  test("lives on over a pause, under the ceiling of the process that resumes it", async () => {
+    const asking = new ScriptedModel([calls(use("read")), says("Read.")], { id: "fast-model" });
+    const { lead } = stage(
+      [calls(draft("helper", { instructions: "Help.", tools: ["read"] })), says("Done.")],
+      {
+        models: { fast: asking },
+      },
+    );
+    const s = scene({
+      guards: [toolGuard(() => ({ type: "ask", reason: "It reads." }), { tools: ["read"] })],
+    });
+    const paused = await s.run(lead.role);
+    const [question] = paused.questions;
+    if (question === undefined) throw new Error("asked");
+    const narrower = { ...lead.role, ceiling: undefined };
+    expect(thrownBy(() => s.resume(narrower, paused.pausedRun, [approve(question)])).message).toBe(
+      'Expected a role named "helper" for lead/helper#1, got one that cannot be used: Not started: you may not write roles. You can start none: do this part yourself.. Resume with the roles that the run was started with.',
+    );
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun, [approve(question)]));
+    expect(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text])).toEqual([
+      ["lead", "completed", "Done."],
+      ["lead/helper#1", "completed", "Read."],
+    ]);
+  });
+
+  test("needs a price for every model of the ceiling where money is limited", () => {
+    const { lead } = stage([]);
+    const error = thrownBy(() => scene().start(lead.role, "Do it.", { budget: { costUsd: 1 } }));
+    expect(error.code).toBe("price_unknown");
+  });
+});
+
+describe("a ceiling", () => {
+  test("that says nothing usable is an error at once", () => {
+    const attempts = [
+      () => stage([], { models: {} }),
+      () => stage([], { tools: [READ, READ] }),
+      () => stage([], { budget: { steps: -1 } }),
+    ];
+    expect(attempts.map((attempt) => thrownBy(attempt).code)).toEqual([
+      "invalid_definition",
+      "duplicate_tool",
+      "invalid_option",
+    ]);
+  });
+});
+
+describe("an agent whose role was written", () => {
+  proves(
+    ["X27"],
+    "is bound by the ceiling's budget and by what its parent has left, whatever it asks for",
+    async () => {
+      const fast = new ScriptedModel(() => ({ calls: [{ name: "read", arguments: {} }] }), {
+        id: "fast-model",
+      });
+      const { lead } = stage(
+        [calls(draft("helper", { instructions: "Help.", steps: 99 })), says("Done.")],
+        { models: { fast }, budget: { steps: 50 } },
+      );
+      const s = scene();
+      const result = await s.run(lead.role, { budget: { steps: 4 } });
+      expect([result.agents[1]?.steps.length, fast.requests.length]).toEqual([3, 3]);
+      expect(s.sink.of("subagent.spawned")[0]?.context.tightened).toEqual([
+        { field: "budget.steps", asked: 50, given: 3, source: "lead" },
+      ]);
+    },
+  );
+
+  test("starts nobody itself, and writes no roles: it has no SpawnSubagent", async () => {
+    const fast = new ScriptedModel(
+      [{ calls: [draft("another", { instructions: "Help." })] }, says("Fast.")],
+      { id: "fast-model" },
+    );
+    const { lead } = stage([calls(draft("helper", { instructions: "Help." })), says("Done.")], {
+      models: { fast },
+    });
+    const result = await scene().run(lead.role);
+    expect([
+      result.agents.length,
+      fast.requests[0]?.tools.map(({ name }) => name),
+      result.status,
+    ]).toEqual([2, ["read", "search"], "completed"]);
+  });
+
+  proves(
+    ["X27", "X10"],
+    "goes on a second time, over a pause in a fresh orchestrator, with the role that was written",
+    async () => {
+      const asking = new ScriptedModel([says("Once."), calls(use("read")), says("Twice.")], {
+        id: "fast-model",
+      });
+      const { lead } = stage(
+        [
+          calls(draft("helper", { instructions: "You help.", tools: ["read"] })),
+          calls({
+            name: "SpawnSubagent",
+            arguments: { role: "helper", task: "More.", continue: "helper#1" },
+          }),
+          says("Done."),
+        ],
+        { models: { fast: asking } },
+      );
+      const s = scene({
+        guards: [toolGuard(() => ({ type: "ask", reason: "It reads." }), { tools: ["read"] })],
+      });
+      const paused = await s.run(lead.role);
+      const [question] = paused.questions;
+      if (question === undefined) throw new Error("asked");
+      const result = await s.outcome(s.resume(lead.role, paused.pausedRun, [approve(question)]));
+      expect([result.status, result.agents[1]?.executions, result.agents[1]?.text]).toEqual([
+        "completed",
+        2,
+        "Twice.",
+      ]);
+      expect(asking.requests.at(-1)?.messages[0]?.text).toBe("You help.");
+      expect(asking.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+        ["read"],
+        ["read"],
+        ["read"],
+      ]);
+    },
+  );
+
+  test("comes along in a fork", async () => {
+    const { lead, fast } = stage([
+      calls(draft("helper", { instructions: "You help." })),
+      says("Original."),
+      calls({
+        name: "SpawnSubagent",
+        arguments: { role: "helper", task: "More.", continue: "helper#1" },
+      }),
+      says("Forked."),
+    ]);
+    const s = scene();
+    const run = s.start(lead.role);
+    await s.outcome(run);
+    const forked = await s.outcome(s.fork(lead.role, run.snapshot(), { atStep: 1 }));
+    expect([forked.text, fast.requests.length, fast.requests[1]?.messages[0]?.text]).toEqual([
+      "Forked.",
+      2,
+      "You help.",
+    ]);
+  });
+
+  test("under a name that was written before is numbered on, with its own instructions", async () => {
+    const { lead, fast } = stage([
+      calls(
+        draft("helper", { instructions: "First." }),
+        draft("helper", { instructions: "Second." }),
+      ),
+      says("Done."),
+    ]);
+    const result = await scene().run(lead.role);
+    expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
+      "lead",
+      "lead/helper#1",
+      "lead/helper#2",
+    ]);
+    expect(fast.requests.map(({ messages }) => String(messages[0]?.text)).toSorted()).toEqual([
+      "First.",
+      "Second.",
+    ]);
+  });
+
+  test("in the background, under the denials of those above it", async () => {
+    const fast = new ScriptedModel(() => says("Fast."), { id: "fast-model" });
+    const lead = part(
+      "lead",
+      [
+        calls({
+          name: "SpawnSubagent",
+          arguments: {
+            role: "helper",
+            task: "Work.",
+            background: true,
+            newRole: { instructions: "Help." },
+          },
+        }),
+        says("Early."),
+        says("Late."),
+      ],
+      {
+        ceiling: { tools: [READ, SEARCH], models: { fast } },
+        delegation: { background: true },
+        context: { deniedTools: ["search"] },
+      },
+    );
+    const result = await scene().run(lead.role);
+    expect([result.status, fast.requests[0]?.tools.map(({ name }) => name)]).toEqual([
+      "completed",
+      ["read"],
+    ]);
+  });
+});

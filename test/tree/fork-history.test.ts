@@ -1,0 +1,74 @@
+// Goal: a fork has the history of its root up to the step, whatever was left out of it, and is refused where it is gone.
+// Method: real runs whose histories were made shorter, or whose replies were of no use; what the fork's model is shown compared whole.
+
+import { describe, expect, test } from "vitest";
+import { says } from "../../src/testing/scripted-model.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { rested } from "../support/life-cast.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part, use } from "./cast.ts";
+import { BEFORE, look, shown } from "../support/life-forks.ts";
+
+/** Steps by step; the history is made shorter on the way. */
+async function compacted() {
+  const lead = part(
+    "lead",
+    [...Array.from({ length: 6 }, () => calls(use("look"))), says("Original."), says("Forked.")],
+    {
+      tools: [look],
+      compaction: { maxInputTokens: 50, keepMessages: 4 },
+      scripted: { countTokens: ({ messages }) => messages.length * 6 },
+    },
+  );
+  const s = scene();
+  const { snapshot } = await rested(s, s.start(lead.role));
+  expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+  return { lead, s, snapshot };
+}
+
+describe("after a compaction", () => {
+  test("a step whose history is gone cannot be forked at; the error says what to do", async () => {
+    const { lead, s, snapshot } = await compacted();
+    const before = JSON.stringify(snapshot);
+    const error = thrownBy(() => s.fork(lead.role, snapshot, { atStep: 1 }));
+    expect([error.code, error.message, JSON.stringify(snapshot) === before]).toEqual([
+      "invalid_option",
+      "Expected fork options.atStep to be a step of lead whose history is still there, got 1. Choose a later step, or keep more messages (compaction.keepMessages).",
+      true,
+    ]);
+  });
+
+  test("a later one can", async () => {
+    const { lead, s, snapshot } = await compacted();
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 6, message: "Go on." }));
+    expect(forked.text).toBe("Forked.");
+  });
+});
+
+test("replies that were of no use are no part of the history, and no part of a fork's", async () => {
+  const lead = part(
+    "lead",
+    [
+      { text: "Strange.", finishReason: "unknown" },
+      calls(use("look")),
+      { text: " " },
+      { text: "Strange again.", finishReason: "unknown" },
+      says("Forked."),
+      says("Forked."),
+      says("Forked."),
+    ],
+    { tools: [look] },
+  );
+  const s = scene();
+  const { result, snapshot } = await rested(s, s.start(lead.role));
+  expect([result.status, result.text]).toEqual(["completed", "Strange again."]);
+  for (const atStep of [1, 2, 3]) {
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep, message: "Go on." }));
+    expect(forked.text).toBe("Forked.");
+  }
+  expect([4, 5, 6].map((index) => shown(lead, index))).toEqual([
+    ["system: You are lead.", "user: Do it.", "user: Go on."],
+    [...BEFORE, "user: Go on."],
+    [...BEFORE, "user: Go on."],
+  ]);
+});

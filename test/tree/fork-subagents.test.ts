@@ -1,0 +1,287 @@
+// Goal: the subagents that a run has started by a step come along in its fork, as far as they and all below them have ended; so does what
+// was queued.
+// Method: real runs and their forks; who is there, under which name, and what each is shown compared whole.
+
+import { describe, expect, test } from "vitest";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import {
+  beside,
+  onward,
+  outcomes,
+  reporters,
+  rested,
+  rests,
+  settlements,
+  waitFor,
+  wideScene,
+} from "../support/life-cast.ts";
+import { payTool } from "../support/pause-scenes.ts";
+import { planner } from "../support/subtask-scenes.ts";
+import { calls, part, quiet, spawn, told, tool, until, use } from "./cast.ts";
+import { look, shown, PAY } from "../support/life-forks.ts";
+
+describe("subagents", () => {
+  proves(
+    ["X24"],
+    "that had ended come along idle, and go on in the fork with their history",
+    async () => {
+      const worker = part("worker", [says("Original."), says("In the fork."), says("Another.")]);
+      const lead = part(
+        "lead",
+        [
+          calls(spawn("worker", "First.")),
+          says("Original."),
+          calls(onward("worker#1", "Second."), spawn("worker", "Third.")),
+          says("Forked."),
+        ],
+        { subagents: [worker.role] },
+      );
+      const s = scene();
+      const { result, snapshot } = await rested(s, s.start(lead.role));
+      const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+      expect(shown(worker, 1)).toEqual([
+        "system: You are worker.",
+        "user: First.",
+        "assistant: Original.",
+        "user: Second.",
+      ]);
+      expect(rests(forked)).toEqual({
+        lead: "completed",
+        "lead/worker#1": "completed",
+        "lead/worker#2": "completed",
+      });
+      expect([
+        forked.subagentsByDepth,
+        result.agents[1]?.executions,
+        forked.agents[1]?.executions,
+      ]).toEqual([{ "1": 2 }, 1, 2]);
+      expect(outcomes(told(lead.model.requests[3]))).toMatchObject([
+        { subagent: "worker#1", text: "In the fork." },
+        { subagent: "worker#2", text: "Another." },
+      ]);
+    },
+  );
+
+  proves(["X24"], "with all below them; whoever started later is not there", async () => {
+    const leaf = part("leaf", () => says("Leaf."));
+    const middle = part(
+      "middle",
+      [calls(spawn("leaf")), says("Middle."), calls(onward("leaf#1", "More.")), says("Again.")],
+      {
+        subagents: [leaf.role],
+      },
+    );
+    const late = part("late", () => says("Late."));
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("middle")),
+        calls(spawn("late")),
+        says("Original."),
+        calls(onward("middle#1", "More.")),
+        says("Forked."),
+      ],
+      { subagents: [middle.role, late.role] },
+    );
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+    expect([Object.keys(rests(forked)), forked.subagentsByDepth, forked.status]).toEqual([
+      ["lead", "lead/middle#1", "lead/middle#1/leaf#1"],
+      { "1": 1, "2": 1 },
+      "completed",
+    ]);
+    expect(shown(leaf, 1)).toEqual([
+      "system: You are leaf.",
+      "user: Work.",
+      "assistant: Leaf.",
+      "user: More.",
+    ]);
+    expect(forked.refusalsByCode).toEqual({});
+  });
+
+  proves(["X24"], "count against the limits, and names go on where they were", async () => {
+    const worker = part("worker", () => says("Worked."));
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("worker", "1"), spawn("worker", "2")),
+        says("Original."),
+        calls(spawn("worker", "3"), spawn("worker", "4")),
+        says("Forked."),
+      ],
+      { subagents: [worker.role] },
+    );
+    const s = scene({ limits: { maxBreadthPerParent: 3 } });
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+    expect([Object.keys(rests(forked)), forked.refusalsByCode]).toEqual([
+      ["lead", "lead/worker#1", "lead/worker#2", "lead/worker#3"],
+      { breadth_limit: 1 },
+    ]);
+  });
+
+  test("that live do not come along, and their names are not given anew", async () => {
+    const worker = part("worker", [calls(PAY), says("In the fork.")], { tools: [payTool()] });
+    const lead = part(
+      "lead",
+      [
+        calls(beside("worker", "1")),
+        calls(use("look")),
+        says("Waiting."),
+        calls(spawn("worker", "2")),
+        says("Forked."),
+      ],
+      { delegation: { background: true }, subagents: [worker.role], tools: [look] },
+    );
+    const s = scene();
+    const { result, snapshot } = await rested(s, s.start(lead.role));
+    expect(result.status).toBe("paused");
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2 }));
+    expect(rests(forked)).toEqual({ lead: "completed", "lead/worker#2": "completed" });
+  });
+
+  test("that went on after the step do not come along, and their names are not given anew", async () => {
+    const worker = part("worker", () => says("Worked."));
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("worker", "1")),
+        calls(onward("worker#1", "2")),
+        says("Original."),
+        calls(spawn("worker", "3")),
+        says("Forked."),
+      ],
+      { subagents: [worker.role] },
+    );
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+    expect(Object.keys(rests(forked))).toEqual(["lead", "lead/worker#2"]);
+  });
+
+  test("of the original come along in a fork of a fork", async () => {
+    const worker = part("worker", [says("One."), says("Two.")]);
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("worker", "1")),
+        says("Original."),
+        calls(use("look")),
+        says("Fork."),
+        calls(onward("worker#1", "2")),
+        says("Fork of the fork."),
+      ],
+      { subagents: [worker.role], tools: [look] },
+    );
+    const s = scene();
+    const original = await rested(s, s.start(lead.role));
+    const first = await rested(s, s.fork(lead.role, original.snapshot, { atStep: 1 }));
+    const result = await s.outcome(s.fork(lead.role, first.snapshot, { atStep: 1 }));
+    expect([result.text, result.refusalsByCode, Object.keys(rests(result))]).toEqual([
+      "Fork of the fork.",
+      {},
+      ["lead", "lead/worker#1"],
+    ]);
+  });
+
+  test("in the background whose report the root had not read by then report in the fork", async () => {
+    const worker = part("worker", [says("Worked.")]);
+    const held = gate();
+    const lead = part(
+      "lead",
+      [
+        calls(beside("worker")),
+        calls(use("hold")),
+        says("Original."),
+        says("Forked."),
+        says("Forked and read."),
+      ],
+      {
+        delegation: { background: true },
+        subagents: [worker.role],
+        tools: [tool("hold", async () => (await held.opened, "held"))],
+      },
+    );
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => settlements(s).length === 1);
+    await quiet();
+    held.open();
+    const { result, snapshot } = await rested(s, run);
+    expect([result.text, lead.model.requests.map(reporters)]).toEqual([
+      "Original.",
+      [[], [], ["worker#1"]],
+    ]);
+    const early = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+    expect([early.status, lead.model.requests.slice(3).map(reporters)]).toEqual([
+      "completed",
+      [["worker#1"]],
+    ]);
+    const late = await s.outcome(s.fork(lead.role, snapshot, { atStep: 3, message: "More." }));
+    expect([late.status, lead.model.requests.slice(4).map(reporters)]).toEqual([
+      "completed",
+      [["worker#1"]],
+    ]);
+  });
+
+  test("in the background whose result the root was told do not report again", async () => {
+    const worker = part("worker", [says("Worked.")]);
+    const lead = part(
+      "lead",
+      [calls(beside("worker")), calls(waitFor()), says("Original."), says("Forked.")],
+      { delegation: { background: true }, subagents: [worker.role] },
+    );
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2 }));
+    expect([forked.text, lead.model.requests.map(reporters).flat()]).toEqual(["Forked.", []]);
+  });
+});
+
+describe("subtasks", () => {
+  test("that the step had queued are worked off in the fork, once", async () => {
+    const helper = part("helper", (request) =>
+      says(`Helped with ${request.messages.at(-1)?.text ?? ""}`),
+    );
+    const lead = part("lead", [calls(use("plan")), says("Original."), says("Forked.")], {
+      subagents: [helper.role],
+      tools: [planner({ role: "helper", task: "A" }, { role: "helper", task: "B" })],
+    });
+    const s = wideScene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+    const requests = lead.model.requests.map(({ messages }) =>
+      messages
+        .filter((message) => message.role === "user" && message.origin === "subtask")
+        .map(({ text }) => text.slice(0, 70)),
+    );
+    expect([forked.text, requests[2]]).toEqual(["Forked.", requests[1]]);
+    expect(requests[2]).toHaveLength(2);
+  });
+
+  test("that were worked off before the run stopped are not worked off again", async () => {
+    const helper = part("helper", () => says("Helped."));
+    const lead = part("lead", [calls(use("plan")), says("Forked.")], {
+      subagents: [helper.role],
+      tools: [planner({ role: "helper", task: "A" })],
+    });
+    const s = wideScene();
+    const { result, snapshot } = await rested(
+      s,
+      s.start(lead.role, "Do it.", { budget: { steps: 2 } }),
+    );
+    expect([result.status, helper.model.requests.length]).toEqual(["stopped", 1]);
+    const forked = await s.outcome(s.fork(lead.role, snapshot));
+    const subtasks = lead.model.requests[1]?.messages.filter(
+      (message) => message.role === "user" && message.origin === "subtask",
+    );
+    expect([forked.text, helper.model.requests.length, subtasks?.length]).toEqual([
+      "Forked.",
+      1,
+      1,
+    ]);
+  });
+});

@@ -1,0 +1,340 @@
+// Goal: a whole tree is forked at a step of its root: the fork goes its own way under ids of its own, and the original stays as it was.
+// Method: real runs, snapshots compared byte by byte; what the fork's models are shown is compared whole.
+
+import { describe, expect, test } from "vitest";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { rested, rests } from "../support/life-cast.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { aborted, calls, part, tool, until, use } from "./cast.ts";
+import { BEFORE, look, shown, threeSteps, PAY } from "../support/life-forks.ts";
+
+/** The ids in a run. */
+function idsIn({ runId, agents }: RunResult): readonly string[] {
+  return [runId, ...agents.flatMap(({ agentId, executionId }) => [agentId, executionId])];
+}
+
+const WORKED =
+  'tool: {"outcome":"completed","steps":1,"subagent":"worker#1","text":"Worked.","totalTokens":15}';
+
+describe("a fork", () => {
+  proves(
+    ["X24"],
+    "completes differently, and the original stays byte for byte as it was",
+    async () => {
+      const { lead } = threeSteps([calls(use("look")), says("Forked.")]);
+      const s = scene();
+      const { result, snapshot } = await rested(s, s.start(lead.role));
+      const text = JSON.stringify(snapshot);
+      const fork = s.fork(lead.role, snapshot, { atStep: 2, message: "Try something else." });
+      const forked = await s.outcome(fork);
+      expect([result.text, forked.text, forked.status]).toEqual([
+        "Original.",
+        "Forked.",
+        "completed",
+      ]);
+      expect(shown(lead, 4)).toEqual([
+        ...BEFORE,
+        "assistant: ",
+        WORKED,
+        "user: Try something else.",
+      ]);
+      expect(JSON.stringify(snapshot)).toBe(text);
+      expect(s.sink.of("run.started").at(-1)).toMatchObject({
+        runId: fork.runId,
+        forkedFrom: { runId: result.runId, stepNumber: 2 },
+      });
+      const own = s.sink.events.filter(({ runId }) => runId === result.runId);
+      expect(own.at(-1)?.type).toBe("run.ended");
+    },
+  );
+
+  proves(["X24"], "has ids of its own, and nothing is spent in it", async () => {
+    const { lead } = threeSteps([says("Forked.")]);
+    const s = scene();
+    const { result, snapshot } = await rested(s, s.start(lead.role));
+    const fork = s.fork(lead.role, snapshot, { atStep: 3 });
+    const forked = await s.outcome(fork);
+    expect(idsIn(forked).filter((id) => idsIn(result).includes(id))).toEqual([]);
+    expect(forked.agents.map(({ agentPath, usage }) => [agentPath, usage.own.totalTokens])).toEqual(
+      [
+        ["lead", 15],
+        ["lead/worker#1", 0],
+      ],
+    );
+    expect(forked.usage.total.totalTokens).toBe(15);
+  });
+
+  test.each([1, 2, 3, 4])("at step %i has the history up to it", async (atStep) => {
+    const { lead } = threeSteps([says("Forked.")]);
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    await s.outcome(s.fork(lead.role, snapshot, { atStep, message: "Go on." }));
+    const whole = [
+      ...BEFORE,
+      "assistant: ",
+      WORKED,
+      "assistant: ",
+      "tool: seen",
+      "assistant: Original.",
+    ];
+    const end = [4, 6, 8, 9][atStep - 1];
+    expect(shown(lead, 4)).toEqual([...whole.slice(0, end), "user: Go on."]);
+  });
+
+  test("by default at the last step", async () => {
+    const { lead } = threeSteps([says("Forked.")]);
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const fork = s.fork(lead.role, snapshot, { message: "And?" });
+    await s.outcome(fork);
+    expect(s.sink.of("run.started").at(-1)?.forkedFrom?.stepNumber).toBe(4);
+  });
+
+  test("many times from the same snapshot, also at once: each is a run of its own", async () => {
+    const { lead } = threeSteps([says("A."), says("B."), says("C.")]);
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const forks = [1, 2, 3].map((atStep) => s.fork(lead.role, snapshot, { atStep }));
+    const results = await Promise.all(forks.map((fork) => s.outcome(fork)));
+    expect([
+      new Set(results.map(({ runId }) => runId)).size,
+      results.map(({ text }) => text).toSorted(),
+    ]).toEqual([3, ["A.", "B.", "C."]]);
+  });
+
+  test("of a fork, and of that again", async () => {
+    const { lead } = threeSteps([calls(use("look")), says("First fork."), says("Second fork.")]);
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const first = await rested(s, s.fork(lead.role, snapshot, { atStep: 2, message: "Once." }));
+    const second = await s.outcome(
+      s.fork(lead.role, first.snapshot, { atStep: 1, message: "Twice." }),
+    );
+    expect(second.text).toBe("Second fork.");
+    expect(shown(lead, 6)).toEqual([
+      ...BEFORE,
+      "assistant: ",
+      WORKED,
+      "user: Once.",
+      "assistant: ",
+      "tool: seen",
+      "user: Twice.",
+    ]);
+    expect(Object.keys(rests(second))).toEqual(["lead", "lead/worker#1"]);
+  });
+
+  test("with another role of the same name: other instructions hold from now on, the history is the same", async () => {
+    const { lead, worker } = threeSteps([]);
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const model = new ScriptedModel([says("Otherwise.")]);
+    const other = defineAgent({
+      name: "lead",
+      instructions: "You are another lead.",
+      model,
+      subagents: [worker.role],
+      tools: [look],
+    });
+    const result = await s.outcome(s.fork(other, snapshot, { atStep: 1 }));
+    expect([result.text, result.agents[0]?.model]).toEqual(["Otherwise.", "scripted"]);
+  });
+});
+
+/** Ways in which the original may rest after its first step. */
+const RESTS: Readonly<
+  Record<
+    string,
+    {
+      readonly second: ScriptStep;
+      readonly act?: (s: Scene, run: ReturnType<Scene["start"]>) => unknown;
+      readonly status: string;
+      readonly budget?: object;
+    }
+  >
+> = {
+  completed: { second: says("Original."), status: "completed" },
+  failed: { second: { error: new Error("gone") }, status: "failed" },
+  cancelled: {
+    second: calls(use("listen")),
+    act: (_s, run) => void run.cancel("Enough."),
+    status: "cancelled",
+  },
+  stopped: { second: calls(use("look"), use("look")), budget: { toolCalls: 2 }, status: "stopped" },
+  paused: { second: calls(PAY), status: "paused" },
+  "paused on request": {
+    second: calls(use("listen")),
+    act: (_s, run) => run.requestPause(),
+    status: "paused",
+  },
+};
+
+describe("a fork of a run that", () => {
+  for (const [name, { second, act, status, budget = {} }] of Object.entries(RESTS))
+    proves(["X24"], `is ${name}`, async () => {
+      const listen = tool("listen", async ({ signal }) => {
+        act?.(s, run);
+        if (status === "cancelled") await aborted(signal);
+        return "heard";
+      });
+      const lead = part("lead", [calls(use("look")), second, says("Forked.")], {
+        tools: [look, payTool(), listen],
+      });
+      const s = scene();
+      const run = s.start(lead.role, "Do it.", { budget });
+      const { result, snapshot } = await rested(s, run);
+      expect(result.status).toBe(status);
+      const text = JSON.stringify(snapshot);
+      const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1, message: "Go on." }));
+      expect([forked.status, forked.text, JSON.stringify(snapshot) === text]).toEqual([
+        "completed",
+        "Forked.",
+        true,
+      ]);
+      expect(shown(lead, lead.model.requests.length - 1)).toEqual([...BEFORE, "user: Go on."]);
+      if (status !== "paused") return;
+      expect(snapshot).toEqual(result.pausedRun);
+    });
+
+  test("is paused can still be gone on with after it was forked", async () => {
+    const pay = payTool();
+    const lead = part(
+      "lead",
+      [calls(use("look")), calls(PAY), says("Forked."), says("Original.")],
+      {
+        tools: [look, pay],
+      },
+    );
+    const s = scene();
+    const paused = await s.outcome(s.start(lead.role));
+    const forked = await s.outcome(s.fork(lead.role, paused.pausedRun, {}));
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun, approveAll(paused)));
+    expect([forked.text, forked.questions, result.text, pay.paid]).toEqual([
+      "Forked.",
+      [],
+      "Original.",
+      [1],
+    ]);
+  });
+});
+
+describe("the budget of a fork", () => {
+  proves(["X24"], "is that of the original, anew; it can be tightened, and holds", async () => {
+    const lead = part("lead", () => calls(use("look")), { tools: [look] });
+    const s = scene();
+    const { result, snapshot } = await rested(
+      s,
+      s.start(lead.role, "Do it.", { budget: { steps: 3 } }),
+    );
+    expect([result.status, result.steps.length]).toEqual(["stopped", 3]);
+    const anew = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2 }));
+    const less = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 1 } }));
+    const more = await s.outcome(s.fork(lead.role, snapshot, { atStep: 2, budget: { steps: 50 } }));
+    expect([anew, less, more].map(({ steps, reason }) => [steps.length, reason.code])).toEqual([
+      [3, "steps_limit"],
+      [1, "steps_limit"],
+      [3, "steps_limit"],
+    ]);
+    expect(anew.accounts.map(({ path, limits, grants }) => [path, limits, grants])).toEqual([
+      ["lead", { steps: 3 }, []],
+    ]);
+  });
+
+  test("time begins anew; a fixed deadline of the original is not taken over", async () => {
+    const lead = part(
+      "lead",
+      [calls(use("look")), says("Original."), calls(use("spend")), says("Never.")],
+      {
+        tools: [look, tool("spend", () => (s.clock.advance(600), "spent"))],
+      },
+    );
+    const s = scene();
+    const { snapshot } = await rested(
+      s,
+      s.start(lead.role, "Do it.", {
+        budget: { wallTimeMs: 500 },
+        deadlineAtMs: s.clock.nowMs() + 400,
+      }),
+    );
+    s.clock.advance(10_000);
+    const forked = await s.outcome(s.fork(lead.role, snapshot, { atStep: 1 }));
+    expect([forked.status, forked.reason.code]).toEqual(["stopped", "time_limit"]);
+  });
+});
+
+describe("what cannot be forked", () => {
+  test("is refused before anything happens", async () => {
+    const { lead } = threeSteps([]);
+    const s = scene();
+    const { snapshot } = await rested(s, s.start(lead.role));
+    const events = s.sink.events.length;
+    const codes = [0, 5, 99, -1, 1.5, Number.NaN].map(
+      (atStep) => thrownBy(() => s.fork(lead.role, snapshot, { atStep })).code,
+    );
+    expect(new Set(codes)).toEqual(new Set(["invalid_option"]));
+    const error = thrownBy(() => s.fork(lead.role, snapshot, { atStep: 9 }));
+    expect(error.message).toBe(
+      "Expected fork options.atStep to be a step that lead has completed (1 to 4), got 9. Start the task anew instead.",
+    );
+    expect([
+      thrownBy(() => s.fork(lead.role, snapshot, { message: " " })).code,
+      thrownBy(() => s.fork(lead.role, undefined)).code,
+      thrownBy(() => s.orchestrator.fork("{", { role: lead.role })).code,
+      thrownBy(() => s.orchestrator.fork(snapshot, { atStep: 1 })).code,
+      s.sink.events.length,
+    ]).toEqual([
+      "invalid_option",
+      "invalid_paused_run",
+      "invalid_paused_run",
+      "invalid_paused_run",
+      events,
+    ]);
+  });
+
+  test("a run that has taken no step, and one that goes on", async () => {
+    const held = gate();
+    const lead = part("lead", [says("Done.", { after: held.opened })]);
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => lead.model.requests.length === 1);
+    expect(thrownBy(() => run.snapshot())).toMatchObject({
+      code: "invalid_state",
+      message:
+        "Expected a run at rest, got one that goes on. Await run.settled, or pause the run first.",
+    });
+    void run.cancel("Enough.");
+    await s.outcome(run);
+    held.open();
+    const failing = part("lead", [
+      { error: new EspalierError({ code: "model_timeout", message: "gone" }) },
+    ]);
+    const stopped = s.start(failing.role, "Do it.", { budget: { steps: 0 } });
+    const { snapshot } = await rested(s, stopped);
+    const error = thrownBy(() => s.fork(failing.role, snapshot));
+    expect([error.code, error.message]).toEqual([
+      "invalid_option",
+      "Expected fork options.atStep to be left out, since lead has completed no step, got 0. Start the task anew instead.",
+    ]);
+  });
+});
+
+test("a snapshot is plain JSON, frozen, and made anew at each call", async () => {
+  const { lead } = threeSteps([]);
+  const s = scene();
+  const run = s.start(lead.role);
+  await s.outcome(run);
+  const [one, two]: readonly PausedRun[] = [run.snapshot(), run.snapshot()];
+  expect([
+    one === two,
+    JSON.stringify(one),
+    Object.isFrozen(one),
+    Object.isFrozen(one?.agents[0]?.state),
+  ]).toEqual([false, JSON.stringify(two), true, true]);
+  expect(JSON.parse(JSON.stringify(one))).toEqual(one);
+});

@@ -1,0 +1,175 @@
+// Goal: those that one reply started end with one another also where they wait for somebody: before a pause, over it and after it.
+// Method: real runs that are paused and go on in fresh orchestrators; members work until they are told to end, so none is forgotten unseen.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { proves } from "../harness/proves.ts";
+import { beside, idOf, onward, rests, settlements } from "../support/life-cast.ts";
+import { calls, spawn, tool, until, use } from "./cast.ts";
+import { cast, members, FAILED, COMPLETED, CANCELLED, told1 } from "../support/life-groups.ts";
+
+describe("members that wait for an approval", () => {
+  proves(["X11"], "end with their sibling: nobody is asked any more", async () => {
+    const one = cast("fail_fast", [members("Ask and succeed.", "Look and fail."), says("Done.")]);
+    const run = one.stage.start(one.lead.role);
+    await until(() => one.stage.sink.of("agent.paused").length === 1);
+    one.look.open();
+    const result = await one.stage.outcome(run);
+    expect([result.status, result.questions, told1(one)]).toEqual([
+      "completed",
+      [],
+      [CANCELLED, FAILED],
+    ]);
+    expect(settlements(one.stage)).toEqual(["lead/member#2 failed", "lead/member#1 cancelled"]);
+  });
+
+  test("the same once enough have completed", async () => {
+    const one = cast({ quorum: 1 }, [
+      members("Ask and succeed.", "Look and succeed."),
+      says("Done."),
+    ]);
+    const run = one.stage.start(one.lead.role);
+    await until(() => one.stage.sink.of("agent.paused").length === 1);
+    one.look.open();
+    const result = await one.stage.outcome(run);
+    expect([result.status, told1(one)]).toEqual(["completed", [CANCELLED, COMPLETED]]);
+  });
+
+  test.each([spawn, beside])(
+    "after the pause they are one group still, in a fresh orchestrator (%o)",
+    async (start) => {
+      const one = cast("fail_fast", [
+        calls(start("member", "Ask and work on."), start("member", "Ask and fail.")),
+        says("Early."),
+        says("Late."),
+        says("Later."),
+      ]);
+      const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+      expect([paused.status, paused.questions.length]).toEqual(["paused", 2]);
+      const answers = paused.questions.map((question) => approve(question));
+      const result = await one.stage.outcome(
+        one.stage.resume(one.lead.role, paused.pausedRun, answers),
+      );
+      expect([result.status, settlements(one.stage)]).toEqual([
+        "completed",
+        ["lead/member#2 failed", "lead/member#1 cancelled"],
+      ]);
+    },
+  );
+
+  test("what had completed before the pause counts after it", async () => {
+    const one = cast({ quorum: 2 }, [
+      members("Succeed.", "Ask and work on.", "Ask and succeed."),
+      says("Done."),
+    ]);
+    const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+    const answers = paused.questions.map((question) => approve(question));
+    const result = await one.stage.outcome(
+      one.stage.resume(one.lead.role, paused.pausedRun, answers),
+    );
+    expect([result.status, rests(result)]).toEqual([
+      "completed",
+      {
+        lead: "completed",
+        "lead/member#1": "completed",
+        "lead/member#2": "cancelled (cancelled)",
+        "lead/member#3": "completed",
+      },
+    ]);
+  });
+
+  test("and what could not complete before it does not after it", async () => {
+    const one = cast({ quorum: 2 }, [
+      members("Fail.", "Ask and work on.", "Ask and fail."),
+      says("Done."),
+    ]);
+    const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+    const answers = paused.questions.map((question) => approve(question));
+    const result = await one.stage.outcome(
+      one.stage.resume(one.lead.role, paused.pausedRun, answers),
+    );
+    expect(rests(result)).toMatchObject({
+      "lead/member#2": "cancelled (cancelled)",
+      "lead/member#3": "failed (error)",
+    });
+  });
+
+  test("denied, a member goes on and may complete: it ends nobody", async () => {
+    const one = cast("fail_fast", [members("Ask and succeed.", "Ask and succeed."), says("Done.")]);
+    const paused = await one.stage.outcome(one.stage.start(one.lead.role));
+    const [first, second] = paused.questions;
+    if (first === undefined || second === undefined) expect.fail("no questions");
+    const result = await one.stage.outcome(
+      one.stage.resume(one.lead.role, paused.pausedRun, [deny(first, "No."), approve(second)]),
+    );
+    expect([result.status, told1(one)]).toEqual(["completed", [COMPLETED, COMPLETED]]);
+  });
+});
+
+test("a parent that is cancelled ends all members, whatever the policy", async () => {
+  for (const onFailure of ["isolate", "fail_fast", { quorum: 1 }] as const) {
+    const one = cast(onFailure, [members("Work on.", "Work on."), says("Never.")]);
+    const run = one.stage.start(one.lead.role);
+    await until(() => one.stage.sink.of("tool.started").length === 4);
+    void run.cancel("Enough.");
+    const result = await one.stage.outcome(run);
+    expect(rests(result)).toEqual({
+      lead: "cancelled (cancelled)",
+      "lead/member#1": "cancelled (cancelled)",
+      "lead/member#2": "cancelled (cancelled)",
+    });
+    expect(idOf(result, "lead")).toBe("agent_1");
+  }
+});
+
+describe("one reply is one group", () => {
+  test("also if a tool that runs alone stands between its delegations", async () => {
+    const alone = defineTool({
+      name: "alone",
+      description: "Runs alone.",
+      input: z.object({}),
+      isSequential: true,
+      execute: () => "ran alone",
+    });
+    const one = cast(
+      { quorum: 2 },
+      [
+        calls(spawn("member", "Succeed."), use("alone"), spawn("member", "Succeed.")),
+        says("Done."),
+      ],
+      { tools: [alone] },
+    );
+    await one.stage.run(one.lead.role);
+    expect(told1(one)).toEqual([COMPLETED, "ran alone", COMPLETED]);
+  });
+
+  test("and subtasks are none of it: one that fails ends nobody of the next reply", async () => {
+    const plan = tool("plan", ({ queueSubtask }) => {
+      queueSubtask({ role: "member", task: "Fail." });
+      return "planned";
+    });
+    const one = cast(
+      "fail_fast",
+      [calls(use("plan")), members("Succeed.", "Succeed."), says("Done.")],
+      { tools: [plan] },
+    );
+    const result = await one.stage.run(one.lead.role);
+    expect([told1(one, 2), result.refusalsByCode]).toEqual([[COMPLETED, COMPLETED], {}]);
+  });
+
+  test("a reply that only continues is one, too", async () => {
+    const one = cast({ quorum: 1 }, [
+      members("Succeed.", "Fail."),
+      calls(onward("member#1", "Work on."), onward("member#2", "Succeed.")),
+      says("Done."),
+    ]);
+    const result = await one.stage.run(one.lead.role);
+    expect([result.status, settlements(one.stage).slice(-2)]).toEqual([
+      "completed",
+      ["lead/member#2 completed", "lead/member#1 cancelled"],
+    ]);
+  });
+});

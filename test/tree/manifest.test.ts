@@ -1,0 +1,255 @@
+// Goal: the record of what a child received is what its first request holds, to the character.
+// Method: real runs; counts and hashes of the manifest compared with the first request, for one rich policy and for random ones.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
+import { hashOf, type ContextManifest } from "../../src/protocol/context-manifest.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { recorder } from "../telemetry/recorded-spans.ts";
+import { calls, part, spawn, tool, use, type Part } from "./cast.ts";
+
+const look = tool("look", () => "Seen.");
+const breaks = tool("breaks", () => {
+  throw new Error("Out of order.");
+});
+
+/** A lead that looks, fails, delegates to a scout and then to a helper by name of the scout's result. */
+function cast(context: Partial<SubagentContextPolicy>): {
+  readonly lead: Part;
+  readonly helper: Part;
+} {
+  const scout = part("scout", () => says("Scouted."));
+  const helper = part("helper", () => says("Helped."), { tools: [look, breaks] });
+  const script = [
+    calls(use("look"), use("breaks")),
+    calls(spawn("scout", "Look around.")),
+    calls({
+      name: "SpawnSubagent",
+      arguments: { role: "helper", task: "Help.", resultsOf: ["scout#1"] },
+    }),
+    says("Done."),
+  ];
+  const subagents = [scout.role, helper.role];
+  return { helper, lead: part("lead", script, { subagents, tools: [look, breaks], context }) };
+}
+
+/** What is to be told of the helper, from its event. */
+function manifestOf(s: Scene): ContextManifest {
+  const event = s.sink.of("subagent.spawned").find(({ role }) => role === "helper");
+  return event?.context ?? expect.fail("the helper was not started");
+}
+
+function firstRequest({ model }: Part): readonly Message[] {
+  return model.requests[0]?.messages ?? [];
+}
+
+const METADATA = { repository: "espalier", secret: 1 };
+
+function framedNames(text: string): readonly string[] {
+  return [...text.matchAll(/<subagent-result name="([^"]+)"/g)].map(([, name = ""]) => name);
+}
+
+/** The parts of a manifest that can be told from a request alone. */
+function readOff(messages: readonly Message[], inherited: number): object {
+  const [kept, injected] = [messages.slice(1, 1 + inherited), messages.slice(1 + inherited, -1)];
+  const texts = injected.map(({ text }) => text);
+  const has = (start: string): string => texts.find((text) => text.startsWith(start)) ?? "";
+  return {
+    messages: { count: kept.length, hash: hashOf(kept) },
+    injections: { count: injected.length, hash: hashOf(injected) },
+    siblingResults: framedNames(has("What other subagents")),
+    results: framedNames(has("Results of other subagents")),
+    failedAttempts: has("Calls of the agent").split("\n- ").length - 1,
+    parentConstraints: has("What binds") !== "",
+  };
+}
+
+proves(["X13"], "of a rich policy the manifest is what the first request holds", async () => {
+  const { lead, helper } = cast({
+    inheritMessages: true,
+    messageWindowSize: 3,
+    contextInjections: ["Hint one.", "Hint two."],
+    metadataKeys: ["repository"],
+    siblingResults: true,
+    parentConstraints: true,
+    failedAttempts: true,
+    deniedTools: ["breaks"],
+  });
+  const s = scene();
+  const result = await s.run(lead.role, { metadata: METADATA });
+  const messages = firstRequest(helper);
+  const manifest = manifestOf(s);
+  expect(messages.map((one) => (one.role === "user" ? one.origin : one.role))).toEqual([
+    "system",
+    "assistant",
+    "tool",
+    ...Array.from({ length: 6 }, () => "injected"),
+    "task",
+  ]);
+  expect(manifest).toEqual({
+    messages: { count: 2, hash: hashOf(messages.slice(1, 3)) },
+    injections: { count: 6, hash: hashOf(messages.slice(3, 9)) },
+    metadataKeys: ["repository"],
+    siblingResults: [],
+    results: ["scout#1"],
+    failedAttempts: 1,
+    parentConstraints: true,
+    removedTools: [{ toolName: "breaks", rule: "denied", source: "lead" }],
+    tightened: [],
+  });
+  expect(manifest).toMatchObject(readOff(messages, 2));
+  expect(result.agents[2]?.metadata).toEqual({ repository: "espalier" });
+  expect(helper.model.requests[0]?.tools.map(({ name }) => name)).toEqual(["look"]);
+});
+
+proves(
+  ["X13", "R127"],
+  "by default it says that nothing was received, but what was asked for by name",
+  async () => {
+    const { lead, helper } = cast({});
+    const s = scene();
+    await s.run(lead.role, { metadata: METADATA });
+    const injected = firstRequest(helper).slice(1, 2);
+    const [scout] = s.sink.of("subagent.spawned");
+    const nothing = {
+      messages: { count: 0, hash: hashOf([]) },
+      injections: { count: 0, hash: hashOf([]) },
+      metadataKeys: [],
+      siblingResults: [],
+      results: [],
+      failedAttempts: 0,
+      parentConstraints: false,
+      removedTools: [],
+      tightened: [],
+    };
+    expect(scout?.context).toEqual(nothing);
+    expect(manifestOf(s)).toEqual({
+      ...nothing,
+      injections: { count: 1, hash: hashOf(injected) },
+      results: ["scout#1"],
+    });
+  },
+);
+
+const policies: fc.Arbitrary<Partial<SubagentContextPolicy>> = fc
+  .record({
+    inheritMessages: fc.boolean(),
+    messageWindowSize: fc.nat({ max: 8 }),
+    contextInjections: fc.array(fc.constantFrom("Be brief.", "Ünï 🌳", "<subagent-result")),
+    inheritMetadata: fc.boolean(),
+    siblingResults: fc.boolean(),
+    parentConstraints: fc.boolean(),
+    failedAttempts: fc.boolean(),
+    allowedTools: fc.option(fc.subarray(["look", "breaks"]), { nil: undefined }),
+    deniedTools: fc.subarray(["look", "breaks"]),
+    tellRemovedTools: fc.boolean(),
+  })
+  .map(({ messageWindowSize, allowedTools, ...policy }) => ({
+    ...policy,
+    ...(policy.inheritMessages ? { messageWindowSize } : {}),
+    ...(allowedTools === undefined ? {} : { allowedTools }),
+  }));
+
+proves(
+  ["X13", "R132"],
+  "whatever the policy is, the manifest is what the first request holds",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(policies, async (policy) => {
+        const { lead, helper } = cast(policy);
+        const s = scene();
+        const result = await s.run(lead.role, { metadata: METADATA });
+        const manifest = manifestOf(s);
+        expect(manifest).toMatchObject(readOff(firstRequest(helper), manifest.messages.count));
+        const report = result.agents.find(({ role }) => role === "helper");
+        expect(manifest.metadataKeys).toEqual(Object.keys(report?.metadata ?? {}));
+        expect(manifest.removedTools).toEqual(report?.removedTools);
+        const offered = helper.model.requests[0]?.tools.map(({ name }) => name);
+        const gone = new Set(manifest.removedTools.map(({ toolName }) => toolName));
+        expect(offered).toEqual(["look", "breaks"].filter((name) => !gone.has(name)));
+      }),
+      { numRuns: 150 },
+    );
+  },
+);
+
+proves(["X13", "R132"], "the span of the delegation has the manifest, too", async () => {
+  const { tracer, spans } = recorder();
+  const { lead } = cast({
+    inheritMessages: true,
+    messageWindowSize: 2,
+    metadataKeys: ["repository"],
+    failedAttempts: true,
+    allowedTools: ["look"],
+    deniedTools: ["look"],
+  });
+  const s = scene({ tracing: openTelemetry({ tracer }) });
+  await s.run(lead.role, { metadata: METADATA });
+  const { messages, injections } = manifestOf(s);
+  const span = spans().find(({ name }) => name === "execute_tool SpawnSubagent helper");
+  const attributes = Object.entries(span?.attributes ?? {}).filter(([name]) =>
+    /^espalier\.spawn\.(?!role|agent|outcome)/.test(name),
+  );
+  expect(Object.fromEntries(attributes)).toEqual({
+    "espalier.spawn.inherited_messages": 2,
+    "espalier.spawn.inherited_hash": messages.hash,
+    "espalier.spawn.injected_messages": 3,
+    "espalier.spawn.injected_hash": injections.hash,
+    "espalier.spawn.metadata_keys": ["repository"],
+    "espalier.spawn.results": ["scout#1"],
+    "espalier.spawn.failed_attempts": 1,
+    "espalier.spawn.parent_constraints": false,
+    "espalier.spawn.removed_tools": ["look", "breaks"],
+    "espalier.spawn.removal_rules": ["conflict", "not_allowed"],
+    "espalier.spawn.removal_sources": ["lead", "lead"],
+  });
+});
+
+proves(
+  ["X13", "X16"],
+  "a bound on the tree that the role asks for and does not get is on record",
+  async () => {
+    const leaf = part("leaf", [says("Leaf.")], {
+      limits: { maxDepth: 9, maxBreadthPerParent: 2, maxTotalSubagents: 50 },
+    });
+    const middle = part("middle", [calls(spawn("leaf")), says("Middle.")], {
+      subagents: [leaf.role],
+      limits: { maxDepth: 2 },
+    });
+    const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+      subagents: [middle.role],
+    });
+    const s = scene();
+    await s.run(lead.role);
+    expect(s.sink.of("subagent.spawned").map(({ context }) => context.tightened)).toEqual([
+      [],
+      [
+        { field: "limits.maxDepth", asked: 9, given: 2, source: "lead/middle#1" },
+        { field: "limits.maxTotalSubagents", asked: 50, given: 10, source: "lead/middle#1" },
+      ],
+    ]);
+  },
+);
+
+test("a child that goes on a second time has its manifest from the first", async () => {
+  const helper = part("helper", [says("One."), says("Two.")], { tools: [look] });
+  const again = {
+    name: "SpawnSubagent",
+    arguments: { role: "helper", task: "More.", continue: "helper#1" },
+  };
+  const lead = part("lead", [calls(spawn("helper")), calls(again), says("Done.")], {
+    subagents: [helper.role],
+    context: { deniedTools: ["look"] },
+  });
+  const s = scene();
+  await s.run(lead.role);
+  expect(s.sink.of("subagent.spawned")).toHaveLength(1);
+  expect(helper.model.requests.map(({ tools }) => tools)).toEqual([[], []]);
+  expect(helper.model.requests[1]?.messages.slice(0, 3)).toEqual(firstRequest(helper));
+});

@@ -1,0 +1,420 @@
+// Goal: what was seen to go wrong in comparable systems when small programs were run does not go wrong here.
+// Method: the same small programs, one block for each thing that was seen.
+
+import { describe, expect, test } from "vitest";
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { JsonObject } from "../../src/kernel/json.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
+import { deny } from "../../src/protocol/question.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { approveAll, asked, ending, payTool, questionOf } from "../support/pause-scenes.ts";
+import { byTurn, several } from "../support/peers-cast.ts";
+import { CUT_OFF, LOOK, TYPED } from "../support/peers-cut-off.ts";
+import {
+  byTask,
+  calls,
+  ends,
+  part,
+  quiet,
+  spawn,
+  told,
+  tool,
+  until,
+  use,
+  type Part,
+} from "./cast.ts";
+
+const PRICE = { scripted: { price: { inputUsdPerMillion: 1, outputUsdPerMillion: 2 } } };
+
+/** What the parent's model was told of its delegations, as values. */
+function toldOf(parent: Part, request = 1): readonly JsonObject[] {
+  return told(parent.model.requests[request]).map((text) =>
+    JsonObjectSchema.parse(JSON.parse(text)),
+  );
+}
+
+describe("seen: the limits of a parent do not bind its children", () => {
+  const RICH = {
+    steps: 1_000,
+    totalTokens: 1_000_000,
+    inputTokens: 1_000_000,
+    outputTokens: 1_000_000,
+    costUsd: 1,
+    toolCalls: 1_000,
+  };
+  // A step of any agent here: 10 tokens in, 5 out, 20 micro-dollars, one call.
+  const bounds: readonly (readonly [Budget, string, number])[] = [
+    [{ steps: 5 }, "steps", 5],
+    [{ totalTokens: 80 }, "totalTokens", 80],
+    [{ inputTokens: 50 }, "inputTokens", 50],
+    [{ outputTokens: 25 }, "outputTokens", 25],
+    [{ costUsd: 0.0001 }, "costMicroUsd", 100],
+    [{ toolCalls: 5 }, "toolCalls", 5],
+  ];
+  for (const [budget, axis, most] of bounds) {
+    proves(
+      ["X16", "R145"],
+      `here a child and a grandchild that ask for more get what is left above: ${axis}`,
+      async () => {
+        const work = tool("work", () => "worked");
+        const restless = { budget: RICH, ...PRICE, maxOutputTokens: 5 };
+        const leaf = part("leaf", () => calls(use("work")), { tools: [work], ...restless });
+        const child = part("child", byTurn([calls(spawn("leaf")), says("Child.")]), {
+          subagents: [leaf.role],
+          ...restless,
+        });
+        const root = part("root", byTurn([calls(spawn("child")), says("Root.")]), {
+          subagents: [child.role],
+          ...PRICE,
+          maxOutputTokens: 5,
+        });
+        const bounded = { ...root.role.budget, ...budget };
+        const result = await scene().run(root.role, { budget: bounded });
+        const spent = new Map(Object.entries(result.usage.total)).get(axis);
+        expect(spent).toBeLessThanOrEqual(most);
+        expect(spent).toBeGreaterThan(most * 0.7);
+        // Whoever needs no call any more may still answer without one.
+        const above = axis === "toolCalls" ? "completed" : "stopped";
+        expect(ends(result)).toEqual([above, above, "stopped"]);
+      },
+    );
+  }
+
+  proves(
+    ["X16"],
+    "here limits of shape that a child's role has hold for its subtree, and never widen those of the run",
+    async () => {
+      const leaf = part("leaf", () => says("Leaf."));
+      const child = (name: string, limits: AgentDefinition["limits"]): Part =>
+        part(name, byTurn([() => several(3, "leaf"), says("Child.")]), {
+          subagents: [leaf.role],
+          ...(limits === undefined ? {} : { limits }),
+        });
+      const wide = child("wide", { maxDepth: 9, maxBreadthPerParent: 9, maxTotalSubagents: 99 });
+      const narrow = child("narrow", { maxBreadthPerParent: 1 });
+      const few = child("few", { maxTotalSubagents: 2 });
+      const none = child("none", { maxDepth: 1 });
+      const children = [wide, narrow, few, none];
+      const root = part(
+        "root",
+        [calls(...children.map(({ role }) => spawn(role.name))), says("Root.")],
+        { subagents: children.map(({ role }) => role) },
+      );
+      const s = scene({
+        limits: { maxDepth: 2, maxBreadthPerParent: 4, maxTotalSubagents: 50 },
+      });
+      const result = await s.run(root.role);
+      const below = (path: string): number =>
+        result.agents.filter(({ agentPath }) => agentPath.startsWith(`${path}/`)).length;
+      expect(children.map(({ role }) => [role.name, below(`root/${role.name}#1`)])).toEqual([
+        ["wide", 3],
+        ["narrow", 1],
+        ["few", 2],
+        ["none", 0],
+      ]);
+      const refused = s.sink
+        .of("subagent.refused")
+        .map(({ agentPath, refusal }) => `${agentPath} ${refusal.code} ${refusal.maximum}`);
+      expect(refused.toSorted()).toEqual([
+        "root/few#1 total_limit 2",
+        "root/narrow#1 breadth_limit 1",
+        "root/narrow#1 breadth_limit 1",
+        "root/none#1 depth_limit 1",
+        "root/none#1 depth_limit 1",
+        "root/none#1 depth_limit 1",
+      ]);
+    },
+  );
+});
+
+describe("seen: a child that its limit cut off comes back as an empty success", () => {
+  for (const [limit, { script, role = {}, end, text }] of Object.entries(CUT_OFF)) {
+    proves(
+      ["X15"],
+      `here it is ${end[0]}, for its parent's model, in events and in the log: ${limit}`,
+      async () => {
+        const child = part("child", script, { tools: [LOOK], ...role });
+        const root = part("root", [calls(spawn("child")), says("Root.")], {
+          subagents: [child.role],
+        });
+        const s = scene();
+        const result = await s.run(root.role);
+        const [outcome, status, code] = end;
+        expect(toldOf(root)).toMatchObject([{ outcome, reason: code, text }]);
+        expect(
+          s.sink
+            .of("subagent.ended")
+            .map((event) => [event.outcome, event.status, event.reason.code]),
+        ).toEqual([end]);
+        const spawned = s.sink.of("tool.ended").filter((one) => one.toolName === "SpawnSubagent");
+        expect(spawned.map((one) => [one.success, one.outcome, one.errorCode])).toEqual([
+          [false, "failed", `subagent_${outcome}`],
+        ]);
+        expect([ends(result), result.text]).toEqual([["completed", status], "Root."]);
+      },
+    );
+  }
+
+  proves(["X15"], "here an answer is completed, and a typed result needs no text", async () => {
+    const child = part("child", [asks("Finish", { pages: 3 })], { output: TYPED });
+    const plain = part("plain", [says("Three.")]);
+    const root = part("root", [calls(spawn("child"), spawn("plain")), says("Root.")], {
+      subagents: [child.role, plain.role],
+    });
+    const s = scene();
+    await s.run(root.role);
+    expect(toldOf(root)).toMatchObject([
+      { outcome: "completed", output: { pages: 3 } },
+      { outcome: "completed", text: "Three." },
+    ]);
+    expect(s.sink.of("subagent.ended").map((event) => event.outcome)).toEqual([
+      "completed",
+      "completed",
+    ]);
+  });
+
+  test("here a child that says nothing is asked again, and has failed at last", async () => {
+    const child = part("child", () => says(""));
+    const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+    const result = await scene().run(root.role);
+    expect([ends(result), toldOf(root).map(({ outcome }) => outcome)]).toEqual([
+      ["completed", "failed"],
+      ["failed"],
+    ]);
+    expect(child.model.requests.length).toBeGreaterThan(1);
+  });
+});
+
+describe("seen: an approval that a child needs is lost, and reported as success", () => {
+  proves(
+    ["R149"],
+    "here the run is paused with the question, and nobody is told of a result before there is one",
+    async () => {
+      const { pay, child, root } = payingChild();
+      const s = scene();
+      const paused = await s.run(root.role);
+      expect([ending(paused), asked(paused), ends(paused), pay.paid]).toEqual([
+        ["paused", "answers_needed"],
+        [["root/child#1", "pay"]],
+        ["paused", "paused"],
+        [],
+      ]);
+      expect([root.model.requests.length, child.model.requests.length]).toEqual([1, 1]);
+      expect([s.sink.of("subagent.ended"), s.sink.of("tool.ended")]).toEqual([[], []]);
+      expect(s.sink.of("tool.paused").map(({ agentPath }) => agentPath)).toEqual(["root"]);
+      const result = await s.outcome(s.resume(root.role, paused.pausedRun, approveAll(paused)));
+      expect([ends(result), pay.paid]).toEqual([["completed", "completed"], [1]]);
+      expect(toldOf(root)).toMatchObject([{ outcome: "completed", text: "Dealt with." }]);
+    },
+  );
+
+  for (const [who, answer] of [
+    ["a person who says no", "deny"],
+    ["nobody, where nobody can be asked,", "nobody"],
+    ["an approver that breaks", "broken"],
+  ] as const) {
+    test(`here ${who} does not count as a yes: the call is not made, and the child reads that`, async () => {
+      const { pay, child, root } = payingChild();
+      const s = scene(
+        answer === "nobody" ? { unanswered: "deny" } : answer === "broken" ? BROKEN : {},
+      );
+      const first = await s.run(root.role);
+      const result =
+        first.status === "paused"
+          ? await s.outcome(s.resume(root.role, first.pausedRun, [deny(questionOf(first))]))
+          : first;
+      expect([first.status, ends(result), pay.paid]).toEqual([
+        answer === "nobody" ? "completed" : "paused",
+        ["completed", "completed"],
+        [],
+      ]);
+      expect(takeWarnings().map((one) => one.includes("The approver broke."))).toEqual(
+        answer === "broken" ? [true] : [],
+      );
+      expect(told(child.model.requests[1])[0]).toMatch(/^Not executed: pay was denied\./);
+      expect(result.agents[1]?.toolErrors.map(({ toolName }) => toolName)).toEqual(["pay"]);
+    });
+  }
+
+  const BROKEN = {
+    approver: () => {
+      throw new Error("The approver broke.");
+    },
+  };
+});
+
+describe("seen: one child's limit throws the whole run away, while its sibling works on unseen", () => {
+  const work = tool("work", () => "worked");
+  const LIMITED: Readonly<Record<string, Part>> = {
+    "its steps": part("first", () => calls(use("work")), { tools: [work], budget: { steps: 1 } }),
+    "its tokens": part("first", [], { budget: { totalTokens: 1 } }),
+    "its time": part("first", [], { budget: { wallTimeMs: 0 } }),
+    "its errors": part("first", () => asks("nothing", {}), { errorBudget: { maxToolErrors: 0 } }),
+    "a broken model": part("first", [{ error: new Error("A bug.") }]),
+  };
+  for (const [what, first] of Object.entries(LIMITED)) {
+    proves(
+      ["R136"],
+      `here the sibling works on, is waited for, and both are reported: ${what}`,
+      async () => {
+        const held = gate();
+        const second = part("second", [calls(use("hold")), says("Second.")], {
+          tools: [tool("hold", () => held.opened)],
+        });
+        const root = part("root", [calls(spawn("first"), spawn("second")), says("Root.")], {
+          subagents: [first.role, second.role],
+        });
+        const s = scene();
+        const run = s.start(root.role);
+        await until(() => s.sink.of("subagent.ended").length === 1);
+        await quiet();
+        expect([s.sink.of("subagent.ended")[0]?.childPath, s.sink.of("run.ended")]).toEqual([
+          "root/first#1",
+          [],
+        ]);
+        held.open();
+        const result = await s.outcome(run);
+        expect([ending(result), result.text]).toEqual([["completed", "completed"], "Root."]);
+        expect(result.agents[1]?.status).toMatch(/^(stopped|failed)$/);
+        expect(toldOf(root)).toMatchObject([
+          { subagent: "first#1" },
+          { subagent: "second#1", outcome: "completed", text: "Second." },
+        ]);
+        expect(result.usage.total.totalTokens).toBe(sumOfOwn(result));
+      },
+    );
+  }
+
+  test("here the limit of the whole run stops all, and the run waits for who is at work", async () => {
+    const held = gate();
+    const second = part("second", [calls(use("hold"))], {
+      tools: [tool("hold", () => held.opened)],
+    });
+    const first = part("first", () => calls(use("work")), { tools: [work] });
+    const root = part("root", [calls(spawn("second"), spawn("first"))], {
+      subagents: [first.role, second.role],
+    });
+    const s = scene();
+    const run = s.start(root.role, "Do it.", { budget: { steps: 5 } });
+    await until(() => s.sink.of("subagent.ended").length === 1);
+    await quiet();
+    expect(s.sink.of("run.ended")).toEqual([]);
+    held.open();
+    const result = await s.outcome(run);
+    expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual(
+      Array.from({ length: 3 }, () => ["stopped", "steps_limit"]),
+    );
+    expect(result.usage.total.steps).toBe(5);
+  });
+});
+
+describe("seen: one role cannot run twice in parallel", () => {
+  test("here two agents of a role are at work at once, below one parent, below two, and in two runs", async () => {
+    const held = gate();
+    const inside: string[] = [];
+    const work = tool("work", async ({ runId, agentPath }) => {
+      inside.push(`${runId} ${agentPath}`);
+      await held.opened;
+      return agentPath;
+    });
+    const worker = part(
+      "worker",
+      byTurn([calls(use("work")), (request) => says(told(request)[0] ?? "")]),
+      {
+        tools: [work],
+      },
+    );
+    const boss = part("boss", byTurn([() => several(2, "worker"), says("Boss.")]), {
+      subagents: [worker.role],
+    });
+    const root = part(
+      "root",
+      byTask({ "Do it.": [calls(spawn("boss"), spawn("boss"), spawn("worker")), says("Root.")] }),
+      { subagents: [boss.role, worker.role] },
+    );
+    const s = scene();
+    const runs = [s.start(root.role), s.start(root.role)];
+    await until(() => inside.length === 10);
+    const paths = [
+      "root/boss#1/worker#1",
+      "root/boss#1/worker#2",
+      "root/boss#2/worker#1",
+      "root/boss#2/worker#2",
+      "root/worker#1",
+    ];
+    expect(inside.toSorted()).toEqual(
+      ["run_1", "run_2"].flatMap((run) => paths.map((path) => `${run} ${path}`)),
+    );
+    held.open();
+    for (const run of runs) {
+      const result = await s.outcome(run);
+      const workers = result.agents.filter(({ role }) => role === "worker");
+      expect(Object.fromEntries(workers.map(({ agentPath, text }) => [agentPath, text]))).toEqual(
+        Object.fromEntries(paths.map((path) => [path, path])),
+      );
+    }
+  });
+});
+
+describe("seen: a parent's usage leaves its children out", () => {
+  proves(
+    ["X18", "R143"],
+    "here each total is the agent's own and that of all below it, while they run, paused, and at the end",
+    async () => {
+      const pay = payTool();
+      const leaf = part("leaf", [asks("pay", { amount: 1 }), says("Leaf.")], { tools: [pay] });
+      const child = part("child", [calls(spawn("leaf")), says("Child.")], {
+        subagents: [leaf.role],
+      });
+      const broken = part("broken", [asks("nothing", {}), { error: new Error("A bug.") }]);
+      const root = part("root", [calls(spawn("child"), spawn("broken")), says("Root.")], {
+        subagents: [child.role, broken.role],
+      });
+      const s = scene();
+      const paused = await s.run(root.role);
+      expect(tokens(paused)).toEqual([
+        ["root", 15, 60],
+        ["root/child#1", 15, 30],
+        ["root/broken#1", 15, 15],
+        ["root/child#1/leaf#1", 15, 15],
+      ]);
+      const result = await s.outcome(s.resume(root.role, paused.pausedRun, approveAll(paused)));
+      expect(tokens(result)).toEqual([
+        ["root", 30, 105],
+        ["root/child#1", 30, 60],
+        ["root/broken#1", 15, 15],
+        ["root/child#1/leaf#1", 30, 30],
+      ]);
+      expect(sumOfOwn(result)).toBe(105);
+      expect(toldOf(root).map(({ totalTokens }) => totalTokens)).toEqual([60, 15]);
+      expect(s.sink.of("run.ended").map(({ usage }) => usage.total.totalTokens)).toEqual([105]);
+    },
+  );
+});
+
+/** A root whose child asks whether it may pay. */
+function payingChild() {
+  const pay = payTool();
+  const child = part("child", [asks("pay", { amount: 1 }), says("Dealt with.")], {
+    tools: [pay],
+  });
+  const root = part("root", [calls(spawn("child")), says("Root.")], { subagents: [child.role] });
+  return { pay, child, root };
+}
+
+function tokens(result: RunResult): readonly unknown[] {
+  return result.agents.map(({ agentPath, usage }) => [
+    agentPath,
+    usage.own.totalTokens,
+    usage.total.totalTokens,
+  ]);
+}
+
+function sumOfOwn(result: RunResult): number {
+  return result.agents.reduce((sum, { usage }) => sum + usage.own.totalTokens, 0);
+}

@@ -1,0 +1,169 @@
+// Goal: a delegation that policy forbids is refused at once: nobody is asked about it, the model reads what to do instead, and it is
+// counted by its kind.
+// Method: trees that run into every kind of refusal; texts, events, counters and questions compared whole.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { approve } from "../../src/protocol/question.ts";
+import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { another, byTurn } from "../support/peers-cast.ts";
+import { calls, part, spawn, told, use, type Part } from "./cast.ts";
+
+describe("refusals", () => {
+  const LIMITS = { maxDepth: 2, maxBreadthPerParent: 3, maxTotalSubagents: 5 };
+  const TEXTS = {
+    unknown_role:
+      'Not started: there is no subagent "ghost". You can start: poor, manager. Call again with one of these.',
+    budget_exhausted:
+      "Not started: 1 of 1 of the steps budget of lead/poor#1 are spent. Answer with what you have.",
+    depth_limit:
+      "Not started: subagents may be at depth 2 at most and you are at depth 2. Do this part yourself with your own tools.",
+    breadth_limit:
+      "Not started: you have started 3 of at most 3 subagents. Work with the results you have, or do this part yourself.",
+    total_limit:
+      "Not started: this run has started 5 of at most 5 subagents. Do this part yourself, or leave it out and say so.",
+  };
+
+  const COUNTERS = {
+    unknown_role: 1,
+    budget_exhausted: 1,
+    breadth_limit: 1,
+    depth_limit: 3,
+    total_limit: 1,
+  };
+
+  proves(
+    ["X14"],
+    "of five kinds in one tree say each which limit, where it stands and what to do, to the model and in the event, and are counted by code",
+    async () => {
+      const { lead, manager, helper } = fiveKinds();
+      const s = scene({ limits: LIMITS });
+      const result = await s.run(lead.role);
+      const events = s.sink.of("subagent.refused");
+      expect(events.map(({ agentPath, role, refusal }) => [agentPath, role, refusal.code])).toEqual(
+        [
+          ["lead", "ghost", "unknown_role"],
+          ["lead/poor#1", "helper", "budget_exhausted"],
+          ["lead/manager#1", "helper", "breadth_limit"],
+          ...[1, 2, 3].map((number) => [
+            `lead/manager#1/helper#${number}`,
+            "helper",
+            "depth_limit",
+          ]),
+          ["lead", "manager", "total_limit"],
+        ],
+      );
+      expect(
+        Object.fromEntries(events.map(({ refusal }) => [refusal.code, refusal.message])),
+      ).toEqual(TEXTS);
+      expect(
+        Object.fromEntries(
+          events.map(({ refusal }) => [refusal.code, [refusal.current, refusal.maximum]]),
+        ),
+      ).toEqual({
+        unknown_role: [undefined, undefined],
+        budget_exhausted: [1, 1],
+        depth_limit: [2, 2],
+        breadth_limit: [3, 3],
+        total_limit: [5, 5],
+      });
+      expect(result.refusalsByCode).toEqual(COUNTERS);
+      expect(s.sink.of("run.ended")[0]?.refusalsByCode).toEqual(COUNTERS);
+      expect(told(lead.model.requests[1])[0]).toBe(TEXTS.unknown_role);
+      expect(told(manager.model.requests[1])[3]).toBe(TEXTS.breadth_limit);
+      expect(told(helper.model.requests.at(-1))).toEqual([TEXTS.depth_limit]);
+      expect(told(lead.model.requests[3])).toEqual([TEXTS.total_limit]);
+    },
+  );
+
+  test("of all five kinds come before anybody is asked: only what may be started is asked about", async () => {
+    const { lead } = fiveKinds();
+    const asked: string[] = [];
+    const s = scene({
+      limits: LIMITS,
+      guards: [toolGuard(() => ({ type: "ask", reason: "May it?" }), { tools: ["SpawnSubagent"] })],
+      approver: (question) => {
+        asked.push(question.agentPath);
+        return approve(question);
+      },
+    });
+    const result = await s.run(lead.role);
+    expect(result.refusalsByCode).toEqual(COUNTERS);
+    // The fourth of the manager's four fitted when it was asked about, before the others had started.
+    expect(asked).toEqual(["lead", "lead", ...times(4, "lead/manager#1")]);
+  });
+
+  test("are the same, and counted, for a delegation of the user's own", async () => {
+    const outcomes: SpawnOutcome[] = [];
+    const helper = part("helper", [says("Ok.")]);
+    const research = defineDelegation({
+      name: "research",
+      description: "Starts three.",
+      input: z.object({}),
+      execute: async (_input, { spawn: start }) => {
+        for (const role of ["helper", "helper", "ghost"])
+          outcomes.push(await start({ role, task: "Work." }));
+        return outcomes.at(-1) ?? expect.fail("no outcome");
+      },
+    });
+    const lead = part("lead", [calls(use("research")), says("Done.")], {
+      subagents: [helper.role],
+      tools: [research],
+    });
+    const s = scene({ limits: { maxTotalSubagents: 1 } });
+    const result = await s.run(lead.role);
+    expect(
+      outcomes.map((one) => (one.type === "refused" ? [one.type, one.refusal.code] : [one.type])),
+    ).toEqual([["settled"], ["refused", "total_limit"], ["refused", "unknown_role"]]);
+    expect(result.refusalsByCode).toEqual({ total_limit: 1, unknown_role: 1 });
+  });
+
+  test("of names that no role has stay short, and are no traps", async () => {
+    const helper = part("helper", []);
+    const names = ["__proto__", "constructor", "Helper", " helper", "x".repeat(1_000_000)];
+    const lead = part("lead", [calls(...names.map((name) => spawn(name))), says("Done.")], {
+      subagents: [helper.role],
+    });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect(result.refusalsByCode).toEqual({ unknown_role: names.length });
+
+    for (const text of told(lead.model.requests[1])) expect(text.length).toBeLessThan(51_000);
+  });
+});
+
+/** A lead whose tree runs into five kinds of refusals. */
+function fiveKinds(): Readonly<Record<"lead" | "manager" | "helper", Part>> {
+  const helper = chainOf("helper");
+  const poor = part("poor", [calls(spawn("helper"))], {
+    subagents: [helper.role],
+    budget: { steps: 1 },
+  });
+  const manager = part("manager", [calls(...times(4, spawn("helper"))), says("Managed.")], {
+    subagents: [helper.role],
+  });
+  const script = [
+    calls(spawn("ghost"), another("poor")),
+    calls(another("manager")),
+    calls(another("manager")),
+    says("Done."),
+  ];
+  const lead = part("lead", script, { subagents: [poor.role, manager.role] });
+  return { lead, manager, helper };
+}
+
+/** A role whose agents start one of their own kind each, as deep as they may. */
+function chainOf(name: string): Part {
+  const script = byTurn([() => calls(another(name)), says("Done.")]);
+  return part(name, script, { subagents: [name] });
+}
+
+function times<T>(count: number, value: T): readonly T[] {
+  return Array.from({ length: count }, () => value);
+}

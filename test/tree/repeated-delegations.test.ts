@@ -1,0 +1,215 @@
+// Goal: the same role with the same task, again and again, is asked about, wherever in the tree it happens.
+// Method: real runs with scripted models, with and without somebody to ask.
+
+import { describe, expect, test } from "vitest";
+
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { calls, part, spawn, told, type Part } from "./cast.ts";
+
+/** A lead whose helper gets a task as often as there are replies. */
+function cast(
+  script: readonly ScriptedReply[],
+  most: number | "unlimited" = 2,
+): Part & { readonly helper: Part } {
+  const helper = part("helper", () => says("Helped."));
+  const lead = part("lead", script, {
+    subagents: [helper.role],
+    delegation: { maxIdenticalDelegations: most },
+  });
+  return { ...lead, helper };
+}
+
+const again = [
+  calls(spawn("helper")),
+  calls(spawn("helper")),
+  calls(spawn("helper")),
+  says("Done."),
+];
+
+describe("the same delegation", () => {
+  proves(["X21"], "is asked about the third time", async () => {
+    const lead = cast(again);
+    const s = scene();
+    const paused = await s.run(lead.role);
+    expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 2]);
+    const [question] = paused.questions;
+    if (question === undefined) throw new Error("asked");
+    expect([question.agentPath, question.toolName, question.reason]).toEqual([
+      "lead",
+      "SpawnSubagent",
+      "helper was started with the same task 2 times in this run.",
+    ]);
+    const denied = await s.outcome(
+      s.resume(lead.role, paused.pausedRun, [deny(question, "Enough.")]),
+    );
+    expect([denied.status, denied.text]).toEqual(["completed", "Done."]);
+    expect(told(lead.model.requests.at(-1))).toEqual([
+      "Not executed: SpawnSubagent was denied. Enough. Do without it, or answer with what you have.",
+    ]);
+  });
+
+  test("goes on when somebody approves of it", async () => {
+    const lead = cast(again);
+    const s = scene({ approver: (question) => approve(question) });
+    const result = await s.run(lead.role);
+    expect([result.status, result.agents.length]).toEqual(["completed", 4]);
+  });
+
+  proves(
+    ["X21"],
+    "counts over the whole tree: a role that starts its like with the same task is asked, too",
+    async () => {
+      const node = part("node", () => calls(spawn("node", "Think.")), {
+        subagents: ["node"],
+        delegation: { maxIdenticalDelegations: 2 },
+      });
+      const s = scene({ limits: { maxDepth: 10 }, unanswered: "deny" });
+      const result = await s.run(node.role, { budget: { steps: 6 } });
+      expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
+        "node",
+        "node/node#1",
+        "node/node#1/node#1",
+      ]);
+    },
+  );
+
+  test("counts once for all calls of a reply", async () => {
+    const lead = cast([calls(spawn("helper"), spawn("helper"), spawn("helper")), says("Done.")]);
+    const result = await scene().run(lead.role);
+    expect([result.status, result.agents.length]).toEqual(["completed", 4]);
+  });
+
+  test("is the same with other white space, and another with other words", async () => {
+    const script = [
+      calls(spawn("helper", "Do  it.")),
+      calls(spawn("helper", "Do it well.")),
+      calls(spawn("helper", " Do\nit. ")),
+      calls(spawn("helper", "Do it.")),
+      says("Done."),
+    ];
+    const lead = cast(script);
+    const paused = await scene().run(lead.role);
+    expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 3]);
+  });
+
+  test.each<[number | "unlimited", number]>([
+    [0, 0],
+    [1, 1],
+    ["unlimited", 3],
+  ])("may be made %s times, if the role says so", async (most, started) => {
+    const lead = cast(again, most);
+    const s = scene({ unanswered: "deny" });
+    const result = await s.run(lead.role);
+    expect([result.status, lead.helper.model.requests.length]).toEqual(["completed", started]);
+  });
+
+  test("is remembered over a pause", async () => {
+    const lead = cast(again, 1);
+    const s = scene();
+    const first = await s.run(lead.role);
+    const [question] = first.questions;
+    if (question === undefined) throw new Error("asked");
+    const second = await s.outcome(s.resume(lead.role, first.pausedRun, [approve(question)]));
+    expect([second.status, second.questions.map(({ reason }) => reason)]).toEqual([
+      "paused",
+      ["helper was started with the same task 2 times in this run."],
+    ]);
+  });
+
+  test("counts when a subagent is continued with the same task", async () => {
+    const goOn = calls({
+      name: "SpawnSubagent",
+      arguments: { role: "helper", task: "Work.", continue: "helper#1" },
+    });
+    const lead = cast([calls(spawn("helper")), goOn, goOn, says("Done.")]);
+    const paused = await scene().run(lead.role);
+    expect([paused.status, lead.helper.model.requests.length]).toEqual(["paused", 2]);
+  });
+});
+
+const WATCHED = { delegation: { maxIdenticalDelegations: 2 } } as const;
+
+describe("what was delegated before a pause", () => {
+  test("counts after it, also the earlier tasks of one that was continued", async () => {
+    const pay = payTool();
+    const helper = part("helper", () => says("Helped."));
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("helper", "A")),
+        calls({
+          name: "SpawnSubagent",
+          arguments: { role: "helper", task: "B", continue: "helper#1" },
+        }),
+        calls(spawn("helper", "A")),
+        calls({ name: "pay", arguments: { amount: 1 } }),
+        calls(spawn("helper", "A")),
+        says("Done."),
+      ],
+      { ...WATCHED, subagents: [helper.role], tools: [pay] },
+    );
+    const s = scene();
+    const first = await s.run(lead.role);
+    const second = await s.outcome(s.resume(lead.role, first.pausedRun, approveAll(first)));
+    expect([second.status, second.questions.map(({ reason }) => reason)]).toEqual([
+      "paused",
+      ["helper was started with the same task 2 times in this run."],
+    ]);
+  });
+
+  test("counts in a fork as far as it comes along", async () => {
+    const helper = part("helper", () => says("Helped."));
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("helper")),
+        calls(spawn("helper")),
+        says("Original."),
+        calls(spawn("helper")),
+        says("Done."),
+      ],
+      { ...WATCHED, subagents: [helper.role] },
+    );
+    const s = scene();
+    const run = s.start(lead.role);
+    await s.outcome(run);
+    const forked = await s.outcome(s.fork(lead.role, run.snapshot(), { atStep: 2 }));
+    expect([forked.status, forked.questions.length]).toEqual(["paused", 1]);
+  });
+});
+
+test("siblings at different depths count together, in whatever order they are started", async () => {
+  const helper = part("helper", () => says("Helped."));
+  const middle = part("middle", [calls(spawn("helper")), says("Middle.")], {
+    ...WATCHED,
+    subagents: [helper.role],
+  });
+  const lead = part(
+    "lead",
+    [calls(spawn("helper")), calls(spawn("middle")), calls(spawn("helper")), says("Done.")],
+    { ...WATCHED, subagents: [helper.role, middle.role] },
+  );
+  const s = scene();
+  const paused = await s.run(lead.role);
+  expect([
+    paused.status,
+    paused.questions.map(({ agentPath }) => agentPath),
+    helper.model.requests.length,
+  ]).toEqual(["paused", ["lead"], 2]);
+});
+
+test("one that was refused was not started, and counts for nothing", async () => {
+  const helper = part("helper", () => says("Helped."));
+  const lead = part(
+    "lead",
+    [...Array.from({ length: 4 }, () => calls(spawn("helper"))), says("Done.")],
+    { ...WATCHED, subagents: [helper.role] },
+  );
+  const s = scene({ limits: { maxTotalSubagents: 1 } });
+  const result = await s.run(lead.role);
+  expect([result.status, result.refusalsByCode]).toEqual(["completed", { total_limit: 3 }]);
+});

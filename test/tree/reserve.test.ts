@@ -1,0 +1,224 @@
+// Goal: what a parent keeps for its own answer, no child can take, however greedy it is and however many there are.
+// Method: real runs in which children spend until they are stopped; requests, refusals and ends compared whole.
+
+import { expect, test } from "vitest";
+
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn, told, tool, until, use, type Part } from "./cast.ts";
+
+const ONE_MORE = calls(use("nothing"));
+
+/** A child that asks for the next call as long as it can. Each of its calls holds and uses 10 + 5 tokens. */
+function greedy(more: Partial<Pick<AgentDefinition, "budget">> = {}): Part {
+  return part("greedy", () => ONE_MORE, { maxOutputTokens: 5, errorBudget: UNBOUND, ...more });
+}
+
+const UNBOUND = { maxToolErrors: 1_000, maxConsecutiveErrors: 1_000, maxRetryErrors: 1_000 };
+
+/** A lead that keeps `reserve` of its budget and starts greedy children with each of its replies but the last. */
+function leadWith(
+  reserve: Budget,
+  script: readonly ScriptedReply[],
+  more: Partial<Pick<AgentDefinition, "budget" | "delegation">> = {},
+): { readonly lead: Part; readonly child: Part } {
+  const child = greedy();
+  const lead = part("lead", script, {
+    subagents: [child.role],
+    maxOutputTokens: 5,
+    ...more,
+    delegation: { reserve, ...more.delegation },
+  });
+  return { lead, child };
+}
+
+proves(["X5"], "children exhaust the rest; the parent still makes its last call", async () => {
+  const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
+  const answer = says("What we have.");
+  const { lead, child } = leadWith({ totalTokens: 15 }, [both, answer]);
+  const s = scene();
+  const result = await s.run(lead.role, { budget: { totalTokens: 100 } });
+  expect(result.agents.map(({ status, reason, text }) => [status, reason.code, text])).toEqual([
+    ["completed", "completed", "What we have."],
+    ["stopped", "token_limit", ""],
+    ["stopped", "token_limit", ""],
+  ]);
+  // 15 for the lead's first call; of the other 85 its last call keeps 15, and four calls of children fit into the 70.
+  expect(child.model.requests).toHaveLength(4);
+  expect(result.usage.total.totalTokens).toBe(90);
+});
+
+test("without a reserve the same children leave the parent nothing", async () => {
+  const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
+  const { lead } = leadWith({}, [both, says("What we have.")]);
+  const result = await scene().run(lead.role, { budget: { totalTokens: 100 } });
+  expect([result.status, result.reason.code, result.text]).toEqual(["stopped", "token_limit", ""]);
+});
+
+const AXES: readonly (readonly [reserve: Budget, limit: Budget, childRequests: number])[] = [
+  [{ steps: 1 }, { steps: 5 }, 3],
+  [{ inputTokens: 10 }, { inputTokens: 50 }, 3],
+  [{ outputTokens: 5 }, { outputTokens: 27 }, 4],
+  [{ cachedInputTokens: 10 }, { cachedInputTokens: 10 }, 0],
+  [{ costUsd: 0.00002 }, { costUsd: 0.0001 }, 3],
+];
+
+for (const [reserve, limit, childRequests] of AXES)
+  proves(["X5"], `${JSON.stringify(reserve)} of ${JSON.stringify(limit)} is kept`, async () => {
+    const price = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
+    const child = part("greedy", () => ONE_MORE, {
+      maxOutputTokens: 5,
+      scripted: { price },
+      errorBudget: UNBOUND,
+    });
+    const lead = part("lead", [calls(spawn("greedy")), says("Done.")], {
+      subagents: [child.role],
+      maxOutputTokens: 5,
+      scripted: { price },
+      delegation: { reserve },
+    });
+    const result = await scene().run(lead.role, { budget: limit });
+    expect([result.status, result.text]).toEqual(["completed", "Done."]);
+    expect(child.model.requests).toHaveLength(childRequests);
+  });
+
+proves(["X5"], "tool calls are kept, too: the child's is refused, the parent's runs", async () => {
+  const work = tool("work", () => "done");
+  const child = part("child", [calls(use("work"), use("work"))], { tools: [work] });
+  const lead = part("lead", [calls(spawn("child")), calls(use("work")), says("Done.")], {
+    subagents: [child.role],
+    tools: [work],
+    delegation: { reserve: { toolCalls: 1 } },
+  });
+  const result = await scene().run(lead.role, { budget: { toolCalls: 3 } });
+  const executions = result.agents.map(({ agentPath, steps }) => [
+    agentPath,
+    steps.flatMap(({ tools }) => tools.executions.map(({ type, call }) => [call.toolName, type])),
+  ]);
+  expect(executions).toEqual([
+    [
+      "lead",
+      [
+        ["SpawnSubagent", "failed"],
+        ["work", "succeeded"],
+      ],
+    ],
+    [
+      "lead/child#1",
+      [
+        ["work", "succeeded"],
+        ["work", "refused"],
+      ],
+    ],
+  ]);
+  expect(result.agents[1]?.steps[0]?.tools.executions[1]?.text).toBe(
+    "Not executed: the toolCalls budget of lead, which is 3, is used up, but for 1 that it keeps for itself. Answer with what you have.",
+  );
+  expect([result.status, result.agents[1]?.reason.code]).toEqual(["completed", "tool_calls_limit"]);
+});
+
+proves(
+  ["X5", "X14"],
+  "for the reserve alone no child is started; the model reads that the rest is its own",
+  async () => {
+    const script = [calls(spawn("greedy")), calls(spawn("greedy")), says("Done.")];
+    const { lead, child } = leadWith({ steps: 2 }, script);
+    const s = scene();
+    const result = await s.run(lead.role, { budget: { steps: 5 } });
+    expect(child.model.requests).toHaveLength(2);
+    expect(s.sink.of("subagent.refused").map(({ refusal }) => refusal.code)).toEqual([
+      "budget_exhausted",
+    ]);
+    expect(told(lead.model.requests[2])).toEqual([
+      "Not started: 4 of 5 of the steps budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
+    ]);
+    expect([result.status, result.text, result.refusalsByCode]).toEqual([
+      "completed",
+      "Done.",
+      { budget_exhausted: 1 },
+    ]);
+  },
+);
+
+proves(
+  ["X5"],
+  "a call that a reserve refuses says so: to who listens, and in the reason of the child's end",
+  async () => {
+    const { lead } = leadWith({ totalTokens: 18 }, [calls(spawn("greedy")), says("Done.")]);
+    const s = scene();
+    const result = await s.run(lead.role, { budget: { totalTokens: 50 } });
+    const refusal = {
+      axis: "totalTokens",
+      accountPath: "lead",
+      maximum: 50,
+      spent: 30,
+      asked: 11,
+      kept: 18,
+    };
+    expect(s.sink.of("budget.denied")).toMatchObject([{ agentPath: "lead/greedy#1", ...refusal }]);
+    const { spent: current, ...others } = refusal;
+    expect(result.agents[1]?.reason).toEqual({
+      code: "token_limit",
+      message:
+        "The totalTokens budget of lead allows 50; 30 are spent, 18 are kept for its own answer and 11 more were asked for.",
+      data: { ...others, current },
+    });
+  },
+);
+
+proves(
+  ["X5"],
+  "grandchildren leave the reserve of every ancestor, and each of them answers",
+  async () => {
+    const leaf = greedy();
+    const middle = part("middle", [calls(spawn("greedy")), says("Middle.")], {
+      subagents: [leaf.role],
+      maxOutputTokens: 5,
+      budget: { steps: 6 },
+      delegation: { reserve: { steps: 1 } },
+    });
+    const lead = part("lead", [calls(spawn("middle")), says("Lead.")], {
+      subagents: [middle.role],
+      maxOutputTokens: 5,
+      delegation: { reserve: { steps: 1 } },
+    });
+    const result = await scene().run(lead.role, { budget: { steps: 8 } });
+    expect(
+      result.agents.map(({ agentPath, text, steps }) => [agentPath, text, steps.length]),
+    ).toEqual([
+      ["lead", "Lead.", 2],
+      ["lead/middle#1", "Middle.", 2],
+      ["lead/middle#1/greedy#1", "", 4],
+    ]);
+  },
+);
+
+test("children that are under way at once leave it, too: who does not fit waits, and is refused in the end", async () => {
+  const open = gate();
+  const child = part("child", () => ({ text: "Child.", after: open.opened }), {
+    maxOutputTokens: 30,
+  });
+  const three = calls(spawn("child", "A"), spawn("child", "B"), spawn("child", "C"));
+  const lead = part("lead", [three, says("Done.")], {
+    subagents: [child.role],
+    maxOutputTokens: 5,
+    delegation: { reserve: { outputTokens: 5 } },
+  });
+  const s = scene();
+  const run = s.start(lead.role, "Do it.", { budget: { outputTokens: 20 } });
+  await until(() => child.model.requests.length === 1);
+  // 20 - 5 that the lead has spent - 5 that it keeps.
+  expect(child.model.requests[0]?.maxOutputTokens).toBe(10);
+  open.open();
+  const result = await s.outcome(run);
+  expect(result.agents.map(({ status }) => status)).toEqual([
+    "completed",
+    "completed",
+    "completed",
+    "stopped",
+  ]);
+  expect(child.model.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([10, 5]);
+});

@@ -1,0 +1,154 @@
+// Goal: a parent shares its budget among its children as its policy says, and what a child does not use was never taken.
+// Method: one script for each policy, in real runs; what children start with, and what is left after them, compared whole.
+
+import { expect, test } from "vitest";
+
+import type { BudgetShare } from "../../src/policies/budget-share.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn, type Part } from "./cast.ts";
+
+interface Shared {
+  readonly s: Scene;
+  /** What each child could spend when it was started, by its name. */
+  readonly started: unknown;
+  /** What was left to the lead after each settlement of its own. */
+  readonly left: readonly unknown[];
+  readonly usedTokens: number;
+}
+
+/** A lead with 115 tokens and 41 steps that spends 15 and a step, then starts two scouts and a writer in one reply, then answers. */
+async function shared(share: BudgetShare, own: Budget = {}, reserve: Budget = {}): Promise<Shared> {
+  const scout = part("scout", () => says("Seen."), { budget: own });
+  const writer = part("writer", () => says("Written."));
+  const three = calls(spawn("scout", "A"), spawn("writer", "B"), spawn("scout", "C"));
+  const lead: Part = part("lead", [three, says("Done.")], {
+    subagents: [scout.role, writer.role],
+    delegation: { share, reserve },
+  });
+  const s = scene();
+  const result = await s.run(lead.role, {
+    budget: { totalTokens: 115, steps: 41, wallTimeMs: 5_000 },
+  });
+  const children = s.sink.of("agent.started").filter(({ parentAgentId }) => parentAgentId !== null);
+  const started = children.map(({ agentPath, budget }) => [
+    agentPath.slice("lead/".length),
+    budget,
+  ]);
+  const own15 = s.sink.of("budget.settled").filter(({ agentPath }) => agentPath === "lead");
+  return {
+    started: Object.fromEntries(started),
+    left: own15.map(({ remaining }) => remaining),
+    usedTokens: result.usage.total.totalTokens,
+    s,
+  };
+}
+
+/** Five calls of 15 tokens, whatever the shares were. */
+const REALLY_USED = {
+  left: [
+    { totalTokens: 100, steps: 40, wallTimeMs: 5_000 },
+    { totalTokens: 115 - 75, steps: 41 - 5, wallTimeMs: 5_000 },
+  ],
+  usedTokens: 75,
+};
+
+function spending(totalTokens: number, steps: number): unknown {
+  return { totalTokens, steps, wallTimeMs: 5_000 };
+}
+
+proves(["X4"], "pool: each child may use the common rest, or a part of it", async () => {
+  const { s: _s, started, ...after } = await shared({ type: "pool", maxShare: 0.5 });
+  expect(started).toEqual({
+    "scout#1": spending(50, 20),
+    "writer#1": spending(50, 20),
+    "scout#2": spending(50, 20),
+  });
+  expect(after).toEqual(REALLY_USED);
+  const whole = await shared({ type: "pool" });
+  expect(whole.started).toMatchObject({ "scout#1": spending(100, 40) });
+  expect(whole.usedTokens).toBe(75);
+});
+
+proves(["X4"], "fixed: each child gets the amounts, or the rest if that is less", async () => {
+  const {
+    s: _s,
+    started,
+    ...after
+  } = await shared({
+    type: "fixed",
+    budget: { totalTokens: 30, steps: 90 },
+  });
+  expect(started).toEqual({
+    "scout#1": spending(30, 40),
+    "writer#1": spending(30, 40),
+    "scout#2": spending(30, 40),
+  });
+  expect(after).toEqual(REALLY_USED);
+});
+
+proves(
+  ["X4"],
+  "even: the rest over the number of delegations, the same for all of one reply",
+  async () => {
+    const { s: _s, started, ...after } = await shared({ type: "even" });
+    expect(started).toEqual({
+      "scout#1": spending(33, 13),
+      "writer#1": spending(33, 13),
+      "scout#2": spending(33, 13),
+    });
+    expect(after).toEqual(REALLY_USED);
+  },
+);
+
+proves(["X4"], "weighted: by the weight of the role", async () => {
+  const { s: _s, started, ...after } = await shared({ type: "weighted", weights: { writer: 2 } });
+  expect(started).toEqual({
+    "scout#1": spending(25, 10),
+    "writer#1": spending(50, 20),
+    "scout#2": spending(25, 10),
+  });
+  expect(after).toEqual(REALLY_USED);
+});
+
+proves(
+  ["R142", "X4"],
+  "a role's own budget holds where it is tighter, the share where that is",
+  async () => {
+    const { started, s } = await shared({ type: "even" }, { totalTokens: 20, steps: 500 });
+    expect(started).toMatchObject({ "scout#1": spending(20, 13), "writer#1": spending(33, 13) });
+    const spawned = s.sink
+      .of("subagent.spawned")
+      .map(({ childPath, context }) => [childPath, context.tightened]);
+    expect(spawned).toContainEqual([
+      "lead/scout#1",
+      [{ field: "budget.steps", asked: 500, given: 13, source: "lead" }],
+    ]);
+  },
+);
+
+proves(["X4", "X5"], "what is shared is what is left without the parent's reserve", async () => {
+  const { started } = await shared({ type: "even" }, {}, { totalTokens: 40, steps: 10 });
+  expect(started).toEqual({
+    "scout#1": spending(20, 10),
+    "writer#1": spending(20, 10),
+    "scout#2": spending(20, 10),
+  });
+});
+
+test("a child whose share is nothing is stopped before its first call, and the others are not", async () => {
+  const child = part("child", () => says("Seen."));
+  const lead = part("lead", [calls(spawn("child", "A"), spawn("child", "B")), says("Done.")], {
+    subagents: [child.role],
+    delegation: { share: { type: "fixed", budget: { steps: 0 } } },
+  });
+  const result = await scene().run(lead.role);
+  expect(result.agents.map(({ status, reason }) => [status, reason.code])).toEqual([
+    ["completed", "completed"],
+    ["stopped", "steps_limit"],
+    ["stopped", "steps_limit"],
+  ]);
+  expect(child.model.requests).toEqual([]);
+});

@@ -1,0 +1,83 @@
+// Goal: that a budget is nearly used up is told at 80 % and at 95 %, once each, by the agent whose budget it is.
+// Method: real runs with calls of 15 tokens each; the events compared whole, over pauses and grants, too.
+
+import { expect, test } from "vitest";
+
+import { approve } from "../../src/protocol/question.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { payTool } from "../support/pause-scenes.ts";
+import { calls, part, spawn, tool, use } from "./cast.ts";
+
+const work = tool("work", () => "done");
+const again = calls(use("work"));
+const PAY = { name: "pay", arguments: { amount: 1 } };
+
+function reached({ sink }: Scene): readonly unknown[] {
+  return sink
+    .of("budget.threshold_reached")
+    .map(({ agentPath, accountPath, axis, threshold, spent, maximum }) => [
+      agentPath,
+      accountPath,
+      axis,
+      threshold,
+      `${spent} of ${maximum}`,
+    ]);
+}
+
+proves(["X6"], "two events for a budget that is used up, never repeated", async () => {
+  const script = Array<ScriptedReply>(9).fill(again);
+  const solo = part("solo", [...script, says("Done.")], { tools: [work] });
+  const s = scene();
+  await s.run(solo.role, { budget: { totalTokens: 150 } });
+  expect(reached(s)).toEqual([
+    ["solo", "solo", "totalTokens", 0.8, "120 of 150"],
+    ["solo", "solo", "totalTokens", 0.95, "150 of 150"],
+  ]);
+});
+
+test("a budget that is not nearly used up is not spoken of", async () => {
+  const solo = part("solo", [again, says("Done.")], { tools: [work] });
+  const s = scene();
+  await s.run(solo.role, { budget: { totalTokens: 38, steps: 3, toolCalls: 2 } });
+  expect(reached(s)).toEqual([]);
+});
+
+proves(
+  ["X6"],
+  "what a child spends reaches thresholds of its own and of its ancestors: each is told by its owner",
+  async () => {
+    const child = part("child", [again, says("Child.")], { tools: [work], budget: { steps: 2 } });
+    const lead = part("lead", [calls(spawn("child")), says("Done.")], { subagents: [child.role] });
+    const s = scene();
+    await s.run(lead.role, { budget: { totalTokens: 56, toolCalls: 20 } });
+    expect(reached(s)).toEqual([
+      ["lead/child#1", "lead/child#1", "steps", 0.8, "2 of 2"],
+      ["lead/child#1", "lead/child#1", "steps", 0.95, "2 of 2"],
+      ["lead", "lead", "totalTokens", 0.8, "45 of 56"],
+      ["lead", "lead", "totalTokens", 0.95, "60 of 56"],
+    ]);
+    const events = s.sink.of("budget.threshold_reached");
+    expect(events.map(({ executionId, stepId, callId }) => [executionId, stepId, callId])).toEqual(
+      events.map(() => [null, null, null]),
+    );
+  },
+);
+
+proves(["X6"], "a pause and a resumption repeat nothing", async () => {
+  const solo = part("solo", [calls(PAY), again, says("Done.")], { tools: [work, payTool()] });
+  const s = scene();
+  const options = { budget: { totalTokens: 45, steps: 100 } };
+  const paused = await s.outcome(s.start(solo.role, "Do it.", options));
+  const before = reached(s).length;
+  const answers = (paused.pausedRun?.questions ?? []).map((question) => approve(question));
+  await s.outcome(s.resume(solo.role, paused.pausedRun, answers));
+  expect([before, reached(s)]).toEqual([
+    0,
+    [
+      ["solo", "solo", "totalTokens", 0.8, "45 of 45"],
+      ["solo", "solo", "totalTokens", 0.95, "45 of 45"],
+    ],
+  ]);
+});

@@ -1,0 +1,290 @@
+// Goal: what holds above holds below: a subagent that asks for more gets what its parent has, and the manifest of its start says so.
+// Method: chains of three levels whose roles ask for more; accounts, manifests, refusals and ends compared whole.
+
+import { describe, expect, test } from "vitest";
+
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { Budget } from "../../src/policies/budget.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { beside, onward, rests, spawnOf, wideScene } from "../support/life-cast.ts";
+import { calls, part, spawn, told, tool, use } from "./cast.ts";
+
+type More = Partial<Omit<AgentDefinition, "name" | "model" | "subagents">>;
+
+/** Three levels; each says what it asks for. */
+function levels(root: More, child: More, leaf: More, s = wideScene()) {
+  const bottom = part("leaf", () => says("Leaf."), leaf);
+  const middle = part("child", [calls(spawn("leaf")), says("Child.")], {
+    ...child,
+    subagents: [bottom.role],
+  });
+  const top = part("root", [calls(spawn("child")), says("Root.")], {
+    ...root,
+    subagents: [middle.role],
+  });
+  return { s, top, middle, bottom };
+}
+
+describe("limits of the tree", () => {
+  proves(
+    ["X16"],
+    "of a role that asks for more are its parent's, with an entry for each in the manifest; three levels",
+    async () => {
+      const { s, top } = levels(
+        { limits: { maxDepth: 3, maxBreadthPerParent: 2, maxTotalSubagents: 4 } },
+        { limits: { maxDepth: 6, maxBreadthPerParent: 9, maxTotalSubagents: 40 } },
+        { limits: { maxDepth: 5, maxBreadthPerParent: 1, maxTotalSubagents: 5 } },
+      );
+      await s.run(top.role);
+      expect(spawnOf(s, "root/child#1").context.tightened).toEqual([
+        { field: "limits.maxDepth", asked: 6, given: 3, source: "root" },
+        { field: "limits.maxBreadthPerParent", asked: 9, given: 2, source: "root" },
+        { field: "limits.maxTotalSubagents", asked: 40, given: 4, source: "root" },
+      ]);
+      const below = spawnOf(s, "root/child#1/leaf#1").context.tightened;
+      expect(below.map(({ field, asked, given }) => [field, asked, given])).toEqual([
+        ["limits.maxDepth", 5, 3],
+        ["limits.maxTotalSubagents", 5, 4],
+      ]);
+    },
+  );
+
+  test("that ask for less, or for the same, are on no record, and hold", async () => {
+    const { s, top } = levels(
+      { limits: { maxDepth: 3 } },
+      { limits: { maxDepth: 3, maxBreadthPerParent: 0 } },
+      {},
+    );
+    const result = await s.run(top.role);
+    expect([spawnOf(s, "root/child#1").context.tightened, result.refusalsByCode]).toEqual([
+      [],
+      { breadth_limit: 1 },
+    ]);
+  });
+
+  proves(["X16"], "hold whatever is asked below: depth, breadth and total", async () => {
+    for (const [limits, code] of [
+      [{ maxDepth: 1 }, "depth_limit"],
+      [{ maxBreadthPerParent: 1 }, "breadth_limit"],
+      [{ maxTotalSubagents: 2 }, "total_limit"],
+    ] as const) {
+      const s = wideScene();
+      const bottom = part("leaf", () => says("Leaf."));
+      const loose = { limits: { maxDepth: 6, maxBreadthPerParent: 20, maxTotalSubagents: 50 } };
+      const middle = part(
+        "child",
+        [calls(spawn("leaf", "1"), spawn("leaf", "2")), says("Child.")],
+        {
+          ...loose,
+          subagents: [bottom.role],
+        },
+      );
+      const top = part("root", [calls(spawn("child")), says("Root.")], {
+        limits,
+        subagents: [middle.role],
+      });
+      const result = await s.run(top.role);
+      expect([code, Object.keys(result.refusalsByCode), result.status]).toEqual([
+        code,
+        [code],
+        "completed",
+      ]);
+    }
+  });
+});
+
+describe("budgets", () => {
+  proves(
+    ["X16"],
+    "of a role that asks for more are what its parent has left; the manifest says what was asked and given",
+    async () => {
+      const { s, top } = levels(
+        {},
+        { budget: { totalTokens: 5_000, steps: 50 } },
+        { budget: { totalTokens: 9_000, steps: 2, toolCalls: 9 } },
+      );
+      const result = await s.run(top.role, {
+        budget: { totalTokens: 1_000, steps: 10, toolCalls: 5 },
+      });
+      expect(spawnOf(s, "root/child#1").context.tightened).toEqual([
+        { field: "budget.steps", asked: 50, given: 9, source: "root" },
+        { field: "budget.totalTokens", asked: 5_000, given: 985, source: "root" },
+      ]);
+      expect(
+        spawnOf(s, "root/child#1/leaf#1").context.tightened.map(({ field, asked, given }) => [
+          field,
+          asked,
+          given,
+        ]),
+      ).toEqual([
+        ["budget.totalTokens", 9_000, 970],
+        ["budget.toolCalls", 9, 3],
+      ]);
+      expect(result.status).toBe("completed");
+    },
+  );
+
+  proves(
+    ["X16"],
+    "hold at every level: the tightest on the path stops whoever meets it",
+    async () => {
+      const axes: readonly (readonly [Budget, string])[] = [
+        [{ steps: 3 }, "steps_limit"],
+        [{ totalTokens: 45 }, "token_limit"],
+        [{ toolCalls: 3 }, "tool_calls_limit"],
+      ];
+      for (const [budget, code] of axes) {
+        const s = wideScene();
+        const loose: Budget = { steps: 100, totalTokens: 10_000, toolCalls: 100 };
+        const bottom = part("leaf", () => calls(use("look")), {
+          tools: [tool("look", () => "seen")],
+          budget: loose,
+        });
+        const middle = part("child", [calls(spawn("leaf")), says("Child.")], {
+          subagents: [bottom.role],
+          budget: loose,
+        });
+        const top = part("root", [calls(spawn("child")), says("Root.")], {
+          subagents: [middle.role],
+        });
+        const result = await s.run(top.role, { budget });
+        expect([code, rests(result)["root/child#1/leaf#1"]]).toEqual([code, `stopped (${code})`]);
+        for (const { total, limits } of result.accounts)
+          expect(total.steps).toBeLessThanOrEqual(limits.steps ?? Infinity);
+      }
+    },
+  );
+
+  test("shares tighten, too, and say so", async () => {
+    const s = wideScene();
+    const child = part("child", () => says("Child."), { budget: { steps: 50 } });
+    const top = part("root", [calls(spawn("child", "1"), spawn("child", "2")), says("Root.")], {
+      subagents: [child.role],
+      delegation: { share: { type: "even" } },
+    });
+    await s.run(top.role, { budget: { steps: 9 } });
+    expect([1, 2].map((n) => spawnOf(s, `root/child#${n}`).context.tightened)).toEqual(
+      [1, 2].map(() => [{ field: "budget.steps", asked: 50, given: 4, source: "root" }]),
+    );
+  });
+});
+
+describe("deadlines", () => {
+  proves(["X16"], "of a parent end its subagents, whatever time they ask for", async () => {
+    const s = wideScene();
+    const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
+      tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
+      budget: { wallTimeMs: 90_000 },
+    });
+    const middle = part("child", [calls(spawn("leaf")), says("Never.")], {
+      subagents: [bottom.role],
+      budget: { wallTimeMs: 60_000 },
+    });
+    const root = part("root", [calls(spawn("child")), says("Never.")], {
+      subagents: [middle.role],
+      budget: { wallTimeMs: 1_000 },
+    });
+    const result = await s.run(root.role);
+    expect(rests(result)).toEqual({
+      root: "stopped (time_limit)",
+      "root/child#1": "stopped (time_limit)",
+      "root/child#1/leaf#1": "stopped (time_limit)",
+    });
+  });
+
+  test("of a child are its own, and end nobody above", async () => {
+    const s = wideScene();
+    const bottom = part("leaf", [calls(use("spend")), says("Never.")], {
+      tools: [tool("spend", () => (s.clock.advance(1_000), "spent"))],
+      budget: { wallTimeMs: 500 },
+    });
+    const root = part("root", [calls(spawn("leaf")), says("Root.")], {
+      subagents: [bottom.role],
+      budget: { wallTimeMs: 60_000 },
+    });
+    const result = await s.run(root.role);
+    expect(rests(result)).toEqual({ root: "completed", "root/leaf#1": "stopped (time_limit)" });
+  });
+});
+
+describe("denials", () => {
+  proves(
+    ["X16"],
+    "go down with the tree and cannot be undone below: tools denied at the root are gone for the leaf",
+    async () => {
+      const ran: string[] = [];
+      const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
+      const s = wideScene();
+      const bottom = part("leaf", [calls(use("wipe")), says("Leaf.")], {
+        tools: [wipe, tool("look", () => "seen")],
+      });
+      const middle = part("child", [calls(spawn("leaf")), says("Child.")], {
+        subagents: [bottom.role],
+        context: { allowedTools: ["wipe", "look"] },
+      });
+      const top = part("root", [calls(spawn("child")), says("Root.")], {
+        subagents: [middle.role],
+        context: { deniedTools: ["wipe"] },
+      });
+      await s.run(top.role);
+      expect([ran, told(bottom.model.requests[1])[0]]).toEqual([
+        [],
+        expect.stringContaining("you cannot use wipe"),
+      ]);
+      expect(spawnOf(s, "root/child#1/leaf#1").context.removedTools).toEqual([
+        { toolName: "wipe", rule: "denied", source: "root" },
+      ]);
+    },
+  );
+
+  test("so do guards, also for one that goes on a second time, and for one in the background", async () => {
+    const ran: string[] = [];
+    const wipe = tool("wipe", () => (ran.push("wipe"), "wiped"));
+    const s = wideScene();
+    const leaf = part(
+      "leaf",
+      (request) => (request.messages.at(-1)?.role === "tool" ? says("Leaf.") : calls(use("wipe"))),
+      {
+        tools: [wipe],
+      },
+    );
+    const top = part(
+      "root",
+      [
+        calls(spawn("leaf", "1")),
+        calls(onward("leaf#1", "2")),
+        calls(beside("leaf", "3")),
+        says("Early."),
+        says("Root."),
+      ],
+      {
+        subagents: [leaf.role],
+        delegation: { background: true },
+        guards: [toolGuard(() => ({ type: "deny", reason: "Never." }), { tools: ["wipe"] })],
+      },
+    );
+    const result = await s.run(top.role);
+    expect([ran, result.status, s.sink.of("tool.guarded").length]).toEqual([[], "completed", 3]);
+  });
+});
+
+test("a second execution is bound like the first, and its parent's rest is what counts", async () => {
+  const s = scene();
+  const worker = part("worker", () => calls(use("look")), {
+    tools: [tool("look", () => "seen")],
+    budget: { steps: 3 },
+  });
+  const lead = part(
+    "lead",
+    [calls(spawn("worker", "1")), calls(onward("worker#1", "2")), says("Done.")],
+    { subagents: [worker.role] },
+  );
+  const result = await s.run(lead.role);
+  expect([worker.model.requests.length, rests(result)]).toEqual([
+    3,
+    { lead: "completed", "lead/worker#1": "stopped (steps_limit)" },
+  ]);
+});

@@ -1,0 +1,28 @@
+// What tests of removed tools look at: what a model was offered and told, and what events and reports say was taken away.
+
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RemovedTool } from "../../src/protocol/tool-rule.ts";
+import type { Scene } from "../harness/run-scripted.ts";
+import type { Part } from "./cast.ts";
+
+/** What a model was offered, the first time. */
+export function offered({ model }: Part): readonly string[] | undefined {
+  return model.requests[0]?.tools.map(({ name }) => name);
+}
+
+/** What a child is told between its instructions and its task. */
+export function texts({ model }: Part): readonly string[] {
+  return (model.requests[0]?.messages ?? []).slice(1, -1).map(({ text }) => text);
+}
+
+export function removed(toolName: string, rule: RemovedTool["rule"], source = "lead"): RemovedTool {
+  return { toolName, rule, source };
+}
+
+export function removedByEvent(s: Scene): readonly (readonly RemovedTool[])[] {
+  return s.sink.of("subagent.spawned").map(({ context }) => context.removedTools);
+}
+
+export function removedByReport(result: RunResult): readonly (readonly RemovedTool[])[] {
+  return result.agents.map(({ removedTools }) => removedTools);
+}

@@ -1,0 +1,361 @@
+// Goal: what a parent may do with its subagents in the background: wait for them, cancel them, and know them still after a compaction.
+// Method: real runs with scripted models and gates; what the parent is told compared whole, and each result counted.
+
+import { describe, expect, test } from "vitest";
+import { says } from "../../src/testing/scripted-model.ts";
+import type { ScriptedCall, ScriptStep } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { calls, listens, part, quiet, told, tool, until, use } from "./cast.ts";
+
+const BACKGROUND = { delegation: { background: true } } as const;
+
+function beside(role: string, task = "Work."): ScriptedCall {
+  return { name: "SpawnSubagent", arguments: { role, task, background: true } };
+}
+
+function verb(name: string, input: object = {}): ScriptedCall {
+  return { name, arguments: input };
+}
+
+const RESULT =
+  '{"outcome":"completed","steps":1,"subagent":"worker#1","text":"Worked.","totalTokens":15}';
+
+/** A lead that starts two, the second of which works until the gate opens. */
+function two(...replies: readonly ScriptStep[]) {
+  const done = gate();
+  const quick = part("quick", [says("Quick.")]);
+  const slow = part("slow", [says("Slow.", { after: done.opened })]);
+  const settle = tool("settle", async () => {
+    await until(() => s.sink.of("subagent.ended").length === 1);
+    return "settled";
+  });
+  const lead = part(
+    "lead",
+    [calls(beside("quick"), beside("slow")), calls(use("settle")), ...replies],
+    {
+      ...BACKGROUND,
+      subagents: [quick.role, slow.role],
+      tools: [settle],
+    },
+  );
+  const s = scene();
+  return { s, lead, done };
+}
+
+describe("waiting", () => {
+  proves(["X10"], "for no time at all says how things stand", async () => {
+    const { s, lead, done } = two(
+      calls(verb("WaitForSubagents", { subagents: ["slow#1"], timeoutSeconds: 0 })),
+      () => (done.open(), says("Early.")),
+      says("Late."),
+    );
+    const result = await s.run(lead.role);
+    expect([result.text, told(lead.model.requests[3])]).toEqual([
+      "Late.",
+      ['{"status":"running","subagent":"slow#1"}'],
+    ]);
+  });
+
+  test("for one whose report was read gives the result again, once, since the model asks for it", async () => {
+    const { s, lead, done } = two(
+      calls(verb("WaitForSubagents", { subagents: ["quick#1", "quick#1"] })),
+      () => (done.open(), says("Early.")),
+      says("Late."),
+    );
+    const result = await s.run(lead.role);
+    const all = lead.model.requests.at(-1)?.messages.filter(({ text }) => text.includes("Quick."));
+    expect([result.text, all?.map(({ role }) => role)]).toEqual(["Late.", ["user", "tool"]]);
+  });
+
+  proves(
+    ["X10"],
+    "without names is for all that work or have not been read; each result is read once",
+    async () => {
+      const done = gate();
+      const quick = part("quick", [says("Quick.")]);
+      const slow = part("slow", [says("Slow.", { after: done.opened })]);
+      const lead = part(
+        "lead",
+        [
+          calls(beside("quick"), beside("slow")),
+          () => (done.open(), calls(verb("WaitForSubagents"))),
+          says("Done."),
+        ],
+        { ...BACKGROUND, subagents: [quick.role, slow.role] },
+      );
+      const s = scene();
+      const result = await s.run(lead.role);
+      const texts =
+        lead.model.requests
+          .at(-1)
+          ?.messages.map(({ text }) => text)
+          .join("\n") ?? "";
+      expect([result.text, texts.split("Quick.").length, texts.split("Slow.").length]).toEqual([
+        "Done.",
+        2,
+        2,
+      ]);
+    },
+  );
+
+  proves(["X10"], "for a sibling in the foreground waits for its end, too", async () => {
+    const done = gate();
+    const worker = part("worker", [says("Worked.", { after: done.opened })]);
+    const lead = part(
+      "lead",
+      [
+        calls(
+          { name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } },
+          verb("WaitForSubagents", { subagents: ["worker#1"] }),
+        ),
+        says("Done."),
+      ],
+      {
+        ...BACKGROUND,
+        subagents: [worker.role],
+        guards: [
+          toolGuard(
+            async () => {
+              await until(() => worker.model.requests.length === 1);
+              return { type: "allow" };
+            },
+            { tools: ["WaitForSubagents"] },
+          ),
+        ],
+      },
+    );
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => worker.model.requests.length === 1);
+    await quiet();
+    expect(s.sink.of("tool.ended")).toEqual([]);
+    done.open();
+    const result = await s.outcome(run);
+    expect([result.status, told(lead.model.requests[1])]).toEqual(["completed", [RESULT, RESULT]]);
+  });
+
+  test("is not cut short by a message to the one that waits", async () => {
+    const { s, lead, done } = two(calls(verb("WaitForSubagents")), says("Done."));
+    const run = s.start(lead.role);
+    await until(() => lead.model.requests.length === 3);
+    const delivery = run.steer("Hurry.");
+    await quiet();
+    expect(lead.model.requests).toHaveLength(3);
+    done.open();
+    const result = await s.outcome(run);
+    expect([result.text, await delivery]).toEqual(["Done.", { isDelivered: true, stepNumber: 4 }]);
+  });
+
+  test("ends with a pause that the caller asks for, and every result is read once after it", async () => {
+    const held = gate();
+    const worker = part(
+      "worker",
+      [{ ...calls(use("look")), after: held.opened }, says("Worked.")],
+      {
+        tools: [tool("look", () => "seen")],
+      },
+    );
+    const lead = part(
+      "lead",
+      [calls(beside("worker")), calls(verb("WaitForSubagents")), says("Early."), says("Late.")],
+      {
+        ...BACKGROUND,
+        subagents: [worker.role],
+      },
+    );
+    const s = scene();
+    const run = s.start(lead.role);
+    await until(() => lead.model.requests.length === 2);
+    await quiet();
+    run.requestPause();
+    held.open();
+    const paused = await s.outcome(run);
+    expect(paused.status).toBe("paused");
+    const result = await s.outcome(s.resume(lead.role, paused.pausedRun));
+    const texts =
+      lead.model.requests
+        .at(-1)
+        ?.messages.map(({ text }) => text)
+        .join("\n") ?? "";
+    expect([result.status, texts.split("Worked.").length]).toEqual(["completed", 2]);
+  });
+});
+
+describe("cancelling", () => {
+  test("a sibling in the foreground gives its end to both calls, and settles it once", async () => {
+    const worker = part("worker", [calls(use("listen")), says("Never.")], {
+      tools: [listens("listen")],
+    });
+    const lead = part(
+      "lead",
+      [
+        calls(
+          { name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } },
+          verb("CancelSubagent", { subagent: "worker#1" }),
+        ),
+        says("Done."),
+      ],
+      {
+        ...BACKGROUND,
+        subagents: [worker.role],
+        guards: [
+          toolGuard(
+            async () => {
+              await until(() =>
+                s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"),
+              );
+              return { type: "allow" };
+            },
+            { tools: ["CancelSubagent"] },
+          ),
+        ],
+      },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([
+      result.status,
+      result.agents[1]?.reason.message,
+      s.sink.of("subagent.ended").length,
+    ]).toEqual(["completed", "lead, its parent, cancelled it.", 1]);
+    const [one, two] = told(lead.model.requests[1]);
+    expect([one, one === two]).toEqual([expect.stringContaining('"outcome":"cancelled"'), true]);
+  });
+
+  test("takes everything below with it, leaves first, and gives what it had by then", async () => {
+    const leaf = part("leaf", () => calls(use("listen")), { tools: [listens("listen")] });
+    const worker = part(
+      "worker",
+      [
+        {
+          text: "So far.",
+          calls: [{ name: "SpawnSubagent", arguments: { role: "leaf", task: "Work." } }],
+        },
+      ],
+      { subagents: [leaf.role] },
+    );
+    const settle = tool("settle", async () => {
+      await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
+      return "settled";
+    });
+    const lead = part(
+      "lead",
+      [
+        calls(beside("worker")),
+        calls(use("settle")),
+        calls(verb("CancelSubagent", { subagent: "worker#1" })),
+        says("Done."),
+      ],
+      { ...BACKGROUND, subagents: [worker.role], tools: [settle] },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([result.text, s.sink.of("agent.ended").map(({ agentPath }) => agentPath)]).toEqual([
+      "Done.",
+      ["lead/worker#1/leaf#1", "lead/worker#1", "lead"],
+    ]);
+    expect(told(lead.model.requests[3])[0]).toContain('"text":"So far."');
+  });
+
+  test("and waiting for the same one in one reply tells of one end, once", async () => {
+    const worker = part("worker", [calls(use("listen")), says("Never.")], {
+      tools: [listens("listen")],
+    });
+    const lead = part(
+      "lead",
+      [
+        calls(beside("worker")),
+        calls(verb("WaitForSubagents"), verb("CancelSubagent", { subagent: "worker#1" })),
+        says("Done."),
+      ],
+      { ...BACKGROUND, subagents: [worker.role] },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    const [one, two] = told(lead.model.requests[2]);
+    expect([result.text, one === two, s.sink.of("subagent.ended").length]).toEqual([
+      "Done.",
+      true,
+      1,
+    ]);
+  });
+});
+
+describe("after a compaction", () => {
+  proves(
+    ["X10"],
+    "the names are told anew, with who works and who is idle, so that all can still be reached",
+    async () => {
+      const done = gate();
+      const slow = part("slow", [says("Slow.", { after: done.opened })]);
+      const quick = part("quick", [says("Quick."), says("Again.")]);
+      const look = tool("look", () => "seen");
+      const lead = part(
+        "lead",
+        [
+          calls(beside("slow"), {
+            name: "SpawnSubagent",
+            arguments: { role: "quick", task: "Work." },
+          }),
+          calls(use("look")),
+          calls(use("look")),
+          calls(use("look")),
+          calls({
+            name: "SpawnSubagent",
+            arguments: { role: "quick", task: "More.", continue: "quick#1" },
+          }),
+          () => (done.open(), calls(verb("WaitForSubagents", { subagents: ["slow#1"] }))),
+          says("Done."),
+        ],
+        {
+          ...BACKGROUND,
+          subagents: [slow.role, quick.role],
+          tools: [look],
+          compaction: { maxInputTokens: 60, keepMessages: 2 },
+          scripted: { countTokens: ({ messages }) => messages.length * 8 },
+        },
+      );
+      const s = scene();
+      const result = await s.run(lead.role);
+      expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+      const notices = lead.model.requests.flatMap(({ messages }) =>
+        messages
+          .filter((message) => message.role === "user" && message.origin === "notice")
+          .map(({ text }) => text),
+      );
+      expect(notices).toContain(
+        "Your subagents so far, by the names under which you reach them: slow#1 (running), quick#1 (completed).",
+      );
+      expect([result.text, result.refusalsByCode]).toEqual(["Done.", {}]);
+    },
+  );
+
+  test("the list that was told before is not told twice", async () => {
+    const worker = part("worker", [says("Worked.")]);
+    const look = tool("look", () => "seen");
+    const lead = part(
+      "lead",
+      [
+        calls({ name: "SpawnSubagent", arguments: { role: "worker", task: "Work." } }),
+        ...Array.from({ length: 8 }, () => calls(use("look"))),
+        says("Done."),
+      ],
+      {
+        subagents: [worker.role],
+        tools: [look],
+        compaction: { maxInputTokens: 60, keepMessages: 4 },
+        scripted: { countTokens: ({ messages }) => messages.length * 8 },
+      },
+    );
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect(result.status).toBe("completed");
+    expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(1);
+    for (const { messages } of lead.model.requests)
+      expect(
+        messages.filter(({ text }) => text.startsWith("Your subagents so far")).length,
+      ).toBeLessThan(2);
+  });
+});
