@@ -180,7 +180,9 @@ export function heed(agent: AgentContext, state: AgentState): AgentState {
 /** The agent has answered and goes on only for what somebody wrote to it: that is not kept over a pause, so it is read first. */
 function isReplyDue({ inbox }: AgentContext, state: AgentState): boolean {
   const isBetweenSteps = stepOf(state) === undefined;
-  return isBetweenSteps && inbox.hasMessages && state.conversation.messages.at(-1)?.role === "assistant";
+  return (
+    isBetweenSteps && inbox.hasMessages && state.conversation.messages.at(-1)?.role === "assistant"
+  );
 }
 
 /** Takes in the stop signals that came from outside. */

@@ -138,7 +138,7 @@ function moveRunning(state: RunningState, change: Change): AgentState {
     case "awaitSubagents":
       return withLog(state, { isAwaiting: true });
     case "dropSubagents":
-      return withLog(state, { subtasks: [], background: [] });
+      return withLog(state, { subtasks: unstarted(state), background: [] });
     case "compact":
       return { ...state, conversation: { messages: change.messages, prefix: NO_PREFIX } };
     case "addSignal":
@@ -296,6 +296,11 @@ function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporat
     }),
     step: { ...step, isIncorporated: true, deferrals: [] },
   };
+}
+
+/** What is queued, without those whose subagents were paused: they have been ended. */
+function unstarted({ log }: RunningState): readonly Subtask[] {
+  return log.subtasks.filter(({ childId }) => childId === undefined);
 }
 
 /** Subagents that the calls of the step started in the background, or whose results they gave to the model. */

@@ -113,9 +113,7 @@ function toolText(
   }
 }
 
-function budgetText(
-  event: EspalierEvent<"budget.threshold_reached" | "budget.granted">,
-): string {
+function budgetText(event: EspalierEvent<"budget.threshold_reached" | "budget.granted">): string {
   return event.type === "budget.granted"
     ? `was granted more by ${short(event.by)}: ${Object.keys(event.budget).join(", ")}`
     : `has spent ${Math.round(event.threshold * PERCENT)} % of its ${event.axis} budget`;

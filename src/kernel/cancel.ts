@@ -29,6 +29,9 @@ function isCancelReason(reason: unknown): reason is CancelReason {
   );
 }
 
+/** The lines in which somebody waits. */
+const lines = new WeakMap<AbortSignal, AbortLine>();
+
 /** Those who wait for the abort of one signal, in the order in which they came. */
 class AbortLine {
   readonly #signal: AbortSignal;
@@ -63,11 +66,10 @@ class AbortLine {
   }
 
   #leave(): void {
+    lines.delete(this.#signal);
     this.#signal.removeEventListener("abort", this);
   }
 }
-
-const lines = new WeakMap<AbortSignal, AbortLine>();
 
 /**
  * Calls `heed` once, when the signal is aborted; call the result to take that back. For a signal that is not aborted yet. Costs the

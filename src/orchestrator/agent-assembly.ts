@@ -144,17 +144,14 @@ function guardsOf(scope: RunShared, { role, parent }: AgentNode): readonly Named
   return role.guards.length === 0 ? above : [...above, ...namedGuards(role.name, role.guards)];
 }
 
-function hasDueBelow({ tree, answers }: RunShared, above: AgentNode): boolean {
-  return tree.nodes.some(({ parent, rested, startSignal }) => {
-    if (rested?.status !== "paused" || !isWithin(above, parent)) return false;
-    return (
-      startSignal.aborted || questionsOf(rested).some(({ questionId }) => answers.has(questionId))
-    );
-  });
-}
-
-function isWithin(above: AgentNode, node: AgentNode | undefined): boolean {
-  return node !== undefined && (node === above || isWithin(above, node.parent));
+/** Looks at those below alone: when a tree of ten thousand is to pause, every one of them asks. */
+function hasDueBelow({ answers }: RunShared, above: AgentNode): boolean {
+  for (const { rested, startSignal } of above.livingBelow()) {
+    if (rested?.status !== "paused") continue;
+    if (startSignal.aborted || questionsOf(rested).some((one) => answers.has(one.questionId)))
+      return true;
+  }
+  return false;
 }
 
 /** A listener that throws harms nobody (E2). */

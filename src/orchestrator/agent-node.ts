@@ -1,8 +1,8 @@
 // AgentNode: one agent in the tree. Owns its abort controllers, its clock, its inbox and the state in which it rests.
-// Cancellation runs from parent to child, never back (R148).
+// Cancellation runs from parent to child, never back (R148): each node tells those below it that live, and no signal listens to another.
 
 import { invariant } from "../kernel/assert.ts";
-import { linkedController, type CancelReason } from "../kernel/cancel.ts";
+import type { CancelReason } from "../kernel/cancel.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { AgentIdentity } from "../agent/agent-context.ts";
@@ -78,15 +78,15 @@ export class AgentNode {
   readonly background = new BackgroundChildren();
   readonly inbox: AgentInbox;
   readonly #time: AgentClock;
-  readonly #controller: AbortController;
-  readonly #start: ReturnType<typeof linkedController>;
-  readonly #unlink: () => void;
-  readonly #ordinals: Map<string, number>;
+  readonly #controller = new AbortController();
+  readonly #start = new AbortController();
+  /** Those that are told of its cancel: its children, or those that were left to it, as far as they have not ended. Made when needed. */
+  #followers: Set<AgentNode> | undefined;
+  #ordinals: Map<string, number> | undefined;
   #state: PendingState | RestingState;
   #isLive = false;
   /** Lets its time go on, which stands still while it is paused. */
   #endRest = (): void => undefined;
-  #unlinkFromRoot = (): void => undefined;
   #children: number;
   #subagentsBelow: number;
   readonly #subagents = new Map<string, AgentNode>();
@@ -113,17 +113,9 @@ export class AgentNode {
     this.#state = options.state;
     this.startedAtMs = options.before?.startedAtMs ?? options.clock.nowMs();
     this.#children = options.before?.children ?? 0;
-    this.#ordinals = new Map(Object.entries(options.before?.ordinals ?? {}));
-    if (options.parent === undefined) {
-      this.#controller = new AbortController();
-      this.#unlink = () => undefined;
-    } else {
-      const above = this.#isDetached ? this.root : options.parent;
-      const linked = linkedController(above.signal);
-      this.#controller = linked.controller;
-      this.#unlink = () => linked.unlink();
-    }
-    this.#start = linkedController(this.signal);
+    const { ordinals } = options.before ?? {};
+    if (ordinals !== undefined) this.#ordinals = new Map(Object.entries(ordinals));
+    this.#follow(this.#isDetached ? this.root : options.parent);
     this.inbox = new AgentInbox(this.signal, options.pauseSignal);
     this.#time = new AgentClock({
       agentId: options.identity.agentId,
@@ -143,7 +135,7 @@ export class AgentNode {
 
   /** Aborted when the agent must not start anything further: with `signal`, and as soon as somebody wishes it to stop. */
   get startSignal(): AbortSignal {
-    return this.#start.controller.signal;
+    return this.#start.signal;
   }
 
   /** Time that does not count against its time limit, since it waited for an answer or was paused. */
@@ -224,11 +216,35 @@ export class AgentNode {
   /** Leaves it to the run: its parent may end. Whoever cancels the root still cancels it. */
   detach(): void {
     this.#isDetached = true;
-    const { signal } = this.root;
-    if (signal.aborted) return;
-    const follow = (): void => this.#controller.abort(signal.reason);
-    signal.addEventListener("abort", follow, { once: true });
-    this.#unlinkFromRoot = () => signal.removeEventListener("abort", follow);
+    this.#unfollow(this.parent);
+    this.#follow(this.root);
+  }
+
+  /** All that follow it and have not ended, at any depth. */
+  *livingBelow(): Generator<AgentNode, void, undefined> {
+    for (const node of this.#followers ?? []) {
+      yield node;
+      yield* node.livingBelow();
+    }
+  }
+
+  /** Is told when `above` is. */
+  #follow(above: AgentNode | undefined): void {
+    if (above === undefined || above === this) return;
+    if (above.signal.aborted) this.#abort(above.signal.reason);
+    else (above.#followers ??= new Set()).add(this);
+  }
+
+  #unfollow(above: AgentNode | undefined): void {
+    if (above !== undefined) above.#followers?.delete(this);
+  }
+
+  /** Told to end: what it would start, what it has under way, and all that follow it, in this order. */
+  #abort(reason: unknown): void {
+    if (this.signal.aborted) return;
+    this.#start.abort(reason);
+    this.#controller.abort(reason);
+    for (const node of this.#followers ?? []) node.#abort(reason);
   }
 
   get root(): AgentNode {
@@ -246,13 +262,14 @@ export class AgentNode {
 
   /** How many subagents of each role were numbered. */
   get ordinals(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#ordinals);
+    return Object.fromEntries(this.#ordinals ?? []);
   }
 
   /** Counts one more child and gives its place in the tree: `lead/researcher#2`. */
   adopt(roleName: string): string {
     this.#children += 1;
     this.countBelow(1);
+    this.#ordinals ??= new Map();
     const ordinal = (this.#ordinals.get(roleName) ?? 0) + 1;
     this.#ordinals.set(roleName, ordinal);
     return `${this.identity.agentPath}/${roleName}#${ordinal}`;
@@ -289,13 +306,13 @@ export class AgentNode {
   cancel(message: string): void {
     const { agentId } = this.identity;
     const reason: CancelReason = { type: "cancelled", message, agentId };
-    this.#controller.abort(reason);
+    this.#abort(reason);
   }
 
   /** Raises a stop signal, which takes effect before the next phase. */
   raise(signal: StopSignal): void {
     this.inbox.raise(signal);
-    this.#start.controller.abort(signal);
+    this.#start.abort(signal);
   }
 
   /** The agent lives from now on, from the state that this gives: its first, or the one in which it was paused. */
@@ -323,9 +340,8 @@ export class AgentNode {
   close(): void {
     if (this.rested !== undefined) this.inbox.close(this.rested.status);
     this.#time.close();
-    this.#start.unlink();
-    this.#unlink();
-    this.#unlinkFromRoot();
+    this.#unfollow(this.parent);
+    this.#unfollow(this.root);
   }
 
   /** A deadline that passed during a pause is heeded before anything of the agent goes on (R58). */
@@ -338,6 +354,6 @@ export class AgentNode {
     const { agentId, agentPath } = this.identity;
     const message = `The time limit of ${agentPath} is over.`;
     const reason: CancelReason = { type: "deadline", message, deadlineAtMs, agentId };
-    this.#controller.abort(reason);
+    this.#abort(reason);
   }
 }

@@ -6,7 +6,12 @@ import type { ParentConstraints } from "../policies/context-notes.ts";
 import { childTools } from "../policies/child-tools.ts";
 import type { Tightening } from "../protocol/context-manifest.ts";
 import type { RoleDraft } from "../protocol/subagent.ts";
-import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits, type ToolRule } from "../protocol/tool-rule.ts";
+import {
+  NO_TOOL_LIMITS,
+  type RemovedTool,
+  type ToolLimits,
+  type ToolRule,
+} from "../protocol/tool-rule.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { ChildFacts, ParentFacts, Sibling } from "./child-context.ts";
 import { beyondCeiling } from "./draft-role.ts";

@@ -309,8 +309,7 @@ async function dismissChild(scope: RunShared, parent: AgentNode, childId: AgentI
   if (child === undefined || child.hasEnded) return;
   child.cancel(`${parent.identity.agentPath}, its parent, stopped.`);
   await child.atRest();
-  if (child.rested?.status === "paused")
-    await resumeChild(scope, childId, placeIn(parent, {}));
+  if (child.rested?.status === "paused") await resumeChild(scope, childId, placeIn(parent, {}));
   // Somebody else leads it to its end.
   else if (!child.hasEnded) await child.atRest();
 }

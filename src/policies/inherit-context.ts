@@ -66,8 +66,8 @@ export function inheritContext(
     messages: [...messages, ...injections],
     metadata,
     manifest: {
-      messages: { count: messages.length, hash: hashOf(messages) },
-      injections: { count: injections.length, hash: hashOf(injections) },
+      messages: portion(messages),
+      injections: portion(injections),
       metadataKeys: Object.keys(metadata),
       siblingResults: told.siblings.map(({ childName }) => childName),
       results: told.results.map(({ childName }) => childName),
@@ -77,6 +77,13 @@ export function inheritContext(
       tightened: facts.tightened.map((tightening) => ({ ...tightening })),
     },
   });
+}
+
+const NOTHING = { count: 0, hash: hashOf([]) };
+
+/** Most subagents inherit nothing: that is not hashed anew for each. */
+function portion(messages: readonly Message[]): ContextManifest["messages"] {
+  return messages.length === 0 ? NOTHING : { count: messages.length, hash: hashOf(messages) };
 }
 
 /** The facts that the policy lets through. */

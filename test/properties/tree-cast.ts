@@ -12,6 +12,8 @@ const OUTPUT = z.object({ value: z.number() });
 /** The role of this number. */
 export function agentRole(role: WorldRole, index: number, outside: Outside): AgentRole {
   const { inherits, windowSize, tells, deniedTools, allowedTools } = role;
+  // Lists for nobody are refused.
+  const lists = { deniedTools, ...(allowedTools === undefined ? {} : { allowedTools }) };
   const { background, atEnd, onFailure, share, reserve } = role;
   const name = nameOf(index);
   const model = modelOf(role, name, outside);
@@ -26,9 +28,7 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
     limits: role.limits,
     maxOutputTokens: role.maxOutputTokens,
     guards: role.guards.map(guardOf),
-    hooks: role.hooks.map((hook, at) =>
-      hookOf(hook, `${name}-${hook.point}-${at}`, outside),
-    ),
+    hooks: role.hooks.map((hook, at) => hookOf(hook, `${name}-${hook.point}-${at}`, outside)),
     showBudget: tells,
     delegation: {
       background,
@@ -44,8 +44,7 @@ export function agentRole(role: WorldRole, index: number, outside: Outside): Age
       siblingResults: tells,
       parentConstraints: tells,
       failedAttempts: tells,
-      deniedTools,
-      ...(allowedTools === undefined ? {} : { allowedTools }),
+      ...(role.subagents.includes(true) ? lists : {}),
     },
     wrapUp: role.wrapsUp,
     ...(role.mayDraft ? { ceiling: { tools: [], models: { other: model } } } : {}),

@@ -3,10 +3,13 @@
 // what is broken: first the world in which it was found before, then, should worlds have changed since, as many others as it takes.
 
 import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { expect, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 
 import { PLANTS } from "./tree-plants.ts";
 
@@ -19,6 +22,10 @@ const WIDTH = 2;
 
 const run = promisify(execFile);
 
+/** What one process has compiled, the next one need not. */
+const cache = mkdtempSync(join(tmpdir(), "espalier-plants-"));
+afterAll(() => rmSync(cache, { recursive: true, force: true }));
+
 /** What a process with this plant says last; the error of one that cannot be planted. */
 async function hunted(plant: number, seeds: readonly number[], more: number): Promise<string> {
   const args = [
@@ -28,7 +35,9 @@ async function hunted(plant: number, seeds: readonly number[], more: number): Pr
     seeds.join(","),
     `${more}`,
   ];
-  const { stdout } = await run(process.execPath, args);
+  const { stdout } = await run(process.execPath, args, {
+    env: { ...process.env, NODE_COMPILE_CACHE: cache },
+  });
   return stdout.trim().split("\n").at(-1) ?? "";
 }
 

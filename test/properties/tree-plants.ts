@@ -98,8 +98,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a subagent does not hear that its parent is cancelled",
     file: "orchestrator/agent-node.ts",
-    from: "linkedController(above.signal)",
-    to: "linkedController(above.identity.depth < 0 ? above.signal : new AbortController().signal)",
+    from: "else (above.#followers ??= new Set()).add(this);",
+    to: "",
     law: /T5|hangs/,
     seed: 14,
   },
@@ -229,6 +229,6 @@ export const PLANTS: readonly Plant[] = [
     from: "if (root.hasEnded) return undefined;",
     to: "",
     law: /not alive/,
-    seed: 0,
+    seed: 2_021,
   },
 ];

@@ -41,7 +41,8 @@ function checkPaid({ sent, runs }: Played, run: PlayedRun): void {
 }
 
 /** Of an execution that has just ended: what it was told of those that it had started beside it. */
-function checkTold(world: World, { sent }: Played, { events }: PlayedRun, end: number): void {
+function checkTold(world: World, { sent }: Played, run: PlayedRun, end: number): void {
+  const { events, results } = run;
   const ended = events[end];
   if (ended?.type !== "agent.ended") return;
   const { agentPath, executionId } = ended;
@@ -51,6 +52,10 @@ function checkTold(world: World, { sent }: Played, { events }: PlayedRun, end: n
   const lives = before.filter((event) => isBeside(event) && event.executionId === executionId);
   if (lives.length === 0) return;
   const requests = newMessages(requestsOf(sent, executionId));
+  // Results that come in one step with the answer are read by nobody, since the answer was not to wait for them.
+  const agents = results.flatMap((result) => result.agents);
+  const steps = agents.findLast((one) => one.executionId === executionId)?.steps ?? [];
+  const lastWords = (steps.at(-1)?.tools.executions ?? []).map(({ text }) => text);
   const isAwaited = ended.status === "completed" && role.atEnd === "await";
   for (const path of new Set(lives.flatMap((event) => (isLife(event) ? [event.childPath] : [])))) {
     const name = childNameOf(path);
@@ -64,7 +69,7 @@ function checkTold(world: World, { sent }: Played, { events }: PlayedRun, end: n
     );
     const reported = reports.findIndex((count) => count > 0);
     const shown = requests.findIndex((messages) => messages.some((one) => isResult(one, name)));
-    const isTold = reported >= 0 || shown >= 0;
+    const isTold = reported >= 0 || shown >= 0 || lastWords.some((text) => givesResult(text, name));
     law(!isAwaited || isTold, `X9: ${agentPath} has answered and was never told of ${name}`);
     if (own.length > 1 || reported < 0 || shown < 0) continue;
     law(reported <= shown, `X10: ${agentPath} is told of ${name} once more`);
@@ -99,16 +104,18 @@ function isReport(message: Message, childName: string): boolean {
 
 /** The whole result, as a wait or a cancel gives it; a receipt and a list have no outcome. */
 function isResult({ role, text }: Message, childName: string): boolean {
-  return (
-    role === "tool" && text.includes('"outcome":') && text.includes(`"subagent":"${childName}"`)
+  return role === "tool" && givesResult(text, childName);
+}
+
+function givesResult(text: string, childName: string): boolean {
+  const lines = text.split("\n");
+  return lines.some(
+    (line) => line.includes('"outcome":') && line.includes(`"subagent":"${childName}"`),
   );
 }
 
 /** The requests of one agent's execution, in order. */
-function requestsOf(
-  sent: readonly Sent[],
-  executionId: string | null,
-): readonly ModelRequest[] {
+function requestsOf(sent: readonly Sent[], executionId: string | null): readonly ModelRequest[] {
   return sent.flatMap(({ by, request }) =>
     by !== null && by.executionId === executionId ? [request] : [],
   );

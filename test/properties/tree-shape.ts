@@ -136,7 +136,7 @@ export function keptPaths({ origin, events, results }: PlayedRun): readonly stri
 }
 
 /** From the parent up to the root. */
-export function pathsAbove(path: string): readonly string[] {
+function pathsAbove(path: string): readonly string[] {
   const parts = path.split("/").slice(0, -1);
   return parts.map((_part, index) => parts.slice(0, parts.length - index).join("/"));
 }

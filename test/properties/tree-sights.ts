@@ -23,7 +23,6 @@ export const EXPECTED: readonly string[] = [
   "time_limit",
   "cost_limit",
   "tool_calls_limit",
-  "retry_limit",
   "error_budget",
   "stop_requested",
   "depth 1",

@@ -122,7 +122,6 @@ class Stage {
     for (let rests = 0; rests <= MOST_PAUSES; rests += 1) {
       const result = await this.#comesToRest(run);
       results.push(result);
-      const stored = JSON.stringify(run.snapshot());
       const isRevived =
         result.status === "stopped" && LIMITS.has(result.reason.code) && revivals > 0;
       if (result.status !== "paused" && !isRevived) {
@@ -132,6 +131,7 @@ class Stage {
         return { played, snapshot: run.snapshot() };
       }
       if (isRevived) revivals -= 1;
+      const stored = JSON.stringify(result.pausedRun ?? run.snapshot());
       this.#clock.advance(this.#world.pauseMs);
       const open = result.questions.filter(
         ({ deadlineAtMs }) => deadlineAtMs === null || this.#clock.nowMs() < deadlineAtMs,
@@ -201,7 +201,9 @@ class Stage {
   /** What a process that runs the world has: its own roles, models, tools and hooks. */
   #process(): readonly [AgentRole, Orchestrator] {
     const { limits, concurrency, maxAttempts } = this.#world;
-    const [root, ...others] = this.#world.roles.map((role, index) => agentRole(role, index, this.#outside));
+    const [root, ...others] = this.#world.roles.map((role, index) =>
+      agentRole(role, index, this.#outside),
+    );
     if (root === undefined) throw new Error("A world has a root.");
     const { answerTimeoutMs, unanswered } = this.#world.approver;
     const approver = approverOf(this.#world, this.#outside);

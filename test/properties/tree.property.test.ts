@@ -14,7 +14,7 @@ import { checkLaws } from "./tree-laws.ts";
 import { EXPECTED, sights } from "./tree-sights.ts";
 import { play } from "./tree-stage.ts";
 
-const RUNS = Number(process.env["FC_RUNS"] ?? 1_500);
+const RUNS = Number(process.env["FC_RUNS"] ?? 2_000);
 
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
 

@@ -9,12 +9,12 @@ import { outcomes } from "./life-cast.ts";
 import { payTool } from "./pause-scenes.ts";
 import { byTask, calls, listens, part, spawn, told, tool, use, type Part } from "../tree/cast.ts";
 
-export const PAY = { name: "pay", arguments: { amount: 1 } };
+const PAY = { name: "pay", arguments: { amount: 1 } };
 
 export const broken = { error: new Error("The model is gone.") };
 
 /** Members by task: what each of them does. */
-export const SCRIPTS: Readonly<Record<string, readonly ScriptStep[]>> = {
+const SCRIPTS: Readonly<Record<string, readonly ScriptStep[]>> = {
   "Succeed.": [says("Succeeded.")],
   "Fail.": [broken],
   "Say nothing.": [{ text: "I", finishReason: "length" }],

@@ -194,7 +194,7 @@ proves(["X13", "R132"], "the span of the delegation has the manifest, too", asyn
   const { messages, injections } = manifestOf(s);
   const span = spans().find(({ name }) => name === "execute_tool SpawnSubagent helper");
   const attributes = Object.entries(span?.attributes ?? {}).filter(([name]) =>
-    /^espalier\.spawn\.(?!role|agent|outcome)/.test(name),
+    /^espalier\.spawn\.(?!role|agent|outcome|mode)/.test(name),
   );
   expect(Object.fromEntries(attributes)).toEqual({
     "espalier.spawn.inherited_messages": 2,

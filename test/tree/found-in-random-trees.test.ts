@@ -1,0 +1,142 @@
+// Goal: what random trees have shown to be broken once: lives that end late, twice, or that nobody owns.
+// Method: real runs with scripted models and gates; the checks of every run (scene) and the results compared.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { calls, listens, part, quiet, tool, until, use } from "./cast.ts";
+
+const DETACHING = { delegation: { background: true, atEnd: "detach" } } as const;
+const BACKGROUND = { delegation: { background: true } } as const;
+
+function beside(role: string, task = "Work."): ScriptedCall {
+  return { name: "SpawnSubagent", arguments: { role, task, background: true } };
+}
+
+function verb(name: string, input: object = {}): ScriptedCall {
+  return { name, arguments: input };
+}
+
+test("an answer that is not the last word, since somebody wrote, is followed by that letter, also if a pause is asked for right then", async () => {
+  const held = gate();
+  const root = part("root", [says("First.", { after: held.opened }), says("Second.")]);
+  const stage = scene();
+  const run = stage.start(root.role);
+  await until(() => root.model.requests.length === 1);
+  const delivery = run.steer("And then?");
+  run.requestPause();
+  held.open();
+  const result = await stage.outcome(run);
+  expect(await delivery).toEqual({ isDelivered: true, stepNumber: 2 });
+  expect([result.status, result.text]).toEqual(["completed", "Second."]);
+  for (const { messages } of root.model.requests)
+    expect(messages.at(-1)?.role).not.toBe("assistant");
+});
+
+test("a detached agent that is paused when the root is cancelled ends with it; the run has a result", async () => {
+  const held = gate();
+  const worker = part("worker", [says("Never.", { after: held.opened }), says("Never.")], {
+    tools: [tool("look", () => "seen")],
+  });
+  const lead = part("lead", [calls(beside("worker")), says("Left.")], {
+    ...DETACHING,
+    subagents: [worker.role],
+  });
+  const root = part("root", [calls(beside("lead"), use("listen")), says("Never.")], {
+    ...BACKGROUND,
+    subagents: [lead.role],
+    tools: [listens("listen")],
+  });
+  const stage = scene();
+  const run = stage.start(root.role);
+  await until(() => stage.sink.of("subagent.detached").length === 1);
+  run.requestPause();
+  await quiet();
+  held.open();
+  await quiet();
+  void run.cancel();
+  const result = await stage.outcome(run);
+  expect(result.status).toBe("cancelled");
+});
+
+test("whoever a detached agent leaves to the run in its turn is waited for, too", async () => {
+  const [early, late] = [gate(), gate()];
+  const worker = part("worker", [says("Worked.", { after: late.opened })]);
+  const lead = part("lead", [calls(beside("worker")), says("Left.", { after: early.opened })], {
+    ...DETACHING,
+    subagents: [worker.role],
+  });
+  const root = part("root", [calls(beside("lead")), says("Done.")], {
+    ...DETACHING,
+    subagents: [lead.role],
+  });
+  const stage = scene();
+  const run = stage.start(root.role);
+  expect((await run.result).status).toBe("completed");
+  early.open();
+  await quiet();
+  expect(stage.sink.of("run.ended")).toEqual([]);
+  late.open();
+  const result = await stage.outcome(run);
+  expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
+    ["root", "completed"],
+    ["root/lead#1", "completed"],
+    ["root/lead#1/worker#1", "completed"],
+  ]);
+});
+
+test("two calls of one reply may cancel the same paused subagent", async () => {
+  const external = defineTool({ name: "external", description: "Elsewhere.", input: z.object({}) });
+  const worker = part("worker", [calls(verb("external")), says("Never.")], { tools: [external] });
+  const cancel = verb("CancelSubagent", { subagent: "worker#1" });
+  const paused = gate();
+  const root = part(
+    "root",
+    [calls(beside("worker")), { ...calls(cancel, cancel), after: paused.opened }, says("Done.")],
+    { ...BACKGROUND, subagents: [worker.role] },
+  );
+  const stage = scene();
+  const run = stage.start(root.role);
+  await until(() => stage.sink.of("agent.paused").length === 1);
+  paused.open();
+  const result = await stage.outcome(run);
+  expect(result.status).toBe("completed");
+  const texts = root.model.requests[2]?.messages.slice(-2).map(({ text }) => text) ?? [];
+  expect(texts.map((text) => text.includes('"outcome":"cancelled"'))).toEqual([true, true]);
+});
+
+test("a cancel of a paused subagent is heeded before the run rests, also if another was heeded before", async () => {
+  const held = gate();
+  const worker = part(
+    "worker",
+    (request) => (request.messages.length > 2 ? says("Done.") : calls(use("look"))),
+    { tools: [tool("look", () => "seen")] },
+  );
+  const root = part(
+    "root",
+    [calls(beside("worker", "One."), beside("worker", "Two.")), calls(use("hold")), says("Done.")],
+    {
+      ...BACKGROUND,
+      subagents: [worker.role],
+      tools: [tool("hold", async () => (await held.opened, "held"))],
+    },
+  );
+  const stage = scene();
+  const sent: string[] = [];
+  const run = stage.start(root.role);
+  run.requestPause();
+  for await (const event of run.events()) {
+    if (event.type !== "agent.paused" || event.depth > 0) continue;
+    const next = stage.sink.of("agent.started")[sent.length + 1];
+    if (next === undefined) continue;
+    sent.push(next.agentId);
+    run.cancelAgent(next.agentId);
+  }
+  held.open();
+  const result = await stage.outcome(run);
+  const cancelled = result.agents.filter(({ status }) => status === "cancelled");
+  expect(cancelled.map(({ agentId }) => agentId)).toEqual(sent);
+});
