@@ -284,7 +284,7 @@ async function leaveSubagents(agent: AgentContext, state: AgentState): Promise<A
   await effects.join(
     children.map((id) => (kept.has(id) ? effects.detach(id) : effects.dismiss(id))),
   );
-  return transition(state, { type: "dropSubagents" });
+  return transition(state, { type: "dropSubagents", unread: isDetaching ? [] : background });
 }
 
 function releaseOpen(agent: AgentContext): void {

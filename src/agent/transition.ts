@@ -74,7 +74,7 @@ export type Change =
   /** The agent has answered, and waits for its subagents in the background. */
   | { readonly type: "awaitSubagents" }
   /** The agent ends: its subagents in the background have ended, or are not its own any more. */
-  | { readonly type: "dropSubagents" }
+  | { readonly type: "dropSubagents"; readonly unread: readonly AgentId[] }
   | { readonly type: "compact"; readonly messages: readonly Message[] }
   | { readonly type: "addSignal"; readonly signal: StopSignal }
   | { readonly type: "addTime"; readonly waitedMs: number }
@@ -138,7 +138,7 @@ function moveRunning(state: RunningState, change: Change): AgentState {
     case "awaitSubagents":
       return withLog(state, { isAwaiting: true });
     case "dropSubagents":
-      return withLog(state, { subtasks: unstarted(state), background: [] });
+      return withLog(state, { subtasks: unstarted(state), background: change.unread });
     case "compact":
       return { ...state, conversation: { messages: change.messages, prefix: NO_PREFIX } };
     case "addSignal":

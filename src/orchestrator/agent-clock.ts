@@ -11,6 +11,8 @@ import type { AgentId } from "../protocol/ids.ts";
 export interface TimeAccounts {
   /** The deadline that the agent itself has to watch as things stand. */
   ownDeadlineAtMs(agentId: AgentId): number | null;
+  /** The earliest deadline on its path. */
+  deadlineAtMs(agentId: AgentId): number | null;
   stand(agentId: AgentId): void;
   goOn(agentId: AgentId): void;
   stoodMs(agentId: AgentId): number;
@@ -28,6 +30,8 @@ export interface AgentClockOptions {
 
 export class AgentClock {
   readonly #options: AgentClockOptions;
+  /** Nobody above watches the deadlines that it inherits. */
+  #isAlone = false;
   /** Effects under way and questions that wait, in the whole subtree. */
   #work = 0;
   #questions = 0;
@@ -50,6 +54,12 @@ export class AgentClock {
   /** A question waits for an answer. Call the result when it is decided, one way or another. */
   asking(): () => void {
     return this.#begin(0, 1);
+  }
+
+  /** From now on it watches the deadlines of those above, too: they may end before its agent does. */
+  standAlone(): void {
+    this.#isAlone = true;
+    this.#arm();
   }
 
   /** For how long it has stood still so far. */
@@ -104,7 +114,9 @@ export class AgentClock {
   #arm(): void {
     if (this.#isOver) return;
     const { ledger, agentId, clock } = this.#options;
-    const deadlineAtMs = ledger.ownDeadlineAtMs(agentId);
+    const deadlineAtMs = this.#isAlone
+      ? ledger.deadlineAtMs(agentId)
+      : ledger.ownDeadlineAtMs(agentId);
     if (deadlineAtMs === this.#armedForMs) return;
     this.#stopTimer?.();
     this.#stopTimer = undefined;

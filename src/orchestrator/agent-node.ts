@@ -63,7 +63,6 @@ export class AgentNode {
   readonly role: AgentRole;
   readonly task: string;
   readonly metadata: JsonObject;
-  readonly parent: AgentNode | undefined;
   readonly spawnCallId: CallId | undefined;
   readonly spawnStepId: StepId | undefined;
   readonly draft: RoleDraft | undefined;
@@ -78,6 +77,7 @@ export class AgentNode {
   readonly background = new BackgroundChildren();
   readonly inbox: AgentInbox;
   readonly #time: AgentClock;
+  #parent: AgentNode | undefined;
   readonly #controller = new AbortController();
   readonly #start = new AbortController();
   /** Those that are told of its cancel: its children, or those that were left to it, as far as they have not ended. Made when needed. */
@@ -101,7 +101,7 @@ export class AgentNode {
     this.role = options.role;
     this.task = options.task;
     this.metadata = options.metadata;
-    this.parent = options.parent;
+    this.#parent = options.parent;
     this.spawnCallId = options.spawnCallId;
     this.spawnStepId = options.spawnStepId;
     this.draft = options.draft;
@@ -124,6 +124,7 @@ export class AgentNode {
       parent: options.parent === undefined ? undefined : options.parent.#time,
       onDeadline: (deadlineAtMs) => this.#endAt(deadlineAtMs),
     });
+    if (this.#isDetached && !this.hasEnded) this.#time.standAlone();
     if (this.hasEnded) this.close();
     else if (options.before !== undefined) this.#endIfOverdue(options);
   }
@@ -174,6 +175,7 @@ export class AgentNode {
 
   /** Takes in a subagent, or the one that goes on in its place. */
   enlist(child: AgentNode): void {
+    child.#parent = this;
     this.#subagents.set(child.childName, child);
   }
 
@@ -218,6 +220,7 @@ export class AgentNode {
     this.#isDetached = true;
     this.#unfollow(this.parent);
     this.#follow(this.root);
+    this.#time.standAlone();
   }
 
   /** All that follow it and have not ended, at any depth. */
@@ -245,6 +248,11 @@ export class AgentNode {
     this.#start.abort(reason);
     this.#controller.abort(reason);
     for (const node of this.#followers ?? []) node.#abort(reason);
+  }
+
+  /** The agent that started it, as it lives now. */
+  get parent(): AgentNode | undefined {
+    return this.#parent;
   }
 
   get root(): AgentNode {

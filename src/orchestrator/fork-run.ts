@@ -60,6 +60,10 @@ export function forkedRun(
   const nowMs = means.clock.nowMs();
   const names = namesGiven(original.agents, root, late);
   const agents = withOwnIds(kept, root, { stepNumber, names, nowMs }, means.ids);
+  if (message === undefined && hasAnswered(agents[0])) {
+    const expected = `given, since ${root.agentPath} has answered by step ${stepNumber}`;
+    throw mismatch("fork options.message", expected, message, "Say what it is to do next.");
+  }
   const runId = RunIdSchema.parse(means.ids.next("run"));
   return {
     run: deepFreeze({
@@ -81,6 +85,14 @@ export function forkedRun(
       message === undefined ? undefined : { role: "user", text: message, origin: "steering" },
     forkedFrom: { runId: original.runId, stepNumber },
   };
+}
+
+/** True if nothing asks the root for another reply. */
+function hasAnswered(root: PausedAgent | undefined): boolean {
+  if (root === undefined) return false;
+  const { conversation, log } = root.state;
+  const isLast = conversation.messages.at(-1)?.role === "assistant";
+  return isLast && log.subtasks.length === 0 && log.background.length === 0;
 }
 
 /** The steps that are not in the fork, the one that was not over yet among them; none, if nothing of the history is left out. */
@@ -271,19 +283,20 @@ function unreported(
   { newIds, kept }: Cut,
 ): readonly AgentId[] {
   const executions = steps.flatMap(({ tools }) => tools.executions);
-  const told = new Set(executions.flatMap(({ reportedIds }) => reportedIds ?? []));
+  const told = executions.flatMap(({ reportedIds }) => reportedIds ?? []);
   const reports = messages.filter(
     ({ role, ...rest }) => role === "user" && "origin" in rest && rest.origin === "report",
   );
-  return executions
-    .flatMap(({ startedIds }) => startedIds ?? [])
-    .flatMap((agentId) => {
-      const agent = kept.find((one) => one.agentId === agentId);
-      const newId = newIds.get(agentId);
-      if (agent === undefined || newId === undefined || told.has(agentId)) return [];
-      const childName = agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1);
-      return reports.some(({ text }) => text.startsWith(`${childName},`)) ? [] : [newId];
-    });
+  const started = executions.flatMap(({ startedIds }) => startedIds ?? []);
+  return [...new Set(started)].flatMap((agentId) => {
+    const agent = kept.find((one) => one.agentId === agentId);
+    const newId = newIds.get(agentId);
+    if (agent === undefined || newId === undefined) return [];
+    const childName = agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1);
+    const times = started.filter((id) => id === agentId).length;
+    const read = reports.filter(({ text }) => text.startsWith(`${childName},`)).length;
+    return told.filter((id) => id === agentId).length + read < times ? [newId] : [];
+  });
 }
 
 /** The names that the history knows are not given anew, also if who had them is not there: it lived still, or went on afterwards. */

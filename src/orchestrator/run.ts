@@ -83,6 +83,7 @@ export class Run {
     parts.root.signal.addEventListener("abort", () => this.#turnstile.open(), { once: true });
     this.result = this.#drive();
     this.settled = this.result.then((result) => this.#tail ?? result);
+    this.settled.catch(() => undefined); // Who reads `result` only has the error there.
   }
 
   /**
@@ -142,10 +143,12 @@ export class Run {
   /**
    * Asks the tree to pause: every agent comes to rest before its next step, or before the tool calls of the step that is open. A model
    * call that is being prepared, or under way, is made first.
-   * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended.
+   * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended. Once the root has
+   * ended there is nothing to resume: detached agents go on.
    */
   requestPause(): void {
-    this.#parts.tree.requestPause();
+    const { root, tree } = this.#parts;
+    if (!root.hasEnded) tree.requestPause();
   }
 
   /**
@@ -227,10 +230,10 @@ export class Run {
 
   async #drive(): Promise<RunResult> {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
-    let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
-    this.#hasBegun = true;
-    for (const tell of this.#early) tell();
     try {
+      let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
+      this.#hasBegun = true;
+      for (const tell of this.#early) tell();
       while (phases !== undefined) {
         await this.#turnstile.pass();
         const next = await phases.next();

@@ -46,12 +46,13 @@ export function subagentService(
       if ("type" in child) return child;
       if (child.rested !== undefined) return parts.refuse(child.role.name, ended(child));
       void child.inbox.write(text);
-      return answer(`${childName} will read it before its next step.`);
+      return answer(`${childName} will read it before its next step, if it takes one.`);
     },
     cancel: async (childName: string, reason?: string) => {
       const child = found(childName);
       if ("type" in child) return child;
       if (child.hasEnded) return parts.refuse(child.role.name, ended(child));
+      if (reason !== undefined) checkText("reason", reason);
       const by = parent.identity.agentPath;
       child.cancel(reason === undefined ? `${by}, its parent, cancelled it.` : reason);
       await parts.dismiss(child.identity.agentId);

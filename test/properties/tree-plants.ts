@@ -218,8 +218,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a paused subagent that is cancelled twice is led to its end twice",
     file: "orchestrator/supervisor.ts",
-    from: 'if (child.rested?.status === "paused")\n    await resumeChild',
-    to: "if (!child.hasEnded)\n    await resumeChild",
+    from: 'if (child.rested?.status === "paused") await resumeChild',
+    to: "if (!child.hasEnded) await resumeChild",
     law: /bug/,
     seed: 70_540,
   },

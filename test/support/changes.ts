@@ -144,7 +144,7 @@ export function changes(): {
     },
     addMessages: { type: "addMessages", messages: [notice("Go on."), notice("And on.")] },
     awaitSubagents: { type: "awaitSubagents" },
-    dropSubagents: { type: "dropSubagents" },
+    dropSubagents: { type: "dropSubagents", unread: [] },
     compact: { type: "compact", messages: opening().slice(0, 1) },
     addSignal: { type: "addSignal", signal: { source: "stop_condition", reason } },
     addTime: { type: "addTime", waitedMs: 9 },

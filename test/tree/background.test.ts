@@ -159,7 +159,7 @@ describe("while they work", () => {
           "[{"role":"worker","status":"running","subagent":"worker#1","task":"First.","totalTokens":15},{"role":"worker","status":"running","subagent":"worker#2","task":"Second.","totalTokens":15}]",
         ],
         [
-          "worker#1 will read it before its next step.",
+          "worker#1 will read it before its next step, if it takes one.",
         ],
         [
           "{"outcome":"completed","steps":2,"subagent":"worker#1","text":"Hurried.","totalTokens":30}",

@@ -98,13 +98,22 @@ function repetition({ planned }: PlacedCall, bound: GuardableCall): NamedAnswer 
 /** The same watch over delegations: the same role with the same task, anywhere in the run (X21). Calls of one reply count once. */
 function repeatedDelegation(
   options: LocalEffectsOptions,
-  { place }: PlacedCall,
+  { place, planned }: PlacedCall,
   bound: GuardableCall,
 ): NamedAnswer | undefined {
   const { maxIdenticalDelegations: most } = options;
   if (bound.tool.name !== SPAWN_TOOL_NAME || most === "unlimited" || !isRecord(bound.input))
     return undefined;
-  const { role, task } = bound.input;
+  const { task, continue: childName } = bound.input;
+  const { call, history, group } = planned;
+  const asked = { stepId: place.stepId, callId: call.callId, history, group };
+  const role =
+    typeof childName === "string"
+      ? options
+          .subagentsOf(asked)
+          .list()
+          .find((one) => one.childName === childName)?.role
+      : bound.input["role"];
   if (typeof role !== "string" || typeof task !== "string") return undefined;
   const before = options.delegationsBefore({ role, task }, place.stepId);
   if (before < most) return undefined;

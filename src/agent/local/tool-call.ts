@@ -74,7 +74,7 @@ const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." }
 async function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
   const { planned } = use;
   if (isHopeless(options, use, checked))
-    return await perform(options, use, () => runDelegation(options, use, checked));
+    return await perform(options, use, () => runDelegation(refusing(options), use, checked));
   const asked = askForPermission(options, use, checked);
   const permission = asked instanceof Promise ? await asked : asked;
   switch (permission.type) {
@@ -115,6 +115,19 @@ function isHopeless(
   if (bound.type !== "delegation" || bound.tool.name !== SPAWN_TOOL_NAME) return false;
   const asked = SpawnRequestSchema.safeParse(bound.input);
   return deferral === undefined && asked.success && !options.mayStart(asked.data);
+}
+
+/** Nobody was asked about the start: if it has become possible meanwhile, it is refused still. */
+function refusing(options: LocalEffectsOptions): LocalEffectsOptions {
+  const message =
+    "Not started: it could not be started when you asked. It may be possible now: call again.";
+  return {
+    ...options,
+    spawn: async (request, call) =>
+      options.mayStart(request)
+        ? { type: "refused", refusal: { code: "setup_failed", message } }
+        : await options.spawn(request, call),
+  };
 }
 
 async function runInSlot(

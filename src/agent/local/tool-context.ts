@@ -12,6 +12,7 @@ import type {
   DelegationContext,
   ToolContext,
   ToolProgress,
+  WaitRequest,
 } from "../../tools/tool-context.ts";
 import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
 import type { AgentId } from "../../protocol/ids.ts";
@@ -180,6 +181,12 @@ export function delegationContext(
     },
     subagents: Object.freeze({
       ...subagents,
+      wait: async (request?: WaitRequest) =>
+        services.isClosed ? TOO_LATE : await subagents.wait(request),
+      message: (childName: string, text: string) =>
+        services.isClosed ? TOO_LATE : subagents.message(childName, text),
+      cancel: async (childName: string, reason?: string) =>
+        services.isClosed ? TOO_LATE : await subagents.cancel(childName, reason),
       continue: (request: ContinueRequest) => {
         checkContinue(request);
         return services.spawn(() => continueWithHooks(options, place, request, delegated));

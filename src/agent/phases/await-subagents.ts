@@ -12,6 +12,9 @@ export async function awaitSubagents(agent: AgentContext, state: AgentState): Pr
   await effects.join([effects.awaitSubagents(stepPlace(agent, state), background, "news")]);
   if (inbox.hasMessages || inbox.hasSignals || agent.isEnding) return state;
   if (agent.hasPaused(background)) return pauseForSubagents(agent, state);
+  // A call has taken their results and did not hand them on.
+  agent.reviveSubagents(background);
+  if (inbox.hasMessages) return state;
   const message =
     "Subagents in the background have ended without a result. This is a bug in espalier.";
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));

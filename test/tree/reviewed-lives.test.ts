@@ -1,0 +1,116 @@
+// Goal: what a review of the lives of subagents found broken, and stays mended.
+// Method: real runs with scripted models, gates and the manual clock.
+
+import { expect, test } from "vitest";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { gate, scene } from "../harness/run-scripted.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, listens, part, spawn, told, until, use } from "./cast.ts";
+
+function beside(role: string): ScriptedCall {
+  return { name: "SpawnSubagent", arguments: { role, task: "Work.", background: true } };
+}
+
+test("a start that was hopeless when it was asked for is not made unguarded when it has become possible", async () => {
+  const held = gate();
+  const worker = part("worker", []);
+  const lead = part("lead", [calls(spawn("worker")), says("Done.")], {
+    subagents: [worker.role],
+    delegation: { reserve: { steps: 1 } },
+    guards: [toolGuard(() => ({ type: "deny", reason: "Nobody may." }))],
+    hooks: [transform("subagentStart", async () => void (await held.opened))],
+  });
+  const s = scene();
+  const run = s.start(lead.role, "Do it.", { budget: { steps: 2 } });
+  await until(() => s.sink.of("tool.started").length === 1);
+  run.grant({ steps: 5 }, { by: "Ada" });
+  held.open();
+  const result = await s.outcome(run);
+  expect([result.status, result.agents.length]).toEqual(["completed", 1]);
+  expect(told(lead.model.requests[1])).toEqual([
+    "Not started: it could not be started when you asked. It may be possible now: call again.",
+  ]);
+});
+
+test("who continues a subagent under another role's name is asked all the same", async () => {
+  const worker = part("worker", () => says("Worked."));
+  const goOn = calls({
+    name: "SpawnSubagent",
+    arguments: { role: "zzz", task: "Work.", continue: "worker#1" },
+  });
+  const lead = part("lead", [calls(spawn("worker")), goOn, goOn], {
+    subagents: [worker.role],
+    delegation: { maxIdenticalDelegations: 2 },
+  });
+  const paused = await scene().run(lead.role);
+  expect([paused.status, worker.model.requests.length]).toEqual(["paused", 2]);
+});
+
+test("a detached agent heeds the time limit of the run that has ended over it", async () => {
+  const worker = part("worker", [calls(use("listen"))], { tools: [listens("listen")] });
+  const lead = part("lead", [calls(beside("worker")), says("Done.")], {
+    subagents: [worker.role],
+    delegation: { background: true, atEnd: "detach" },
+  });
+  const s = scene();
+  const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+  await run.result;
+  await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "listen"));
+  s.clock.advance(1_000);
+  const result = await s.outcome(run);
+  expect(
+    result.agents.map(({ agentPath, status, reason }) => [agentPath, status, reason.code]),
+  ).toEqual([
+    ["lead", "completed", "completed"],
+    ["lead/worker#1", "stopped", "time_limit"],
+  ]);
+});
+
+test("a result that was unread when a limit stopped the agent is read after the grant", async () => {
+  const worker = part("worker", [says("Worked.")]);
+  const lead = part("lead", [calls(beside("worker")), says("Done.")], {
+    subagents: [worker.role],
+    delegation: { background: true },
+  });
+  const s = scene();
+  const run = s.start(lead.role, "Do it.", { budget: { steps: 2 } });
+  const stopped = await s.outcome(run);
+  expect(stopped.reason.code).toBe("steps_limit");
+  const again = s.grantOn(lead.role, run.snapshot(), [{ budget: { steps: 1 }, by: "Ada" }]);
+  const result = await s.outcome(again);
+  expect(result.text).toBe("Done.");
+  expect(
+    told(lead.model.requests[1]).some((text) => text.startsWith("worker#1, which worked")),
+  ).toBe(true);
+});
+
+test("a pause that is asked for after the root has ended leaves detached agents alone", async () => {
+  const held = gate();
+  const worker = part("worker", [says("Worked.", { after: held.opened })]);
+  const lead = part("lead", [calls(beside("worker")), says("Done.")], {
+    subagents: [worker.role],
+    delegation: { background: true, atEnd: "detach" },
+  });
+  const s = scene();
+  const run = s.start(lead.role);
+  await run.result;
+  run.requestPause();
+  held.open();
+  const result = await s.outcome(run);
+  expect(result.agents.map(({ status }) => status)).toEqual(["completed", "completed"]);
+});
+
+test("a fork of an answer needs to be told what is next", async () => {
+  const lead = part("lead", [says("Done.")]);
+  const s = scene();
+  const run = s.start(lead.role);
+  await s.outcome(run);
+  const error = thrownBy(() => s.fork(lead.role, run.snapshot()));
+  expect([error.code, error.message]).toEqual([
+    "invalid_option",
+    "Expected fork options.message to be given, since lead has answered by step 1, got undefined. Say what it is to do next.",
+  ]);
+});
