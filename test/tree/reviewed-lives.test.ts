@@ -21,7 +21,12 @@ test("a start that was hopeless when it was asked for is not made unguarded when
     subagents: [worker.role],
     delegation: { reserve: { steps: 1 } },
     guards: [toolGuard(() => ({ type: "deny", reason: "Nobody may." }))],
-    hooks: [transform("subagentStart", async () => void (await held.opened))],
+    hooks: [
+      transform("subagentStart", async () => {
+        await held.opened;
+        return undefined;
+      }),
+    ],
   });
   const s = scene();
   const run = s.start(lead.role, "Do it.", { budget: { steps: 2 } });
