@@ -19,6 +19,7 @@ import { admit, mayStart, setupFailed } from "./admission.ts";
 import { agentContext, type Delegations } from "./agent-assembly.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { bringToLife } from "./birth.ts";
+import { placeIn, whoIs } from "./child-place.ts";
 import { childBudget } from "./child-budget.ts";
 import { childContext } from "./child-context.ts";
 import { childFacts, parentFacts } from "./child-facts.ts";
@@ -69,13 +70,6 @@ function delegations(scope: RunShared, node: AgentNode): Delegations {
       for (const childId of childIds) revive(scope, node, childId);
     },
   };
-}
-
-function placeIn(
-  { identity }: AgentNode,
-  { stepId = null, callId = null }: Partial<Correlation>,
-): Correlation {
-  return { ...identity, stepId, callId };
 }
 
 async function spawn(
@@ -373,20 +367,6 @@ export async function settleDetached(scope: RunShared): Promise<void> {
     node.cancel("The run is over, and nobody can go on with it.");
     await resumeChild(scope, node.identity.agentId, placeIn(node.parent, {}));
   }
-}
-
-function whoIs({ identity, role }: AgentNode): {
-  readonly childId: AgentId;
-  readonly childPath: string;
-  readonly role: string;
-  readonly childDepth: number;
-} {
-  return {
-    childId: identity.agentId,
-    childPath: identity.agentPath,
-    role: role.name,
-    childDepth: identity.depth,
-  };
 }
 
 function refuse(
