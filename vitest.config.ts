@@ -7,7 +7,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     typecheck: { enabled: true, include: ["test/types/**/*.test-d.ts"] },
     setupFiles: ["test/harness/set-up.ts"],
-    testTimeout: 120_000,
+    testTimeout: 30_000,
     coverage: { provider: "v8", include: ["src/**"] },
   },
 });

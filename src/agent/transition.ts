@@ -73,7 +73,10 @@ export type Change =
     }
   /** The agent has answered, and waits for its subagents in the background. */
   | { readonly type: "awaitSubagents" }
-  /** The agent ends: its subagents in the background have ended, or are not its own any more. */
+  /**
+   * The agent ends: its subagents in the background have ended, or are not its own any more. `unread`: those that have ended and whose
+   * results it has not read; it is told of them if it goes on one day.
+   */
   | { readonly type: "dropSubagents"; readonly unread: readonly AgentId[] }
   | { readonly type: "compact"; readonly messages: readonly Message[] }
   | { readonly type: "addSignal"; readonly signal: StopSignal }

@@ -10,7 +10,7 @@ import type { AgentRole } from "../agent/agent-role.ts";
 import type { PausedState, PendingState, RestingState } from "../agent/agent-state.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { StopSignal } from "../protocol/stop.ts";
-import type { RoleDraft } from "../protocol/subagent.ts";
+import { childNameOf, type RoleDraft } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type ToolLimits } from "../protocol/tool-rule.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import { AgentClock, type TimeAccounts } from "./agent-clock.ts";
@@ -207,7 +207,7 @@ export class AgentNode {
 
   /** What its parent, and its parent's model, call it: the end of its path. */
   get childName(): string {
-    return this.identity.agentPath.slice(this.identity.agentPath.lastIndexOf("/") + 1);
+    return childNameOf(this.identity.agentPath);
   }
 
   /** The run keeps it alive, not its parent. */

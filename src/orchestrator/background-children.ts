@@ -21,9 +21,8 @@ export class BackgroundChildren {
     return this.#living.has(childId);
   }
 
-  /** Resolves once none of these lives any more; by default: none at all. */
-  async allAtRest(childIds?: readonly AgentId[]): Promise<void> {
-    const awaited = childIds ?? [...this.#living.keys()];
-    await Promise.all(awaited.flatMap((childId) => this.#living.get(childId) ?? []));
+  /** Resolves once none of these lives any more. */
+  async allAtRest(childIds: readonly AgentId[]): Promise<void> {
+    await Promise.all(childIds.flatMap((childId) => this.#living.get(childId) ?? []));
   }
 }

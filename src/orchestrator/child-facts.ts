@@ -15,7 +15,7 @@ import {
 import type { AgentNode } from "./agent-node.ts";
 import type { ChildFacts, ParentFacts, Sibling } from "./child-context.ts";
 import { beyondCeiling } from "./draft-role.ts";
-import { agentReport, subagentResult } from "./run-result.ts";
+import { resultOfEnded } from "./run-result.ts";
 import type { RunShared } from "./run-shared.ts";
 import { toolErrors } from "./tool-report.ts";
 
@@ -46,9 +46,7 @@ export function parentFacts(
 
 function siblingOf(scope: RunShared, child: AgentNode): Sibling {
   const { childName, role } = child;
-  if (!child.hasEnded) return { childName, role: role.name, result: undefined };
-  const { status, ...report } = agentReport(child, scope.ledger);
-  const result = status === "paused" ? undefined : subagentResult({ ...report, status });
+  const result = child.hasEnded ? resultOfEnded(child, scope.ledger) : undefined;
   return { childName, role: role.name, result };
 }
 

@@ -19,6 +19,7 @@ import {
 } from "../protocol/ids.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
+import { childNameOf } from "../protocol/subagent.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../policies/budget.ts";
 import { openAccount } from "./ledger-core.ts";
 import type { PausedAgent, PausedRun } from "./paused-run.ts";
@@ -292,7 +293,7 @@ function unreported(
     const agent = kept.find((one) => one.agentId === agentId);
     const newId = newIds.get(agentId);
     if (agent === undefined || newId === undefined) return [];
-    const childName = agent.agentPath.slice(agent.agentPath.lastIndexOf("/") + 1);
+    const childName = childNameOf(agent.agentPath);
     const times = started.filter((id) => id === agentId).length;
     const read = reports.filter(({ text }) => text.startsWith(`${childName},`)).length;
     return told.filter((id) => id === agentId).length + read < times ? [newId] : [];

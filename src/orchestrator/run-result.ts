@@ -6,7 +6,7 @@ import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, RestStatus, StopReason, TerminalStatus } from "../protocol/stop.ts";
-import { subagentOutcome, type SubagentResult } from "../protocol/subagent.ts";
+import { childNameOf, subagentOutcome, type SubagentResult } from "../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
 import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../protocol/usage.ts";
@@ -97,7 +97,7 @@ export interface RunResult {
 }
 
 /** The report of an agent at rest. `atMs`: the time, for one that is paused. */
-export function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): AgentReport {
+function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): AgentReport {
   const { identity, role, rested } = node;
   if (rested === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
   const { log, telemetry } = rested;
@@ -129,13 +129,17 @@ export function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): Ag
 }
 
 /** What a parent is given of a subagent that has ended. */
-export function subagentResult(
-  report: AgentReport & { readonly status: TerminalStatus },
-): SubagentResult {
+export function resultOfEnded(node: AgentNode, ledger: BudgetLedger): SubagentResult {
+  const { status, ...report } = agentReport(node, ledger);
+  if (status === "paused") throw new Error(`${report.agentPath} has not ended.`);
+  return subagentResult({ ...report, status });
+}
+
+function subagentResult(report: AgentReport & { readonly status: TerminalStatus }): SubagentResult {
   const { agentId, executionId, role, agentPath, depth, status, reason, text, output } = report;
   const { toolsUsed: tools, usage, errors, toolErrors: failures, metadata, durationMs } = report;
   const typed = output === undefined ? {} : { output };
-  const childName = agentPath.slice(agentPath.lastIndexOf("/") + 1);
+  const childName = childNameOf(agentPath);
   const outcome = subagentOutcome(report);
   const steps = report.steps.length;
   const place = { agentId, executionId, role, childName, agentPath, depth };

@@ -16,7 +16,7 @@ import type {
   WaitRequest,
 } from "../tools/tool-context.ts";
 import type { AgentNode } from "./agent-node.ts";
-import { agentReport, subagentResult } from "./run-result.ts";
+import { resultOfEnded } from "./run-result.ts";
 import type { RunShared } from "./run-shared.ts";
 
 /** What the supervisor does for it. */
@@ -166,12 +166,10 @@ function told(
       const { childName, status } = infoOf(scope, parent, child);
       return canonicalJson({ subagent: childName, status });
     }
-    const { status, ...report } = agentReport(child, scope.ledger);
-    if (status === "paused") return "";
     reportedIds.push(child.identity.agentId);
     parent.inbox.withdraw(child.identity.agentId);
     parts.noteTold(child.identity.agentId);
-    return delegationText({ type: "settled", result: subagentResult({ ...report, status }) });
+    return delegationText({ type: "settled", result: resultOfEnded(child, scope.ledger) });
   });
   return { type: "answered", text: texts.join("\n"), reportedIds };
 }

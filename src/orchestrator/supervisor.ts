@@ -4,7 +4,7 @@
 // T2. A parent's call waits for its child, and a parent rests after its children in the background, so no agent ends while a child
 //     lives, unless the child was detached; a paused child is ended before its parent.
 
-import { invariant } from "../kernel/assert.ts";
+import { onAbort } from "../kernel/cancel.ts";
 import { messageOf } from "../kernel/error.ts";
 import type { RestingState } from "../agent/agent-state.ts";
 import type { DelegatedCall } from "../agent/local/local-options.ts";
@@ -24,7 +24,7 @@ import { childBudget } from "./child-budget.ts";
 import { childContext } from "./child-context.ts";
 import { childFacts, parentFacts } from "./child-facts.ts";
 import { continued } from "./continuation.ts";
-import { agentReport, subagentResult } from "./run-result.ts";
+import { resultOfEnded } from "./run-result.ts";
 import type { RunShared } from "./run-shared.ts";
 import type { SpawnPermit } from "./run-tree.ts";
 import type { SpawnGroup } from "./spawn-group.ts";
@@ -218,9 +218,8 @@ async function leadToRest(
 ): Promise<SpawnOutcome> {
   const phases = live(scope, child);
   while ((await phases.next()).done !== true);
-  const report = agentReport(child, scope.ledger);
-  if (report.status === "paused") return { type: "paused", childId: child.identity.agentId };
-  const result = subagentResult({ ...report, status: report.status });
+  if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
+  const result = resultOfEnded(child, scope.ledger);
   const { outcome, status, reason, usage } = result;
   const said = { outcome, status, reason, usage };
   const at = child.isDetached ? { ...place, ...NOWHERE } : place;
@@ -276,9 +275,7 @@ function revive(scope: RunShared, parent: AgentNode, childId: AgentId): void {
 
 /** What became of a child that has ended. */
 function settledOutcome({ ledger }: RunShared, child: AgentNode): Settled {
-  const { status, ...report } = agentReport(child, ledger);
-  invariant(status !== "paused", `${report.agentPath} has ended`);
-  return { type: "settled", result: subagentResult({ ...report, status }) };
+  return { type: "settled", result: resultOfEnded(child, ledger) };
 }
 
 async function resumeChild(
@@ -323,10 +320,10 @@ async function awaitChildren(
   const unsubscribe = inbox.onMail((letter) => {
     if (letter.from === undefined) hear();
   });
-  startSignal.addEventListener("abort", hear, { once: true });
+  const forget = onAbort(startSignal, hear);
   await Promise.race([atRest, news.promise]);
   unsubscribe();
-  startSignal.removeEventListener("abort", hear);
+  forget();
 }
 
 function detachChild(scope: RunShared, parent: AgentNode, childId: AgentId): void {

@@ -140,6 +140,11 @@ export interface SubagentReceipt {
   readonly role: string;
 }
 
+/** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */
+export function childNameOf(agentPath: string): string {
+  return agentPath.slice(agentPath.lastIndexOf("/") + 1);
+}
+
 /** What a subagent's result is worth. */
 export function subagentOutcome({
   status,
