@@ -140,8 +140,13 @@ export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
   );
 }
 
-async function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
-  return await work();
+/** Not an async function: what it would keep while it waits is kept by every call that waits. */
+export function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return Promise.resolve(work());
+  } catch (cause) {
+    return Promise.reject(cause);
+  }
 }
 
 /** The same for work that also has a time of its own. `timed_out`: it had not settled by then, and its signal was aborted. */

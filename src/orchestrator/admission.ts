@@ -23,11 +23,18 @@ export function admit(
   parent: AgentNode,
   request: SpawnRequest,
 ): Admission | SpawnRefusal {
+  if (parent.startSignal.aborted) return TOLD_TO_END;
   const role = startable(scope, parent, request);
   if ("code" in role) return role;
   const permit = scope.tree.admit(parent, role.name);
   return "code" in permit ? permit : { role, permit };
 }
+
+/** The parent was told to end, or to stop, on the way here: nothing further of it begins. */
+export const TOLD_TO_END: SpawnRefusal = Object.freeze({
+  code: "setup_failed",
+  message: "Not started: the agent was told to end before the subagent could start.",
+});
 
 /** The role that may be started as things stand, or why it may not. Takes nothing. */
 function startable(

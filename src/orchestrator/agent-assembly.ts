@@ -7,7 +7,9 @@ import { hookBounds } from "../agent/local/hook-bounds.ts";
 import { localEffects } from "../agent/local/local-effects.ts";
 import type { LocalEffectsOptions } from "../agent/local/local-options.ts";
 import type { Correlation } from "../protocol/event.ts";
-import type { AgentId } from "../protocol/ids.ts";
+import type { AgentId, QuestionId } from "../protocol/ids.ts";
+import type { Answer } from "../protocol/question.ts";
+import type { UsageReport } from "../protocol/usage.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
 import { narrowed, toolSet, type Narrowing, type ToolSet } from "../tools/tool-set.ts";
@@ -43,8 +45,7 @@ export function agentContext(
   delegations: Delegations,
 ): AgentContext {
   const { identity, role, metadata, signal } = node;
-  const { ledger, recorder, clock, graceMs, hookTimeoutMs } = scope;
-  const { agentId } = identity;
+  const { recorder, clock, graceMs, hookTimeoutMs } = scope;
   const placed = (at?: EventPlace): Correlation => ({
     ...identity,
     stepId: at?.stepId ?? null,
@@ -61,45 +62,106 @@ export function agentContext(
     hookTimeoutMs,
     graceMs,
   };
-  return {
-    identity,
-    role,
-    tools: narrowed(scope.toolsOf(role), narrowingOf(node.toolLimits.removed)),
-    removedTools: node.toolLimits.removed,
-    hooks: scope.hooksOf(role),
-    effects: localEffects({
-      ...forHooks,
-      ...delegations,
-      ...sharedParts(scope, node),
-      record,
-      within: (at, work) => recorder.within(placed(at), work),
-    }),
-    budget: ledger.gate(agentId),
-    task: node.task,
-    metadata,
-    spawnCallId: node.spawnCallId,
-    inbox: node.inbox,
-    get isEnding() {
-      return signal.aborted;
-    },
-    reviveSubagents: (childIds) => delegations.reviveChildren(childIds),
-    hasPaused: (childIds) =>
-      childIds.some((childId) => scope.tree.find(childId)?.rested?.status === "paused"),
-    subagentList: () => subagentListText(scope, node),
-    hasDueBelow: () => hasDueBelow(scope, node),
-    hookBounds: (stepNumber) => hookBounds(forHooks, { stepNumber }),
-    conditionBounds: { signal, clock, graceMs, timeoutMs: hookTimeoutMs },
-    answerTo: (questionId) => scope.answers.get(questionId),
-    pausedMs: () => node.pausedMs,
-    usage: () => ledger.usage(agentId),
+  const effects = localEffects({
+    ...forHooks,
+    ...delegations,
+    ...sharedParts(scope, node),
     record,
-  };
+    within: (at, work) => recorder.within(placed(at), work),
+  });
+  return new Workplace(scope, node, { effects, record, forHooks, delegations });
+}
+
+/** What one agent works with, as far as it is put together for it. */
+interface Fittings {
+  readonly effects: AgentContext["effects"];
+  readonly record: AgentContext["record"];
+  readonly forHooks: Parameters<typeof hookBounds>[0];
+  readonly delegations: Delegations;
+}
+
+/** A class: a function of its own for each question of each of ten thousand agents is memory that counts. */
+class Workplace implements AgentContext {
+  readonly identity: AgentContext["identity"];
+  readonly role: AgentRole;
+  readonly tools: ToolSet;
+  readonly removedTools: AgentContext["removedTools"];
+  readonly hooks: AgentContext["hooks"];
+  readonly effects: AgentContext["effects"];
+  readonly budget: AgentContext["budget"];
+  readonly task: string;
+  readonly metadata: AgentContext["metadata"];
+  readonly spawnCallId: AgentContext["spawnCallId"];
+  readonly inbox: AgentContext["inbox"];
+  readonly conditionBounds: AgentContext["conditionBounds"];
+  readonly record: AgentContext["record"];
+  readonly #scope: RunShared;
+  readonly #node: AgentNode;
+  readonly #fittings: Fittings;
+
+  constructor(scope: RunShared, node: AgentNode, fittings: Fittings) {
+    const { identity, role, signal, toolLimits } = node;
+    const { clock, graceMs, hookTimeoutMs, ledger } = scope;
+    this.identity = identity;
+    this.role = role;
+    this.tools = narrowed(scope.toolsOf(role), narrowingOf(toolLimits.removed));
+    this.removedTools = toolLimits.removed;
+    this.hooks = scope.hooksOf(role);
+    this.effects = fittings.effects;
+    this.budget = ledger.gate(identity.agentId);
+    this.task = node.task;
+    this.metadata = node.metadata;
+    this.spawnCallId = node.spawnCallId;
+    this.inbox = node.inbox;
+    this.conditionBounds = { signal, clock, graceMs, timeoutMs: hookTimeoutMs };
+    this.record = fittings.record;
+    this.#scope = scope;
+    this.#node = node;
+    this.#fittings = fittings;
+  }
+
+  get isEnding(): boolean {
+    return this.#node.signal.aborted;
+  }
+
+  reviveSubagents(childIds: readonly AgentId[]): void {
+    this.#fittings.delegations.reviveChildren(childIds);
+  }
+
+  hasPaused(childIds: readonly AgentId[]): boolean {
+    const { tree } = this.#scope;
+    return childIds.some((childId) => tree.find(childId)?.rested?.status === "paused");
+  }
+
+  subagentList(): ReturnType<AgentContext["subagentList"]> {
+    return subagentListText(this.#scope, this.#node);
+  }
+
+  hasDueBelow(): boolean {
+    return hasDueBelow(this.#scope, this.#node);
+  }
+
+  hookBounds(stepNumber: number): ReturnType<AgentContext["hookBounds"]> {
+    return hookBounds(this.#fittings.forHooks, { stepNumber });
+  }
+
+  answerTo(questionId: QuestionId): Answer | undefined {
+    return this.#scope.answers.get(questionId);
+  }
+
+  pausedMs(): number {
+    return this.#node.pausedMs;
+  }
+
+  usage(): UsageReport {
+    return this.#scope.ledger.usage(this.identity.agentId);
+  }
 }
 
 /** What the effects of an agent use of its run and its node. */
 function sharedParts(scope: RunShared, node: AgentNode) {
   const { identity, role, startSignal } = node;
-  const { ledger, slots, retry, desk, tree, onText } = scope;
+  const { ledger, slots, pace, retry, desk, tree, onText } = scope;
   const { agentId, agentPath } = identity;
   return {
     model: role.model,
@@ -109,6 +171,7 @@ function sharedParts(scope: RunShared, node: AgentNode) {
     maxIdenticalDelegations: role.delegation.maxIdenticalDelegations,
     desk,
     slots,
+    pace,
     startSignal,
     pauseSignal: tree.pauseSignal,
     retry,

@@ -73,8 +73,6 @@ export class AgentNode {
   readonly limits: TreeShape;
   /** What it may not use, and nobody below it (T4). */
   readonly toolLimits: ToolLimits;
-  /** Its subagents that live beside it. */
-  readonly background = new BackgroundChildren();
   readonly inbox: AgentInbox;
   readonly #time: AgentClock;
   #parent: AgentNode | undefined;
@@ -89,10 +87,12 @@ export class AgentNode {
   #endRest = (): void => undefined;
   #children: number;
   #subagentsBelow: number;
-  readonly #subagents = new Map<string, AgentNode>();
-  readonly #groups = new Map<StepId, SpawnGroup>();
+  // Made when needed: most agents are leaves, and three empty maps for each of ten thousand are megabytes.
+  #background: BackgroundChildren | undefined;
+  #subagents: Map<string, AgentNode> | undefined;
+  #groups: Map<StepId, SpawnGroup> | undefined;
   /** In which step it was last told of the end of a subagent by one of its own calls. */
-  readonly #told = new Map<AgentId, StepId | undefined>();
+  #told: Map<AgentId, StepId | undefined> | undefined;
   #living: Promise<unknown> = Promise.resolve();
   #isDetached: boolean;
 
@@ -165,28 +165,36 @@ export class AgentNode {
 
   /** Its subagents, in the order of their start. */
   get subagents(): readonly AgentNode[] {
-    return [...this.#subagents.values()];
+    return [...(this.#subagents?.values() ?? [])];
   }
 
   /** The subagent of this name. */
   subagent(childName: string): AgentNode | undefined {
-    return this.#subagents.get(childName);
+    return this.#subagents?.get(childName);
   }
 
   /** Takes in a subagent, or the one that goes on in its place. */
   enlist(child: AgentNode): void {
     child.#parent = this;
+    this.#subagents ??= new Map();
     this.#subagents.set(child.childName, child);
+  }
+
+  /** Its subagents that live beside it. */
+  get background(): BackgroundChildren {
+    this.#background ??= new BackgroundChildren();
+    return this.#background;
   }
 
   /** A call of the step has told the agent how this subagent ended. */
   noteTold(childId: AgentId, stepId: StepId | undefined): void {
+    this.#told ??= new Map();
     this.#told.set(childId, stepId);
   }
 
   /** True if a call of the step has told it of the subagent's end, also before a pause. */
   wasTold(childId: AgentId, stepId: StepId): boolean {
-    if (this.#told.get(childId) === stepId) return true;
+    if (this.#told?.get(childId) === stepId) return true;
     const step = this.#state.status === "paused" ? this.#state.step : undefined;
     return (
       step?.stepId === stepId &&
@@ -261,6 +269,7 @@ export class AgentNode {
 
   /** The subagents that a step of it starts (X11). `size`: how many delegations the reply has, where that is known. */
   groupOf(stepId: StepId, size = Infinity): SpawnGroup {
+    this.#groups ??= new Map();
     const known = this.#groups.get(stepId);
     if (known !== undefined) return known;
     const group = new SpawnGroup(this.role.delegation.onFailure, size);

@@ -4,7 +4,7 @@
 import type { DelegatedCall } from "../agent/local/local-options.ts";
 import type { SpawnRefusal } from "../protocol/subagent.ts";
 import type { ContinueRequest } from "../tools/tool-context.ts";
-import { exhausted } from "./admission.ts";
+import { exhausted, TOLD_TO_END } from "./admission.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { bringBack } from "./birth.ts";
 import type { RunShared } from "./run-shared.ts";
@@ -18,6 +18,7 @@ export function continued(
   request: ContinueRequest,
   { call, group }: { readonly call: DelegatedCall; readonly group: SpawnGroup | undefined },
 ): AgentNode | SpawnRefusal {
+  if (parent.startSignal.aborted) return TOLD_TO_END;
   const { childName, task } = request;
   const child = parent.subagent(childName);
   if (child === undefined) return unknownChild(parent, childName);

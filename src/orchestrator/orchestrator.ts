@@ -1,6 +1,7 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
 import { checkText } from "../kernel/check.ts";
+import { Pace } from "../kernel/pace.ts";
 import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
 import { RunIdSchema } from "../protocol/ids.ts";
@@ -239,6 +240,7 @@ export class Orchestrator {
       tree,
       ledger: new BudgetLedger(clock, (reached) => tellThreshold({ tree, recorder }, reached)),
       slots: scheduler(this.#settings.concurrency),
+      pace: new Pace(SPAWNS_PER_TURN),
       recorder,
       registry,
       clock,
@@ -261,6 +263,9 @@ interface Opening {
   readonly event: () => EventBody<"run.started" | "run.resumed">;
   readonly afterwards?: () => void;
 }
+
+/** Some ten milliseconds of work. */
+const SPAWNS_PER_TURN = 64;
 
 const NO_HISTORY = { pauses: 0, answered: [] } as const;
 const AS_ROOT = { spawnCallId: undefined, spawnStepId: undefined } as const;

@@ -1,5 +1,6 @@
 import type { Clock } from "../kernel/clock.ts";
 import type { IdSource } from "../kernel/id-source.ts";
+import type { Pace } from "../kernel/pace.ts";
 import type { AgentIdentity } from "../agent/agent-context.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import type { QuestionDesk } from "../agent/approver.ts";
@@ -21,6 +22,7 @@ export interface RunShared {
   readonly tree: RunTree;
   readonly ledger: BudgetLedger;
   readonly slots: Slots;
+  readonly pace: Pace;
   readonly recorder: EventRecorder;
   readonly registry: RoleRegistry;
   readonly clock: Clock;

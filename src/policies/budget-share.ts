@@ -173,11 +173,23 @@ function sharedLimits({ share, left, role, group }: ShareFacts): SpendLimits {
       return divided(left, (amount) => Math.floor(amount / count));
     }
     case "weighted": {
-      const sum = group.reduce((weight, one) => weight + weightOf(share, one), 0);
+      const sum = weightOfAll(share, group);
       const own = weightOf(share, role);
       return divided(left, (amount) => partOf(amount, own / Math.max(own, sum)));
     }
   }
+}
+
+/** What the reply weighs, by the list of its roles, which all of its subagents are given: each would add it up anew. */
+const known = new WeakMap<readonly string[], number>();
+
+function weightOfAll(
+  share: Extract<BudgetShare, { type: "weighted" }>,
+  group: readonly string[],
+): number {
+  const sum = known.get(group) ?? group.reduce((weight, one) => weight + weightOf(share, one), 0);
+  known.set(group, sum);
+  return sum;
 }
 
 function weightOf(

@@ -8,7 +8,8 @@ interface Timer {
 /** A clock that stands still until a test moves it. */
 export class ManualClock implements Clock {
   #nowMs: number;
-  #timers: readonly Timer[] = [];
+  /** In the order in which they were set. */
+  readonly #timers = new Set<Timer>();
 
   constructor(startMs = 0) {
     this.#nowMs = startMs;
@@ -20,21 +21,17 @@ export class ManualClock implements Clock {
 
   setTimer(delayMs: number, wake: () => void): () => void {
     const timer: Timer = { atMs: this.#nowMs + delayMs, wake };
-    this.#timers = [...this.#timers, timer];
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
   }
 
   /** Moves time on and wakes, in order, every timer that is due on the way. What they set going runs in later ticks. */
   advance(byMs: number): void {
     const untilMs = this.#nowMs + byMs;
     for (;;) {
-      const due = this.#timers
-        .filter((timer) => timer.atMs <= untilMs)
-        .toSorted((left, right) => left.atMs - right.atMs)[0];
+      const due = this.#firstUntil(untilMs);
       if (due === undefined) break;
-      this.#timers = this.#timers.filter((other) => other !== due);
+      this.#timers.delete(due);
       this.#nowMs = Math.max(this.#nowMs, due.atMs);
       due.wake();
     }
@@ -43,6 +40,14 @@ export class ManualClock implements Clock {
 
   /** Timers that nobody has stopped or let run out: none may be left when a run has ended. */
   get pendingTimers(): number {
-    return this.#timers.length;
+    return this.#timers.size;
+  }
+
+  /** The first that is due by then; of those due at once, the one that was set first. */
+  #firstUntil(untilMs: number): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers)
+      if (timer.atMs <= untilMs && (first === undefined || timer.atMs < first.atMs)) first = timer;
+    return first;
   }
 }

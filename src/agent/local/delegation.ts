@@ -1,6 +1,6 @@
 // A delegation in this process: it starts subagents and waits for them without a queue slot (S1). What it starts does not outlive it (T2).
 
-import { runBounded } from "../../kernel/cancel.ts";
+import { invoke, runBounded } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
@@ -87,10 +87,6 @@ async function outcomeOfWork(
       `Expected the delegation ${toolName} to return what context.spawn or context.subagents gave, got ${shown(given)}. Return it as it is.`,
     );
   return outcome;
-}
-
-async function invoke(work: () => unknown): Promise<unknown> {
-  return await work();
 }
 
 /** True for what the context gives, and for a refusal or an answer of the delegation's own. */

@@ -5,15 +5,21 @@
 // S2. The lease comes before the slot: whoever holds a slot needs nothing further to end, so the queue cannot deadlock.
 // S3. Foreign code that ignores its signal is left behind after the grace period; what it gives later goes nowhere.
 
+import type { ModelRequest } from "../../model/model.ts";
+import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { Subtask } from "../agent-state.ts";
+import type { Lease, LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
 import {
   settledBy,
+  type CallEnd,
   type Consulted,
   type Effect,
   type EffectPlace,
   type Effects,
   type History,
+  type InferOutcome,
+  type PlannedCall,
 } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
@@ -22,41 +28,79 @@ import { spawnWithHooks } from "./spawn.ts";
 import { callToolLocally } from "./tool-call.ts";
 
 export function localEffects(options: LocalEffectsOptions): Effects {
-  const { clock } = options;
-  return {
-    reserve: (place, ask) =>
-      effect(
-        `lease.${placeName(place)}`,
-        atWork(options, () => options.reserve(ask)),
-      ),
-    infer: (place, lease, request) =>
-      effect(
-        `model.${placeName(place)}`,
-        atWork(options, () => inferLocally(options, { place, lease, request })),
-      ),
-    callTool: (place, call) =>
-      effect(
-        `tool.${place.stepNumber}.${call.index}:${call.call.toolName}`,
-        callToolLocally(options, place, call),
-      ),
-    delegate: (place, index, subtask, history) =>
-      effect(
-        `subtask.${place.stepNumber}.${index}`,
-        consult(options, () => delegate(options, place, subtask, history)),
-      ),
-    dismiss: (childId) => effect(`dismissal:${childId}`, options.dismissChild(childId)),
-    awaitSubagents: (place, childIds, until) =>
-      effect(`subagents.${placeName(place)}`, options.awaitChildren(childIds, until)),
-    detach: (childId) =>
-      effect(`detachment:${childId}`, Promise.resolve(options.detachChild(childId))),
-    consult: (name, work) =>
-      effect(
-        name,
-        atWork(options, () => consult(options, work)),
-      ),
-    join: (effects) => Promise.all(effects.map((one) => one[settledBy]())),
-    nowMs: () => clock.nowMs(),
-  };
+  return new LocalEffects(options);
+}
+
+/** A class: a function of its own for each effect of each of ten thousand agents is memory that counts. */
+class LocalEffects implements Effects {
+  readonly #options: LocalEffectsOptions;
+
+  constructor(options: LocalEffectsOptions) {
+    this.#options = options;
+  }
+
+  reserve(place: EffectPlace, ask: LeaseAsk): Effect<LeaseOutcome> {
+    const options = this.#options;
+    return effect(
+      `lease.${placeName(place)}`,
+      atWork(options, () => options.reserve(ask)),
+    );
+  }
+
+  infer(place: EffectPlace, lease: Lease, request: ModelRequest): Effect<InferOutcome> {
+    const options = this.#options;
+    return effect(
+      `model.${placeName(place)}`,
+      atWork(options, () => inferLocally(options, { place, lease, request })),
+    );
+  }
+
+  callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd> {
+    return effect(
+      `tool.${place.stepNumber}.${call.index}:${call.call.toolName}`,
+      callToolLocally(this.#options, place, call),
+    );
+  }
+
+  delegate(
+    ...[place, index, subtask, history]: Parameters<Effects["delegate"]>
+  ): Effect<Consulted<SpawnOutcome>> {
+    const options = this.#options;
+    return effect(
+      `subtask.${place.stepNumber}.${index}`,
+      consult(options, () => delegate(options, place, subtask, history)),
+    );
+  }
+
+  dismiss(childId: AgentId): Effect<void> {
+    return effect(`dismissal:${childId}`, this.#options.dismissChild(childId));
+  }
+
+  awaitSubagents(
+    ...[place, childIds, until]: Parameters<Effects["awaitSubagents"]>
+  ): ReturnType<Effects["awaitSubagents"]> {
+    return effect(`subagents.${placeName(place)}`, this.#options.awaitChildren(childIds, until));
+  }
+
+  detach(childId: AgentId): ReturnType<Effects["detach"]> {
+    return effect(`detachment:${childId}`, Promise.resolve(this.#options.detachChild(childId)));
+  }
+
+  consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>> {
+    const options = this.#options;
+    return effect(
+      name,
+      atWork(options, () => consult(options, work)),
+    );
+  }
+
+  join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]> {
+    return Promise.all(effects.map((one) => one[settledBy]()));
+  }
+
+  nowMs(): number {
+    return this.#options.clock.nowMs();
+  }
 }
 
 function placeName({ stepNumber, aside }: EffectPlace): string {

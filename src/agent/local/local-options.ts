@@ -1,6 +1,7 @@
 // What the effects in this process work with: everything of one execution that is not its state.
 
 import type { Clock } from "../../kernel/clock.ts";
+import type { Pace } from "../../kernel/pace.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { HookSet } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
@@ -37,6 +38,8 @@ export interface LocalEffectsOptions {
   readonly desk: QuestionDesk;
   readonly clock: Clock;
   readonly slots: Slots;
+  /** Of the run: how many delegations begin at once. */
+  readonly pace: Pace;
   /** Aborted when everything of the agent must end. */
   readonly signal: AbortSignal;
   /** Aborted when nothing further of it may start. */

@@ -27,12 +27,10 @@ export interface InferCall {
 }
 
 /** Calls the model through the hooks around it. Never rejects. */
-export async function inferLocally(
-  options: LocalEffectsOptions,
-  call: InferCall,
-): Promise<InferOutcome> {
-  if (options.hooks.modelWraps.length === 0) return await inferOnce(options, call);
-  return await inferWrapped(options, call);
+export function inferLocally(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
+  return options.hooks.modelWraps.length === 0
+    ? inferOnce(options, call)
+    : inferWrapped(options, call);
 }
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */

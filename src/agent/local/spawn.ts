@@ -1,6 +1,6 @@
 // A delegation on its way to the spawner: hooks of the parent see it first.
 
-import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
 import type { EffectPlace } from "../effects.ts";
 import { applyChain } from "./apply-chain.ts";
@@ -14,9 +14,7 @@ export async function spawnWithHooks(
   call: DelegatedCall,
 ): Promise<SpawnOutcome> {
   const task = await taskAfterHooks(options, place, request, call);
-  return typeof task === "string"
-    ? await options.spawn({ ...request, task }, call)
-    : { type: "refused", refusal: task };
+  return await options.spawn({ ...request, task }, call);
 }
 
 /** The same for a subagent that has ended and is to go on. */
@@ -31,9 +29,7 @@ export async function continueWithHooks(
   if (known === undefined) return await subagents.continue(request);
   const asked = { role: known.role, task: request.task };
   const task = await taskAfterHooks(options, place, asked, call);
-  return typeof task === "string"
-    ? await subagents.continue({ ...request, task })
-    : { type: "refused", refusal: task };
+  return await subagents.continue({ ...request, task });
 }
 
 async function taskAfterHooks(
@@ -41,13 +37,11 @@ async function taskAfterHooks(
   place: EffectPlace,
   { role, task }: Pick<SpawnRequest, "role" | "task">,
   call: DelegatedCall,
-): Promise<string | SpawnRefusal> {
+): Promise<string> {
   const point = "subagentStart";
   const chain = options.hooks.chain(point);
   if (chain.length === 0) return task;
   const input = { role, task, childDepth: options.identity.depth + 1 };
   const { patch } = await applyChain(options, { point, chain, input, place, at: call });
-  if (!options.startSignal.aborted) return patch.task ?? task;
-  const message = "Not started: the agent was told to end before the subagent could start.";
-  return { code: "setup_failed", message };
+  return patch.task ?? task;
 }

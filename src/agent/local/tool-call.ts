@@ -29,11 +29,11 @@ import { concludeDelegation, runDelegation, type PausedChild } from "./delegatio
 import { callExternally } from "./external-call.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
-import { askForPermission } from "./questions.ts";
+import { askForPermission, type Permission } from "./questions.ts";
 import { callServices, toolContext, toolRuntime } from "./tool-context.ts";
 
 /** Runs one call. Never rejects. */
-export async function callToolLocally(
+export function callToolLocally(
   options: LocalEffectsOptions,
   place: EffectPlace,
   planned: PlannedCall,
@@ -43,7 +43,7 @@ export async function callToolLocally(
   if (deferral?.type === "subagent") {
     const { childId, subtasks, startedIds } = deferral;
     const where = { stepId: place.stepId, callId: planned.call.callId };
-    return await perform(options, use, async () => ({
+    return perform(options, use, async () => ({
       ...(await concludeDelegation(options, use, () => options.resumeChild(childId, where))),
       ...(subtasks === undefined ? {} : { subtasks }),
       ...(startedIds === undefined ? {} : { startedIds }),
@@ -51,14 +51,14 @@ export async function callToolLocally(
   }
   switch (bound.type) {
     case "rejected":
-      return await perform(options, use, () => Promise.resolve(rejectedOutcome(bound)));
+      return perform(options, use, () => Promise.resolve(rejectedOutcome(bound)));
     case "finish":
-      return await perform(options, use, () => Promise.resolve(TAKEN));
+      return perform(options, use, () => Promise.resolve(TAKEN));
     case "external":
-      return await callExternal(options, use, bound);
+      return callExternal(options, use, bound);
     case "delegation":
     case "function":
-      return await callOwn(options, use, bound);
+      return callOwn(options, use, bound);
   }
 }
 
@@ -70,31 +70,48 @@ interface Use {
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." };
 
+/** So many subagents start in one turn of the event loop, and the others in the next ones. */
+function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
+  const turn = checked.type === "delegation" ? options.pace.turn() : undefined;
+  return turn === undefined
+    ? callNow(options, use, checked)
+    : turn.then(() => callNow(options, use, checked));
+}
+
 /** Waits for permission without a slot; a function then works within one, a delegation waits for its child without (S1). */
-async function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
-  const { planned } = use;
+function callNow(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
   if (isHopeless(options, use, checked))
-    return await perform(options, use, () => runDelegation(refusing(options), use, checked));
+    return perform(options, use, () => runDelegation(refusing(options), use, checked));
   const asked = askForPermission(options, use, checked);
-  const permission = asked instanceof Promise ? await asked : asked;
+  return asked instanceof Promise
+    ? asked.then((permission) => callPermitted(options, use, permission))
+    : callPermitted(options, use, asked);
+}
+
+function callPermitted(
+  options: LocalEffectsOptions,
+  use: Use,
+  permission: Permission,
+): Promise<CallEnd> {
+  const { planned } = use;
   switch (permission.type) {
     case "deferred":
-      return permission;
+      return Promise.resolve(permission);
     case "cancelled":
-      return unbegun(options, planned);
+      return Promise.resolve(unbegun(options, planned));
     case "refused": {
       const { rejected, failure } = permission;
       forgo(options, use);
       const outcome = rejectedOutcome(rejected);
       const broken = failure === undefined ? outcome : { ...outcome, failure };
-      return await perform(options, use, () => Promise.resolve(broken));
+      return perform(options, use, () => Promise.resolve(broken));
     }
     case "granted": {
       const { bound } = permission;
       const granted = { ...use, planned: { ...planned, bound } };
-      if (bound.type === "function") return await runInSlot(options, granted, bound);
-      if (options.startSignal.aborted) return unbegun(options, planned);
-      return await perform(options, granted, () => runDelegation(options, granted, bound));
+      if (bound.type === "function") return runInSlot(options, granted, bound);
+      if (options.startSignal.aborted) return Promise.resolve(unbegun(options, planned));
+      return perform(options, granted, () => runDelegation(options, granted, bound));
     }
   }
 }

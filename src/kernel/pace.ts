@@ -1,0 +1,41 @@
+// Pace: how much of what is asked for at once begins in one turn of the event loop. Owns those who wait for a turn.
+// Ten thousand pieces that begin in one turn hold up everything else in the process for as long as that takes.
+
+import { WaitingLine } from "./waiting-line.ts";
+
+interface Waiter {
+  readonly begin: () => void;
+}
+
+export class Pace {
+  readonly #perTurn: number;
+  readonly #line = new WaitingLine<Waiter>();
+  #begun = 0;
+
+  /** `perTurn`: pieces that may begin in one turn, from 1 up. */
+  constructor(perTurn: number) {
+    this.#perTurn = perTurn;
+  }
+
+  /** Undefined: begin at once. A promise: begin when it resolves. First come, first served. */
+  turn(): Promise<void> | undefined {
+    if (this.#begun === this.#perTurn) return new Promise((begin) => this.#line.add({ begin }));
+    this.#begin();
+    return undefined;
+  }
+
+  #begin(): void {
+    this.#begun += 1;
+    if (this.#begun === 1) setImmediate(() => this.#nextTurn());
+  }
+
+  #nextTurn(): void {
+    this.#begun = 0;
+    while (this.#begun < this.#perTurn) {
+      const next = this.#line.take();
+      if (next === undefined) return;
+      this.#begin();
+      next.begin();
+    }
+  }
+}
