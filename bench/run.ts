@@ -8,6 +8,8 @@ import { promisify } from "node:util";
 
 import { z } from "zod";
 
+import { JOURNAL_RUNS, journalFigure, journalTable, type JournalFigure } from "./journal-table.ts";
+
 const FigureSchema = z.object({ cpuMs: z.number(), wallMs: z.number(), peakMb: z.number() });
 type Figure = z.infer<typeof FigureSchema>;
 
@@ -53,8 +55,8 @@ const FLAGS = [
 ];
 const asked = new Set(process.argv.slice(2));
 for (const id of asked)
-  if (!["W1", "W2", "W4", "spawn"].includes(id))
-    throw new Error(`Expected W1, W2, W4 or spawn, got ${id}.`);
+  if (!["W1", "W2", "W4", "spawn", "journal"].includes(id))
+    throw new Error(`Expected W1, W2, W4, spawn or journal, got ${id}.`);
 const isAsked = (id: string): boolean => asked.size === 0 || asked.has(id);
 
 const here = (file: string): string => new URL(file, import.meta.url).pathname;
@@ -73,6 +75,8 @@ try {
     console.log(waitingTable(await inRounds(play)));
   }
   if (isAsked("spawn")) console.log(spawnTable(await inRounds(() => spawnAll(server.address))));
+  if (isAsked("journal"))
+    console.log(journalTable(await inRounds(() => journalAll(server.address)), median));
 } finally {
   server.stop();
 }
@@ -116,6 +120,13 @@ async function spawnAll(address: string): Promise<Round<Spawn>> {
       figures.push(SpawnSchema.parse(await measured("spawn-worker.ts", run, address)));
     }
   }
+  return figures;
+}
+
+async function journalAll(address: string): Promise<Round<JournalFigure>> {
+  const figures: JournalFigure[] = [];
+  for (const run of JOURNAL_RUNS)
+    figures.push(journalFigure(await measured("journal-worker.ts", run, address)));
   return figures;
 }
 

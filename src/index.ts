@@ -1,12 +1,15 @@
 // The public surface of espalier. Whatever is exported here is a promise; everything is named.
 
 // Define
-export {
-  defineAgent,
-  type AgentDefinition,
-  type AgentRole,
-  type Compaction,
-} from "./agent/agent-role.ts";
+export { defineAgent, type AgentDefinition, type AgentRole } from "./agent/agent-role.ts";
+export type { Compaction, CompactionStrategy } from "./agent/compaction.ts";
+export type {
+  PlacedSection,
+  RequestSection,
+  SectionContext,
+  SectionLifeCycle,
+  SectionText,
+} from "./agent/request-sections.ts";
 export type { RoleCeiling } from "./agent/role-ceiling.ts";
 export {
   defineDelegation,
@@ -134,10 +137,30 @@ export { PRICES_AS_OF } from "./model/price-table.ts";
 
 // Run
 export { Orchestrator } from "./orchestrator/orchestrator.ts";
+export {
+  rebuildRecordedRequest,
+  rebuildRequest,
+  type RebuildOptions,
+} from "./orchestrator/rebuild-request.ts";
+export type { RebuiltRequest } from "./agent/kept-request.ts";
+export { memoryStore, type MemoryStoreOptions } from "./store/memory-store.ts";
+export type {
+  ClaimOptions,
+  JournalBatch,
+  Ownership,
+  RunOwner,
+  RunStore,
+  StoredRun,
+  StoredStatus,
+} from "./store/run-store.ts";
+export type { SessionStore, StoredSession } from "./store/session-store.ts";
+export type { Store } from "./store/store.ts";
+export type { StoreFailure } from "./store/store-errors.ts";
 export type { OrchestratorOptions } from "./orchestrator/orchestrator-options.ts";
 export type {
   ForkOptions,
   ResumeGrant,
+  RecoverOptions,
   ResumeOptions,
   StartOptions,
 } from "./orchestrator/run-options.ts";
@@ -206,6 +229,9 @@ export type {
 export type { ContextManifest, Tightening } from "./protocol/context-manifest.ts";
 export type { RemovedTool, ToolRule } from "./protocol/tool-rule.ts";
 export type { StepRecord } from "./protocol/step-record.ts";
+export type { ShownPart, StepContext } from "./protocol/step-context.ts";
+export type { StepTiming } from "./protocol/step-timing.ts";
+export { textHash, type Definitions } from "./protocol/definition.ts";
 export {
   PAUSE_CODES,
   STOP_CODES,
@@ -238,7 +264,10 @@ export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";
 export type {
   AssistantMessage,
   Message,
+  MessageNote,
   MessageOrigin,
+  MessageTag,
+  StoredMessage,
   SystemMessage,
   ToolCall,
   ToolMessage,
@@ -250,7 +279,9 @@ export type {
   ExecutionId,
   LeaseId,
   QuestionId,
+  MessageId,
   RunId,
+  SessionId,
   StepId,
 } from "./protocol/ids.ts";
 export { CallIdSchema } from "./protocol/ids.ts";
@@ -264,3 +295,23 @@ export {
   type ModelErrorCode,
 } from "./kernel/error.ts";
 export type { JsonObject, JsonValue } from "./kernel/json.ts";
+
+// Sessions
+export type { Session } from "./orchestrator/session/session.ts";
+export type {
+  OnFailedExecution,
+  SessionForkOptions,
+  SessionOptions,
+} from "./orchestrator/session/session-options.ts";
+export type { SessionOutcome, SessionResult } from "./orchestrator/session/session-outcome.ts";
+export type { SessionExecution, SessionFork } from "./orchestrator/session/session-record.ts";
+export type { ExecutionBoundary } from "./orchestrator/session/session-changes.ts";
+export {
+  DEFAULT_MESSAGE_RETENTION,
+  messageRetention,
+  retainMessages,
+  type MessageRetentionPolicy,
+  type RetainedMessages,
+} from "./policies/retention-policy.ts";
+export { removeMessages } from "./policies/remove-messages.ts";
+export type { LeftOut, TaggedHistory } from "./agent/message-tags.ts";

@@ -177,31 +177,26 @@ const requirements = {
     text: "A stop of a subagent can be observed and vetoed like a stop of the root, bounded",
   },
   R92: { text: "There is one flow-control channel; no second system in parallel" },
-  R93: { text: "Section registry: role, order, life cycle declared", isPlanned: true },
+  R93: { text: "Section registry: role, order, life cycle declared" },
   R94: {
     text: "Custom sections are registered with explicit order and are really sent",
-    isPlanned: true,
   },
-  R95: { text: "Clearing a section is announced by an event", isPlanned: true },
+  R95: { text: "Clearing a section is announced by an event" },
   R96: {
     text: "History processors transform the list before each inference, composable",
-    isPlanned: true,
   },
   R97: {
     text: "After processors the list is valid: no orphan result, no dangling call",
-    isPlanned: true,
   },
-  R98: { text: "Messages carry step id and execution id (and agent id)", isPlanned: true },
-  R99: { text: "Messages of a failed execution can be removed by tag", isPlanned: true },
+  R98: { text: "Messages carry step id and execution id (and agent id)" },
+  R99: { text: "Messages of a failed execution can be removed by tag" },
   R100: {
     text: "Token budget check before inference with strategies truncate, summarise, error",
-    isPlanned: true,
   },
   R101: {
     text: "Token counting is pluggable; provider usage preferred, estimate otherwise and marked as estimate",
-    isPlanned: true,
   },
-  R102: { text: "Border between prior history and new messages of this run", isPlanned: true },
+  R102: { text: "Border between prior history and new messages of this run" },
   R103: { text: "Arguments are validated against the schema: types" },
   R104: { text: "Enum and other constraints" },
   R105: { text: "Required fields" },
@@ -283,13 +278,13 @@ const requirements = {
   R151: {
     text: "The child can be told constraints and failed attempts of the parent",
   },
-  R152: { text: "Execution boundary marker between executions", isPlanned: true },
-  R153: { text: "Retention: max messages (default 100)", isPlanned: true },
-  R154: { text: "Retention: max executions (default 5)", isPlanned: true },
-  R155: { text: "Optional summary of what was dropped (default off)", isPlanned: true },
-  R156: { text: "Fork up to step N", isPlanned: true },
-  R157: { text: "A fork is independent of its origin", isPlanned: true },
-  R158: { text: "Next execution starts from a defined state", isPlanned: true },
+  R152: { text: "Execution boundary marker between executions" },
+  R153: { text: "Retention: max messages (default 100)" },
+  R154: { text: "Retention: max executions (default 5)" },
+  R155: { text: "Optional summary of what was dropped (default off)" },
+  R156: { text: "Fork up to step N" },
+  R157: { text: "A fork is independent of its origin" },
+  R158: { text: "Next execution starts from a defined state" },
   R159: {
     text: "Severity classes retryable, recoverable, fatal (this call), abortive (whole run)",
   },
@@ -317,14 +312,12 @@ const requirements = {
   R171: { text: "Spawning is a service in the context, not access to the state" },
   R172: {
     text: "Each step has a context snapshot: model, tool names, prompt hash, budget at start, step number",
-    isPlanned: true,
   },
   R173: {
     text: "Model parameters, tool definitions and the prompt text are recoverable",
-    isPlanned: true,
   },
-  R174: { text: "Sub-step timing: inference, tools, hooks, formatting", isPlanned: true },
-  R175: { text: "A recorded run can be replayed without a model", isPlanned: true },
+  R174: { text: "Sub-step timing: inference, tools, hooks, formatting" },
+  R175: { text: "A recorded run can be replayed without a model" },
   R176: {
     text: "All events carry execution id, step id, call id where it applies, parent agent id for children",
   },
@@ -417,7 +410,6 @@ const requirements = {
   X24: { text: "A whole tree can be forked at a step of its root" },
   X25: {
     text: "A recorded tree replays deterministically, parallel interleavings included",
-    isPlanned: true,
   },
   X26: {
     text: "Roles can also be read from Markdown files with front matter, checked with the same schema",
@@ -437,7 +429,6 @@ const requirements = {
   },
   X31: {
     text: "The request prefix is stable (instructions, tools in fixed order, history append-only) so that provider prompt caches hit",
-    isPlanned: true,
   },
   X32: {
     text: "Stop conditions have and, or and not, and report which one fired",

@@ -96,12 +96,15 @@ const BROKEN_MOVES: Readonly<Record<string, Move>> = {
   "results come in the order of their end": (state, change) => {
     const next = transition(state, change);
     if (change.type !== "incorporate") return next;
-    const { messages, prefix } = next.conversation;
+    const { messages } = next.conversation;
     const results = messages.filter(({ role }) => role === "tool").toReversed();
     const others = messages.filter(({ role }) => role !== "tool");
     return Object.freeze({
       ...next,
-      conversation: Object.freeze({ prefix, messages: Object.freeze([...others, ...results]) }),
+      conversation: Object.freeze({
+        ...next.conversation,
+        messages: Object.freeze([...others, ...results]),
+      }),
     });
   },
   "a new signal takes the place of the old": (state, change) => {

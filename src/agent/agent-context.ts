@@ -8,10 +8,13 @@ import type { EventBody } from "../protocol/event.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StopSignal } from "../protocol/stop.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
+import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { UsageReport } from "../protocol/usage.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { AgentRole } from "./agent-role.ts";
+import type { AgentState } from "./agent-state.ts";
 import type { BudgetGate } from "./budget-gate.ts";
+import type { DefinitionTable } from "./definition-table.ts";
 import type { Effects } from "./effects.ts";
 
 /** Everything that one execution of one agent works with. Fixed for the execution; what changes is the state. */
@@ -24,14 +27,22 @@ export interface AgentContext {
   readonly effects: Effects;
   readonly budget: BudgetGate;
   readonly hooks: HookSet;
+  /** Of the whole run. */
+  readonly definitions: DefinitionTable;
   /** What the agent was told to do. */
   readonly task: string;
   readonly metadata: JsonObject;
   /** The call in its parent that started it; undefined for the root and for subtasks. */
   readonly spawnCallId: CallId | undefined;
+  /** How much of the history of its session it begins with; undefined: it has none. */
+  readonly retention: MessageRetentionPolicy | undefined;
   readonly inbox: Inbox;
   /** True once the agent was told to end: nothing further is worth beginning. The loop hears why from its inbox. */
   readonly isEnding: boolean;
+  /** True while what was under way when the process died is taken in again: until that is done, nothing from outside is heeded. */
+  readonly isCatchingUp: boolean;
+  /** Subagents that were under way when the process died, and that nobody has taken in again. */
+  readonly strayIds: readonly AgentId[];
   /** Sets going again what worked in the background when the agent was paused. */
   reviveSubagents(childIds: readonly AgentId[]): void;
   /** True if one of these subagents is paused. */
@@ -51,6 +62,8 @@ export interface AgentContext {
   /** What the agent and its subtree have consumed. */
   usage(): UsageReport;
   record(body: EventBody, place?: EventPlace): void;
+  /** A step was opened: that is kept, so that it is completed whatever happens. */
+  keepStep(state: AgentState): void;
 }
 
 /** What comes to an agent from outside. Only the loop and its phases look (L1). */

@@ -39,7 +39,9 @@ import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
 import { toolSet } from "../tools/tool-set.ts";
 import { toolDefaults, type ToolDefaults } from "../tools/tool-settings.ts";
+import { compactionOf, type Compaction } from "./compaction.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
+import { placedSections, type PlacedSection, type RequestSection } from "./request-sections.ts";
 import { roleCeiling, type RoleCeiling } from "./role-ceiling.ts";
 
 /** What `defineAgent` takes. */
@@ -89,6 +91,11 @@ export interface AgentDefinition {
    * Its text is then the result of an agent that was stopped by `steps_limit`. Default: it is not told, and simply stopped.
    */
   readonly wrapUp?: boolean | string;
+  /**
+   * What is part of every request besides instructions and history: a memory, the state of the work, a reminder. Default: nothing. See
+   * `RequestSection`.
+   */
+  readonly sections?: readonly RequestSection[];
   /** When and how far the history is made shorter. Default: never. */
   readonly compaction?: Compaction;
   /** Most tokens that one reply may have. Default 8,192; clamped to what the budget has left. */
@@ -97,14 +104,6 @@ export interface AgentDefinition {
   readonly temperature?: number;
   /** A zod object schema of its result. The agent must then end by calling the `Finish` tool with a value that fits. */
   readonly output?: z.ZodType;
-}
-
-/** How a history that grew too long is made shorter: its oldest messages are left out, the instructions and the task stay (R14). */
-export interface Compaction {
-  /** Input tokens of a request from which on it is done. Default: when the model refuses a request as too long. */
-  readonly maxInputTokens?: number;
-  /** Messages that are kept, at most; a call and its results stay together. Default 20. */
-  readonly keepMessages?: number;
 }
 
 /** An agent's definition, checked and frozen. Made by `defineAgent`. */
@@ -131,6 +130,8 @@ export interface AgentRole {
   readonly hooks: readonly Hook[];
   /** What the model is told on the last step; undefined: nothing. */
   readonly wrapUp: string | undefined;
+  /** Everything that its requests consist of, in order. */
+  readonly sections: readonly PlacedSection[];
   readonly compaction: Compaction | undefined;
   readonly maxOutputTokens: number;
   readonly temperature: number | undefined;
@@ -188,6 +189,7 @@ const FIELDS = [
   "stopWhen",
   "hooks",
   "wrapUp",
+  "sections",
   "compaction",
   "maxOutputTokens",
   "temperature",
@@ -257,7 +259,8 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     stopWhen: Object.freeze([...stopWhen]),
     hooks: Object.freeze([...hooks]),
     wrapUp: wrapUpOf(name, definition.wrapUp, output !== undefined),
-    compaction: compactionOf(name, definition.compaction),
+    sections: placedSections(`${name}.sections`, definition.sections ?? []),
+    compaction: compactionOf(`${name}.compaction`, definition.compaction),
     maxOutputTokens: definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
     temperature: definition.temperature,
     hasOutput: output !== undefined,
@@ -365,19 +368,6 @@ function wrapUpOf(
   if (given === true) return hasOutput ? WRAP_UP_WITH_RESULT : WRAP_UP_NOTICE;
   checkText(`${name}.wrapUp`, given);
   return given;
-}
-
-function compactionOf(name: string, given: Compaction | undefined): Compaction | undefined {
-  if (given === undefined) return undefined;
-  const field = `${name}.compaction`;
-  checkKeys(field, given, ["maxInputTokens", "keepMessages"]);
-  for (const [key, value] of Object.entries(given)) {
-    if (value === undefined) continue;
-    checkCount(`${field}.${key}`, value, "Leave it out for the default.");
-    if (value === 0)
-      throw mismatch(`${field}.${key}`, "at least 1", value, "Nothing would be left.");
-  }
-  return Object.freeze({ ...given });
 }
 
 function checkConditions(name: string, conditions: readonly StopCondition[]): void {

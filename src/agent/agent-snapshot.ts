@@ -7,29 +7,37 @@ import { deepFreeze } from "../kernel/json.ts";
 import { FinishReasonSchema } from "../model/model.ts";
 import { AgentIdSchema, CallIdSchema, ExecutionIdSchema, StepIdSchema } from "../protocol/ids.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
-import { AssistantMessageSchema, MessageSchema } from "../protocol/message.ts";
+import { AssistantMessageSchema, MessageSchema, MessageTagSchema } from "../protocol/message.ts";
 import { QuestionSchema } from "../protocol/question.ts";
+import { StepContextSchema } from "../protocol/step-context.ts";
 import { StepRecordSchema } from "../protocol/step-record.ts";
+import { StepTimingSchema } from "../protocol/step-timing.ts";
 import {
   ErrorRecordSchema,
   StopReasonSchema,
   StopSignalSchema,
   TerminalStatusSchema,
+  type ErrorRecord,
 } from "../protocol/stop.ts";
 import { SpawnRequestSchema } from "../protocol/subagent.ts";
 import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
 import { UsageSchema } from "../protocol/usage.ts";
-import type { OpenStep, RestingState } from "./agent-state.ts";
+import type { OpenStep, PendingState, RestingState } from "./agent-state.ts";
+import { HistoryChangeSchema } from "./history-change.ts";
 
 const count = z.int().nonnegative();
 
 const ConversationSchema = z.strictObject({
   messages: z.array(MessageSchema).readonly(),
   prefix: z.strictObject({ messageCount: count, tokens: count }),
+  tags: z.array(MessageTagSchema).readonly(),
+  leftOut: z.array(z.strictObject({ message: MessageSchema, tag: MessageTagSchema })).readonly(),
+  added: count,
 });
 
 const RunLogSchema = z.strictObject({
   steps: z.array(StepRecordSchema).readonly(),
+  compactions: z.array(HistoryChangeSchema).readonly(),
   signals: z.array(StopSignalSchema).readonly(),
   errors: z.array(ErrorRecordSchema).readonly(),
   output: JsonValueSchema.optional(),
@@ -54,6 +62,10 @@ const RunLogSchema = z.strictObject({
     .readonly(),
   background: z.array(AgentIdSchema).readonly(),
   isAwaiting: z.boolean(),
+  sections: z
+    .array(z.strictObject({ name: z.string(), text: z.string().exactOptional() }))
+    .readonly()
+    .exactOptional(),
 });
 
 const RunTelemetrySchema = z.strictObject({
@@ -63,7 +75,7 @@ const RunTelemetrySchema = z.strictObject({
   waitedMs: z.number(),
 });
 
-const DeferralSchema = z.discriminatedUnion("type", [
+export const DeferralSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("question"),
     callId: CallIdSchema,
@@ -80,10 +92,11 @@ const DeferralSchema = z.discriminatedUnion("type", [
   }),
 ]);
 
-const StepSnapshotSchema = z.strictObject({
+export const StepSnapshotSchema = z.strictObject({
   stepId: StepIdSchema,
   number: z.int().positive(),
   startedAtMs: z.number(),
+  context: StepContextSchema,
   messageCount: count,
   hiddenTools: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
   reply: z
@@ -95,15 +108,16 @@ const StepSnapshotSchema = z.strictObject({
   isIncorporated: z.boolean(),
   lastStep: z.strictObject({ accountPath: z.string(), maximum: count }).optional(),
   usage: UsageSchema,
+  timing: StepTimingSchema,
 });
 
-const parts = {
-  executionId: ExecutionIdSchema,
-  reason: StopReasonSchema,
+/** What every state has. */
+export const STATE_PARTS = {
   conversation: ConversationSchema,
   log: RunLogSchema,
   telemetry: RunTelemetrySchema,
 };
+const parts = { executionId: ExecutionIdSchema, reason: StopReasonSchema, ...STATE_PARTS };
 
 export const AgentSnapshotSchema = z.discriminatedUnion("status", [
   z.strictObject({ status: z.literal("paused"), ...parts, step: StepSnapshotSchema.optional() }),
@@ -140,10 +154,21 @@ function stepSnapshot({ input: _transient, error: _none, ...step }: OpenStep): o
 /** The state behind a snapshot, frozen. */
 export function stateOf(stored: AgentSnapshot): RestingState {
   const snapshot = frozenCopy(stored);
-  const { executionId, reason, conversation, log, telemetry } = snapshot;
-  const shared = {
-    executionId,
-    reason,
+  const { executionId, reason } = snapshot;
+  const shared = { executionId, reason, ...partsOf(snapshot) };
+  if (snapshot.status !== "paused") return deepFreeze({ status: snapshot.status, ...shared });
+  return deepFreeze({ status: "paused", ...shared, step: openStepOf(snapshot.step) });
+}
+
+type StoredParts = Pick<AgentSnapshot, keyof typeof STATE_PARTS>;
+
+/** What every state has, with the keys that JSON leaves out. */
+export function partsOf({
+  conversation,
+  log,
+  telemetry,
+}: StoredParts): Pick<PendingState, keyof StoredParts> {
+  return {
     conversation,
     log: {
       ...log,
@@ -156,14 +181,16 @@ export function stateOf(stored: AgentSnapshot): RestingState {
       endedAtMs: telemetry.endedAtMs,
     },
   };
-  if (snapshot.status !== "paused") return deepFreeze({ status: snapshot.status, ...shared });
-  return deepFreeze({ status: "paused", ...shared, step: openStepOf(snapshot.step) });
 }
 
-function openStepOf(step: z.infer<typeof StepSnapshotSchema> | undefined): OpenStep | undefined {
+/** The open step, without what is transient. */
+export function openStepOf(
+  step: z.infer<typeof StepSnapshotSchema> | undefined,
+  error?: ErrorRecord,
+): OpenStep | undefined {
   if (step === undefined) return undefined;
   const { reply, lastStep, limit } = step;
-  return { ...step, reply, lastStep, limit, input: [], error: undefined };
+  return { ...step, reply, lastStep, limit, input: [], error };
 }
 
 /** The value without the keys that hold undefined, which JSON does not know. */

@@ -5,20 +5,23 @@ import type { LastStep } from "./budget-gate.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { FinishReason } from "../model/model.ts";
+import type { TaggedHistory } from "./message-tags.ts";
 import { NO_FAILURES, type FailureCounts } from "../policies/error-budget.ts";
 import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { Question } from "../protocol/question.ts";
+import type { StepContext } from "../protocol/step-context.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
+import type { StepTiming } from "../protocol/step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { SpawnRequest } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
+import type { HistoryChange } from "./history-change.ts";
 
 /** What was said. Kept from execution to execution. */
-export interface Conversation {
-  readonly messages: readonly Message[];
+export interface Conversation extends TaggedHistory {
   /** The part whose length the provider has told us. */
   readonly prefix: MeasuredPrefix;
 }
@@ -26,6 +29,8 @@ export interface Conversation {
 /** What was done and decided in this execution. */
 export interface RunLog {
   readonly steps: readonly StepRecord[];
+  /** Compactions of the history in this execution, oldest first: what the steps before them were shown is not lost. */
+  readonly compactions: readonly HistoryChange[];
   readonly signals: readonly StopSignal[];
   readonly errors: readonly ErrorRecord[];
   /** The typed result, once the model has given one that fits. */
@@ -46,6 +51,15 @@ export interface RunLog {
   readonly background: readonly AgentId[];
   /** True while the agent has answered and waits for what its subagents in the background will say (X9). */
   readonly isAwaiting: boolean;
+  /** Sections that were made for this execution; absent before the first was (R93). */
+  readonly sections?: readonly MadeSection[];
+}
+
+/** A section that was made once for an execution. */
+export interface MadeSection {
+  readonly name: string;
+  /** Absent: it had nothing to say, or it stands in the history. */
+  readonly text?: string;
 }
 
 /** A delegation that a tool queued. Gone once its result is in the history. */
@@ -72,6 +86,7 @@ export interface OpenStep {
   readonly stepId: StepId;
   readonly number: number;
   readonly startedAtMs: number;
+  readonly context: StepContext;
   /** What the model was shown, hooks' changes included. Never serialised. */
   readonly input: readonly Message[];
   /** What it was shown, in number. */
@@ -90,6 +105,7 @@ export interface OpenStep {
   /** Set if the model was told that no step can follow (R64). */
   readonly lastStep: LastStep | undefined;
   readonly usage: Usage;
+  readonly timing: StepTiming;
   readonly error: ErrorRecord | undefined;
 }
 
@@ -151,6 +167,7 @@ export const NO_PREFIX: MeasuredPrefix = Object.freeze({ messageCount: 0, tokens
 
 const NOTHING_DONE: RunLog = deepFreeze({
   steps: [],
+  compactions: [],
   signals: [],
   errors: [],
   output: undefined,
@@ -170,12 +187,16 @@ const NOT_STARTED: RunTelemetry = deepFreeze({
   waitedMs: 0,
 });
 
-/** A state before anything happened. */
-export function pendingState(conversation: Conversation): PendingState {
+const NONE: readonly never[] = Object.freeze([]);
+
+/** A state before anything happened. Messages that have no tags yet get them when the execution starts. */
+export function pendingState(
+  opening: Pick<Conversation, "messages" | "prefix"> & Partial<TaggedHistory>,
+): PendingState {
+  const { messages, prefix, tags = NONE, leftOut = NONE, added = 0 } = opening;
+  const conversation = { messages, prefix, tags, leftOut, added };
   return deepFreeze({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
 }
-
-const NONE: readonly never[] = Object.freeze([]);
 
 /** The open step. Throws `invalid_state` where there is none: nothing is made up by looking (R37, R38). */
 export function openStepOf(state: AgentState): OpenStep {

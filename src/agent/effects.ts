@@ -6,6 +6,7 @@ import type { Message, ToolCall } from "../protocol/message.ts";
 import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
+import type { TimeSpan } from "../protocol/step-timing.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
@@ -31,7 +32,12 @@ export interface Effects {
   /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). */
   reserve(place: EffectPlace, ask: LeaseAsk): Effect<LeaseOutcome>;
   /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). */
-  infer(place: EffectPlace, lease: Lease, request: ModelRequest): Effect<InferOutcome>;
+  infer(
+    place: EffectPlace,
+    lease: Lease,
+    request: ModelRequest,
+    facts: RequestFacts,
+  ): Effect<InferOutcome>;
   /** One tool call: asks for an approval where it needs one, runs it, and lets hooks see to the result. */
   callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd>;
   /** A delegation that no model call stands behind. `index`: from 0, its place in the queue. */
@@ -66,8 +72,16 @@ export interface Effects {
 export interface EffectPlace {
   readonly stepId: StepId;
   readonly stepNumber: number;
-  /** Set for a model call that the step makes besides its own: the tool call that it serves. */
-  readonly aside?: { readonly index: number; readonly callId: CallId };
+  /** Set for a model call besides that of the step: its name there, and the tool call that it serves. Without one it is in no step. */
+  readonly aside?: { readonly name: string; readonly callId?: CallId };
+}
+
+/** What is known of a request besides what is in it. */
+export interface RequestFacts {
+  /** True if its length in tokens is an estimate, in part at least. */
+  readonly isEstimated: boolean;
+  /** Messages at its end that stand there for this request alone. */
+  readonly asides: number;
 }
 
 /** What the agent has done so far, for what subagents are told of it. */
@@ -101,27 +115,36 @@ export interface PlannedCall {
 }
 
 /** A call with its result, or one that waits for somebody outside. */
-export type CallEnd =
-  | {
-      readonly type: "executed";
-      readonly execution: ToolExecution;
-      /** True if its result was cut, and is to be summarised instead. */
-      readonly isToSummarize: boolean;
-      /** Set when a hook after the call broke: the execution fails. */
-      readonly failure?: ErrorRecord;
-    }
-  | { readonly type: "deferred"; readonly deferral: Deferral };
+export type CallEnd = Timed &
+  (
+    | {
+        readonly type: "executed";
+        readonly execution: ToolExecution;
+        /** True if its result was cut, and is to be summarised instead. */
+        readonly isToSummarize: boolean;
+        /** Set when a hook after the call broke: the execution fails. */
+        readonly failure?: ErrorRecord;
+      }
+    | { readonly type: "deferred"; readonly deferral: Deferral }
+  );
 
-export type InferOutcome =
-  | { readonly type: "replied"; readonly reply: ModelReply; readonly usage: Usage }
-  | {
-      readonly type: "failed";
-      readonly error: ErrorRecord;
-      readonly isRetryable: boolean;
-      readonly usage: Usage;
-    }
-  /** The agent was told to end; what had been consumed by then is in `usage`. */
-  | { readonly type: "cancelled"; readonly usage: Usage };
+/** What the time of an effect went into; left out: it took none, or waited. */
+interface Timed {
+  readonly spans?: readonly TimeSpan[];
+}
+
+export type InferOutcome = Timed &
+  (
+    | { readonly type: "replied"; readonly reply: ModelReply; readonly usage: Usage }
+    | {
+        readonly type: "failed";
+        readonly error: ErrorRecord;
+        readonly isRetryable: boolean;
+        readonly usage: Usage;
+      }
+    /** The agent was told to end; what had been consumed by then is in `usage`. */
+    | { readonly type: "cancelled"; readonly usage: Usage }
+  );
 
 /**
  * What the user's code said. `failed`: it threw, rejected or did not answer in time. `cancelled`: it did so because the agent was told

@@ -27,7 +27,9 @@ import {
   type RestingState,
 } from "./agent-state.ts";
 import type { Lease, LastStep } from "./budget-gate.ts";
-import type { EffectPlace } from "./effects.ts";
+import { clearSections } from "./clear-sections.ts";
+import type { EffectPlace, RequestFacts } from "./effects.ts";
+import { stepContext } from "./step-context.ts";
 import { transition } from "./transition.ts";
 
 /** A model call that is paid for. */
@@ -36,8 +38,11 @@ export interface PreparedCall {
   readonly lease: Lease;
   /** True if the request shows the history as it is, so that what the provider counts can be kept. */
   readonly isFaithful: boolean;
-  /** Messages at its end that are not of the history. */
-  readonly asides: number;
+  /** Messages of the history that it shows, if it shows it as it is. */
+  readonly historyLength: number;
+  /** An estimate of what else is in it. */
+  readonly asideTokens: number;
+  readonly facts: RequestFacts;
   /** Tools that the model is not offered. */
   readonly hiddenTools: readonly HiddenTool[];
   /** Set if the model is told in this request that no step can follow. */
@@ -86,23 +91,29 @@ export function eventPlace(state: AgentState): EventPlace {
 }
 
 /** Opens the step of a model call. Whoever wrote to the agent learns that it is before the model now. */
-export function openStep(
-  agent: AgentContext,
-  state: AgentState,
-  { request, hiddenTools, lastStep }: PreparedCall,
-): AgentState {
+export function openStep(agent: AgentContext, state: AgentState, call: PreparedCall): AgentState {
+  const { request, hiddenTools, lastStep } = call;
   const { stepId, stepNumber: number } = stepPlace(agent, state);
-  agent.record({ type: "step.started", number }, { stepId });
+  if (stepOf(state) !== undefined) {
+    agent.inbox.confirmDelivery(number);
+    return state; // Its process died, and the model is asked again.
+  }
+  const context = stepContext(agent, state, call);
+  const { promptHash, toolsHash } = context;
+  agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   agent.inbox.confirmDelivery(number);
-  return transition(state, {
+  const opened = transition(state, {
     type: "openStep",
     stepId,
     number,
+    context,
     input: request.messages,
     hiddenTools,
     lastStep,
     atMs: agent.effects.nowMs(),
   });
+  agent.keepStep(opened);
+  return opened;
 }
 
 /** Time since the start of the execution in which it neither waited for an answer nor was paused (R34). */
@@ -143,8 +154,9 @@ export function completeStep(agent: AgentContext, state: AgentState): AgentState
     const { telemetry, tools, error } = record;
     const failure = error === undefined ? {} : { error };
     const toolCalls = tools.calls.length;
+    const { usage, timing } = telemetry;
     agent.record(
-      { type: "step.completed", number, usage: telemetry.usage, toolCalls, ...failure },
+      { type: "step.completed", number, usage, timing, toolCalls, ...failure },
       { stepId },
     );
   }
@@ -169,7 +181,8 @@ function answered(state: AgentState, atMs: number): AgentState {
 /** Takes in what came from outside: stop signals, and else the wish to pause. Answers that were given are acted upon before a pause. */
 export function heed(agent: AgentContext, state: AgentState): AgentState {
   const heeded = heedSignals(agent, state);
-  if (!agent.inbox.isPauseRequested || heeded.status !== "running") return heeded;
+  if (!agent.inbox.isPauseRequested || heeded.status !== "running" || agent.isCatchingUp)
+    return heeded;
   const isDue =
     agent.hasDueBelow() ||
     isReplyDue(agent, heeded) ||
@@ -187,7 +200,7 @@ function isReplyDue({ inbox }: AgentContext, state: AgentState): boolean {
 
 /** Takes in the stop signals that came from outside. */
 export function heedSignals(agent: AgentContext, state: AgentState): AgentState {
-  if (state.status !== "running") return state;
+  if (state.status !== "running" || agent.isCatchingUp) return state;
   return agent.inbox
     .takeSignals()
     .reduce<AgentState>((current, signal) => raise(agent, current, signal), state);
@@ -276,7 +289,7 @@ export async function dismissChildren(agent: AgentContext, state: AgentState): P
 async function leaveSubagents(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const { effects, role } = agent;
   const background = backgroundOf(state);
-  const children = [...pausedChildrenOf(state), ...background];
+  const children = [...new Set([...pausedChildrenOf(state), ...agent.strayIds, ...background])];
   if (children.length === 0) return state;
   const isAnswer = winningSignal(state.log.signals)?.reason.code === "completed";
   const isDetaching = isAnswer && role.delegation.atEnd === "detach";
@@ -302,6 +315,7 @@ function finish(agent: AgentContext, state: AgentState): EndedState {
     { type: "continuation.evaluated", decision: "stop", work: [], signals, winner: reason },
     eventPlace(completed),
   );
+  clearSections(agent, completed);
   const status = statusOf(reason);
   const ended = transition(completed, { type: "end", status, reason, atMs: agent.effects.nowMs() });
   if (!isEnded(ended))

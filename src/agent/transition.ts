@@ -12,13 +12,17 @@ import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { AgentId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";
-import type { StepRecord } from "../protocol/step-record.ts";
+import type { StepContext } from "../protocol/step-context.ts";
+import { addTiming, NO_TIMING, type StepTiming } from "../protocol/step-timing.ts";
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import { countFailures } from "../policies/error-budget.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { LastStep } from "./budget-gate.ts";
+import { historyChange } from "./history-change.ts";
+import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
+import { stepRecord } from "./step-record.ts";
 import {
   NO_PREFIX,
   pendingState,
@@ -26,6 +30,7 @@ import {
   type AgentState,
   type Deferral,
   type EndedState,
+  type MadeSection,
   type OpenStep,
   type PausedState,
   type RunLog,
@@ -41,6 +46,7 @@ export type Change =
       readonly type: "openStep";
       readonly stepId: StepId;
       readonly number: number;
+      readonly context: StepContext;
       readonly input: readonly Message[];
       readonly hiddenTools: readonly HiddenTool[];
       readonly lastStep: LastStep | undefined;
@@ -48,7 +54,8 @@ export type Change =
     }
   /** The task goes into the history; without a message: it was refused. */
   | { readonly type: "brief"; readonly messages: readonly Message[] }
-  | { readonly type: "addUsage"; readonly usage: Usage }
+  /** `timing`: what the time went into; left out: it took none. */
+  | { readonly type: "addUsage"; readonly usage: Usage; readonly timing?: StepTiming }
   | { readonly type: "recordReply"; readonly reply: StepReply; readonly prefix: MeasuredPrefix }
   | { readonly type: "discardReply"; readonly reply: StepReply }
   | { readonly type: "recordOverflow"; readonly error: ErrorRecord }
@@ -78,7 +85,18 @@ export type Change =
    * results it has not read; it is told of them if it goes on one day.
    */
   | { readonly type: "dropSubagents"; readonly unread: readonly AgentId[] }
-  | { readonly type: "compact"; readonly messages: readonly Message[] }
+  | {
+      readonly type: "compact";
+      readonly messages: readonly Message[];
+      /** What it took to make them, between two steps. */
+      readonly usage?: Usage;
+    }
+  /** Sections were made for the execution; those that stay go into the history. */
+  | {
+      readonly type: "recordSections";
+      readonly sections: readonly MadeSection[];
+      readonly messages: readonly Message[];
+    }
   | { readonly type: "addSignal"; readonly signal: StopSignal }
   | { readonly type: "addTime"; readonly waitedMs: number }
   | { readonly type: "failWith"; readonly error: ErrorRecord }
@@ -143,7 +161,9 @@ function moveRunning(state: RunningState, change: Change): AgentState {
     case "dropSubagents":
       return withLog(state, { subtasks: unstarted(state), background: change.unread });
     case "compact":
-      return { ...state, conversation: { messages: change.messages, prefix: NO_PREFIX } };
+      return compacted(state, change);
+    case "recordSections":
+      return withLog(withMessages(state, change.messages), { sections: change.sections });
     case "addSignal":
       return withLog(state, { signals: [...state.log.signals, change.signal] });
     case "addTime": {
@@ -187,7 +207,7 @@ function moveStep(state: RunningState, change: StepChange): RunningState {
   if (step === undefined) throw illegal(state, change);
   switch (change.type) {
     case "addUsage":
-      return { ...state, step: { ...step, usage: addUsage(step.usage, change.usage) } };
+      return { ...state, step: withUsage(step, change) };
     case "recordReply":
       return recordReply(state, step, change);
     case "discardReply":
@@ -210,11 +230,12 @@ function moveStep(state: RunningState, change: StepChange): RunningState {
 
 function markStarted(state: AgentState, change: Of<"markStarted">): RunningState {
   const telemetry = { ...state.telemetry, startedAtMs: change.atMs };
+  const { executionId } = change;
   const { conversation, log } = state;
   return {
     status: "running",
-    executionId: change.executionId,
-    conversation,
+    executionId,
+    conversation: tagRest(conversation, { executionId, stepNumber: 0 }),
     log,
     telemetry,
     step: undefined,
@@ -230,6 +251,7 @@ function openStep(change: Of<"openStep">): OpenStep {
     stepId: change.stepId,
     number: change.number,
     startedAtMs: change.atMs,
+    context: change.context,
     input: change.input,
     messageCount: change.input.length,
     hiddenTools: change.hiddenTools,
@@ -240,16 +262,28 @@ function openStep(change: Of<"openStep">): OpenStep {
     isIncorporated: false,
     lastStep: change.lastStep,
     usage: NO_USAGE,
+    timing: NO_TIMING,
     error: undefined,
+  };
+}
+
+function withUsage(step: OpenStep, { usage, timing = NO_TIMING }: Of<"addUsage">): OpenStep {
+  return {
+    ...step,
+    usage: addUsage(step.usage, usage),
+    timing: addTiming(step.timing, timing),
   };
 }
 
 function recordReply(state: RunningState, step: OpenStep, change: Of<"recordReply">): RunningState {
   if (step.reply !== undefined) throw illegal(state, change);
-  const messages = [...state.conversation.messages, change.reply.message];
+  const { message } = change.reply;
   return {
     ...withLog(state, { uselessReplies: 0, overflows: 0 }),
-    conversation: { messages, prefix: change.prefix },
+    conversation: {
+      ...withAdded(state.conversation, [message], placeOf(state)),
+      prefix: change.prefix,
+    },
     step: { ...step, reply: change.reply },
   };
 }
@@ -360,33 +394,34 @@ function end(state: RunningState, change: Of<"end">): EndedState {
 
 /** History and queue stay; steps, signals, errors, counters and usage begin anew (R40, R158). */
 function nextExecution(state: EndedState, added: readonly Message[]): AgentState {
-  const { messages, prefix } = state.conversation;
+  const { conversation } = state;
   const { subtasks, background } = state.log;
-  const next = pendingState({ messages: [...messages, ...added], prefix });
+  const messages = [...conversation.messages, ...added];
+  const next = pendingState({ ...conversation, messages });
   return deepFreeze({ ...next, log: { ...next.log, subtasks, background, isBriefed: true } });
 }
 
-function stepRecord(step: OpenStep, { atMs, elapsedMs }: Of<"recordStep">): StepRecord {
-  const { reply } = step;
-  const refusal = reply?.message.refusal;
-  return {
-    stepId: step.stepId,
-    number: step.number,
-    io: {
-      messageCount: step.messageCount,
-      text: reply?.message.text ?? "",
-      ...(refusal === undefined ? {} : { refusal }),
-      finishReason: reply?.finishReason ?? "error",
-    },
-    tools: { calls: reply?.message.toolCalls ?? [], executions: step.executions },
-    telemetry: { usage: step.usage, startedAtMs: step.startedAtMs, endedAtMs: atMs, elapsedMs },
-    ...(step.error === undefined ? {} : { error: step.error }),
-  };
+function withMessages(state: RunningState, added: readonly Message[]): RunningState {
+  return { ...state, conversation: withAdded(state.conversation, added, placeOf(state)) };
 }
 
-function withMessages(state: RunningState, added: readonly Message[]): RunningState {
-  const { messages, prefix } = state.conversation;
-  return { ...state, conversation: { messages: [...messages, ...added], prefix } };
+function compacted(state: RunningState, { messages, usage }: Of<"compact">): RunningState {
+  const conversation = replaced(state.conversation, messages, placeOf(state));
+  const { log } = state;
+  const change = historyChange(state.conversation, conversation, log.steps.length);
+  const compactions = change === undefined ? log.compactions : [...log.compactions, change];
+  const shorter = {
+    ...withLog(state, { compactions }),
+    conversation: { ...conversation, prefix: NO_PREFIX },
+  };
+  if (usage === undefined) return shorter;
+  const { telemetry } = state;
+  return { ...shorter, telemetry: { ...telemetry, usage: addUsage(telemetry.usage, usage) } };
+}
+
+/** Where a message comes in now: in the open step, or after the last one. */
+function placeOf({ executionId, step, log }: RunningState): TagPlace {
+  return { executionId, stepNumber: step?.number ?? log.steps.length };
 }
 
 function withLog(state: RunningState, part: Partial<RunLog>): RunningState {

@@ -20,11 +20,8 @@ function textOf(event: EspalierEvent): string | undefined {
       return `started: ${fit(firstLine(event.task), LONGEST_TEXT)}`;
     case "agent.ended":
       return endText(event);
-    case "step.completed": {
-      const { number, usage, toolCalls } = event;
-      const asked = toolCalls === 0 ? "" : `, ${numberOf(toolCalls, "tool call")}`;
-      return `step ${number}: ${spentText(usage)}${asked}`;
-    }
+    case "step.completed":
+      return stepText(event);
     case "model.retried": {
       const { attempt, error, delayMs } = event;
       const next = `the next one in ${durationText(delayMs)}`;
@@ -64,6 +61,7 @@ function textOf(event: EspalierEvent): string | undefined {
     case "tool.paused":
     case "tool.resumed":
     case "request.repaired":
+    case "section.cleared":
     case "reply.filtered":
     case "tools.filtered":
     case "tool.guarded":
@@ -83,6 +81,11 @@ function textOf(event: EspalierEvent): string | undefined {
       event satisfies never;
       return undefined;
   }
+}
+
+function stepText({ number, usage, toolCalls }: EspalierEvent<"step.completed">): string {
+  const asked = toolCalls === 0 ? "" : `, ${numberOf(toolCalls, "tool call")}`;
+  return `step ${number}: ${spentText(usage)}${asked}`;
 }
 
 function endText(event: EspalierEvent<"agent.ended">): string {

@@ -117,6 +117,7 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
     case "hook.applied":
     case "request.repaired":
     case "conversation.compacted":
+    case "section.cleared":
     case "message.delivered":
     case "reply.filtered":
     case "tools.filtered":

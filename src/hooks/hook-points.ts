@@ -24,7 +24,7 @@ export interface UserInputPatch {
 /** A request is about to go to the model. */
 export interface BeforeModelInput {
   readonly instructions: string;
-  /** The history without the instructions. */
+  /** The history without the instructions, with the role's sections in their places; those that are system messages are not shown. */
   readonly messages: readonly Message[];
   /** The completed steps of this execution, oldest first. */
   readonly steps: readonly StepRecord[];

@@ -5,12 +5,13 @@ import type { JsonObject } from "./json.ts";
  *
  * At definition: `invalid_definition`, `invalid_option`, `duplicate_tool`, `duplicate_role`, `unknown_subagent`,
  * `price_unknown`, `missing_api_key`, `invalid_role_file`, `unknown_tool`. In use: `already_iterating`, `event_backlog_overflow`, `unknown_agent`,
- * `illegal_transition`, `invalid_state`, `script_mismatch` (testing). At a resumption: `invalid_paused_run`,
- * `unsupported_version`, `invalid_answer`, `already_resumed`. Of a model: `model_rate_limited`,
+ * `illegal_transition`, `invalid_state`, `script_mismatch` and `replay_diverged` (testing). At a resumption: `invalid_paused_run`,
+ * `unsupported_version`, `invalid_answer`, `already_resumed`. Of stores: `run_exists`, `unknown_run`, `run_alive`, `run_ended`, `run_fenced`,
+ * `journal_conflict`, `invalid_journal`, `store_failed`, `session_conflict`, `invalid_session`. Of a model: `model_rate_limited`,
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
  * `model_protocol_error`, `model_context_overflow`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`,
  * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`. Of a delegation: `invalid_context`. Of a run: `condition_failed`, `filter_failed`,
- * `internal_error`.
+ * `section_failed`, `internal_error`.
  */
 export type ErrorCode =
   | "invalid_definition"
@@ -35,10 +36,22 @@ export type ErrorCode =
   | "unsupported_version"
   | "invalid_answer"
   | "already_resumed"
+  | "run_exists"
+  | "unknown_run"
+  | "run_alive"
+  | "run_ended"
+  | "run_fenced"
+  | "journal_conflict"
+  | "invalid_journal"
+  | "store_failed"
+  | "replay_diverged"
+  | "session_conflict"
+  | "invalid_session"
   | ModelErrorCode
   | "invalid_context"
   | "condition_failed"
   | "filter_failed"
+  | "section_failed"
   | "hook_failed"
   | "hook_contract"
   | "hook_timeout"

@@ -98,6 +98,7 @@ function functionTool(
     input: jsonSchema(JsonObjectSchema.parse(structuredClone(tool.inputSchema))),
     timeoutMs: settings.timeoutMs,
     ...(needsApproval === undefined ? {} : { needsApproval }),
+    isRepeatable: isRepeatable(face),
     execute: (input: JsonObject, context: ToolContext) =>
       execute({ settings, connection, tool }, input, context),
   });
@@ -214,6 +215,11 @@ function approvalFor(
   if (typeof needsApproval === "function")
     return (input, context) => needsApproval(tool, input, context);
   return needsApproval === "destructive" ? mayDestroy(tool) : needsApproval;
+}
+
+/** A tool that says that it destroys something, and not that a second call does nothing more, is not called twice by us. */
+function isRepeatable({ annotations }: McpTool): boolean {
+  return annotations.destructiveHint !== true || annotations.idempotentHint === true;
 }
 
 /** What a server does not say of a tool is what the protocol takes for granted: it may change things, and destroy them. */

@@ -18,20 +18,36 @@ export interface MeasuredPrefix {
   readonly tokens: number;
 }
 
-/** Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest. */
+/** How long a request is. */
+export interface CountedTokens {
+  readonly tokens: number;
+  /** True if it is an estimate, in part at least; false if the model counted it itself. */
+  readonly isEstimated: boolean;
+}
+
+const NO_ASIDES: ReadonlySet<Message> = new Set();
+
+/**
+ * Input tokens of `request`: the model's own count, else the provider's count of the known prefix plus an estimate of the rest (R101).
+ * `prefix` is one of the messages without `asides`.
+ */
 export function countInputTokens(
   model: Model,
   request: ModelRequest,
   prefix: MeasuredPrefix,
-): number {
+  asides = NO_ASIDES,
+): CountedTokens {
   const counted = model.countTokens?.(request);
-  if (counted !== undefined && Number.isSafeInteger(counted) && counted >= 0) return counted;
-  let tokens = prefix.messageCount === 0 ? estimateTools(request.tools) : prefix.tokens;
-  for (let index = prefix.messageCount; index < request.messages.length; index += 1) {
-    const message = request.messages[index];
+  if (counted !== undefined && Number.isSafeInteger(counted) && counted >= 0)
+    return { tokens: counted, isEstimated: false };
+  const { messages, tools } = request;
+  const history = asides.size === 0 ? messages : messages.filter((message) => !asides.has(message));
+  let tokens = prefix.messageCount === 0 ? estimateTools(tools) : prefix.tokens;
+  for (let index = prefix.messageCount; index < history.length; index += 1) {
+    const message = history[index];
     if (message !== undefined) tokens += estimateMessage(message);
   }
-  return tokens;
+  return { tokens: tokens + estimateMessages(asides), isEstimated: true };
 }
 
 /** An estimate of the tokens in `text`. */
@@ -42,6 +58,13 @@ export function estimateTokens(text: string): number {
 /** An estimate of the tokens of a message with this text. */
 export function estimateMessageTokens(text: string): number {
   return TOKENS_PER_MESSAGE + estimateTokens(text);
+}
+
+/** An estimate of the tokens of messages. */
+export function estimateMessages(messages: Iterable<Message>): number {
+  let tokens = 0;
+  for (const message of messages) tokens += estimateMessage(message);
+  return tokens;
 }
 
 function estimateMessage(message: Message): number {
@@ -61,15 +84,26 @@ function estimateTools(tools: readonly ToolSpec[]): number {
   return tokens;
 }
 
-/** The known prefix after a reply: what the provider counted, and the reply itself without the reasoning that is not sent again. */
+/** What was sent of a history. */
+export interface SentHistory {
+  readonly messages: number;
+  /** An estimate of what else was in the request. */
+  readonly asideTokens: number;
+}
+
+/**
+ * The known prefix after a reply: what the provider counted, less what is not of the history, and the reply itself without the reasoning
+ * that is not sent again.
+ */
 export function countedPrefix(
   prefix: MeasuredPrefix,
-  sentMessages: number,
+  { messages, asideTokens }: SentHistory,
   usage: TokenUsage | undefined,
 ): MeasuredPrefix {
   if (usage === undefined) return prefix;
+  const sent = Math.max(0, usage.inputTokens - asideTokens);
   return {
-    messageCount: sentMessages + 1,
-    tokens: usage.inputTokens + usage.outputTokens - usage.reasoningTokens,
+    messageCount: messages + 1,
+    tokens: sent + usage.outputTokens - usage.reasoningTokens,
   };
 }

@@ -9,13 +9,14 @@ import type { LocalEffectsOptions } from "../agent/local/local-options.ts";
 import type { Correlation } from "../protocol/event.ts";
 import type { AgentId, QuestionId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
+import type { StopSignal } from "../protocol/stop.ts";
 import type { UsageReport } from "../protocol/usage.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
 import { narrowed, toolSet, type Narrowing, type ToolSet } from "../tools/tool-set.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
-import { questionsOf } from "../agent/agent-state.ts";
-import type { Lease, LeaseAsk } from "../agent/budget-gate.ts";
+import { questionsOf, type AgentState } from "../agent/agent-state.ts";
+import type { BudgetGate, Lease, LeaseAsk } from "../agent/budget-gate.ts";
 import type { AgentNode } from "./agent-node.ts";
 import type { RunShared, TextPiece } from "./run-shared.ts";
 import type { RoleRegistry } from "./role-registry.ts";
@@ -52,24 +53,36 @@ export function agentContext(
     callId: at?.callId ?? null,
   });
   const record: AgentContext["record"] = (body, at) => void recorder.record(placed(at), body);
+  const keeper = scope.journal?.keeperOf(node);
   const forHooks = {
     identity,
     roleName: role.name,
     metadata,
     signal,
-    raise: node.raise.bind(node),
+    raise: raiser(scope, node),
     clock,
     hookTimeoutMs,
     graceMs,
   };
-  const effects = localEffects({
+  const local = localEffects({
     ...forHooks,
     ...delegations,
     ...sharedParts(scope, node),
+    log: keeper?.log,
     record,
     within: (at, work) => recorder.within(placed(at), work),
   });
+  const effects = keeper?.around(local) ?? local;
   return new Workplace(scope, node, { effects, record, forHooks, delegations });
+}
+
+/** What puts a wish to stop into the inbox of the agent. */
+function raiser({ journal }: RunShared, node: AgentNode): (signal: StopSignal) => void {
+  if (journal === undefined) return node.raise.bind(node);
+  return (signal) => {
+    journal.append({ type: "signal", agentId: node.identity.agentId, signal });
+    node.raise(signal);
+  };
 }
 
 /** What one agent works with, as far as it is put together for it. */
@@ -87,14 +100,15 @@ class Workplace implements AgentContext {
   readonly tools: ToolSet;
   readonly removedTools: AgentContext["removedTools"];
   readonly hooks: AgentContext["hooks"];
+  readonly definitions: AgentContext["definitions"];
   readonly effects: AgentContext["effects"];
   readonly budget: AgentContext["budget"];
   readonly task: string;
   readonly metadata: AgentContext["metadata"];
   readonly spawnCallId: AgentContext["spawnCallId"];
+  readonly retention: AgentContext["retention"];
   readonly inbox: AgentContext["inbox"];
   readonly conditionBounds: AgentContext["conditionBounds"];
-  readonly record: AgentContext["record"];
   readonly #scope: RunShared;
   readonly #node: AgentNode;
   readonly #fittings: Fittings;
@@ -107,21 +121,41 @@ class Workplace implements AgentContext {
     this.tools = narrowed(scope.toolsOf(role), narrowingOf(toolLimits.removed));
     this.removedTools = toolLimits.removed;
     this.hooks = scope.hooksOf(role);
+    this.definitions = scope.definitions;
     this.effects = fittings.effects;
-    this.budget = ledger.gate(identity.agentId);
+    const gate = ledger.gate(identity.agentId);
+    this.budget = node.unfinished === undefined ? gate : chargedBefore(gate, node);
     this.task = node.task;
     this.metadata = node.metadata;
     this.spawnCallId = node.spawnCallId;
+    this.retention = node.parent === undefined ? scope.session?.settings.retention : undefined;
     this.inbox = node.inbox;
     this.conditionBounds = { signal, clock, graceMs, timeoutMs: hookTimeoutMs };
-    this.record = fittings.record;
     this.#scope = scope;
     this.#node = node;
     this.#fittings = fittings;
   }
 
+  /** Says what has happened, unless it was said before the process died (E3). */
+  record(...[body, at]: Parameters<AgentContext["record"]>): void {
+    if (this.#node.unfinished?.takeTold(body, at) !== true) this.#fittings.record(body, at);
+  }
+
+  /** What was under way when the process died is taken in before an end. */
   get isEnding(): boolean {
-    return this.#node.signal.aborted;
+    return this.#node.signal.aborted && this.#node.unfinished?.isBeforeStep !== true;
+  }
+
+  get isCatchingUp(): boolean {
+    return this.#node.unfinished?.isUnderWay === true;
+  }
+
+  get strayIds(): readonly AgentId[] {
+    return this.#node.unfinished?.childIds ?? [];
+  }
+
+  keepStep(state: AgentState): void {
+    this.#scope.journal?.stepOpened(this.#node, state);
   }
 
   reviveSubagents(childIds: readonly AgentId[]): void {
@@ -156,6 +190,18 @@ class Workplace implements AgentContext {
   usage(): UsageReport {
     return this.#scope.ledger.usage(this.identity.agentId);
   }
+}
+
+/** Tool calls that were charged before the process died are not charged again, nor are model calls that were settled. */
+function chargedBefore(gate: BudgetGate, node: AgentNode): BudgetGate {
+  return {
+    ...gate,
+    settle: (lease, usage) => {
+      if (node.unfinished?.isSettled(lease.leaseId) !== true) gate.settle(lease, usage);
+    },
+    chargeToolCall: () =>
+      node.unfinished?.takeCharge() === true ? undefined : gate.chargeToolCall(),
+  };
 }
 
 /** What the effects of an agent use of its run and its node. */

@@ -23,6 +23,7 @@ export class AgentInbox implements Inbox {
   #skip: string | undefined;
   #unread: readonly Mail[] = [];
   #read: readonly Mail[] = [];
+  #taken = 0;
   readonly #listeners = new Set<(letter: Letter) => void>();
   #rested: RestStatus | undefined;
 
@@ -51,6 +52,11 @@ export class AgentInbox implements Inbox {
     if (this.#abortHeeded || !this.#signal.aborted) return taken;
     this.#abortHeeded = true;
     return [...taken, abortSignal(cancelReasonOf(this.#signal))];
+  }
+
+  /** True while the agent rests and reads nothing. */
+  get isClosed(): boolean {
+    return this.#rested !== undefined;
   }
 
   /** Writes to the agent. Resolves when it reads the message, or when it comes to rest without having read it. */
@@ -90,7 +96,15 @@ export class AgentInbox implements Inbox {
     if (taken.length === 0) return NOTHING;
     this.#unread = [];
     this.#read = [...this.#read, ...taken];
+    this.#taken += taken.filter(({ letter }) => letter.from === undefined).length;
     return taken.map(({ letter }) => letter);
+  }
+
+  /** How many messages of others than subagents were taken since it was last asked. */
+  countTaken(): number {
+    const taken = this.#taken;
+    this.#taken = 0;
+    return taken;
   }
 
   confirmDelivery(stepNumber: number): void {

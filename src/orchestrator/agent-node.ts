@@ -16,6 +16,7 @@ import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import { AgentClock, type TimeAccounts } from "./agent-clock.ts";
 import { AgentInbox } from "./agent-inbox.ts";
 import { BackgroundChildren } from "./background-children.ts";
+import type { Unfinished } from "./journal/unfinished.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
 export interface AgentNodeOptions {
@@ -43,6 +44,8 @@ export interface AgentNodeOptions {
   readonly limits: TreeShape;
   /** What it may not use. Default: it has all tools of its role. */
   readonly toolLimits?: ToolLimits;
+  /** What it had begun when its process died. */
+  readonly unfinished?: Unfinished | undefined;
 }
 
 /** What is known of an agent that has lived before. */
@@ -95,6 +98,7 @@ export class AgentNode {
   #told: Map<AgentId, StepId | undefined> | undefined;
   #living: Promise<unknown> = Promise.resolve();
   #isDetached: boolean;
+  #unfinished: Unfinished | undefined;
 
   constructor(options: AgentNodeOptions) {
     this.identity = options.identity;
@@ -111,6 +115,7 @@ export class AgentNode {
     this.#subagentsBelow = options.before?.subagentsBelow ?? 0;
     this.#isDetached = options.before?.isDetached ?? false;
     this.#state = options.state;
+    this.#unfinished = options.unfinished;
     this.startedAtMs = options.before?.startedAtMs ?? options.clock.nowMs();
     this.#children = options.before?.children ?? 0;
     const { ordinals } = options.before ?? {};
@@ -142,6 +147,11 @@ export class AgentNode {
   /** Time that does not count against its time limit, since it waited for an answer or was paused. */
   get pausedMs(): number {
     return this.#time.stoodMs;
+  }
+
+  /** The state from which it lives next, or in which it rests. */
+  get standingState(): PendingState | RestingState {
+    return this.#state;
   }
 
   /** The state in which it rests; undefined while it has not begun, or runs. */
@@ -200,6 +210,16 @@ export class AgentNode {
       step?.stepId === stepId &&
       step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))
     );
+  }
+
+  /** What it had begun when its process died, until it is done once more. */
+  get unfinished(): Unfinished | undefined {
+    return this.#unfinished;
+  }
+
+  /** The phase in which its process died is over. */
+  finish(): void {
+    this.#unfinished = undefined;
   }
 
   /** Somebody leads it until this settles. */

@@ -1,17 +1,25 @@
 // How an agent comes to life: for the first time, or once more after it has ended. Either all of it happens, or nothing.
 
 import { EspalierError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { NO_PREFIX, pendingState } from "../agent/agent-state.ts";
+import { withAdded, type TaggedHistory } from "../agent/message-tags.ts";
 import { transition } from "../agent/transition.ts";
-import { AgentIdSchema, ExecutionIdSchema, type CallId, type StepId } from "../protocol/ids.ts";
+import {
+  AgentIdSchema,
+  ExecutionIdSchema,
+  type CallId,
+  type ExecutionId,
+  type StepId,
+} from "../protocol/ids.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import type { RoleDraft } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type ToolLimits } from "../protocol/tool-rule.ts";
 import { spendLimitsOf, type SpendLimits } from "../policies/budget.ts";
 import { AgentNode, type AgentNodeOptions } from "./agent-node.ts";
 import type { RunShared } from "./run-shared.ts";
+import type { Opening } from "./session/session-changes.ts";
 
 /** What an agent starts from. */
 export interface Birth {
@@ -23,6 +31,8 @@ export interface Birth {
   readonly spawnCallId: CallId | undefined;
   readonly spawnStepId: StepId | undefined;
   readonly inherited: readonly Message[];
+  /** What was said before it lived, with where it came from. Default: nothing. */
+  readonly history?: Opening | undefined;
   readonly metadata: JsonObject;
   readonly limits: SpendLimits;
   readonly wallTimeMs: number | undefined;
@@ -36,8 +46,8 @@ export interface Birth {
 export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
   const { role, task, metadata, parent, agentPath, depth, spawnCallId, spawnStepId } = birth;
   const { clock, ids, ledger, runId, tree } = scope;
-  const agentId = AgentIdSchema.parse(ids.next("agent"));
-  const executionId = ExecutionIdSchema.parse(ids.next("execution"));
+  const agentId = AgentIdSchema.parse(ids.next("agent", agentPath));
+  const executionId = ExecutionIdSchema.parse(ids.next("execution", `${agentPath} 1`));
   const parentAgentId = parent?.identity.agentId ?? null;
   const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
   const { limits, wallTimeMs, deadlineAtMs } = birth;
@@ -54,13 +64,7 @@ export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
     parent,
     spawnCallId,
     spawnStepId,
-    state: pendingState({
-      messages: [
-        { role: "system", text: role.instructions, origin: "instructions" },
-        ...birth.inherited,
-      ],
-      prefix: NO_PREFIX,
-    }),
+    state: pendingState({ ...openingOf(birth, executionId), prefix: NO_PREFIX }),
     clock,
     ledger,
     pauseSignal: tree.pauseSignal,
@@ -76,6 +80,23 @@ export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
     ledger.forget(agentId);
     throw cause;
   }
+}
+
+const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], leftOut: [], added: 0 });
+
+/** What the agent is told before its task. What is inherited becomes its own, under new ids. */
+function openingOf({ role, inherited, history }: Birth, executionId: ExecutionId): TaggedHistory {
+  const place = { executionId, stepNumber: 0 };
+  const text = role.instructions;
+  const instructed = withAdded(
+    NOTHING_SAID,
+    [{ role: "system", text, origin: "instructions" }],
+    place,
+  );
+  if (history === undefined) return withAdded(instructed, inherited, place);
+  const messages = [...instructed.messages, ...history.messages];
+  const tags = [...instructed.tags, ...history.tags];
+  return withAdded({ ...instructed, messages, tags }, inherited, place);
 }
 
 /** What an agent that has ended does next. */
@@ -102,7 +123,8 @@ export function bringBack(scope: RunShared, ended: AgentNode, next: Return): Age
   // The parent may have been brought back itself since it started this one.
   const parent = identity.parentAgentId === null ? undefined : tree.find(identity.parentAgentId);
   const { task, message, spawnCallId, spawnStepId } = next;
-  const executionId = ExecutionIdSchema.parse(ids.next("execution"));
+  const place = `${identity.agentPath} ${ended.execution + 1}`;
+  const executionId = ExecutionIdSchema.parse(ids.next("execution", place));
   const messages = message === undefined ? [] : [message];
   const state = transition(rested, { type: "nextExecution", messages });
   if (state.status !== "pending") throw new Error("A next execution is pending.");

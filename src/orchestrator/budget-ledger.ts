@@ -28,6 +28,7 @@ import { LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
 import { subtractUsage, type Usage, type UsageReport } from "../protocol/usage.ts";
 import * as core from "./ledger-core.ts";
 import { granted, unlimitedAxis } from "./ledger-grant.ts";
+import type { KeptHold, LedgerOperation } from "./ledger-operation.ts";
 import { WaitingLine, type Standing } from "./waiting-line.ts";
 
 /** A part of a limit that is spent by now. */
@@ -39,6 +40,14 @@ export interface ReachedThreshold {
   readonly threshold: number;
   readonly spent: number;
   readonly maximum: number;
+}
+
+/** Who is told what happens to a ledger. Must not throw. */
+export interface LedgerWatch {
+  /** Called once for each threshold of each limit, when what was spent is on the accounts. */
+  readonly onThreshold?: (reached: ReachedThreshold) => void;
+  /** Called with each operation, when it is done. */
+  readonly onOperation?: (done: LedgerOperation) => void;
 }
 
 interface OpenLease {
@@ -63,13 +72,12 @@ export class BudgetLedger {
   readonly #leases = new Map<LeaseId, OpenLease>();
   readonly #leasesOf = new Map<AgentId, Set<LeaseId>>();
   readonly #line = new WaitingLine<Waiter>((agentId) => this.#path(agentId));
-  readonly #onThreshold: (reached: ReachedThreshold) => void;
+  readonly #watch: LedgerWatch;
   #leaseCount = 0;
 
-  /** `onThreshold`: called once for each threshold of each limit, when what was spent is on the accounts. Must not throw. */
-  constructor(clock: Clock, onThreshold: (reached: ReachedThreshold) => void = () => undefined) {
+  constructor(clock: Clock, watch: LedgerWatch = {}) {
     this.#clock = clock;
-    this.#onThreshold = onThreshold;
+    this.#watch = watch;
   }
 
   /** Opens an account below its parent's; the first one is the root's. */
@@ -88,21 +96,26 @@ export class BudgetLedger {
 
   /**
    * Takes over the accounts of a paused run, in the order of its snapshot; its leases go on from number `leaseCount`. The time in
-   * between is the caller's to book with `standStill`, for every agent that lives on.
+   * between is the caller's to book with `standStill`, for every agent that lives on. `leases`: those that are open still.
    */
-  restore(accounts: readonly Account[], leaseCount: number): void {
+  restore(
+    accounts: readonly Account[],
+    leaseCount: number,
+    leases: readonly KeptHold[] = [],
+  ): void {
     const isFresh = this.#accounts.size === 0 && this.#leaseCount === 0;
     invariant(isFresh, "accounts are restored into a fresh ledger");
     invariant(Number.isSafeInteger(leaseCount) && leaseCount >= 0, "leases are counted from 0 up");
     for (const account of accounts) {
       const { agentId, parentId, reserved } = account;
       const isFree = SPEND_AXES.every((axis) => reserved[axis] === 0);
-      invariant(isFree, "B2: no lease outlives the process that gave it");
+      invariant(isFree || leases.length > 0, "B2: what is reserved is an open lease");
       invariant(!this.#accounts.has(agentId), "an account is opened once");
       invariant(parentId === null || this.#accounts.has(parentId), "a parent comes first");
       this.#accounts.set(agentId, account);
     }
     this.#leaseCount = leaseCount;
+    for (const { agentId, lease, hold } of leases) this.#keep(lease.leaseId, { agentId, hold });
   }
 
   /** Leases that were given so far. */
@@ -137,6 +150,7 @@ export class BudgetLedger {
   settle(leaseId: LeaseId, usage: Usage): void {
     const { agentId, hold } = this.#take(leaseId);
     const before = this.#path(agentId);
+    this.#tell({ operation: "settle", leaseId, usage });
     this.#book(before, core.settle(before, hold, usage));
     this.#serve();
   }
@@ -145,6 +159,7 @@ export class BudgetLedger {
   release(leaseId: LeaseId): void {
     const { agentId, hold } = this.#take(leaseId);
     this.#store(core.release(this.#path(agentId), hold));
+    this.#tell({ operation: "release", leaseId });
     this.#serve();
   }
 
@@ -169,6 +184,7 @@ export class BudgetLedger {
     if (outcome.type !== "granted" || this.#line.isContested(path)) return 0;
     this.#store(outcome.path);
     this.#leases.set(leaseId, { ...lease, hold: core.joined(lease.hold, outcome.hold) });
+    this.#tell({ operation: "extend", leaseId, hold: outcome.hold });
     return outcome.hold.outputTokens;
   }
 
@@ -228,7 +244,10 @@ export class BudgetLedger {
       const advice = "Grant what is limited there, or to the agent whose limit it is.";
       throw mismatch(`${field}.budget.${axis}`, expected, given.budget[axis], advice);
     }
-    this.#accounts.set(agentId, granted(account, { ...given, atMs: this.#clock.nowMs() }));
+    const raised = granted(account, { ...given, atMs: this.#clock.nowMs() });
+    this.#accounts.set(agentId, raised);
+    const grant = raised.grants.at(-1);
+    if (grant !== undefined) this.#tell({ operation: "grant", agentId, grant });
     this.#line.touch(this.#path(agentId));
     this.#line.raise(agentId);
     this.#serve();
@@ -237,6 +256,11 @@ export class BudgetLedger {
   /** What was granted to the agent last. */
   lastGrant(agentId: AgentId): AccountGrant | undefined {
     return this.#account(agentId).grants.at(-1);
+  }
+
+  /** The agent's account as it stands. */
+  account(agentId: AgentId): Account {
+    return this.#account(agentId);
   }
 
   /** What an agent and its subtree have consumed. */
@@ -258,19 +282,24 @@ export class BudgetLedger {
   /** The agent's clock stands still from now on, until `goOn`. */
   stand(agentId: AgentId): void {
     invariant(!this.#still.has(agentId), "a clock that goes can stand still");
-    this.#still.set(agentId, this.#clock.nowMs());
+    const atMs = this.#clock.nowMs();
+    this.#still.set(agentId, atMs);
+    this.#tell({ operation: "stand", agentId, atMs });
   }
 
   /** The agent's clock goes on; the time in which it stood is booked. */
   goOn(agentId: AgentId): void {
     invariant(this.#still.has(agentId), "a clock that stands still can go on");
-    this.#account(agentId);
+    const { stoodMs } = this.#account(agentId);
     this.#still.delete(agentId);
+    this.#tell({ operation: "goOn", agentId, stoodMs });
   }
 
   /** Books time in which the agent's clock stood still: the time between pause and resume. */
   standStill(agentId: AgentId, ms: number): void {
-    this.#accounts.set(agentId, core.standStill(this.#account(agentId), ms));
+    const account = core.standStill(this.#account(agentId), ms);
+    this.#accounts.set(agentId, account);
+    this.#tell({ operation: "goOn", agentId, stoodMs: account.stoodMs });
   }
 
   /** For how long the agent's clock has stood still so far. */
@@ -321,22 +350,34 @@ export class BudgetLedger {
     this.#store(outcome.path);
     this.#leaseCount += 1;
     const leaseId = LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
-    this.#leases.set(leaseId, { agentId: waiter.agentId, hold: outcome.hold });
-    const others = this.#leasesOf.get(waiter.agentId);
-    if (others === undefined) this.#leasesOf.set(waiter.agentId, new Set([leaseId]));
+    const { agentId } = waiter;
+    const { hold } = outcome;
+    this.#keep(leaseId, { agentId, hold });
+    const { inputTokens, outputTokens: maxOutputTokens } = hold;
+    const lastStep = core.lastStep(outcome.path);
+    const kept = { leaseId, inputTokens, maxOutputTokens };
+    const lease = lastStep === undefined ? kept : { ...kept, lastStep };
+    this.#tell({ operation: "lease", agentId, lease, hold, waitedMs });
+    return { type: "granted", lease: { ...kept, lastStep }, waitedMs };
+  }
+
+  #keep(leaseId: LeaseId, lease: OpenLease): void {
+    const { agentId } = lease;
+    this.#leases.set(leaseId, lease);
+    const others = this.#leasesOf.get(agentId);
+    if (others === undefined) this.#leasesOf.set(agentId, new Set([leaseId]));
     else others.add(leaseId);
-    const { inputTokens, outputTokens: maxOutputTokens } = outcome.hold;
-    return {
-      type: "granted",
-      lease: { leaseId, inputTokens, maxOutputTokens, lastStep: core.lastStep(outcome.path) },
-      waitedMs,
-    };
+  }
+
+  #tell(done: LedgerOperation): void {
+    this.#watch.onOperation?.(done);
   }
 
   #chargeToolCall(agentId: AgentId): BudgetRefusal | undefined {
     const before = this.#path(agentId);
     const charged = core.chargeToolCall(before, this.#clock.nowMs());
     if ("axis" in charged) return charged;
+    this.#tell({ operation: "toolCall", agentId });
     this.#book(before, charged);
     return undefined;
   }
@@ -365,7 +406,7 @@ export class BudgetLedger {
         if (maximum === undefined) continue;
         const thresholds = reachedThresholds(maximum, before[index]?.total[axis] ?? spent, spent);
         for (const threshold of thresholds)
-          this.#onThreshold({ agentId, accountPath, axis, threshold, spent, maximum });
+          this.#watch.onThreshold?.({ agentId, accountPath, axis, threshold, spent, maximum });
       }
     }
   }

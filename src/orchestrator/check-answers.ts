@@ -8,18 +8,20 @@ import { problemWith } from "../agent/local/questions.ts";
 import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
 import { rebindCall } from "../tools/bind-call.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
-import type { PausedAgent, PausedRun } from "./paused-run.ts";
+import type { StandingAgent, StandingRun } from "./standing-run.ts";
 
 /** What answers are checked against. */
 export interface AnswerChecks {
   /** Questions whose deadline has passed have their outcome already and take no answer. */
   isOverdue(question: Question): boolean;
-  toolsOf(agent: PausedAgent): ToolSet;
+  toolsOf(agent: StandingAgent): ToolSet;
+  /** Default true. False: questions may stay open. */
+  readonly areAllNeeded?: boolean;
 }
 
 /** The answers by question. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run` if a tool is gone. */
 export function checkAnswers(
-  run: PausedRun,
+  run: StandingRun,
   given: unknown,
   checks: AnswerChecks,
 ): ReadonlyMap<Question["questionId"], Answer> {
@@ -57,7 +59,7 @@ export function checkAnswers(
   const missing = run.questions.find(
     (question) => !answers.has(question.questionId) && !checks.isOverdue(question),
   );
-  if (missing !== undefined) {
+  if (missing !== undefined && checks.areAllNeeded !== false) {
     const { questionId, agentPath } = missing;
     throw new EspalierError({
       code: "invalid_answer",
@@ -116,7 +118,7 @@ function problemCode(answer: Answer, question: Question): Problem {
   return answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
 }
 
-function unknown(index: number, { questionId }: Answer, run: PausedRun): EspalierError {
+function unknown(index: number, { questionId }: Answer, run: StandingRun): EspalierError {
   if (!run.answered.includes(questionId)) {
     const got = `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`;
     return wrong("unknown", index, got, { questionId });

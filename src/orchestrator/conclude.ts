@@ -23,8 +23,13 @@ export function lateEnds(tree: RunTree): readonly AgentNode[] {
 }
 
 /** The result of a run whose root has ended while detached agents live on; they are not in it yet. */
-export function resultOf({ tree, ledger, clock }: RunShared, traceId: string): RunResult {
-  return runResult(tree, ledger, { traceId, atMs: clock.nowMs(), pausedRun: undefined });
+export function resultOf(
+  { tree, ledger, clock, definitions, session }: RunShared,
+  traceId: string,
+): RunResult {
+  const atMs = clock.nowMs();
+  const parts = { traceId, atMs, definitions: definitions.toJSON(), pausedRun: undefined };
+  return runResult(tree, ledger, { ...parts, session: session?.outcome });
 }
 
 /** Records the last event and gives the result. `facts.pauses`: how often the run had been paused before. */
@@ -41,7 +46,15 @@ export function concluded(scope: RunShared, root: AgentNode, facts: PauseFacts):
   const { pauses } = facts;
   const draft = pausedRunOf(scope, { ...facts, pauses: pauses + 1 });
   const atMs = clock.nowMs();
-  const result = runResult(tree, ledger, { traceId, atMs, pausedRun: draft });
+  const { definitions } = draft;
+  const session = scope.session?.outcome;
+  const result = runResult(tree, ledger, {
+    traceId,
+    atMs,
+    definitions,
+    pausedRun: draft,
+    session,
+  });
   const { reason, questions, durationMs } = result;
   const { own, descendants, total } = result.usage;
   recorder.record(place, {

@@ -7,6 +7,7 @@ import type { Clock } from "../kernel/clock.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import type { IdSource } from "../kernel/id-source.ts";
 import type { AgentSnapshot } from "../agent/agent-snapshot.ts";
+import { foreignTags } from "../agent/message-tags.ts";
 import type { Account } from "../protocol/account.ts";
 import type { EventBody } from "../protocol/event.ts";
 import {
@@ -44,6 +45,7 @@ export function forkedRun(
   { atStep, message, budget = {} }: ForkOptions,
   means: Means,
 ): ForkedRun {
+  const { session: _itsOwn, ...origin } = original;
   const [root] = original.agents;
   if (root === undefined) throw new Error("A run has a root.");
   const { steps } = root.state.log;
@@ -68,7 +70,7 @@ export function forkedRun(
   const runId = RunIdSchema.parse(means.ids.next("run"));
   return {
     run: deepFreeze({
-      ...original,
+      ...origin,
       runId,
       pauses: 1,
       pausedAtMs: nowMs,
@@ -162,9 +164,17 @@ function withOwnIds(
       ordinals: agent === root ? names : agent.ordinals,
       execution: agent === root ? 0 : agent.execution, // The fork's first is yet to come.
       isDetached: false,
-      state: { ...state, executionId, telemetry },
+      state: { ...state, executionId, telemetry, conversation: takenOver(state, agent.agentId) },
     };
   });
+}
+
+/** What was said before the fork keeps the ids of those who said it. */
+function takenOver(
+  { conversation }: AgentSnapshot,
+  agentId: AgentId,
+): AgentSnapshot["conversation"] {
+  return { ...conversation, tags: foreignTags(conversation.tags, agentId), leftOut: [] };
 }
 
 interface ForkPoint {
@@ -199,7 +209,12 @@ function rootState({ agentPath, state }: PausedAgent, cut: Cut): AgentSnapshot {
     status: "stopped",
     executionId: state.executionId,
     reason: { code: "forked", message: "The run was forked here.", data: { stepNumber } },
-    conversation: { messages, prefix: { messageCount: 0, tokens: 0 } },
+    conversation: {
+      ...state.conversation,
+      messages,
+      tags: state.conversation.tags.slice(0, messages.length),
+      prefix: { messageCount: 0, tokens: 0 },
+    },
     log: {
       ...state.log,
       steps: before,

@@ -127,8 +127,13 @@ export function reserve(path: AccountPath, ask: LeaseAsk, nowMs: number): Reserv
   return {
     type: "granted",
     hold,
-    path: path.map((account) => ({ ...account, reserved: add(account.reserved, hold) })),
+    path: held(path, hold),
   };
+}
+
+/** The path with a hold that was found to fit. */
+export function held(path: AccountPath, hold: Amounts): AccountPath {
+  return path.map((account) => ({ ...account, reserved: add(account.reserved, hold) }));
 }
 
 /** What a lease for the ask holds at least: with room for one token of output. */
@@ -183,11 +188,12 @@ export function release(path: AccountPath, hold: Amounts): AccountPath {
 export function chargeToolCall(path: AccountPath, nowMs: number): AccountPath | BudgetRefusal {
   const refusal = deadlineRefusal(path, nowMs) ?? unfit(path, ONE_TOOL_CALL);
   if (refusal !== undefined) return refusal;
-  const held = path.map((account) => ({
-    ...account,
-    reserved: add(account.reserved, ONE_TOOL_CALL),
-  }));
-  return settle(held, ONE_TOOL_CALL, { ...NO_USAGE, toolCalls: 1 });
+  return withToolCall(path);
+}
+
+/** Books one tool call that was found to fit. */
+export function withToolCall(path: AccountPath): AccountPath {
+  return settle(held(path, ONE_TOOL_CALL), ONE_TOOL_CALL, { ...NO_USAGE, toolCalls: 1 });
 }
 
 /** The axes on which a reply may exhaust a budget: once one is, nothing that the reply asks for may start (C5). */

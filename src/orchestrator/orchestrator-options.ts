@@ -23,6 +23,7 @@ import { checkRetryPolicy, type RetryPolicy } from "../model/retry.ts";
 import type { EventSink, Tracing } from "../protocol/event-sink.ts";
 import { subagentLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
 import { checkGuards, namedGuards, type NamedGuard, type ToolGuard } from "../tools/tool-guard.ts";
+import type { Store } from "../store/store.ts";
 import { localTracing } from "./local-tracing.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./scheduler.ts";
 
@@ -50,6 +51,11 @@ export interface OrchestratorOptions {
   readonly answerTimeoutMs?: number;
   /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where nobody can be asked. */
   readonly unanswered?: Unanswered;
+  /**
+   * Where runs are kept as they happen, so that they can be recovered after a crash: `memoryStore()`, `sqliteStore("runs.db")`,
+   * `postgresStore(…)`. Default: nowhere.
+   */
+  readonly store?: Store;
   readonly sinks?: readonly EventSink[];
   /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
   readonly tracing?: Tracing;
@@ -72,11 +78,14 @@ const OPTION_FIELDS = [
   "approver",
   "answerTimeoutMs",
   "unanswered",
+  "store",
   "sinks",
   "tracing",
   "clock",
   "ids",
 ];
+const STORE_METHODS = ["create", "claim", "append", "beat", "release", "read", "find", "list"];
+
 /** The options, with the defaults in the place of what was left out. */
 export interface Settings {
   readonly limits: SubagentLimits;
@@ -88,6 +97,7 @@ export interface Settings {
   readonly guards: readonly NamedGuard[];
   readonly hookTimeoutMs: number;
   readonly desk: QuestionDesk;
+  readonly store: Store | undefined;
   readonly sinks: readonly EventSink[];
   readonly tracing: Tracing;
   readonly clock: Clock;
@@ -101,7 +111,7 @@ export function settingsOf(options: OrchestratorOptions): Settings {
   const { roles = [], sinks = [], tracing = localTracing() } = options;
   const { clock = systemClock, ids = randomIds } = options;
   const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
-  const { approver, answerTimeoutMs, unanswered } = options;
+  const { approver, answerTimeoutMs, unanswered, store } = options;
   checkRetryPolicy("retry", retry);
   checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
   checkEach("roles", roles, checkRole);
@@ -109,6 +119,7 @@ export function settingsOf(options: OrchestratorOptions): Settings {
   checkGuards("guards", guards);
   checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
   checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
+  if (store !== undefined) checkMethods("store", store, STORE_METHODS);
   checkMethods("tracing", tracing, ["place", "within"]);
   checkMethods("clock", clock, ["nowMs", "setTimer"]);
   checkMethods("ids", ids, ["next"]);
@@ -122,6 +133,7 @@ export function settingsOf(options: OrchestratorOptions): Settings {
     guards: Object.freeze(namedGuards("orchestrator", guards)),
     hookTimeoutMs,
     desk: questionDesk({ approver, answerTimeoutMs, unanswered }),
+    store,
     sinks: [...sinks],
     tracing,
     clock,

@@ -1,43 +1,46 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
-import { checkText } from "../kernel/check.ts";
-import { Pace } from "../kernel/pace.ts";
+import { checkText, mismatch } from "../kernel/check.ts";
 import { checkRole, type AgentRole } from "../agent/agent-role.ts";
-import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
-import { RunIdSchema } from "../protocol/ids.ts";
+import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import { spendLimitsOf, tighterLimits } from "../policies/budget.ts";
-import { hookSet, joinHooks } from "../hooks/hook-set.ts";
 import type { Answer } from "../protocol/question.ts";
-import { toolsOf } from "./agent-assembly.ts";
-import type { AgentNode } from "./agent-node.ts";
 import { bringBack, bringToLife } from "./birth.ts";
-import { BudgetLedger } from "./budget-ledger.ts";
-import { checkAnswers } from "./check-answers.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
-import { concluded, lateEnds, resultOf } from "./conclude.ts";
-import { EventRecorder } from "./event-recorder.ts";
 import { forkedRun } from "./fork-run.ts";
-import { hasObserver, observerSink } from "./observer-sink.ts";
+import { goOn, readyToGoOn, type Going } from "./go-on.ts";
+import type { FoldedRun } from "./journal/fold-journal.ts";
+import {
+  newJournal,
+  recoveredJournal,
+  resumedJournal,
+  type Keeper,
+} from "./journal/open-journal.ts";
+import type { RunJournal } from "./journal/run-journal.ts";
+import { AS_ROOT, leadRun, NO_HISTORY, started } from "./lead-run.ts";
 import { settingsOf, type OrchestratorOptions, type Settings } from "./orchestrator-options.ts";
-import { pausedRunOf, restore, rolesOf, type PauseFacts } from "./pause-run.ts";
+import { restore, rolesOf } from "./pause-run.ts";
 import { readPausedRun, type PausedRun } from "./paused-run.ts";
-import { alreadyResumed, assertReady, grantsFor, rootRole, stoppedNotice } from "./resumption.ts";
+import { claimed } from "./recovery.ts";
+import { alreadyResumed, assertReady, rootRole } from "./resumption.ts";
 import { RoleRegistry } from "./role-registry.ts";
-import { Run } from "./run.ts";
+import type { Run } from "./run.ts";
 import {
   checkForkOptions,
+  checkRecoverOptions,
   checkResumeOptions,
   checkStartOptions,
   frozenMetadata,
   type ForkOptions,
+  type RecoverOptions,
   type ResumeOptions,
   type StartOptions,
 } from "./run-options.ts";
-import type { RunShared } from "./run-shared.ts";
-import { RunTree } from "./run-tree.ts";
-import { scheduler } from "./scheduler.ts";
-import { live, reviveDetached, settleDetached } from "./supervisor.ts";
-import { grantBudget, tellThreshold } from "./tell-budget.ts";
+import { runScope } from "./run-scope.ts";
+import type { Session } from "./session/session.ts";
+import type { SessionOptions } from "./session/session-options.ts";
+import { sessionHandle, startingSession } from "./session/sessions.ts";
+import { standing } from "./standing-run.ts";
 
 /** Runs trees of agents. Holds nothing of its runs but which pauses were gone on from; one orchestrator serves any number of them at once. */
 export class Orchestrator {
@@ -67,7 +70,13 @@ export class Orchestrator {
     registry.assertReady(role, budget);
     checkToolLists(registry, role);
     registry.warnOfStrayGuards();
-    const scope = this.#scope({ registry, onText });
+    const session = startingSession(options.session);
+    const scope = runScope(this.#settings, {
+      registry,
+      onText,
+      session,
+      journal: (runId) => this.#newJournal(runId, `${role.name}: ${task}`, session?.ref),
+    });
     const root = bringToLife(scope, {
       role,
       task,
@@ -78,11 +87,17 @@ export class Orchestrator {
       spawnCallId: undefined,
       spawnStepId: undefined,
       inherited: [],
+      history: session?.opening,
       limits: tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget)),
       wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
       deadlineAtMs,
     });
-    return this.#run(scope, root, NO_HISTORY, { event: () => started(scope, root) });
+    scope.journal?.born(root, {
+      account: scope.ledger.account(root.identity.agentId),
+      isBackground: false,
+    });
+    session?.begin(scope.runId);
+    return leadRun(scope, root, NO_HISTORY, { event: () => started(scope, root) });
   }
 
   /**
@@ -102,51 +117,59 @@ export class Orchestrator {
     options: ResumeOptions = {},
   ): Run {
     checkResumeOptions(options);
-    const { onText, role, grants: asked = [] } = options;
-    const run = readPausedRun(stored);
-    const registry = new RoleRegistry(
-      rootRole(run, role, this.#settings.roles),
-      this.#settings.roles,
-    );
-    const roles = rolesOf(run, registry);
-    const nowMs = this.#settings.clock.nowMs();
-    const given = checkAnswers(run, answers, {
-      isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
-      toolsOf: ({ agentId }) => toolsOf(roles.get(agentId) ?? registry.root, registry),
-    });
-    assertReady(run, registry);
-    const grants = grantsFor(run, asked);
+    const paused = readPausedRun(stored);
+    const run = standing(paused);
+    const going = readyToGoOn(this.#settings, run, options, { answers, areAllNeeded: true });
     const pause = `${run.runId} ${run.pauses}`;
     if (this.#resumed.has(pause)) throw alreadyResumed(run);
-    const scope = this.#scope({ registry, onText, run, answers: given });
-    const rested = restore(scope, run, roles);
-    const tellGrants = grants.map(({ agentId, field, ...grant }) => {
-      const node = scope.tree.find(agentId) ?? rested;
-      return grantBudget(scope, node, grant, field);
-    });
-    const root = rested.hasEnded
-      ? bringBack(scope, rested, { ...AS_ROOT, task: rested.task, message: stoppedNotice(run) })
-      : rested;
+    const keeper = this.#keeper();
+    const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused);
+    const made = goOn(this.#settings, run, going, { journal });
     this.#resumed.add(pause);
-    const questionIds = run.questions.map(({ questionId }) => questionId);
-    const history = { pauses: run.pauses, answered: [...run.answered, ...questionIds] };
-    const event = (): EventBody<"run.resumed"> => ({
-      type: "run.resumed",
-      schemaVersion: EVENT_SCHEMA_VERSION,
-      role: root.role.name,
-      task: root.task,
-      limits: scope.tree.limits,
-      budget: scope.ledger.remaining(root.identity.agentId),
-      pauses: run.pauses,
-      pausedMs: Math.max(0, nowMs - run.pausedAtMs),
-      previousTraceId: run.traceId,
-      answers: given.size,
+    return made;
+  }
+
+  /**
+   * Goes on with a run that is kept in the store, after its process has died, or after a pause: the same run and executions, from where it
+   * was. What had come to an end is not done again; what was under way is, but for tools that must not be repeated. A model call of which
+   * nobody knows what became is charged by estimate.
+   *
+   * Rejects, and nothing has changed: with `unknown_run`; `run_alive` if a process leads it; `run_ended`; `unsupported_version` or
+   * `invalid_journal` if its journal cannot be read; and with what `resume` throws of roles, models, answers and grants.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   */
+  async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
+    checkText("runId", runId);
+    checkRecoverOptions(options);
+    const keeper = this.#keeper();
+    if (keeper === undefined)
+      throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
+    const { takeOver = false } = options;
+    const { ownership, folded, going } = await claimed(keeper, RunIdSchema.parse(runId), {
+      takeOver,
+      ready: (found) => this.#readyToRecover(found, options),
     });
-    const afterwards = (): void => {
-      for (const tell of tellGrants) tell();
-      reviveDetached(scope);
-    };
-    return this.#run(scope, root, history, { event, afterwards });
+    try {
+      const journal = recoveredJournal(keeper, ownership, folded);
+      return goOn(this.#settings, folded.run, going, { journal, folded });
+    } catch (cause) {
+      await keeper.store.release(ownership, "paused");
+      throw cause;
+    }
+  }
+
+  #readyToRecover(
+    { run, status, answers: before }: FoldedRun,
+    { answers = [], ...others }: RecoverOptions,
+  ): Going {
+    const kept = before.filter(({ questionId }) =>
+      run.questions.some((question) => question.questionId === questionId),
+    );
+    return readyToGoOn(this.#settings, run, others, {
+      answers: [...kept, ...answers],
+      areAllNeeded: status !== "open",
+    });
   }
 
   /**
@@ -163,132 +186,52 @@ export class Orchestrator {
     const { onText, role } = options;
     const original = readPausedRun(stored);
     const registry = new RoleRegistry(
-      rootRole(original, role, this.#settings.roles),
+      rootRole(standing(original), role, this.#settings.roles),
       this.#settings.roles,
     );
     const { ids, clock } = this.#settings;
     const { run, message, forkedFrom } = forkedRun(original, options, { ids, clock });
-    const roles = rolesOf(run, registry);
-    assertReady(run, registry);
-    const scope = this.#scope({ registry, onText, run });
-    const rested = restore(scope, run, roles);
+    const forked = standing(run);
+    const roles = rolesOf(forked, registry);
+    assertReady(forked, registry);
+    const keeper = this.#keeper();
+    const journal = keeper === undefined ? undefined : resumedJournal(keeper, run);
+    const scope = runScope(this.#settings, {
+      registry,
+      onText,
+      run: forked,
+      journal: () => journal,
+    });
+    const rested = restore(scope, forked, roles);
+    for (const { agentId, state } of forked.agents) journal?.knows(agentId, state);
     const root = bringBack(scope, rested, { ...AS_ROOT, task: rested.task, message });
-    return this.#run(scope, root, NO_HISTORY, {
+    journal?.wentOn(root, false);
+    return leadRun(scope, root, NO_HISTORY, {
       event: () => ({ ...started(scope, root), forkedFrom }),
     });
   }
 
-  /** The handle on a run, from its beginning or from a rest. */
-  #run(
-    scope: RunShared,
-    root: AgentNode,
-    history: Pick<PauseFacts, "pauses" | "answered">,
-    { event, afterwards = () => undefined }: Opening,
-  ): Run {
-    const { runId, tree, recorder } = scope;
-    const place = { ...root.identity, executionId: null, stepId: null, callId: null };
-    let traceId = "";
-    const tried = new Set<AgentNode>();
-    return new Run({
-      runId,
-      root,
-      tree,
-      subscribe: (sink) => recorder.subscribe(sink),
-      begin: () => {
-        ({ traceId } = recorder.record(place, event()));
-        afterwards();
-        return live(scope, root);
-      },
-      grant: (node, grant) => grantBudget(scope, node, grant),
-      goOn: () => {
-        if (root.hasEnded) return undefined;
-        const late = lateEnds(tree).filter((node) => !tried.has(node));
-        if (late.length === 0) return undefined;
-        for (const node of late) tried.add(node);
-        reviveDetached(scope, late);
-        return live(scope, root);
-      },
-      detachedAtRest: () => (root.hasEnded ? settleDetached(scope) : tree.detachedAtRest()),
-      conclude: () => concluded(scope, root, { ...history, traceId }),
-      resultSoFar: () => resultOf(scope, traceId),
-      snapshot: () => pausedRunOf(scope, { ...history, pauses: history.pauses + 1, traceId }),
-    });
+  /**
+   * The session of this id: root executions, one after the other, that share a history. Read from the store, or new. Hand it to `start`.
+   *
+   * @throws EspalierError `invalid_option` for an id or an option that is not usable, or if there is no store; `unsupported_version` or
+   * `invalid_session` if it cannot be read; `store_failed`.
+   */
+  async session(id: string, options: SessionOptions = {}): Promise<Session> {
+    return await sessionHandle(this.#settings, id, options);
   }
 
-  #scope(given: {
-    readonly registry: RoleRegistry;
-    readonly onText: StartOptions["onText"];
-    readonly run?: PausedRun;
-    readonly answers?: RunShared["answers"];
-  }): RunShared {
-    const { registry, onText, run, answers = new Map() } = given;
-    const clock = this.#settings.clock;
-    const tree = new RunTree(run?.limits ?? this.#settings.limits, run);
-    const hooksOf = once((role: AgentRole) => hookSet(joinHooks(this.#settings.hooks, role.hooks)));
-    const isWatched = [this.#settings.hooks, ...[...registry.all].map(({ hooks }) => hooks)].some(
-      hasObserver,
-    );
-    const observers = isWatched ? [observerSink(tree, hooksOf)] : [];
-    const recorder = new EventRecorder({
-      clock,
-      tracing: this.#settings.tracing,
-      sinks: [...this.#settings.sinks, ...observers],
-      eventCount: run?.eventCount ?? 0,
-    });
-    return {
-      runId: run?.runId ?? RunIdSchema.parse(this.#settings.ids.next("run")),
-      tree,
-      ledger: new BudgetLedger(clock, (reached) => tellThreshold({ tree, recorder }, reached)),
-      slots: scheduler(this.#settings.concurrency),
-      pace: new Pace(SPAWNS_PER_TURN),
-      recorder,
-      registry,
-      clock,
-      ids: this.#settings.ids,
-      graceMs: this.#settings.graceMs,
-      retry: this.#settings.retry,
-      hookTimeoutMs: this.#settings.hookTimeoutMs,
-      desk: this.#settings.desk,
-      guards: this.#settings.guards,
-      answers,
-      onText,
-      toolsOf: once((role: AgentRole) => toolsOf(role, registry)),
-      hooksOf,
-    };
+  /** Where runs are kept; undefined: nowhere. */
+  #keeper(): Keeper | undefined {
+    const { store, clock, ids } = this.#settings;
+    return store === undefined ? undefined : { store, clock, ids };
   }
-}
 
-/** How a run opens: its first event, and what is recorded right after it. */
-interface Opening {
-  readonly event: () => EventBody<"run.started" | "run.resumed">;
-  readonly afterwards?: () => void;
-}
-
-/** Some ten milliseconds of work. */
-const SPAWNS_PER_TURN = 64;
-
-const NO_HISTORY = { pauses: 0, answered: [] } as const;
-const AS_ROOT = { spawnCallId: undefined, spawnStepId: undefined } as const;
-
-function started({ tree, ledger }: RunShared, root: AgentNode): EventBody<"run.started"> {
-  return {
-    type: "run.started",
-    schemaVersion: EVENT_SCHEMA_VERSION,
-    role: root.role.name,
-    task: root.task,
-    limits: tree.limits,
-    budget: ledger.remaining(root.identity.agentId),
-  };
-}
-
-/** Makes something for each role once. */
-function once<Made>(make: (role: AgentRole) => Made): (role: AgentRole) => Made {
-  const made = new Map<AgentRole, Made>();
-  return (role) => {
-    const known = made.get(role) ?? make(role);
-    made.set(role, known);
-    return known;
-  };
+  #newJournal(runId: RunId, title: string, session: PausedRun["session"]): RunJournal | undefined {
+    const keeper = this.#keeper();
+    const { limits } = this.#settings;
+    return keeper === undefined ? undefined : newJournal(keeper, { runId, limits, title, session });
+  }
 }
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {

@@ -1,6 +1,6 @@
 // From the agents of a run at rest to a paused run, and back: the two halves of a pause.
 
-import { snapshotOf, stateOf } from "../agent/agent-snapshot.ts";
+import { snapshotOf } from "../agent/agent-snapshot.ts";
 import { lastTextOf, pendingCallsOf, questionsOf } from "../agent/agent-state.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
@@ -9,12 +9,14 @@ import { invariant } from "../kernel/assert.ts";
 import type { AgentId, QuestionId, StepId } from "../protocol/ids.ts";
 import { subagentOutcome } from "../protocol/subagent.ts";
 import { AgentNode } from "./agent-node.ts";
+import { bornAgent } from "./born-agent.ts";
 import { restoredToolLimits } from "./child-facts.ts";
 import { draftedRole } from "./draft-role.ts";
 import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "./paused-run.ts";
 import { pricesUsed } from "./prices-used.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunShared } from "./run-shared.ts";
+import type { StandingAgent, StandingRun } from "./standing-run.ts";
 
 /** What a paused run is told besides its agents. */
 export interface PauseFacts {
@@ -25,7 +27,7 @@ export interface PauseFacts {
 
 /** Everything that another process needs to go on. All agents must be at rest, and their clocks closed. */
 export function pausedRunOf(scope: RunShared, facts: PauseFacts): PausedRun {
-  const { runId, tree, ledger, recorder, clock } = scope;
+  const { runId, tree, ledger, recorder, clock, definitions } = scope;
   const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;
   const questions = nodes.flatMap(({ rested }) =>
     rested === undefined ? [] : questionsOf(rested),
@@ -44,48 +46,32 @@ export function pausedRunOf(scope: RunShared, facts: PauseFacts): PausedRun {
     subagentsByDepth,
     questions,
     agents: nodes.map(pausedAgent),
+    definitions: definitions.toJSON(),
     prices: pricesUsed(nodes, tree.pricesBefore).map((used) => structuredClone(used)),
     accounts: ledger.snapshot().map((account) => structuredClone(account)),
+    ...(scope.session === undefined ? {} : { session: scope.session.ref }),
   });
 }
 
 function pausedAgent(node: AgentNode): PausedAgent {
-  const { identity, role, task, metadata, rested } = node;
+  const { identity, rested } = node;
   if (rested === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
-  const { agentId, executionId, parentAgentId, agentPath, depth } = identity;
-  return {
-    agentId,
-    executionId,
-    parentAgentId,
-    agentPath,
-    depth,
-    role: role.name,
-    task,
-    metadata,
-    spawnCallId: node.spawnCallId ?? null,
-    spawnStepId: node.spawnStepId ?? null,
-    startedAtMs: node.startedAtMs,
-    children: node.breadth,
-    ordinals: node.ordinals,
-    execution: node.execution,
-    isDetached: node.isDetached,
-    toolRules: node.toolLimits.rules,
-    ...(node.draft === undefined ? {} : { draft: node.draft }),
-    state: snapshotOf(rested),
-  };
+  const { breadth: children, ordinals } = node;
+  return { ...bornAgent(node), children, ordinals, state: snapshotOf(rested) };
 }
 
 /** Puts the agents of a run at rest back into a fresh tree and ledger, and gives the root. The time of the rest counts for nobody. */
 export function restore(
   scope: RunShared,
-  run: PausedRun,
+  run: StandingRun,
   roles: ReadonlyMap<AgentId, AgentRole>,
 ): AgentNode {
   const { ledger, clock, tree } = scope;
-  ledger.restore(run.accounts, run.leaseCount);
+  ledger.restore(run.accounts, run.leaseCount, run.leases);
   const pausedMs = Math.max(0, clock.nowMs() - run.pausedAtMs);
   for (const { agentId, state } of run.agents)
-    if (state.status === "paused") ledger.standStill(agentId, pausedMs);
+    if (state.status === "paused" || state.status === "pending")
+      ledger.standStill(agentId, pausedMs);
   for (const agent of run.agents) {
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
@@ -100,7 +86,7 @@ export function restore(
 }
 
 /** What an agent that was continued had been told to do before (X21). */
-function earlierTasks({ state, execution }: PausedAgent): readonly string[] {
+function earlierTasks({ state, execution }: StandingAgent): readonly string[] {
   if (execution === 1) return [];
   const told = state.conversation.messages.flatMap((message) =>
     message.role === "user" && message.origin === "task" ? [message.text] : [],
@@ -110,10 +96,13 @@ function earlierTasks({ state, execution }: PausedAgent): readonly string[] {
 
 /** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
 function regroup(nodes: readonly AgentNode[]): void {
+  const begun = new Set(
+    nodes.map(({ spawnStepId, spawnCallId }) => `${spawnStepId} ${spawnCallId}`),
+  );
   const members = nodes.flatMap((node) => {
     const { parent, spawnStepId, spawnCallId } = node;
     if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
-    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId));
+    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, begun));
     group.rejoin(node);
     return [{ node, group }];
   });
@@ -126,18 +115,22 @@ function regroup(nodes: readonly AgentNode[]): void {
   }
 }
 
-/** Calls of a step that may start somebody yet. */
-function startsLeft({ rested }: AgentNode, stepId: StepId): number {
+/** Calls of a step that may start somebody yet. `begun`: the calls that have, with their steps. */
+function startsLeft(
+  { rested, unfinished }: AgentNode,
+  stepId: StepId,
+  begun: ReadonlySet<string>,
+): number {
   if (rested?.status !== "paused" || rested.step?.stepId !== stepId) return 0;
-  const begun = new Set(
-    rested.step.deferrals.flatMap(({ type, callId }) => (type === "subagent" ? [callId] : [])),
-  );
   return pendingCallsOf(rested).filter(
-    ({ callId, toolName }) => toolName === SPAWN_TOOL_NAME && !begun.has(callId),
+    ({ callId, toolName }) =>
+      toolName === SPAWN_TOOL_NAME &&
+      !begun.has(`${stepId} ${callId}`) &&
+      unfinished?.isOver(callId) !== true,
   ).length;
 }
 
-function revived(scope: RunShared, agent: PausedAgent, role: AgentRole): AgentNode {
+function revived(scope: RunShared, agent: StandingAgent, role: AgentRole): AgentNode {
   const { clock, ledger, tree, runId } = scope;
   const { agentId, executionId, parentAgentId, agentPath, depth, task, metadata } = agent;
   const { startedAtMs, children, ordinals, execution, isDetached } = agent;
@@ -153,7 +146,8 @@ function revived(scope: RunShared, agent: PausedAgent, role: AgentRole): AgentNo
     parent,
     spawnCallId: spawnCallId ?? undefined,
     spawnStepId: spawnStepId ?? undefined,
-    state: stateOf(agent.state),
+    state: agent.state,
+    unfinished: agent.unfinished,
     clock,
     ledger,
     before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
@@ -166,7 +160,7 @@ function revived(scope: RunShared, agent: PausedAgent, role: AgentRole): AgentNo
 
 /** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
 export function rolesOf(
-  { agents }: Pick<PausedRun, "agents">,
+  { agents }: Pick<StandingRun, "agents">,
   registry: RoleRegistry,
 ): ReadonlyMap<AgentId, AgentRole> {
   const roles = new Map<AgentId, AgentRole>();
@@ -178,7 +172,7 @@ export function rolesOf(
 }
 
 function roleOf(
-  { role: name, draft, agentPath }: PausedAgent,
+  { role: name, draft, agentPath }: StandingAgent,
   parent: AgentRole | undefined,
   registry: RoleRegistry,
 ): AgentRole {

@@ -17,8 +17,10 @@ import {
   StepIdSchema,
   type AgentId,
 } from "../protocol/ids.ts";
+import { DefinitionsSchema, textHash } from "../protocol/definition.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { PriceUsedSchema } from "./prices-used.ts";
+import { SessionRefSchema } from "./session/session-ref.ts";
 import { RoleDraftSchema } from "../protocol/subagent.ts";
 import { argumentsHashOf, QuestionSchema } from "../protocol/question.ts";
 import { ToolRuleSchema } from "../protocol/tool-rule.ts";
@@ -28,7 +30,7 @@ export const PAUSED_RUN_VERSION = 1;
 
 const count = z.int().nonnegative();
 
-const PausedAgentSchema = z.strictObject({
+export const PausedAgentSchema = z.strictObject({
   agentId: AgentIdSchema,
   executionId: ExecutionIdSchema,
   parentAgentId: AgentIdSchema.nullable(),
@@ -56,6 +58,12 @@ const PausedAgentSchema = z.strictObject({
 /** One agent of a paused run: paused itself, or ended before. */
 export type PausedAgent = z.infer<typeof PausedAgentSchema>;
 
+export const TreeLimitsSchema = z.strictObject({
+  maxDepth: count,
+  maxBreadthPerParent: count,
+  maxTotalSubagents: count,
+});
+
 const PausedRunSchema = z.strictObject({
   version: z.literal(PAUSED_RUN_VERSION),
   runId: RunIdSchema,
@@ -67,11 +75,7 @@ const PausedRunSchema = z.strictObject({
   /** Events so far; numbering goes on from here. */
   eventCount: count,
   leaseCount: count,
-  limits: z.strictObject({
-    maxDepth: count,
-    maxBreadthPerParent: count,
-    maxTotalSubagents: count,
-  }),
+  limits: TreeLimitsSchema,
   refusalsByCode: z.record(z.string(), count).readonly(),
   subagentsByDepth: z.record(z.string(), count).readonly(),
   /** What somebody must answer before the run can go on. */
@@ -80,9 +84,13 @@ const PausedRunSchema = z.strictObject({
   answered: z.array(QuestionIdSchema).readonly(),
   /** The root first, parents before their children. */
   agents: z.array(PausedAgentSchema).min(1).readonly(),
+  /** The texts that the steps of its agents speak of, by their hash (C28). */
+  definitions: DefinitionsSchema,
   /** What the calls so far were charged at. */
   prices: z.array(PriceUsedSchema).readonly(),
   accounts: z.array(AccountSchema).min(1).readonly(),
+  /** The session on which it was started. */
+  session: SessionRefSchema.exactOptional(),
 });
 /** A run at rest: plain JSON, to be stored anywhere and handed to `orchestrator.resume`. Take `questions` from it; the rest is ours. */
 export type PausedRun = Readonly<z.infer<typeof PausedRunSchema>>;
@@ -140,7 +148,7 @@ function parsed(text: string): unknown {
 function inconsistency(run: PausedRun): string | undefined {
   const [root] = run.agents;
   if (root?.parentAgentId !== null) return "its first agent is not a root";
-  return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run);
+  return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run) ?? strangeDefinition(run);
 }
 
 function strangeAgent({ agents }: PausedRun): string | undefined {
@@ -154,6 +162,8 @@ function strangeAgent({ agents }: PausedRun): string | undefined {
       return `${agentPath} comes before its parent, or has none`;
     if (state.executionId !== executionId || executions.has(executionId))
       return `the execution of ${agentPath} is not its own`;
+    if (state.conversation.tags.length !== state.conversation.messages.length)
+      return `nobody knows where the messages of ${agentPath} came from`;
     if (state.status === "paused" && state.step?.isIncorporated === true)
       return `${agentPath} is paused in a step that was over`;
     const calls = new Set(callIdsOf(agent));
@@ -196,6 +206,12 @@ function strangeQuestion({ agents, questions }: PausedRun): string | undefined {
       canonicalText(argumentsText) !== canonicalJson(question.arguments),
   );
   return forged === undefined ? undefined : `${forged.question.questionId} was changed`;
+}
+
+/** A text under the hash of another would be taken for it. */
+function strangeDefinition({ definitions }: PausedRun): string | undefined {
+  const forged = Object.entries(definitions).find(([hash, text]) => textHash(text) !== hash);
+  return forged === undefined ? undefined : `the definition ${forged[0]} was changed`;
 }
 
 function canonicalText(text: string): string | undefined {

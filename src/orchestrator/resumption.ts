@@ -6,14 +6,14 @@ import type { AgentRole } from "../agent/agent-role.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { UserMessage } from "../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
-import type { PausedRun } from "./paused-run.ts";
+import type { StandingRun } from "./standing-run.ts";
 import { requirePrices, type RoleRegistry } from "./role-registry.ts";
 import type { ResumeGrant } from "./run-options.ts";
 import type { BudgetGrant } from "./tell-budget.ts";
 
 /** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
 export function rootRole(
-  run: PausedRun,
+  run: StandingRun,
   given: AgentRole | undefined,
   roles: readonly AgentRole[],
 ): AgentRole {
@@ -35,12 +35,18 @@ export interface AgentGrant extends BudgetGrant {
 }
 
 /**
- * The grants, each with the agent that it is for. Throws `invalid_paused_run` for a run that has ended and that no grant can bring back, and
- * `invalid_option` for a grant to nobody.
+ * The grants, each with the agent that it is for. `hasToEnd`: the process died before the end of the run was kept, so that it goes on also
+ * if its root has ended. Throws `invalid_paused_run` for a run that has ended and that no grant can bring back, and `invalid_option` for a
+ * grant to nobody.
  */
-export function grantsFor(run: PausedRun, asked: readonly ResumeGrant[]): readonly AgentGrant[] {
+export function grantsFor(
+  run: StandingRun,
+  asked: readonly ResumeGrant[],
+  { hasToEnd }: { readonly hasToEnd: boolean },
+): readonly AgentGrant[] {
   const [root] = run.agents;
-  if (root !== undefined && root.state.status !== "paused") {
+  const isOver = root?.state.status !== "paused" && root?.state.status !== "pending" && !hasToEnd;
+  if (root !== undefined && isOver) {
     const { status, reason } = root.state;
     const isLimited = status === "stopped" && LIMITS.has(reason.code);
     if (!isLimited || asked.length === 0) {
@@ -79,14 +85,15 @@ const LIMITS: ReadonlySet<string> = new Set([
 ]);
 
 /** What the model of an agent is told that a limit had stopped. */
-export function stoppedNotice({ agents }: PausedRun): UserMessage {
-  const reason = agents[0]?.state.reason.message ?? "";
+export function stoppedNotice({ agents }: StandingRun): UserMessage {
+  const state = agents[0]?.state;
+  const reason = state === undefined || state.status === "pending" ? "" : state.reason.message;
   const text = `You were stopped before you were done: ${reason} You have been granted more since. Go on from where you were.`;
   return { role: "user", text, origin: "notice" };
 }
 
 /** Throws what `start` would throw of models that cannot work, or whose price nobody knows though the run has a cost limit (R57). */
-export function assertReady(run: PausedRun, registry: RoleRegistry): void {
+export function assertReady(run: StandingRun, registry: RoleRegistry): void {
   checkToolLists(registry, registry.root);
   const limited = new Map(
     run.accounts.flatMap(({ agentId, limits, path }) =>
@@ -104,7 +111,10 @@ export function assertReady(run: PausedRun, registry: RoleRegistry): void {
   }
 }
 
-export function alreadyResumed({ runId, pauses }: PausedRun): EspalierError {
+export function alreadyResumed({
+  runId,
+  pauses,
+}: Pick<StandingRun, "runId" | "pauses">): EspalierError {
   return new EspalierError({
     code: "already_resumed",
     message: `Expected a pause that nobody has gone on from, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,

@@ -14,8 +14,10 @@ import {
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
+import type { Answer } from "../protocol/question.ts";
 import { checkBudget, checkGrant, type Budget } from "../policies/budget.ts";
 import type { TextPiece } from "./run-shared.ts";
+import type { Session } from "./session/session.ts";
 
 /** What holds for one run. */
 export interface StartOptions {
@@ -27,6 +29,8 @@ export interface StartOptions {
   readonly deadlineAtMs?: number;
   /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
   readonly onText?: (piece: TextPiece) => void;
+  /** The root begins with its history, and adds to it. One run at a time. */
+  readonly session?: Session;
 }
 
 /** What goes with a resumption. */
@@ -37,6 +41,16 @@ export interface ResumeOptions {
   readonly grants?: readonly ResumeGrant[];
   /** As in `StartOptions`. */
   readonly onText?: (piece: TextPiece) => void;
+  /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
+  readonly session?: Session;
+}
+
+/** What goes with a recovery. */
+export interface RecoverOptions extends ResumeOptions {
+  /** Answers to questions that were open when the run stopped. For one that was paused: to all of them. */
+  readonly answers?: readonly Answer[];
+  /** Take the run over though somebody seems to lead it: that process is told at its next record. Default false. */
+  readonly takeOver?: boolean;
 }
 
 /** More budget for an agent of a run at rest. */
@@ -63,8 +77,9 @@ export interface ForkOptions {
   readonly onText?: (piece: TextPiece) => void;
 }
 
-const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText"];
-const RESUME_FIELDS = ["role", "grants", "onText"];
+const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText", "session"];
+const RESUME_FIELDS = ["role", "grants", "onText", "session"];
+const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
 const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText"];
 
 /** Throws `invalid_option`. */
@@ -79,8 +94,21 @@ export function checkStartOptions(options: StartOptions): void {
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
 export function checkResumeOptions(options: ResumeOptions): void {
-  const field = "resume options";
-  checkKeys(field, options, RESUME_FIELDS);
+  checkKeys("resume options", options, RESUME_FIELDS);
+  checkGoingOn("resume options", options);
+}
+
+/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+export function checkRecoverOptions(options: RecoverOptions): void {
+  const field = "recover options";
+  checkKeys(field, options, RECOVER_FIELDS);
+  const { takeOver } = options;
+  if (takeOver !== undefined && typeof takeOver !== "boolean")
+    throw mismatch(`${field}.takeOver`, "true or false", takeOver, "Leave it out for false.");
+  checkGoingOn(field, options);
+}
+
+function checkGoingOn(field: string, options: ResumeOptions): void {
   const { grants = [] } = options;
   checkList(`${field}.grants`, grants);
   for (const [index, grant] of grants.entries()) {

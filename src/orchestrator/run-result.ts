@@ -2,7 +2,10 @@
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { lastTextOf } from "../agent/agent-state.ts";
+import { addedMessages, storedMessages } from "../agent/message-tags.ts";
+import type { Definitions } from "../protocol/definition.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
+import type { StoredMessage } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Question } from "../protocol/question.ts";
 import type { ErrorRecord, RestStatus, StopReason, TerminalStatus } from "../protocol/stop.ts";
@@ -16,6 +19,7 @@ import type { PausedRun } from "./paused-run.ts";
 import { pricesUsed, type PriceUsed } from "./prices-used.ts";
 import type { Account } from "../protocol/account.ts";
 import type { RunTree } from "./run-tree.ts";
+import type { SessionOutcome } from "./session/session-outcome.ts";
 import { toolErrors, toolsUsed } from "./tool-report.ts";
 
 /** How one agent of the tree ended, or where it is paused. */
@@ -73,6 +77,12 @@ export interface RunResult {
   readonly questions: readonly Question[];
   /** Everything that is needed to go on, as JSON; undefined unless paused. */
   readonly pausedRun: PausedRun | undefined;
+  /** The root's history, its instructions and what came from a session included, each message with where it came from (R98). */
+  readonly messages: readonly StoredMessage[];
+  /** What this run has added to it, its task first; also what is not in the history any more (R102). */
+  readonly newMessages: readonly StoredMessage[];
+  /** What became of the session of the run; undefined: it has none. */
+  readonly session: SessionOutcome | undefined;
   /** The root's last text. */
   readonly text: string;
   /** The root's typed result. */
@@ -89,6 +99,8 @@ export interface RunResult {
   readonly detached: readonly AgentId[];
   /** Every agent of the tree, in the order of their start; the root first. */
   readonly agents: readonly AgentReport[];
+  /** The texts that the steps of all agents speak of, by their hash: prompts, tool definitions (C28). */
+  readonly definitions: Definitions;
   readonly subagentsByDepth: Readonly<Record<string, number>>;
   readonly refusalsByCode: Readonly<Record<string, number>>;
   /** The ledger's accounts as they stand at the end. */
@@ -164,8 +176,10 @@ function subagentResult(report: AgentReport & { readonly status: TerminalStatus 
 /** What a result is made of besides the tree and the ledger. */
 export interface ResultParts {
   readonly traceId: string;
+  readonly definitions: Definitions;
   readonly atMs: number;
   readonly pausedRun: PausedRun | undefined;
+  readonly session: SessionOutcome | undefined;
 }
 
 /** The result of a run all of whose agents rest. */
@@ -178,8 +192,9 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
     rested === undefined ? [identity.agentId] : [],
   );
   const [root] = agents;
-  if (root === undefined) throw new Error("A run has a root.");
-  const { status, reason, text, output, steps, usage, durationMs } = root;
+  const conversation = nodes[0]?.rested?.conversation;
+  if (root === undefined || conversation === undefined) throw new Error("A run has a root.");
+  const { status, reason, text, output, steps, usage, durationMs, agentId } = root;
   return {
     runId: tree.nodes[0]?.identity.runId ?? neverEmpty(),
     traceId: parts.traceId,
@@ -187,6 +202,9 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
     reason,
     questions: parts.pausedRun?.questions ?? [],
     pausedRun: parts.pausedRun,
+    messages: storedMessages(conversation, agentId),
+    newMessages: addedMessages(conversation, agentId),
+    session: parts.session,
     text,
     output,
     steps,
@@ -198,6 +216,7 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
     prices: pricesUsed(tree.nodes, tree.pricesBefore),
     detached,
     agents,
+    definitions: parts.definitions,
     subagentsByDepth: tree.subagentsByDepth,
     refusalsByCode: tree.refusalsByCode,
     accounts: ledger.snapshot(),

@@ -13,8 +13,11 @@ import type { NamedGuard } from "../tools/tool-guard.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { BudgetLedger } from "./budget-ledger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
+import type { RunDefinitions } from "./run-definitions.ts";
+import type { RunJournal } from "./journal/run-journal.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import type { RunTree } from "./run-tree.ts";
+import type { RunSession } from "./session/run-session.ts";
 
 /** What the agents of one run share. */
 export interface RunShared {
@@ -24,6 +27,9 @@ export interface RunShared {
   readonly slots: Slots;
   readonly pace: Pace;
   readonly recorder: EventRecorder;
+  /** Where the run is kept; undefined: nowhere. */
+  readonly journal: RunJournal | undefined;
+  readonly definitions: RunDefinitions;
   readonly registry: RoleRegistry;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -33,6 +39,8 @@ export interface RunShared {
   readonly desk: QuestionDesk;
   /** The orchestrator's own; those of roles come after. */
   readonly guards: readonly NamedGuard[];
+  /** The session on which the run was started. */
+  readonly session: RunSession | undefined;
   /** The answers with which the run was resumed. */
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;

@@ -11,6 +11,7 @@ import type { AgentId, RunId } from "../protocol/ids.ts";
 import type { Delivery } from "./agent-inbox.ts";
 import { checkGrant, type Budget } from "../policies/budget.ts";
 import type { AgentNode } from "./agent-node.ts";
+import type { RunJournal } from "./journal/run-journal.ts";
 import { EventBacklog } from "./event-backlog.ts";
 import { PhaseTurnstile } from "./phase-turnstile.ts";
 import type { PausedRun } from "./paused-run.ts";
@@ -31,12 +32,18 @@ export interface RunParts {
   readonly runId: RunId;
   readonly root: AgentNode;
   readonly tree: RunTree;
-  /** Begins the run and gives the phases of its root. */
-  begin(): AsyncGenerator<PhaseReport, RestingState, undefined>;
+  /** Where the run is kept; undefined: nowhere. */
+  readonly journal: RunJournal | undefined;
+  /** Begins the run and gives the phases of its root; undefined: that has ended already. */
+  begin(): AsyncGenerator<PhaseReport, RestingState, undefined> | undefined;
   /** The phases of a root that has to go on once more before the run can rest; undefined: it need not. */
   goOn(): AsyncGenerator<PhaseReport, RestingState, undefined> | undefined;
   /** Ends the run, or puts it to rest, and gives its result. */
   conclude(): RunResult;
+  /** Adds what the root has added to the session of the run, if it has one; undefined: there is nothing to wait for. */
+  keepSession(): Promise<void> | undefined;
+  /** Lets go of the session, if it is not let go of yet. */
+  releaseSession(): void;
   subscribe(sink: EventSink): () => void;
   /** Waits for detached agents. */
   detachedAtRest(): Promise<void>;
@@ -81,7 +88,7 @@ export class Run {
     this.#parts = parts;
     // Whoever holds the iteration must not hold up a cancellation or a deadline.
     parts.root.signal.addEventListener("abort", () => this.#turnstile.open(), { once: true });
-    this.result = this.#drive();
+    this.result = this.#kept(this.#drive());
     this.settled = this.result.then((result) => this.#tail ?? result);
     this.settled.catch(() => undefined); // Who reads `result` only has the error there.
   }
@@ -126,7 +133,7 @@ export class Run {
   /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
     checkText("message", message);
-    this.#parts.root.cancel(message);
+    this.#cancelNode(this.#parts.root, message);
     return await this.settled;
   }
 
@@ -137,7 +144,13 @@ export class Run {
    */
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
     checkText("message", message);
-    this.#node(agentId).cancel(message);
+    this.#cancelNode(this.#node(agentId), message);
+  }
+
+  #cancelNode(node: AgentNode, message: string): void {
+    const { agentId } = node.identity;
+    this.#parts.journal?.append({ type: "cancel", agentId, message });
+    node.cancel(message);
   }
 
   /**
@@ -147,8 +160,10 @@ export class Run {
    * ended there is nothing to resume: detached agents go on.
    */
   requestPause(): void {
-    const { root, tree } = this.#parts;
-    if (!root.hasEnded) tree.requestPause();
+    const { root, tree, journal } = this.#parts;
+    if (root.hasEnded) return;
+    journal?.append({ type: "pause" });
+    tree.requestPause();
   }
 
   /**
@@ -160,7 +175,9 @@ export class Run {
    */
   steer(text: string, agentId: AgentId = this.#parts.root.identity.agentId): Promise<Delivery> {
     checkText("text", text);
-    return this.#node(agentId).inbox.write(text);
+    const { inbox } = this.#node(agentId);
+    if (!inbox.isClosed) this.#parts.journal?.append({ type: "letter", agentId, text });
+    return inbox.write(text);
   }
 
   /**
@@ -169,16 +186,17 @@ export class Run {
    */
   skipToolCalls(reason = "The caller left it out."): void {
     checkText("reason", reason);
+    this.#parts.journal?.append({ type: "skip", message: reason });
     this.#parts.root.inbox.skip(reason);
   }
 
   /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
   requestStop(message = "The caller asked the run to stop."): void {
     checkText("message", message);
-    this.#parts.tree.stop({
-      source: "caller",
-      reason: { code: "stop_requested", message, data: {} },
-    });
+    const reason = { code: "stop_requested", message, data: {} };
+    const signal = { source: "caller", reason } as const;
+    this.#parts.journal?.append({ type: "stop", signal });
+    this.#parts.tree.stop(signal);
   }
 
   /**
@@ -244,11 +262,27 @@ export class Run {
       this.#close();
       throw cause;
     }
+    const saving = this.#parts.keepSession();
+    if (saving !== undefined) await saving;
     const { root, tree } = this.#parts;
-    if (!root.hasEnded || !tree.hasDetached) return this.#conclude();
+    if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#turnstile.end();
-    this.#tail = this.#parts.detachedAtRest().then(() => this.#conclude());
+    this.#tail = this.#kept(this.#parts.detachedAtRest().then(() => this.#conclude()));
     return this.#parts.resultSoFar();
+  }
+
+  /** The same, unless nothing can be kept any more: then the run stops where it is, as if its process had died (D1). */
+  async #kept(result: Promise<RunResult>): Promise<RunResult> {
+    const { journal, root, tree } = this.#parts;
+    if (journal === undefined) return await result;
+    try {
+      return await Promise.race([result, journal.broken]);
+    } catch (cause) {
+      root.cancel("The run cannot be kept any more.");
+      for (const node of tree.nodes) node.close();
+      this.#close();
+      throw cause;
+    }
   }
 
   /** The root rests. Before the run can, whoever was told to end meanwhile has to, and detached agents come to rest with a paused root. */
@@ -260,16 +294,20 @@ export class Run {
     return this.#parts.goOn();
   }
 
-  #conclude(): RunResult {
+  /** Gives the result once the end of the run is kept. */
+  async #conclude(): Promise<RunResult> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
     try {
-      return this.#parts.conclude();
+      const result = this.#parts.conclude();
+      await this.#parts.journal?.close(result.status === "paused" ? "paused" : "ended");
+      return result;
     } finally {
       this.#close();
     }
   }
 
   #close(): void {
+    this.#parts.releaseSession();
     this.#isOver = true;
     this.#turnstile.end();
     for (const backlog of this.#backlogs) backlog.end();

@@ -5,7 +5,7 @@ import { linkedController } from "../kernel/cancel.ts";
 import { canonicalJson } from "../kernel/json.ts";
 import { sleep } from "../kernel/clock.ts";
 import { SUBAGENT_LIST_OPENING } from "../agent/phases/compact.ts";
-import type { AgentId } from "../protocol/ids.ts";
+import type { AgentId, CallId } from "../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal } from "../protocol/subagent.ts";
 import { delegationText } from "../tools/delegation-text.ts";
 import type {
@@ -21,6 +21,8 @@ import type { RunShared } from "./run-shared.ts";
 
 /** What the supervisor does for it. */
 export interface ServiceParts {
+  /** The call that is served. */
+  readonly callId: CallId | undefined;
   /** `role`: that of the subagent; of one that is not there, the name by which it was asked for. */
   refuse(role: string, refusal: SpawnRefusal): SpawnOutcome;
   continue(request: ContinueRequest): Promise<SpawnOutcome>;
@@ -44,21 +46,47 @@ export function subagentService(
       checkText("message", text);
       const child = found(childName);
       if ("type" in child) return child;
-      if (child.rested !== undefined) return parts.refuse(child.role.name, ended(child));
-      void child.inbox.write(text);
+      if (!wasDone(parent, parts, child, text)) {
+        if (child.rested !== undefined) return parts.refuse(child.role.name, ended(child));
+        const { agentId } = child.identity;
+        scope.journal?.append({ type: "letter", agentId, text, ...by(parent, parts) });
+        void child.inbox.write(text);
+      }
       return answer(`${childName} will read it before its next step, if it takes one.`);
     },
     cancel: async (childName: string, reason?: string) => {
       const child = found(childName);
       if ("type" in child) return child;
-      if (child.hasEnded) return parts.refuse(child.role.name, ended(child));
+      const { agentId } = child.identity;
+      const isAgain = wasDone(parent, parts, child);
+      if (child.hasEnded && !isAgain) return parts.refuse(child.role.name, ended(child));
       if (reason !== undefined) checkText("reason", reason);
-      const by = parent.identity.agentPath;
-      child.cancel(reason === undefined ? `${by}, its parent, cancelled it.` : reason);
-      await parts.dismiss(child.identity.agentId);
+      const message = reason ?? `${parent.identity.agentPath}, its parent, cancelled it.`;
+      if (!isAgain)
+        scope.journal?.append({ type: "cancel", agentId, message, ...by(parent, parts) });
+      child.cancel(message);
+      await parts.dismiss(agentId);
       return told(scope, parent, parts, [child]);
     },
   });
+}
+
+/** True if the call had done it before its process died: it is not done twice (D2). `text`: what it wrote; left out, it cancelled it. */
+function wasDone(
+  parent: AgentNode,
+  { callId }: ServiceParts,
+  child: AgentNode,
+  text?: string,
+): boolean {
+  if (callId === undefined) return false;
+  const { agentId: childId } = child.identity;
+  const act = text === undefined ? { callId, childId } : { callId, childId, text };
+  return parent.unfinished?.takeAct(act) === true;
+}
+
+/** On whose behalf it is done, for the journal. */
+function by({ identity: { agentId } }: AgentNode, { callId }: ServiceParts) {
+  return callId === undefined ? {} : { by: { agentId, callId } };
 }
 
 function foundChild(

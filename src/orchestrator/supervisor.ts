@@ -6,7 +6,7 @@
 
 import { onAbort } from "../kernel/cancel.ts";
 import { messageOf } from "../kernel/error.ts";
-import type { RestingState } from "../agent/agent-state.ts";
+import { stepOf, type RestingState } from "../agent/agent-state.ts";
 import type { DelegatedCall } from "../agent/local/local-options.ts";
 import { runAgent, type PhaseReport } from "../agent/run-agent.ts";
 import type { ContextManifest } from "../protocol/context-manifest.ts";
@@ -25,6 +25,7 @@ import { childContext } from "./child-context.ts";
 import { childFacts, parentFacts } from "./child-facts.ts";
 import { continued } from "./continuation.ts";
 import { resultOfEnded } from "./run-result.ts";
+import type { RunJournal } from "./journal/run-journal.ts";
 import type { RunShared } from "./run-shared.ts";
 import type { SpawnPermit } from "./run-tree.ts";
 import type { SpawnGroup } from "./spawn-group.ts";
@@ -36,15 +37,29 @@ export async function* live(
   node: AgentNode,
 ): AsyncGenerator<PhaseReport, RestingState, undefined> {
   try {
-    const rested = yield* runAgent(
-      agentContext(scope, node, delegations(scope, node)),
-      node.rise(),
-    );
+    const phases = runAgent(agentContext(scope, node, delegations(scope, node)), node.rise());
+    const rested = yield* scope.journal === undefined
+      ? phases
+      : journaled(scope.journal, node, phases);
     node.rest(rested);
     return rested;
   } finally {
     scope.ledger.releaseOpen(node.identity.agentId);
     if (node.rested === undefined) node.close();
+  }
+}
+
+/** The same phases; what each left is in the journal before anybody else sees it. */
+async function* journaled(
+  journal: RunJournal,
+  node: AgentNode,
+  phases: ReturnType<typeof runAgent>,
+): ReturnType<typeof runAgent> {
+  for (;;) {
+    const next = await phases.next();
+    if (next.done === true) return next.value;
+    journal.phaseOver(node, next.value.phase, next.value.state);
+    yield next.value;
   }
 }
 
@@ -61,6 +76,7 @@ function delegations(scope: RunShared, node: AgentNode): Delegations {
     delegationsBefore: (request, stepId) => tree.delegationsBefore(request, stepId),
     subagentsOf: (call) =>
       subagentService(scope, node, {
+        callId: call.callId,
         refuse: (role, refusal) => refuse(scope, placeIn(node, call), role, refusal),
         continue: (request) => continueChild(scope, node, request, call),
         dismiss: (childId) => dismissChild(scope, node, childId),
@@ -79,6 +95,9 @@ async function spawn(
   call: DelegatedCall,
 ): Promise<SpawnOutcome> {
   const place = placeIn(parent, call);
+  const isBackground = request.background === true;
+  const before = takenIn(scope, parent, call);
+  if (before !== undefined) return await leadAgain(scope, before, place, isBackground);
   const group = groupOf(parent, call);
   const born = bear(scope, parent, request, { call, group });
   if ("code" in born) {
@@ -86,7 +105,11 @@ async function spawn(
     return refuse(scope, place, request.role, born);
   }
   const { child, context } = born;
-  const isBackground = request.background === true;
+  scope.journal?.born(child, {
+    account: scope.ledger.account(child.identity.agentId),
+    isBackground,
+    nth: call.nth ?? 0,
+  });
   scope.recorder.record(place, {
     type: "subagent.spawned",
     ...whoIs(child),
@@ -97,6 +120,31 @@ async function spawn(
   });
   group?.join(child);
   return isBackground ? leadBeside(scope, child, place) : await lead(scope, child, place);
+}
+
+/** A subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
+function takenIn(
+  scope: RunShared,
+  parent: AgentNode,
+  { callId, nth = 0 }: DelegatedCall,
+): AgentNode | undefined {
+  const childId = parent.unfinished?.takeChild(callId ?? null, nth);
+  return childId === undefined ? undefined : scope.tree.find(childId);
+}
+
+/** Goes on with one that was taken in again, or gives what it came to. */
+async function leadAgain(
+  scope: RunShared,
+  child: AgentNode,
+  place: Correlation,
+  isBackground: boolean,
+): Promise<SpawnOutcome> {
+  if (!child.hasEnded)
+    return isBackground ? leadBeside(scope, child, place) : await lead(scope, child, place);
+  const settled = settledOutcome(scope, child);
+  if (!isBackground) return settled;
+  child.parent?.inbox.report(child.identity.agentId, reportText(settled));
+  return receiptOf(child);
 }
 
 interface Born {
@@ -177,6 +225,8 @@ async function continueChild(
 ): Promise<SpawnOutcome> {
   const { childName, task, background: isBackground = false } = request;
   const place = placeIn(parent, call);
+  const before = takenIn(scope, parent, call);
+  if (before !== undefined) return await leadAgain(scope, before, place, isBackground);
   const group = groupOf(parent, call);
   const child = comeBack(scope, parent, request, { call, group });
   if ("code" in child) {
@@ -184,6 +234,7 @@ async function continueChild(
     return refuse(scope, place, parent.subagent(childName)?.role.name ?? childName, child);
   }
   const { execution } = child;
+  scope.journal?.wentOn(child, isBackground, call.nth);
   scope.recorder.record(place, {
     type: "subagent.continued",
     ...whoIs(child),
@@ -233,7 +284,7 @@ const NOWHERE = { executionId: null, stepId: null, callId: null } as const;
 
 /** Lets a child live beside its parent, which learns of its end by a message; gives the receipt. */
 function leadBeside(scope: RunShared, child: AgentNode, place: Correlation): SpawnOutcome {
-  const { parent, childName, role, identity } = child;
+  const { parent, identity } = child;
   const { agentId: childId } = identity;
   parent?.background.start(
     childId,
@@ -247,7 +298,11 @@ function leadBeside(scope: RunShared, child: AgentNode, place: Correlation): Spa
       },
     ),
   );
-  return { type: "started", childId, childName, role: role.name };
+  return receiptOf(child);
+}
+
+function receiptOf({ identity, childName, role }: AgentNode): SpawnOutcome {
+  return { type: "started", childId: identity.agentId, childName, role: role.name };
 }
 
 type Settled = Extract<SpawnOutcome, { readonly type: "settled" }>;
@@ -258,7 +313,7 @@ function reportText(outcome: Settled): string {
 }
 
 /** What worked in the background when its parent was paused goes on, or reports what it came to. */
-function revive(scope: RunShared, parent: AgentNode, childId: AgentId): void {
+export function revive(scope: RunShared, parent: AgentNode, childId: AgentId): void {
   const child = scope.tree.find(childId);
   if (child === undefined) return;
   const { spawnStepId: stepId, spawnCallId: callId } = child;
@@ -270,7 +325,10 @@ function revive(scope: RunShared, parent: AgentNode, childId: AgentId): void {
     leadBeside(scope, child, place);
     return;
   }
-  parent.inbox.report(childId, reportText(settledOutcome(scope, child)));
+  // A call whose end is kept has told the agent.
+  if (parent.unfinished?.facts.reportedIds.has(childId) === true)
+    parent.noteTold(childId, stepOf(parent.standingState)?.stepId);
+  else parent.inbox.report(childId, reportText(settledOutcome(scope, child)));
 }
 
 /** What became of a child that has ended. */
@@ -372,8 +430,12 @@ function refuse(
   role: string,
   refusal: SpawnRefusal,
 ): Extract<SpawnOutcome, { readonly type: "refused" }> {
-  scope.tree.countRefusal(refusal.code);
   const childDepth = place.depth + 1;
-  scope.recorder.record(place, { type: "subagent.refused", role, childDepth, refusal });
+  const event = { type: "subagent.refused", role, childDepth, refusal } as const;
+  // A call that is made once more is refused once more: that is the same refusal.
+  if (scope.tree.find(place.agentId)?.unfinished?.takeTold(event, place) !== true) {
+    scope.tree.countRefusal(refusal.code);
+    scope.recorder.record(place, event);
+  }
   return { type: "refused", refusal };
 }

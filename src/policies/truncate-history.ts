@@ -10,7 +10,7 @@ export interface TruncateHistoryOptions {
 }
 
 /**
- * The leading instructions, the first task, and of the others the most recent, up to `keepMessages`. They go in whole groups: a reply
+ * The leading instructions, the task that it works on, and of the others the most recent, up to `keepMessages`. They go in whole groups: a reply
  * and the results of its calls are never torn apart (C27). Where messages are missing one notice says how many; a later truncation
  * replaces it and adds its number. If nothing has to go, the same list comes back, by which a caller that tries smaller and smaller
  * numbers knows the end. A valid list stays valid; the given messages are never changed.
@@ -19,18 +19,41 @@ export function truncateHistory(
   messages: readonly Message[],
   options: TruncateHistoryOptions,
 ): readonly Message[] {
+  const cut = cutHistory(messages, options);
+  if (cut === undefined) return messages;
+  return [...cut.head, noticeOf(cut.leftOut + cut.dropped.length), ...cut.tail];
+}
+
+/** A history with a gap. */
+export interface HistoryCut {
+  /** What stays before the gap. */
+  readonly head: readonly Message[];
+  /** What goes, oldest first, without notices of earlier cuts. */
+  readonly dropped: readonly Message[];
+  /** Messages that went earlier, as those notices say. */
+  readonly leftOut: number;
+  /** What stays behind it. */
+  readonly tail: readonly Message[];
+}
+
+/** Where `truncateHistory` cuts; undefined: nothing has to go. */
+export function cutHistory(
+  messages: readonly Message[],
+  options: TruncateHistoryOptions,
+): HistoryCut | undefined {
   const { keepMessages } = checkedOptions(options);
   const { fixed, others, leftOut } = partsOf(messages);
   const dropped = others.length - keptLength(others, keepMessages);
-  if (dropped === 0) return messages;
+  if (dropped === 0) return undefined;
   const kept = new Set(others.slice(dropped).map(({ index }) => index));
   const firstKept = others[dropped]?.index ?? messages.length;
   const stays = (index: number): boolean => fixed.has(index) || kept.has(index);
-  return [
-    ...messages.slice(0, firstKept).filter((_message, index) => stays(index)),
-    noticeOf(leftOut + dropped),
-    ...messages.slice(firstKept).filter((_message, index) => stays(firstKept + index)),
-  ];
+  return {
+    head: messages.slice(0, firstKept).filter((_message, index) => stays(index)),
+    dropped: others.slice(0, dropped).map(({ message }) => message),
+    leftOut,
+    tail: messages.slice(firstKept).filter((_message, index) => stays(firstKept + index)),
+  };
 }
 
 function checkedOptions(options: TruncateHistoryOptions): TruncateHistoryOptions {
@@ -72,7 +95,7 @@ function partsOf(messages: readonly Message[]): Parts {
 function fixedPlaces(messages: readonly Message[]): ReadonlySet<number> {
   const firstOther = messages.findIndex((message) => message.role !== "system");
   const instructions = firstOther === -1 ? messages.length : firstOther;
-  const task = messages.findIndex(
+  const task = messages.findLastIndex(
     (message) => message.role === "user" && message.origin === "task",
   );
   const places = Array.from({ length: instructions }, (_, index) => index);

@@ -15,7 +15,7 @@ const AxisSchema = z.enum([
   "costMicroUsd",
   "toolCalls",
 ]);
-const AmountsSchema = z.record(AxisSchema, z.int().nonnegative()).readonly();
+export const AmountsSchema = z.record(AxisSchema, z.int().nonnegative()).readonly();
 const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
 
 /** What was added to limits, as it was given. */
@@ -35,7 +35,7 @@ export const GrantedBudgetSchema = z
   )
   .readonly();
 
-const GrantSchema = z.strictObject({
+export const GrantSchema = z.strictObject({
   /** Who granted it, in the words of the caller. */
   by: z.string().min(1),
   atMs: z.number(),

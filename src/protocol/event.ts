@@ -14,6 +14,7 @@ import {
   RunIdSchema,
   StepIdSchema,
 } from "./ids.ts";
+import { HashSchema } from "./definition.ts";
 import { JsonValueSchema } from "./json-value.ts";
 import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
 import {
@@ -23,6 +24,7 @@ import {
   TerminalStatusSchema,
 } from "./stop.ts";
 import { SpawnRefusalSchema, SubagentOutcomeSchema, UsageReportSchema } from "./subagent.ts";
+import { StepTimingSchema } from "./step-timing.ts";
 import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
 import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
 import { UsageSchema } from "./usage.ts";
@@ -132,11 +134,13 @@ const bodies = {
     /** What the run may still spend; limited axes only. */
     budget: RemainingSchema,
     /** How often the run has been paused. */
-    pauses: z.int().positive(),
+    pauses: count,
     pausedMs: z.number(),
     /** The trace of the run up to the pause. */
     previousTraceId: z.string(),
     answers: count,
+    /** Set if its process had died. `lostCalls`: model calls of which nobody knows what became; they are charged by estimate. */
+    recovery: z.strictObject({ lostCalls: count }).optional(),
   },
   "agent.started": {
     role: z.string(),
@@ -174,10 +178,17 @@ const bodies = {
     error: ErrorRecordSchema.optional(),
     durationMs: z.number(),
   },
-  "step.started": { number: z.int().positive() },
+  "step.started": {
+    number: z.int().positive(),
+    /** Of the instructions, and of the tool definitions, that the model is shown (C28). */
+    promptHash: HashSchema,
+    toolsHash: HashSchema,
+  },
   "step.completed": {
     number: z.int().positive(),
     usage: UsageSchema,
+    /** What its time went into. */
+    timing: StepTimingSchema,
     toolCalls: count,
     /** Set when the step was cut off by an error. */
     error: ErrorRecordSchema.optional(),
@@ -187,10 +198,27 @@ const bodies = {
     model: z.string(),
     messageCount: count,
     toolNames: z.array(z.string()).readonly(),
+    /** How long the request is: what is leased for it. */
     estimatedInputTokens: count,
+    /** True if that is an estimate, in part at least; false if the model counted it all itself (R101). */
+    isEstimated: z.boolean(),
     maxOutputTokens: count,
     temperature: z.number().optional(),
     streaming: z.boolean(),
+    /**
+     * How far it begins like the last request of the execution, which is what prompt caches of providers go by (X31). Absent: there was
+     * none before it, in this process.
+     */
+    prefix: z
+      .strictObject({
+        /** It begins with all of the last one, less what stood at the end of that for its step alone. */
+        isHeld: z.boolean(),
+        /** So many messages at its beginning are the same; 0 if the tools are not. */
+        messages: count,
+        /** What is not the same, if it does not hold. Tools come before messages. */
+        changed: z.enum(["tools", "messages"]).optional(),
+      })
+      .optional(),
   },
   "model.retried": { attempt: z.int().positive(), error: ErrorRecordSchema, delayMs: z.number() },
   "model.replied": {
@@ -303,12 +331,26 @@ const bodies = {
     after: JsonValueSchema.optional(),
   },
   /** A list of messages that hooks left invalid was mended before it went to the model. */
-  "request.repaired": { repairs: count },
+  "request.repaired": {
+    repairs: count,
+    /** What was done, each kind once: `dropped_result`, `added_result` and the like. */
+    types: z.array(z.string()).readonly().optional(),
+  },
   "conversation.compacted": {
     messagesBefore: count,
     messagesAfter: count,
     tokensBefore: count,
     tokensAfter: count,
+    /** Length of the summary that stands for what was left out; absent if there is none (R100). */
+    summaryCharacters: count.optional(),
+    /** What the summary consumed, also if nothing came of it. In no step: it was made between two. */
+    usage: UsageSchema.optional(),
+  },
+  /** The execution is over, and with it a section that was made for it (R95). */
+  "section.cleared": {
+    name: z.string(),
+    /** Messages that it had in each request: 0 if it had nothing to say. */
+    count,
   },
   /** A message from outside was put into the history. */
   "message.delivered": { origin: z.enum(["steering", "subtask", "report"]), characters: count },

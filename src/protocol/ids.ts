@@ -12,6 +12,8 @@ export const StepIdSchema = id.brand<"StepId">();
 export const CallIdSchema = id.brand<"CallId">();
 export const LeaseIdSchema = id.brand<"LeaseId">();
 export const QuestionIdSchema = id.brand<"QuestionId">();
+export const SessionIdSchema = id.brand<"SessionId">();
+export const MessageIdSchema = id.brand<"MessageId">();
 
 /** One tree execution. */
 export type RunId = z.infer<typeof RunIdSchema>;
@@ -26,6 +28,10 @@ export type CallId = z.infer<typeof CallIdSchema>;
 /** One reservation in the ledger. */
 export type LeaseId = z.infer<typeof LeaseIdSchema>;
 
+/** Root executions that share a history. */
+export type SessionId = z.infer<typeof SessionIdSchema>;
+/** One message of a history: `<executionId>.m<number>`. */
+export type MessageId = z.infer<typeof MessageIdSchema>;
 /** One question about one exact call: `<executionId>.<step>.<index>`. */
 export type QuestionId = z.infer<typeof QuestionIdSchema>;
 
@@ -42,4 +48,9 @@ export function callIdOf(stepId: StepId, index: number): CallId {
 /** The id of the question about a call: derived from its place. */
 export function questionIdOf(stepId: StepId, index: number): QuestionId {
   return QuestionIdSchema.parse(`${stepId}.${index}`);
+}
+
+/** The id of a message: derived from the execution that added it, and its number in the history of that agent (from 1). */
+export function messageIdOf(executionId: ExecutionId, number: number): MessageId {
+  return MessageIdSchema.parse(`${executionId}.m${number}`);
 }

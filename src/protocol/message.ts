@@ -2,7 +2,13 @@
 
 import { z } from "zod";
 
-import { CallIdSchema } from "./ids.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  MessageIdSchema,
+  StepIdSchema,
+} from "./ids.ts";
 
 const MessageOriginSchema = z.enum([
   "instructions",
@@ -13,6 +19,8 @@ const MessageOriginSchema = z.enum([
   "steering",
   "subtask",
   "report",
+  "section",
+  "summary",
 ]);
 /** Where a message that a model did not write came from. */
 export type MessageOrigin = z.infer<typeof MessageOriginSchema>;
@@ -67,3 +75,46 @@ export const MessageSchema = z.discriminatedUnion("role", [
   AssistantMessageSchema,
   ToolMessageSchema,
 ]);
+
+const NoteSchema = z.enum(["left_out", "boundary"]);
+/**
+ * A message that nobody said in an execution: `left_out`, it stands for messages that a compaction or a retention left out, as a notice or
+ * a summary; `boundary`, it says where an execution of a session ended.
+ */
+export type MessageNote = z.infer<typeof NoteSchema>;
+
+export const MessageTagSchema = z.strictObject({
+  /** The execution that added it; of a boundary, the one that ended there. */
+  executionId: ExecutionIdSchema,
+  /** The step that was open when it came in, or else the last one before; 0: none had begun. */
+  stepNumber: z.int().nonnegative(),
+  /** From 1, in the order in which its agent added messages. */
+  number: z.int().positive(),
+  /** The agent that added it. Absent: the one whose history it is in. */
+  agentId: AgentIdSchema.exactOptional(),
+  note: NoteSchema.exactOptional(),
+});
+/** Where a message of a history came from. Kept beside the message, which goes to the model as it is (R98). */
+export type MessageTag = Readonly<z.infer<typeof MessageTagSchema>>;
+
+const ids = {
+  /** Unique in its session, and derived from its place: `<executionId>.m<number>`. */
+  messageId: MessageIdSchema,
+  /** The agent that added it. */
+  agentId: AgentIdSchema,
+  /** The execution that added it; of a boundary, the one that ended there. */
+  executionId: ExecutionIdSchema,
+  /** The step that was open when it came in, or else the last one before. Absent: none had begun. */
+  stepId: StepIdSchema.exactOptional(),
+  /** Set if nobody said it in the execution. */
+  note: NoteSchema.exactOptional(),
+};
+
+export const StoredMessageSchema = z.discriminatedUnion("role", [
+  SystemMessageSchema.extend(ids),
+  UserMessageSchema.extend(ids),
+  AssistantMessageSchema.extend(ids),
+  ToolMessageSchema.extend(ids),
+]);
+/** A message with where it came from, as results and sessions show it. The ids never go to a model. */
+export type StoredMessage = Readonly<z.infer<typeof StoredMessageSchema>>;

@@ -117,6 +117,7 @@ export class ScopeTree<Scope> {
       case "hook.applied":
       case "request.repaired":
       case "conversation.compacted":
+      case "section.cleared":
       case "message.delivered":
       case "subagent.spawned":
       case "subagent.continued":

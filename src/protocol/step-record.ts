@@ -2,6 +2,8 @@ import { z } from "zod";
 
 import { StepIdSchema } from "./ids.ts";
 import { ToolCallSchema } from "./message.ts";
+import { StepContextSchema } from "./step-context.ts";
+import { StepTimingSchema } from "./step-timing.ts";
 import { ErrorRecordSchema } from "./stop.ts";
 import { ToolExecutionSchema } from "./tool-outcome.ts";
 import { UsageSchema } from "./usage.ts";
@@ -10,6 +12,8 @@ export const StepRecordSchema = z.strictObject({
   stepId: StepIdSchema,
   /** From 1. */
   number: z.int().positive(),
+  /** What it began with. */
+  context: StepContextSchema,
   /** What went into the model and came out of it. */
   io: z.strictObject({
     messageCount: z.int().nonnegative(),
@@ -28,6 +32,7 @@ export const StepRecordSchema = z.strictObject({
     endedAtMs: z.number(),
     /** From the start of the execution to the end of the step, without the time in which it waited for an answer or was paused. */
     elapsedMs: z.number(),
+    timing: StepTimingSchema,
   }),
   /** Set when the step was cut off. */
   error: ErrorRecordSchema.optional(),

@@ -36,6 +36,8 @@ export const TOOL_FAILURES = {
   tool_error: FAILED,
   /** It did not end in its time. */
   tool_timeout: FAILED,
+  /** Its process died while it was under way, and it must not be made twice. */
+  interrupted: { severity: "recoverable", outcome: "failed", counts: "nothing" },
   subagent_failed: FAILED,
   /** A subagent was stopped before its answer; what it had is in the result. */
   subagent_partial: { severity: "recoverable", outcome: "failed", counts: "nothing" },

@@ -27,6 +27,7 @@ const KINDS = {
   stopWhen: "code",
   hooks: "code",
   wrapUp: "data",
+  sections: "code",
   compaction: "data",
   maxOutputTokens: "data",
   temperature: "data",

@@ -13,4 +13,8 @@ export {
   type ScriptStep,
 } from "./scripted-model.ts";
 export { checkMessages } from "./check-messages.ts";
+export { storeContract, type StoreCheck } from "./store-contract.ts";
+export { recordingOf, type Recording } from "./replay/recording.ts";
+export { replay, type ReplayOptions } from "./replay/replay.ts";
+export type { ReplayOrder } from "./replay/replayer.ts";
 export { goldenTree } from "./golden-tree.ts";

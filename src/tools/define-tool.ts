@@ -51,6 +51,12 @@ export interface ToolDefinition<Input extends ToolInput> extends ToolBasics<Inpu
       ) => boolean | string | Promise<boolean | string>);
   /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). Default false. */
   readonly isSequential?: boolean;
+  /**
+   * Whether a call may be made once more that was under way when its process died, in a run that is recovered. Default true: right for
+   * whatever only reads, and for work that is done once under `context.idempotencyKey`. False: the call is not repeated, and the model is
+   * told that nobody knows whether it took effect.
+   */
+  readonly isRepeatable?: boolean;
 }
 
 /** What `defineTool` takes for a tool that is executed elsewhere: the same without `execute`. */
@@ -75,7 +81,13 @@ export interface DelegationDefinition<Input extends ToolInput> extends ToolBasic
 }
 
 const BASIC_FIELDS = ["name", "description", "input", "isStrict", "execute"];
-const FUNCTION_FIELDS = [...BASIC_FIELDS, "needsApproval", "isSequential", ...SETTING_FIELDS];
+const FUNCTION_FIELDS = [
+  ...BASIC_FIELDS,
+  "needsApproval",
+  "isSequential",
+  "isRepeatable",
+  ...SETTING_FIELDS,
+];
 
 /**
  * Defines a tool. Without `execute` it is one that somebody else executes: a call pauses the run until its result is handed in.
@@ -127,7 +139,7 @@ function isExternal<Input extends ToolInput>(
 }
 
 function functionTool<Input extends ToolInput>(definition: ToolDefinition<Input>): FunctionTool {
-  const { execute, needsApproval, isSequential = false } = definition;
+  const { execute, needsApproval, isSequential = false, isRepeatable = true } = definition;
   const { face, schema } = begin(definition, settingsIn(definition));
   checkExecute(face.name, execute);
   const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
@@ -137,9 +149,11 @@ function functionTool<Input extends ToolInput>(definition: ToolDefinition<Input>
     throw misdefinition(field, "true, false or a function", needsApproval, advice);
   }
   checkBoolean(`${face.name}.isSequential`, isSequential);
+  checkBoolean(`${face.name}.isRepeatable`, isRepeatable);
   return Object.freeze({
     ...face,
     isSequential,
+    isRepeatable,
     kind: "function",
     bind: (input: JsonValue) =>
       bindWith(schema, input, (value) => ({

@@ -18,6 +18,8 @@ export interface ToolContext {
   /** From 1. */
   readonly stepNumber: number;
   readonly callId: CallId;
+  /** The same for every attempt at this very call, also after a crash: hand it to services that do a thing once under a key. */
+  readonly idempotencyKey: string;
   /** How often in a row the model was asked for a corrected call of this tool; 0 at first, and after a call that succeeded. */
   readonly retryCount: number;
   /** How often it may be asked. With `retryCount` at this number, one more `ToolRetryError` is the end of it. */

@@ -19,6 +19,8 @@ export interface ToolFace {
 /** A tool that works by itself: the common kind. */
 export interface FunctionTool extends ToolFace {
   readonly kind: "function";
+  /** False: a call that was under way when its process died is not made once more (D2). */
+  readonly isRepeatable: boolean;
   /** Checks arguments and, if they fit, closes over them. Pure. */
   bind(input: JsonValue): Bound<FunctionUse>;
 }

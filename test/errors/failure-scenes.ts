@@ -10,6 +10,7 @@ import type { StartOptions } from "../../src/orchestrator/run-options.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { isRecord, type JsonValue } from "../../src/kernel/json.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { asks, says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -103,6 +104,22 @@ function askAbout(task: string, given: JsonValue): GuardAnswer {
   return isIt ? { type: "ask", reason: "Is that worth it?" } : { type: "allow" };
 }
 
+const pay = (act: Parameters<typeof spyTool>[1]) => [spyTool("pay", act, { isRepeatable: false })];
+
+/** A process that is gone before its call has ended, and another one that goes on with the run. */
+async function crashed(): Promise<Played> {
+  const store = memoryStore();
+  const gone = scene({ store });
+  const before = part("lead", [asks("pay", {})], { tools: pay(() => gate().opened) });
+  const { runId } = gone.start(before.role);
+  while (gone.sink.of("tool.started").length === 0) await quiet();
+  for (let turns = 0; turns < 10; turns += 1) await quiet();
+  const after = part("lead", [DONE], { tools: pay(() => "Paid twice.") });
+  const stage = scene({ store, roles: [after.role] });
+  const run = await stage.orchestrator.recover(runId, { takeOver: true });
+  return { stage, result: await run.result };
+}
+
 /** The plays, in the order of the table. */
 export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
   invalid_json: () =>
@@ -140,6 +157,7 @@ export const FAILURE_SCENES: Readonly<Record<string, () => Promise<Played>>> = {
       definition: { tools: read(() => new Promise(() => undefined), { timeoutMs: 30_000 }) },
       act: (_run, { clock }) => clock.advance(30_000),
     }),
+  interrupted: () => crashed(),
   subagent_failed: () =>
     play({
       script: [calls(spawn("helper")), DONE],

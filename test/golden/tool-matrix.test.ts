@@ -237,7 +237,8 @@ const EACH_ALONE = Object.entries({ ...ALONE, ...BEFORE_CALLS });
 
 describe("every failure", () => {
   test("the table of failures has nothing that the matrix leaves out", () => {
-    expect(Object.keys(ALONE).toSorted()).toEqual(Object.keys(TOOL_FAILURES).toSorted());
+    const { interrupted: _ofTwoProcesses, ...others } = TOOL_FAILURES;
+    expect(Object.keys(ALONE).toSorted()).toEqual(Object.keys(others).toSorted());
   });
 
   for (const [code, play] of Object.entries(ALONE)) {

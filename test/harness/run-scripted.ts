@@ -119,11 +119,21 @@ function checkTerminalEvents(
 ): ReadonlySet<string> {
   const ended = new Set<string>();
   const paused = new Map<string, string>();
+  const living = new Set<string>();
+  let interrupted = new Set<string>();
   for (const event of events) {
+    if (isRecovery(event)) interrupted = new Set(living);
     if (event.executionId === null) continue;
     expect(ended.has(event.executionId), `L2: ${event.type} after the terminal event`).toBe(false);
-    if (event.type === "agent.resumed")
-      expect(paused.delete(event.executionId), "resumed from a pause").toBe(true);
+    if (event.type === "agent.resumed") {
+      const wasAtRest = paused.delete(event.executionId) || interrupted.delete(event.executionId);
+      expect(wasAtRest, "resumed from a pause, or after its process died").toBe(true);
+    }
+    expect(interrupted.has(event.executionId), `${event.type} before it was resumed`).toBe(false);
+    if (event.type === "agent.started" || event.type === "agent.resumed")
+      living.add(event.executionId);
+    if (event.type === "agent.ended" || event.type === "agent.paused")
+      living.delete(event.executionId);
     expect(paused.has(event.executionId), `${event.type} while paused`).toBe(false);
     if (event.type === "agent.ended") ended.add(event.executionId);
     if (event.type === "agent.paused") paused.set(event.executionId, event.agentId);
@@ -141,9 +151,15 @@ function checkTerminalEvents(
   expect(onward, "after a rest the run goes on or says nothing").toEqual(
     onward.map(() => "run.resumed"),
   );
-  expect(events.filter(({ type }) => type === "run.resumed")).toHaveLength(onward.length);
+  const resumptions = events.filter((event) => event.type === "run.resumed" && !isRecovery(event));
+  expect(resumptions).toHaveLength(onward.length);
   expect(["run.started", "run.resumed"], "the run begins first").toContain(events[0]?.type);
   return new Set(paused.values());
+}
+
+/** True if a run goes on whose process died: agents that were alive go on without having been paused. */
+function isRecovery(event: EspalierEvent): boolean {
+  return event.type === "run.resumed" && event.recovery !== undefined;
 }
 
 function checkSettlement(events: readonly EspalierEvent[], paused: ReadonlySet<string>): void {

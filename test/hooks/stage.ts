@@ -24,6 +24,8 @@ import type { Message } from "../../src/protocol/message.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
+import { contextOf } from "../support/step-context.ts";
 
 const EXECUTION_ID = ExecutionIdSchema.parse("exec_1");
 const CALL_ID = CallIdSchema.parse("call_1");
@@ -31,9 +33,10 @@ const CALL_ID = CallIdSchema.parse("call_1");
 export const STEP: StepRecord = {
   stepId: stepIdOf(EXECUTION_ID, 1),
   number: 1,
+  context: contextOf(1),
   io: { messageCount: 2, text: "", finishReason: "tool_calls" },
   tools: { calls: [], executions: [] },
-  telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 5, elapsedMs: 5 },
+  telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 5, elapsedMs: 5, timing: NO_TIMING },
 };
 
 export const MESSAGES: readonly Message[] = [

@@ -203,11 +203,23 @@ proves(
       "incorporate",
       "nextExecution",
       "recordReply",
+      "recordSections",
       "recordVeto",
     ];
     expect(changedBy("conversation")).toEqual({
       messages: [...said, "compact"].toSorted(),
       prefix: ["compact", "recordReply"],
+      tags: [
+        ...said.filter((type) => type !== "nextExecution"),
+        "compact",
+        "markStarted",
+      ].toSorted(),
+      added: [
+        ...said.filter((type) => type !== "nextExecution"),
+        "compact",
+        "markStarted",
+      ].toSorted(),
+      leftOut: ["compact"],
     });
     const { running } = states();
     const { addMessages } = changes();
@@ -223,6 +235,7 @@ proves(
 proves(["R41"], "each entry of the log is changed by its own verbs, and begins anew", () => {
   expect(changedBy("log")).toEqual({
     steps: ["nextExecution", "recordStep"],
+    compactions: ["compact"],
     signals: ["addSignal", "failWith", "nextExecution"],
     errors: ["failWith", "nextExecution"],
     output: ["nextExecution", "recordOutput"],
@@ -234,6 +247,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     subtasks: ["dropSubagents", "incorporate", "recordSubtasks"],
     background: ["addMessages", "dropSubagents", "incorporate"],
     isAwaiting: ["awaitSubagents", "nextExecution", "openStep"],
+    sections: ["recordSections"],
   });
 });
 

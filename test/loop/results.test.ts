@@ -12,6 +12,7 @@ import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -58,6 +59,7 @@ proves(
     expect(steps[0]).toEqual({
       stepId: "execution_1.1",
       number: 1,
+      context: { ...steps[1]?.context, number: 1, budget: {} },
       io: { messageCount: 2, text: "", finishReason: "tool_calls" },
       tools: {
         calls: [call],
@@ -68,6 +70,7 @@ proves(
         startedAtMs: 0,
         endedAtMs: 0,
         elapsedMs: 0,
+        timing: NO_TIMING,
       },
     });
   },

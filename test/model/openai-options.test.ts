@@ -124,7 +124,7 @@ test("a base URL in the environment that is none is found at the start", () => {
 test.each<[object, string]>([
   [
     { apikey: "x" },
-    'Expected openai.apikey to be one of apiKey, baseUrl, price, timeoutMs, maxTokensField, headers, fetch, got "apikey". Correct the name.',
+    'Expected openai.apikey to be one of apiKey, baseUrl, price, countTokens, timeoutMs, maxTokensField, headers, fetch, got "apikey". Correct the name.',
   ],
   [
     { apiKey: 7 },

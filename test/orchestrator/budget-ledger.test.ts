@@ -437,5 +437,7 @@ test("only a fresh ledger takes over accounts, and only such as hold nothing", a
   for (const count of [-1, 0.5])
     expect(() => fresh().restore(accounts, count)).toThrow("counted from 0 up");
   await scene.ask("lead/a", FORTY);
-  expect(() => fresh().restore(scene.ledger.snapshot(), 2)).toThrow("B2: no lease outlives");
+  expect(() => fresh().restore(scene.ledger.snapshot(), 2)).toThrow(
+    "B2: what is reserved is an open lease",
+  );
 });

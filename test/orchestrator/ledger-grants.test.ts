@@ -376,9 +376,9 @@ describe("thresholds", () => {
       await spend(scene, "lead", 82);
       scene.ledger.grant(LEAD, { budget: { totalTokens: 100 }, by: BY });
       await spend(scene, "lead", 20);
-      const resumed = new BudgetLedger(scene.clock, ({ threshold, spent }) =>
-        reached.push(["resumed", threshold, spent]),
-      );
+      const resumed = new BudgetLedger(scene.clock, {
+        onThreshold: ({ threshold, spent }) => reached.push(["resumed", threshold, spent]),
+      });
       resumed.restore(scene.ledger.snapshot(), scene.ledger.leaseCount);
       const { signal } = new AbortController();
       for (const tokens of [10, 60]) {

@@ -118,6 +118,7 @@ const TOP_KEYS = [
   "accounts",
   "agents",
   "answered",
+  "definitions",
   "eventCount",
   "leaseCount",
   "limits",

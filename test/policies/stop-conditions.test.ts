@@ -25,12 +25,15 @@ import { executionOf, toolCall } from "../support/changes.ts";
 import { callUsage } from "../support/ledger-scene.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
+import { contextOf } from "../support/step-context.ts";
 
 function stepCalling(number: number, ...toolNames: readonly string[]): StepRecord {
   const calls = toolNames.map((name, index) => toolCall(`call_${number}_${index}`, name));
   return {
     stepId: stepIdOf(ExecutionIdSchema.parse("execution_1"), number),
     number,
+    context: contextOf(number),
     io: { messageCount: 2, text: "", finishReason: "tool_calls" },
     tools: { calls, executions: calls.map(executionOf) },
     telemetry: {
@@ -38,6 +41,7 @@ function stepCalling(number: number, ...toolNames: readonly string[]): StepRecor
       startedAtMs: 100 * number,
       endedAtMs: 100 * number + 50,
       elapsedMs: 100 * number - 20,
+      timing: NO_TIMING,
     },
   };
 }

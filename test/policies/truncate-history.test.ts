@@ -83,10 +83,10 @@ test("what was inherited goes before what came after the task, and the notice st
   ]);
 });
 
-test("only the first task stays for good; without one the instructions do, or nothing", () => {
+test("only the task that it works on stays for good; without one the instructions do, or nothing", () => {
   const next = user("And now?", "task");
   expect(truncateHistory([TASK, next, HINT], { keepMessages: 1 })).toEqual([
-    TASK,
+    next,
     leftOut(1),
     HINT,
   ]);

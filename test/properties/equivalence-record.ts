@@ -1,5 +1,5 @@
 // What must be the same however a run was driven: everything but what a pause may change. That is: times, trace and span ids, the
-// numbers of events, the events that say that something was paused or resumed, the order of events of parallel agents and of parallel
+// numbers of events, how a request compares with the one before (X31), the events that say that something was paused or resumed, the order of events of parallel agents and of parallel
 // calls of one reply, and ids that are given in the order of starting, which are replaced by places in the tree.
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
@@ -61,9 +61,16 @@ function grouped(events: readonly EspalierEvent[]): ReadonlyMap<string, readonly
   for (const event of events) {
     if (OF_PAUSES.has(event.type)) continue;
     const place = event.executionId === null ? "run" : event.agentPath;
-    groups.set(place, [...(groups.get(place) ?? []), event]);
+    groups.set(place, [...(groups.get(place) ?? []), withoutPrefix(event)]);
   }
   return new Map([...groups].toSorted(([left], [right]) => byText(left, right)));
+}
+
+/** What the request before was like is known within one process only. */
+function withoutPrefix(event: EspalierEvent): EspalierEvent {
+  if (event.type !== "model.requested") return event;
+  const { prefix: _ofThisProcess, ...others } = event;
+  return others;
 }
 
 /** Events of parallel calls and of parallel subtasks one call after the other. */

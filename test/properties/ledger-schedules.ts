@@ -1,8 +1,11 @@
 // Random schedules over random trees of accounts, played on the real ledger and on the naive one at once. After every operation
 // both must agree, and what must always hold is checked on the real one's accounts alone.
 
+import { isDeepStrictEqual } from "node:util";
+
 import type { LeaseOutcome } from "../../src/agent/budget-gate.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { LedgerCopy, LedgerOperationSchema } from "../../src/orchestrator/ledger-operation.ts";
 import { SPEND_AXES, type SpendLimits } from "../../src/policies/budget.ts";
 import {
   AgentIdSchema,
@@ -39,7 +42,11 @@ export async function play({ seeds, operations }: Schedule): Promise<void> {
 
 class Player {
   readonly #clock = new ManualClock();
-  readonly #ledger = new BudgetLedger(this.#clock);
+  /** What a journal would make of it: the accounts as they were opened, and every operation done once more (D2). */
+  readonly #copy = new LedgerCopy();
+  readonly #ledger = new BudgetLedger(this.#clock, {
+    onOperation: (done) => this.#copy.redo(LedgerOperationSchema.parse(done)),
+  });
   readonly #reference = new LedgerReference();
   readonly #ids: AgentId[] = [];
   readonly #pending = new Map<number, Pending>();
@@ -64,6 +71,7 @@ class Player {
     const agentId = AgentIdSchema.parse(path);
     const times = { deadlineAtMs, wallTimeMs: limitMs };
     this.#ledger.open({ agentId, path, limits, reserve, ...times }, parentId);
+    this.#copy.open(this.#ledger.account(agentId));
     this.#reference.openAccount(above, { limits, reserve }, { openedAtMs, deadlineAtMs, limitMs });
     this.#ids.push(agentId);
     this.#own.push(NO_USAGE);
@@ -260,6 +268,16 @@ class Player {
     checkAccounts(this.#ledger, this.#reference, this.#own, nowMs);
   }
 
+  /** What was done, done once more on a copy, gives the same accounts (D2). */
+  #compareCopy(): void {
+    const nowMs = this.#clock.nowMs();
+    const copied = this.#copy.accounts(nowMs);
+    if (!isDeepStrictEqual(copied, this.#ledger.snapshot()))
+      throw wrong(this.#ledger.snapshot(), copied);
+    if (this.#copy.leaseCount !== this.#ledger.leaseCount)
+      throw wrong(this.#ledger.leaseCount, this.#copy.leaseCount);
+  }
+
   /** B5: settling what is open answers everyone in the end, and nothing stays reserved. */
   async drain(): Promise<void> {
     for (let one = this.#reference.open[0]; one !== undefined; one = this.#reference.open[0]) {
@@ -268,6 +286,7 @@ class Player {
     }
     if (this.#pending.size > 0)
       throw wrong("nobody waits when nobody holds a lease", [...this.#pending.keys()]);
+    this.#compareCopy();
     for (const account of this.#ledger.snapshot()) {
       for (const axis of SPEND_AXES)
         if (account.reserved[axis] !== 0) throw wrong("nothing reserved", account);

@@ -136,8 +136,8 @@ test("a truncated history is valid, keeps what must stay, and accounts for all t
       expect(truncateHistory(truncated, { keepMessages })).toBe(truncated);
       expect(truncated.at(-1)).toBe(given.at(-1));
       expect(textsOf(truncated, "system")).toEqual(textsOf(given, "system"));
-      const task = given.find(isTask);
-      if (task !== undefined) expect(truncated.find(isTask)).toBe(task);
+      const task = given.findLast(isTask);
+      if (task !== undefined) expect(truncated.findLast(isTask)).toBe(task);
       expect(truncated.length).toBeLessThanOrEqual(given.length + 1);
       if (truncated !== given) expect(countsOf(truncated)).toBe(countsOf(given));
       expect(JSON.stringify(given)).toBe(before);

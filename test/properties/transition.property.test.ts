@@ -26,6 +26,7 @@ import {
 } from "../support/changes.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { callUsage } from "../support/ledger-scene.ts";
+import { contextOf } from "../support/step-context.ts";
 
 const FIXED = { seed: 20_261_121, numRuns: 1_000 };
 
@@ -287,6 +288,7 @@ function playStep(state: AgentState, step: ScriptedStep, index: number): AgentSt
     type: "openStep",
     stepId: stepIdOf(EXECUTION_ID, number),
     number,
+    context: contextOf(number),
     input: state.conversation.messages,
     hiddenTools: [],
     lastStep: undefined,

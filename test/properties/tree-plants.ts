@@ -131,7 +131,7 @@ export const PLANTS: readonly Plant[] = [
     name: "what a subagent reported is lost over a pause",
     file: "orchestrator/supervisor.ts",
     from: "parent.inbox.report(childId, reportText(settledOutcome(scope, child)));",
-    to: "",
+    to: ";",
     law: /X9|bug/,
     seed: 44,
   },
@@ -201,7 +201,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "who is cancelled while paused goes on after it",
-    file: "orchestrator/orchestrator.ts",
+    file: "orchestrator/lead-run.ts",
     from: "if (late.length === 0) return undefined;",
     to: "if (late.length >= 0) return undefined;",
     law: /T5/,
@@ -225,7 +225,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a root that has ended is to live on for a late end",
-    file: "orchestrator/orchestrator.ts",
+    file: "orchestrator/lead-run.ts",
     from: "if (root.hasEnded) return undefined;",
     to: "",
     law: /not alive/,

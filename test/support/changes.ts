@@ -3,6 +3,7 @@
 import {
   pendingState,
   type AgentState,
+  type Conversation,
   type Deferral,
   type RestingState,
   type StepReply,
@@ -20,6 +21,7 @@ import { argumentsHashOf } from "../../src/protocol/question.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { callUsage } from "./ledger-scene.ts";
+import { contextOf, PARTS, TIMING } from "./step-context.ts";
 
 export const AGENT_ID = AgentIdSchema.parse("agent_1");
 export const EXECUTION_ID = ExecutionIdSchema.parse("execution_1");
@@ -106,12 +108,17 @@ export function changes(): {
       type: "openStep",
       stepId: STEP_ID,
       number: 1,
+      context: contextOf(1, { shown: PARTS }),
       input: opening(),
       hiddenTools: [{ toolName: "write", filter: "read-only" }],
       lastStep: { accountPath: "lead", maximum: 3 },
       atMs: 2,
     },
-    addUsage: { type: "addUsage", usage: callUsage(10, 5, { costMicroUsd: 7 }) },
+    addUsage: {
+      type: "addUsage",
+      usage: callUsage(10, 5, { costMicroUsd: 7 }),
+      timing: TIMING,
+    },
     recordReply: {
       type: "recordReply",
       reply: replyOf("Let me see.", calls),
@@ -145,6 +152,11 @@ export function changes(): {
     addMessages: { type: "addMessages", messages: [notice("Go on."), notice("And on.")] },
     awaitSubagents: { type: "awaitSubagents" },
     dropSubagents: { type: "dropSubagents", unread: [] },
+    recordSections: {
+      type: "recordSections",
+      sections: [{ name: "memory", text: "Paris." }, { name: "day" }],
+      messages: [notice("It is Monday.")],
+    },
     compact: { type: "compact", messages: opening().slice(0, 1) },
     addSignal: { type: "addSignal", signal: { source: "stop_condition", reason } },
     addTime: { type: "addTime", waitedMs: 9 },
@@ -166,6 +178,26 @@ export function changes(): {
       type: "nextExecution",
       messages: [{ role: "user", text: "And now?", origin: "task" }],
     },
+  };
+}
+
+/** The conversation with messages added in the step, or after it; 0: before the first. */
+export function added(
+  conversation: Conversation,
+  messages: readonly Message[],
+  stepNumber: number,
+): Conversation {
+  const { added: count } = conversation;
+  const tags = messages.map((_message, index) => ({
+    executionId: EXECUTION_ID,
+    stepNumber,
+    number: count + index + 1,
+  }));
+  return {
+    ...conversation,
+    messages: [...conversation.messages, ...messages],
+    tags: [...conversation.tags, ...tags],
+    added: count + messages.length,
   };
 }
 

@@ -9,6 +9,8 @@ import { ExecutionIdSchema, stepIdOf } from "../../src/protocol/ids.ts";
 import type { StepRecord } from "../../src/protocol/step-record.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { executionOf, toolCall } from "./changes.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
+import { contextOf } from "./step-context.ts";
 
 export const FACTS: StepFacts = {
   roleName: "solo",
@@ -32,9 +34,10 @@ export function stepWith({ text = "", calls = 0, tool = "work", ...more }: StepP
   return {
     stepId: stepIdOf(ExecutionIdSchema.parse("execution_1"), 1),
     number: 1,
+    context: contextOf(1),
     io: { messageCount: 2, text, finishReason, ...(refusal === undefined ? {} : { refusal }) },
     tools: { calls: made, executions: made.map(executionOf) },
-    telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 0, elapsedMs: 0 },
+    telemetry: { usage: NO_USAGE, startedAtMs: 0, endedAtMs: 0, elapsedMs: 0, timing: NO_TIMING },
   };
 }
 

@@ -36,6 +36,7 @@ const TELLING: Telling = {
   "hook.applied": ["point", "changedBy"],
   "request.repaired": ["repairs"],
   "conversation.compacted": ["messagesBefore", "messagesAfter", "tokensBefore", "tokensAfter"],
+  "section.cleared": ["name", "count"],
   "message.delivered": ["origin"],
   "subagent.spawned": ["childPath", "task", "context", "subagentsByDepth"],
   "subagent.continued": ["childPath", "task", "isBackground", "execution"],

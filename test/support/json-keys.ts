@@ -26,7 +26,17 @@ export function keysOfSchema(schema: unknown, path = ""): readonly string[] {
   return schema["type"] === "array" ? keysOfSchema(schema["items"], `${path}[]`) : [path];
 }
 
-const FOREIGN = ["data", "metadata", "arguments", "output", "usage", "retriesByTool"];
+const FOREIGN = [
+  "data",
+  "metadata",
+  "arguments",
+  "output",
+  "usage",
+  "retriesByTool",
+  "definitions",
+  "context.budget",
+  "shown[].message",
+];
 
 /** Each path once, in order. */
 export function listed(keys: readonly string[]): readonly string[] {

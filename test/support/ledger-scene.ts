@@ -37,7 +37,7 @@ export class LedgerScene {
   readonly ledger: BudgetLedger;
 
   constructor(onThreshold?: (reached: ReachedThreshold) => void) {
-    this.ledger = new BudgetLedger(this.clock, onThreshold);
+    this.ledger = new BudgetLedger(this.clock, onThreshold === undefined ? {} : { onThreshold });
   }
 
   /** Opens the account of `path` below that of the path before its last slash. A number is a fixed deadline. */

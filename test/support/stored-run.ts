@@ -14,6 +14,7 @@ import {
   subagentOn,
   twoCalls,
 } from "./changes.ts";
+import { textHash } from "../../src/protocol/definition.ts";
 
 export const CHILD_ID = "agent_of_call_2";
 export const ENDED_ID = "agent_3";
@@ -106,6 +107,7 @@ export function stored() {
       agent(CHILD_ID, AGENT_ID, snapshotOf(resting(rested))),
       agent(ENDED_ID, AGENT_ID, snapshotOf(resting(completed))),
     ],
+    definitions: { [textHash("Work.")]: "Work.", [textHash("[]")]: "[]" },
     prices: [
       {
         provider: "openai",

@@ -39,6 +39,7 @@ export class CallStage {
       executionId: ExecutionIdSchema.parse("execution_1"),
       stepNumber: 1,
       callId: CallIdSchema.parse("call_1"),
+      idempotencyKey: "run_1/execution_1.1/call_1",
       retryCount: 0,
       maxRetries: 2,
       messages: Object.freeze([]),

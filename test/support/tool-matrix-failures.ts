@@ -215,8 +215,11 @@ function slowAbout(task: string): GuardCheck {
   };
 }
 
-/** Each failure alone between two calls of a tool that works. Whoever adds a code must say here how it comes about. */
-export const ALONE: Readonly<Record<ToolFailureCode, Play>> = {
+/**
+ * Each failure alone between two calls of a tool that works. Whoever adds a code must say here how it comes about. `interrupted` takes two
+ * processes: test/errors, test/journal.
+ */
+export const ALONE: Readonly<Record<Exclude<ToolFailureCode, "interrupted">, Play>> = {
   invalid_json: { reply: besideOthers([{ name: "read", arguments: "{path}" }]) },
   invalid_arguments: {
     reply: besideOthers([{ name: "read", arguments: { path: 7, lines: "x" } }]),

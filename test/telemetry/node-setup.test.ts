@@ -22,7 +22,8 @@ import {
 import { takeWarnings } from "../harness/set-up.ts";
 import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 import { placeAll, treeOf } from "./recorded-spans.ts";
-import { CANARY, RunScript } from "./run-script.ts";
+import { RunScript } from "./run-script.ts";
+import { CANARY } from "./run-script-facts.ts";
 import { wideRun } from "./wide-run.ts";
 
 const MODES: readonly SinkMode[] = ["ok", "refuse", "unavailable", "hang"];

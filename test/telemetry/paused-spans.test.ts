@@ -7,7 +7,8 @@ import { expect, test } from "vitest";
 import { SpanProjector } from "../../src/telemetry/span-projector.ts";
 import { pausedRun } from "./paused-run.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
-import { PREVIOUS_TRACE_ID, RunScript } from "./run-script.ts";
+import { RunScript } from "./run-script.ts";
+import { PREVIOUS_TRACE_ID } from "./run-script-facts.ts";
 
 test("a pause ends every span as suspended, none as an error, and a resumed run is a new trace", () => {
   const spans = drawn(pausedRun()).spans;

@@ -10,7 +10,7 @@ import { SpanKind, SpanStatusCode, type HrTime, type Tracer } from "@opentelemet
 
 import type { TraceIds } from "../../src/protocol/event.ts";
 import type { EventDraft, Tracing } from "../../src/protocol/event-sink.ts";
-import { START_MS } from "./run-script.ts";
+import { START_MS } from "./run-script-facts.ts";
 import { spanTree, type PlainSpan } from "./span-tree.ts";
 
 export interface RecordedSpan extends PlainSpan {

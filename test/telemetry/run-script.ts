@@ -19,26 +19,17 @@ import type { SpawnRefusalCode } from "../../src/protocol/subagent.ts";
 import type { TerminalStatus } from "../../src/protocol/stop.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { SAMPLE_MANIFEST } from "../support/sample-manifest.ts";
-
-export const CANARY = "canary-4711";
-
-/** One model call of 100 tokens in, 20 out. */
-export const ONE_CALL: Usage = {
-  ...NO_USAGE,
-  modelCalls: 1,
-  steps: 1,
-  inputTokens: 100,
-  cachedInputTokens: 40,
-  outputTokens: 20,
-  reasoningTokens: 5,
-  totalTokens: 120,
-  costMicroUsd: 700,
-};
-
-export const START_MS = 1_000;
-const TICK_MS = 10;
-
-export const PREVIOUS_TRACE_ID = "c".repeat(32);
+import { textHash } from "../../src/protocol/definition.ts";
+import { NO_TIMING } from "../../src/protocol/step-timing.ts";
+import {
+  CANARY,
+  ONE_CALL,
+  PAUSED,
+  PREVIOUS_TRACE_ID,
+  reasonOf,
+  START_MS,
+  TICK_MS,
+} from "./run-script-facts.ts";
 
 type Body<T extends EventType> = Omit<EventBody<T>, "type">;
 
@@ -170,7 +161,12 @@ export class AgentScript {
       maxOutputTokens: 500,
       waitedMs: 0,
     });
-    this.#add({ type: "step.started", number: this.#step });
+    this.#add({
+      type: "step.started",
+      number: this.#step,
+      promptHash: textHash("Work."),
+      toolsHash: textHash("[]"),
+    });
     this.#add({
       type: "model.requested",
       provider: "scripted",
@@ -178,6 +174,7 @@ export class AgentScript {
       messageCount: 2,
       toolNames: ["search"],
       estimatedInputTokens: 100,
+      isEstimated: false,
       maxOutputTokens: 500,
       streaming: false,
     });
@@ -360,7 +357,13 @@ export class AgentScript {
   }
 
   decides(decision: "continue" | "stop", toolCalls = 0): void {
-    this.#add({ type: "step.completed", number: this.#step, usage: ONE_CALL, toolCalls });
+    this.#add({
+      type: "step.completed",
+      number: this.#step,
+      usage: ONE_CALL,
+      timing: NO_TIMING,
+      toolCalls,
+    });
     this.#add({ type: "continuation.evaluated", decision, work: [], signals: [] });
   }
 
@@ -444,16 +447,4 @@ export class AgentScript {
   #add(body: EventBody, callId?: string): void {
     this.#run.add(this.correlation(callId), body);
   }
-}
-
-const PAUSED = { code: "answers_needed", message: CANARY, data: { detail: CANARY } };
-
-function reasonOf(status: TerminalStatus): EventBody<"run.ended">["reason"] {
-  const codes = {
-    completed: "completed",
-    stopped: "token_limit",
-    failed: "error",
-    cancelled: "cancelled",
-  } as const;
-  return { code: codes[status], message: CANARY, data: { detail: CANARY } };
 }

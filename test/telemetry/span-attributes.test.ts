@@ -7,7 +7,8 @@ import { SpanProjector } from "../../src/telemetry/span-projector.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { pausedRun } from "./paused-run.ts";
 import { placeAll, recorder, type RecordedSpan } from "./recorded-spans.ts";
-import { CANARY, PREVIOUS_TRACE_ID, RunScript } from "./run-script.ts";
+import { RunScript } from "./run-script.ts";
+import { CANARY, PREVIOUS_TRACE_ID } from "./run-script-facts.ts";
 import { SAMPLE_MANIFEST_ATTRIBUTES } from "../support/sample-manifest.ts";
 
 test("a workflow span holds the limits of the run and how it ended", () => {

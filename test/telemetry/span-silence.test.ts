@@ -7,7 +7,8 @@ import { EVENT_TYPES } from "../../src/protocol/event.ts";
 import { SpanProjector } from "../../src/telemetry/span-projector.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { placeAll, recorder } from "./recorded-spans.ts";
-import { CANARY, ONE_CALL, RunScript } from "./run-script.ts";
+import { RunScript } from "./run-script.ts";
+import { CANARY, ONE_CALL } from "./run-script-facts.ts";
 import { continued, detached } from "./subagent-notes.ts";
 import { FILTERED, GUARDED, PROGRESSED, REPEATED, RETRIED, summarize } from "./tool-notes.ts";
 
@@ -101,6 +102,7 @@ function tellEverything(run: RunScript): void {
   reader.isAnswered("call_1", "write", { answer: "denied" });
   reader.hooks("call_1");
   reader.compacts();
+  reader.notes({ type: "section.cleared", name: CANARY, count: 1 });
   reader.isTold("steering");
   reader.asks();
   reader.failsToHear();

@@ -1,7 +1,8 @@
 // What an agent notes of subagents that it has had for some time. Every text that a model wrote holds CANARY.
 
 import type { EventBody } from "../../src/protocol/event.ts";
-import { CANARY, type AgentScript } from "./run-script.ts";
+import type { AgentScript } from "./run-script.ts";
+import { CANARY } from "./run-script-facts.ts";
 
 /** It goes on with one that had ended. */
 export function continued(child: AgentScript): EventBody<"subagent.continued"> {

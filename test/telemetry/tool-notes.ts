@@ -1,7 +1,8 @@
 // What guards, filters, wrappers and tools tell of calls while they run, by hand: a canary in every text.
 
 import type { EventBody } from "../../src/protocol/event.ts";
-import { CANARY, ONE_CALL, type AgentScript } from "./run-script.ts";
+import type { AgentScript } from "./run-script.ts";
+import { CANARY, ONE_CALL } from "./run-script-facts.ts";
 
 /** Filters took tools away from the step. */
 export const FILTERED: EventBody<"tools.filtered"> = {
@@ -58,6 +59,7 @@ export function summarize(agent: AgentScript, callId: string): void {
       messageCount: 2,
       toolNames: [],
       estimatedInputTokens: 100,
+      isEstimated: false,
       maxOutputTokens: 64,
       streaming: false,
     },

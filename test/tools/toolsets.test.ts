@@ -183,6 +183,7 @@ test("a tool that is made by a class works by its new name, too", async () => {
     readonly inputSchema = { type: "object" };
     readonly settings = {};
     readonly isSequential = false;
+    readonly isRepeatable = true;
     #calls = 0;
     get description(): string {
       return "Counts.";

@@ -5,17 +5,23 @@
 import { expectTypeOf, test } from "vitest";
 
 import type { Lease, LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
-import type { Effect, EffectPlace, Effects, InferOutcome } from "../../src/agent/effects.ts";
+import type {
+  Effect,
+  EffectPlace,
+  Effects,
+  InferOutcome,
+  RequestFacts,
+} from "../../src/agent/effects.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { LeaseId, StepId } from "../../src/protocol/ids.ts";
 
 type InferArguments = Parameters<Effects["infer"]>;
 
-test("a model call takes a place, a lease and a request, and none of them may be left out", () => {
+test("a model call takes a place, a lease, a request and its facts, and none of them may be left out", () => {
   expectTypeOf<InferArguments>().toEqualTypeOf<
-    [place: EffectPlace, lease: Lease, request: ModelRequest]
+    [place: EffectPlace, lease: Lease, request: ModelRequest, facts: RequestFacts]
   >();
-  expectTypeOf<InferArguments["length"]>().toEqualTypeOf<3>();
+  expectTypeOf<InferArguments["length"]>().toEqualTypeOf<4>();
   expectTypeOf<undefined>().not.toExtend<InferArguments[1]>();
   expectTypeOf<null>().not.toExtend<InferArguments[1]>();
 });

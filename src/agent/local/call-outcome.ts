@@ -4,6 +4,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { Attachment } from "../../protocol/attachment.ts";
+import type { TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
@@ -45,6 +46,8 @@ export interface CallOutcome {
   readonly reportedIds?: readonly AgentId[];
   /** Set when the execution fails with it: a hook broke, or the tool said that nothing is worth going on. */
   readonly failure?: ErrorRecord;
+  /** What the time of its body went into; left out: it was the tool all the time. */
+  readonly spans?: readonly TimeSpan[];
 }
 
 /** A failure by its code: how severe it is, and as what it counts, the table says. */
@@ -60,6 +63,14 @@ export function failed(
 export const CANCELLED = failed(
   "cancelled",
   "Cancelled: the agent was told to end before this call had a result.",
+);
+
+/** A call that was under way when its process died, and that must not be made twice. */
+export const INTERRUPTED: CallOutcome = Object.freeze(
+  failed(
+    "interrupted",
+    "Not repeated: the process ended while this call was under way, and nobody knows whether it took effect. Find out before you call it again.",
+  ),
 );
 
 export const NOT_BEGUN = failed("not_executed", UNBEGUN_TEXT);

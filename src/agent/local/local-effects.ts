@@ -5,11 +5,12 @@
 // S2. The lease comes before the slot: whoever holds a slot needs nothing further to end, so the queue cannot deadlock.
 // S3. Foreign code that ignores its signal is left behind after the grace period; what it gives later goes nowhere.
 
-import type { ModelRequest } from "../../model/model.ts";
+import { prefixOf, type SentRequest } from "../../model/request-prefix.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { Subtask } from "../agent-state.ts";
-import type { Lease, LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
+import type { LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
+import { modelEffectName, placeName, toolEffectName } from "../effect-names.ts";
 import {
   settledBy,
   type CallEnd,
@@ -34,6 +35,8 @@ export function localEffects(options: LocalEffectsOptions): Effects {
 /** A class: a function of its own for each effect of each of ten thousand agents is memory that counts. */
 class LocalEffects implements Effects {
   readonly #options: LocalEffectsOptions;
+  /** The request of the last step, with which the next one is compared. */
+  #lastRequest: SentRequest | undefined;
 
   constructor(options: LocalEffectsOptions) {
     this.#options = options;
@@ -47,19 +50,21 @@ class LocalEffects implements Effects {
     );
   }
 
-  infer(place: EffectPlace, lease: Lease, request: ModelRequest): Effect<InferOutcome> {
+  infer(
+    ...[place, lease, request, { isEstimated, asides }]: Parameters<Effects["infer"]>
+  ): Effect<InferOutcome> {
     const options = this.#options;
+    const last = place.aside === undefined ? this.#lastRequest : undefined;
+    if (place.aside === undefined) this.#lastRequest = { request, asides };
+    const prefix = last === undefined ? undefined : prefixOf(last, request);
     return effect(
-      `model.${placeName(place)}`,
-      atWork(options, () => inferLocally(options, { place, lease, request })),
+      modelEffectName(place),
+      atWork(options, () => inferLocally(options, { place, lease, request, isEstimated, prefix })),
     );
   }
 
   callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd> {
-    return effect(
-      `tool.${place.stepNumber}.${call.index}:${call.call.toolName}`,
-      callToolLocally(this.#options, place, call),
-    );
+    return effect(toolEffectName(place, call), callToolLocally(this.#options, place, call));
   }
 
   delegate(
@@ -68,7 +73,7 @@ class LocalEffects implements Effects {
     const options = this.#options;
     return effect(
       `subtask.${place.stepNumber}.${index}`,
-      consult(options, () => delegate(options, place, subtask, history)),
+      consult(options, () => delegate(options, place, subtask, { history, nth: index })),
     );
   }
 
@@ -103,10 +108,6 @@ class LocalEffects implements Effects {
   }
 }
 
-function placeName({ stepNumber, aside }: EffectPlace): string {
-  return aside === undefined ? `${stepNumber}` : `${stepNumber}.${aside.index}`;
-}
-
 /** What is put in must not reject: failures of foreign code are data by then. */
 function effect<T>(name: string, settled: Promise<T>): Effect<T> {
   return { name, [settledBy]: () => settled };
@@ -135,12 +136,13 @@ async function delegate(
   options: LocalEffectsOptions,
   place: EffectPlace,
   { request, childId }: Subtask,
-  history: History,
+  { history, nth }: { readonly history: History; readonly nth: number },
 ): Promise<SpawnOutcome> {
   if (childId !== undefined) return await options.resumeChild(childId, { stepId: place.stepId });
   return await spawnWithHooks(options, place, request, {
     stepId: place.stepId,
     history,
     group: [],
+    nth,
   });
 }

@@ -16,6 +16,7 @@ import type { AgentIdentity, EventPlace } from "../agent-context.ts";
 import type { History } from "../effects.ts";
 import type { QuestionDesk } from "../approver.ts";
 import type { Lease, LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
+import type { EffectLog } from "../effect-log.ts";
 
 /** A place in a queue: `work` runs when there is one, or not at all if `signal` is aborted before. */
 export interface Slots {
@@ -36,6 +37,8 @@ export interface LocalEffectsOptions {
   /** How long a hook, a guard, a stop condition or a processor may take. */
   readonly hookTimeoutMs: number;
   readonly desk: QuestionDesk;
+  /** Where effects are kept; undefined: nowhere. */
+  readonly log: EffectLog | undefined;
   readonly clock: Clock;
   readonly slots: Slots;
   /** Of the run: how many delegations begin at once. */
@@ -88,4 +91,6 @@ export interface DelegatedCall extends EventPlace {
   readonly history: History;
   /** The roles that the delegations of the reply ask for, this one included; empty for a subtask. */
   readonly group: readonly string[];
+  /** Which of the delegations of the call it is, from 0, which is the default; of a subtask: its place in the queue. */
+  readonly nth?: number;
 }

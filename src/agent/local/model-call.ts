@@ -8,8 +8,10 @@ import { hookContract } from "../../hooks/hook-error.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import { checkReply } from "../../model/check-reply.ts";
 import type { GenerateOptions, ModelReply, ModelRequest } from "../../model/model.ts";
+import type { RequestPrefix } from "../../model/request-prefix.ts";
 import { generateWithRetries, type GenerateOutcome } from "../../model/retry.ts";
 import type { EventBody } from "../../protocol/event.ts";
+import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
 import type { EventPlace } from "../agent-context.ts";
 import type { Lease } from "../budget-gate.ts";
@@ -18,12 +20,15 @@ import type { EffectPlace, InferOutcome } from "../effects.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
+import { WrappedTime } from "./wrapped-time.ts";
 
 /** A model call that is paid for. */
 export interface InferCall {
   readonly place: EffectPlace;
   readonly lease: Lease;
   readonly request: ModelRequest;
+  readonly isEstimated: boolean;
+  readonly prefix: RequestPrefix | undefined;
 }
 
 /** Calls the model through the hooks around it. Never rejects. */
@@ -45,6 +50,23 @@ async function inferWrapped(options: LocalEffectsOptions, call: InferCall): Prom
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
   const bounded = await runBounded(work, options);
   const usage = await inner.close();
+  const { spans } = inner;
+  return { ...outcomeOfHooks(options, call, inner, { bounded, usage }), ...timed(spans) };
+}
+
+interface Settled {
+  readonly bounded: BoundedOutcome<ModelReply>;
+  /** What all calls of the hooks have used. */
+  readonly usage: Usage;
+}
+
+function outcomeOfHooks(
+  options: LocalEffectsOptions,
+  call: InferCall,
+  inner: InnerCalls,
+  { bounded, usage }: Settled,
+): InferOutcome {
+  const { modelWraps } = options.hooks;
   if (options.signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
   if (bounded.type === "threw") {
     if (inner.wasToldToEnd(bounded.error)) return { type: "cancelled", usage };
@@ -81,6 +103,8 @@ class InnerCalls {
   readonly #replies = new Set<unknown>();
   readonly #failures = new Map<unknown, Extract<InferOutcome, { readonly type: "failed" }>>();
   readonly #cancelled = new Set<unknown>();
+  readonly #time: WrappedTime;
+  #inference: readonly TimeSpan[] = [];
   #usage: Usage = { ...NO_USAGE, steps: 1 };
   #begun = 0;
   #isClosed = false;
@@ -91,6 +115,7 @@ class InnerCalls {
     const signal = this.#end.controller.signal;
     this.#options = { ...options, signal, startSignal: this.#start.controller.signal };
     this.#call = call;
+    this.#time = new WrappedTime(options.clock);
   }
 
   /** Makes the call; every further one is paid for by extending the lease. */
@@ -111,7 +136,10 @@ class InnerCalls {
     if (maxOutputTokens < 1) throw refusedCall("the budget does not allow another call");
     this.#begun += 1;
     const paid = isFirst ? request : Object.freeze({ ...request, maxOutputTokens });
+    const leave = this.#time.inside();
     const outcome = await inferOnce(this.#options, { ...this.#call, request: paid });
+    leave();
+    this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
     if (outcome.type === "replied") {
       this.#replies.add(outcome.reply);
@@ -139,6 +167,11 @@ class InnerCalls {
     this.#end.unlink();
     this.#start.unlink();
     return this.#usage;
+  }
+
+  /** What the time of the hooks and of their calls went into. Waiting for a slot is neither. */
+  get spans(): readonly TimeSpan[] {
+    return [...this.#time.hooks, ...this.#inference];
   }
 
   /** True if the model gave this reply; false if a hook made it up. */
@@ -176,11 +209,22 @@ async function inferOnce(options: LocalEffectsOptions, call: InferCall): Promise
   const outcome = await options.slots.model(options.startSignal, () => {
     const queuedMs = options.clock.nowMs() - askedAtMs;
     options.record(requested(options, call), at(call));
-    return askModel(options, call, queuedMs);
+    return timedCall(options, () => askModel(options, call, queuedMs));
   });
   if (outcome !== undefined) return outcome;
   return { type: "cancelled", usage: callUsage(options.model, call.lease, { type: "unsent" }) };
 }
+
+/** The call with the time that it took. */
+async function timedCall(
+  { clock }: LocalEffectsOptions,
+  work: () => Promise<InferOutcome>,
+): Promise<InferOutcome> {
+  const startedAtMs = clock.nowMs();
+  const outcome = await work();
+  return { ...outcome, ...timed(spanOf("inference", startedAtMs, clock.nowMs())) };
+}
+
 async function askModel(
   options: LocalEffectsOptions,
   call: InferCall,
@@ -243,7 +287,7 @@ async function askModel(
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 
 function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"model.requested"> {
-  const { lease, request } = call;
+  const { lease, request, isEstimated, prefix } = call;
   return {
     type: "model.requested",
     provider: options.model.provider,
@@ -251,9 +295,11 @@ function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"mo
     messageCount: request.messages.length,
     toolNames: request.tools.map((tool) => tool.name),
     estimatedInputTokens: lease.inputTokens,
+    isEstimated,
     maxOutputTokens: request.maxOutputTokens,
     ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
     streaming: listenerFor(options, call) !== undefined,
+    ...(prefix === undefined ? {} : { prefix }),
   };
 }
 
@@ -263,7 +309,8 @@ function listenerFor({ onText }: LocalEffectsOptions, { place }: InferCall): typ
 }
 
 function at({ place: { stepId, aside } }: InferCall): EventPlace {
-  return aside === undefined ? { stepId } : { stepId, callId: aside.callId };
+  if (aside === undefined) return { stepId };
+  return aside.callId === undefined ? {} : { stepId, callId: aside.callId };
 }
 
 /** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */

@@ -40,7 +40,8 @@ async function taskAfterHooks(
 ): Promise<string> {
   const point = "subagentStart";
   const chain = options.hooks.chain(point);
-  if (chain.length === 0) return task;
+  const isUnderWay = options.log?.hasChildOf(call.callId ?? null, call.nth ?? 0) === true;
+  if (chain.length === 0 || isUnderWay) return task;
   const input = { role, task, childDepth: options.identity.depth + 1 };
   const { patch } = await applyChain(options, { point, chain, input, place, at: call });
   return patch.task ?? task;

@@ -1,23 +1,27 @@
 // One tool call in this process: guard, ask, run, let hooks see to the result, format it. What the model wrote was rewritten, checked
 // and admitted before (C44). Nothing of it rejects: whatever goes wrong is a result that the model can read.
 
+import { z } from "zod";
+
 import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import type { Chain } from "../../hooks/hook-set.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
-import type { EventBody } from "../../protocol/event.ts";
-import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import { argumentsOf, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
-import { shortenText } from "../../tools/shorten-text.ts";
+import { spanOf, timed } from "../../protocol/step-timing.ts";
+import { argumentsOf, rebindCall, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
+import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { SpawnRequestSchema } from "../../protocol/subagent.ts";
 import type { EventPlace } from "../agent-context.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
+import { toolEffectName } from "../effect-names.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 import { applyChain } from "./apply-chain.ts";
+import { ended, executed, faceOf, formatted } from "./call-end.ts";
 import {
   CANCELLED,
+  INTERRUPTED,
   NOT_BEGUN,
   rejectedOutcome,
   returnedOutcome,
@@ -31,6 +35,7 @@ import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { askForPermission, type Permission } from "./questions.ts";
 import { callServices, toolContext, toolRuntime } from "./tool-context.ts";
+import { WrappedTime } from "./wrapped-time.ts";
 
 /** Runs one call. Never rejects. */
 export function callToolLocally(
@@ -80,13 +85,55 @@ function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall): Prom
 
 /** Waits for permission without a slot; a function then works within one, a delegation waits for its child without (S1). */
 function callNow(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
+  const { log } = options;
+  if (hadBegun(options, use, checked))
+    return perform(options, use, () => Promise.resolve(INTERRUPTED));
+  if (checked.type === "delegation" && log?.hasChildOf(use.planned.call.callId) === true)
+    return perform(options, use, () => runDelegation(options, use, checked));
+  const permit = log?.outcome(permitName(use));
+  if (permit !== undefined)
+    return callPermitted(options, use, { type: "granted", bound: permittedCall(checked, permit) });
   if (isHopeless(options, use, checked))
     return perform(options, use, () => runDelegation(refusing(options), use, checked));
   const asked = askForPermission(options, use, checked);
+  if (log !== undefined) return callJudged(options, use, asked);
   return asked instanceof Promise
     ? asked.then((permission) => callPermitted(options, use, permission))
     : callPermitted(options, use, asked);
 }
+
+/** True for a call that must not be repeated and was under way when its process died. */
+function hadBegun({ log }: LocalEffectsOptions, use: Use, { tool }: OwnCall): boolean {
+  if (log === undefined || isRepeatable(tool)) return false;
+  return log.hadBegun(toolEffectName(use.place, use.planned));
+}
+
+/** What somebody has allowed is kept before it is made: nobody is asked twice. */
+async function callJudged(
+  options: LocalEffectsOptions,
+  use: Use,
+  asked: Permission | Promise<Permission>,
+): Promise<CallEnd> {
+  const isAtOnce = !(asked instanceof Promise) && use.planned.deferral === undefined;
+  const permission = await asked;
+  if (permission.type === "granted" && !isAtOnce)
+    await options.log?.keep(permitName(use), { arguments: permission.bound.input });
+  return await callPermitted(options, use, permission);
+}
+
+/** `permit.3.1`: an effect within the effect of the call. */
+function permitName({ place, planned }: Use): string {
+  return `permit.${place.stepNumber}.${planned.index}`;
+}
+
+/** The call with the arguments that were allowed before its process died. */
+function permittedCall(checked: OwnCall, permit: unknown): OwnCall {
+  const { arguments: input } = PermitSchema.parse(permit);
+  const again = rebindCall(checked.tool, input);
+  return again.type === "rejected" ? checked : again;
+}
+
+const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
 
 function callPermitted(
   options: LocalEffectsOptions,
@@ -209,6 +256,9 @@ async function perform(
     where,
   );
   const worked = await work();
+  const workedAtMs = clock.nowMs();
+  const own = worked.type === "paused" ? undefined : worked.spans;
+  const spans = own ?? spanOf("tool", startedAtMs, workedAtMs);
   if (worked.type === "paused") {
     options.record({ type: "tool.paused", toolName }, where);
     const { childId, subtasks = [], startedIds = [] } = worked;
@@ -218,100 +268,24 @@ async function perform(
       ...(startedIds.length === 0 ? {} : { startedIds }),
     };
     const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
-    return { type: "deferred", deferral };
+    return { type: "deferred", deferral, ...timed(spans) };
   }
   const counted = withinRetries(planned, worked);
   const chain = options.hooks.chain("afterTool", toolName);
   const followed = chain.length === 0 ? counted : await followUp(options, use, counted, chain);
+  const followedAtMs = clock.nowMs();
   const outcome = formatted(planned, followed);
   const endedAtMs = clock.nowMs();
   options.record(
     ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }),
     where,
   );
-  return executed(planned, startedAtMs, endedAtMs, outcome);
-}
-
-/** An outcome as the model will read it. */
-interface Formatted extends CallOutcome {
-  readonly isShortened: boolean;
-  /** The whole text, if it was cut. */
-  readonly fullText?: string;
-  /** How much of it is shown. */
-  readonly shownCharacters?: number;
-}
-
-/** What a model must be able to read of a failure, however short results are to be. */
-const ROOM_FOR_ADVICE = 2_000;
-
-/** Cuts what is too long for the model; the whole is kept with the call (R111). */
-function formatted({ settings }: PlannedCall, outcome: CallOutcome): Formatted {
-  const { maxResultCharacters: most } = settings;
-  const isResult = outcome.type === "succeeded";
-  const shortened = shortenText(outcome.text, isResult ? most : Math.max(most, ROOM_FOR_ADVICE));
-  const { text, isShortened, shownCharacters } = shortened;
-  return isShortened
-    ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
-    : { ...outcome, isShortened };
-}
-
-function faceOf(bound: BoundCall): Pick<EventBody<"tool.started">, "kind" | "description"> {
-  return { kind: bound.tool?.kind ?? "function", description: bound.tool?.description ?? "" };
-}
-
-function ended(
-  toolName: string,
-  outcome: Formatted,
-  times: { readonly durationMs: number; readonly queuedMs: number },
-): EventBody<"tool.ended"> {
-  const { type, text, fullText, shownCharacters, attachments, usage } = outcome;
-  const { errorCode, severity, blockedBy } = outcome;
+  const hooks = chain.length === 0 ? [] : spanOf("hooks", workedAtMs, followedAtMs);
+  const formatting = spanOf("formatting", followedAtMs, endedAtMs);
   return {
-    type: "tool.ended",
-    toolName,
-    outcome: type,
-    success: type === "succeeded",
-    ...(errorCode === undefined ? {} : { errorCode }),
-    ...(severity === undefined ? {} : { severity }),
-    ...(blockedBy === undefined ? {} : { blockedBy }),
-    resultCharacters: (fullText ?? text).length,
-    ...(shownCharacters === undefined ? {} : { shownCharacters }),
-    ...(attachments === undefined ? {} : { attachments: attachments.length }),
-    ...times,
-    ...(usage === undefined ? {} : { usage }),
+    ...executed(planned, startedAtMs, endedAtMs, outcome),
+    ...timed([...spans, ...hooks, ...formatting]),
   };
-}
-
-function executed(
-  { call, settings }: PlannedCall,
-  startedAtMs: number,
-  endedAtMs: number,
-  outcome: Formatted,
-): CallEnd {
-  const { type, text, fullText, errorCode, causeCode, severity, blockedBy } = outcome;
-  const { structured, attachments, metadata, failure, isShortened } = outcome;
-  const { subtasks = [], startedIds = [], reportedIds = [] } = outcome;
-  const execution: ToolExecution = {
-    call,
-    type,
-    text,
-    ...(fullText === undefined ? {} : { fullText }),
-    ...(structured === undefined ? {} : { structured }),
-    ...(attachments === undefined ? {} : { attachments }),
-    ...(errorCode === undefined ? {} : { errorCode }),
-    ...(causeCode === undefined ? {} : { causeCode }),
-    ...(severity === undefined ? {} : { severity }),
-    ...(blockedBy === undefined ? {} : { blockedBy }),
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(subtasks.length === 0 ? {} : { subtasks }),
-    ...(startedIds.length === 0 ? {} : { startedIds }),
-    ...(reportedIds.length === 0 ? {} : { reportedIds }),
-    startedAtMs,
-    endedAtMs,
-  };
-  const isToSummarize = isShortened && settings.longResults === "summarize";
-  const broken = failure === undefined ? {} : { failure };
-  return { type: "executed", execution, isToSummarize, ...broken };
 }
 
 /** The body of a function tool, with the hooks around it and after it. */
@@ -321,6 +295,9 @@ async function run(
   bound: Extract<OwnCall, { readonly type: "function" }>,
 ): Promise<CallOutcome> {
   const { place, planned } = use;
+  const { log } = options;
+  if (log !== undefined && !isRepeatable(bound.tool))
+    await log.begin(toolEffectName(place, planned));
   const { toolName, callId } = planned.call;
   const services = callServices(options, use);
   const context = toolContext(options, use, services);
@@ -328,10 +305,17 @@ async function run(
   const where: EventPlace = { stepId: place.stepId, callId };
   const wraps = options.hooks.toolWraps(toolName);
   const { timeoutMs } = planned.settings;
-  const body = async (): Promise<unknown> =>
-    timeoutMs === undefined
-      ? await bound.use.run(context, runtime)
-      : await runInTime(bound.use, context, runtime, timeoutMs);
+  const time = new WrappedTime(options.clock);
+  const body = async (): Promise<unknown> => {
+    const leave = time.inside();
+    try {
+      return timeoutMs === undefined
+        ? await bound.use.run(context, runtime)
+        : await runInTime(bound.use, context, runtime, timeoutMs);
+    } finally {
+      leave();
+    }
+  };
   const work = (): Promise<unknown> =>
     wraps.length === 0
       ? body()
@@ -348,8 +332,16 @@ async function run(
         );
   const bounded = await runBounded(() => options.within(where, work), options);
   const subtasks = services.close();
-  if (options.signal.aborted) return CANCELLED;
-  return { ...outcomeOf(toolName, bounded), subtasks };
+  const spans = [...time.hooks, ...time.tool];
+  if (options.signal.aborted) return { ...CANCELLED, spans };
+  const workedAtMs = options.clock.nowMs();
+  const outcome = outcomeOf(toolName, bounded);
+  const formatting = spanOf("formatting", workedAtMs, options.clock.nowMs());
+  return { ...outcome, subtasks, spans: [...spans, ...formatting] };
+}
+
+function isRepeatable(tool: OwnCall["tool"]): boolean {
+  return tool.kind !== "function" || tool.isRepeatable;
 }
 
 function outcomeOf(toolName: string, bounded: BoundedOutcome<unknown>): CallOutcome {

@@ -76,10 +76,10 @@ export class CallServices {
     });
   }
 
-  /** Starts a subagent for the call, unless the call has ended. */
-  spawn(start: () => Promise<SpawnOutcome>): Promise<SpawnOutcome> {
+  /** Starts a subagent for the call, unless the call has ended. `nth`: how many it has started before. */
+  spawn(start: (nth: number) => Promise<SpawnOutcome>): Promise<SpawnOutcome> {
     if (this.#isClosed) return Promise.resolve(TOO_LATE);
-    const spawned = start();
+    const spawned = start(this.#spawned.length);
     spawned.catch(() => undefined); // A delegation may start it and look away.
     this.#spawned = [...this.#spawned, spawned];
     return spawned;
@@ -153,6 +153,7 @@ export function toolContext(
     executionId,
     stepNumber: place.stepNumber,
     callId: planned.call.callId,
+    idempotencyKey: `${runId}/${place.stepId}/${planned.call.callId}`,
     retryCount: planned.retryCount,
     maxRetries: planned.settings.maxRetries,
     messages: planned.history.messages,
@@ -177,7 +178,7 @@ export function delegationContext(
     ...toolContext(options, call, services),
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
-      return services.spawn(() => spawnWithHooks(options, place, asked, delegated));
+      return services.spawn((nth) => spawnWithHooks(options, place, asked, { ...delegated, nth }));
     },
     subagents: Object.freeze({
       ...subagents,
@@ -189,7 +190,9 @@ export function delegationContext(
         services.isClosed ? TOO_LATE : await subagents.cancel(childName, reason),
       continue: (request: ContinueRequest) => {
         checkContinue(request);
-        return services.spawn(() => continueWithHooks(options, place, request, delegated));
+        return services.spawn((nth) =>
+          continueWithHooks(options, place, request, { ...delegated, nth }),
+        );
       },
     }),
   });

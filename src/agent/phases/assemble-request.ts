@@ -1,4 +1,5 @@
-// What the model is to be shown: the history, and what hooks make of a copy of it. The stored history stays as it is (C17).
+// What the model is to be shown: the sections of a request in their order, and what hooks make of a copy of it. The stored history stays
+// as it is (C17).
 
 import { deepFreeze } from "../../kernel/json.ts";
 import { estimateMessageTokens } from "../../model/count-tokens.ts";
@@ -14,12 +15,19 @@ import type { AgentRole } from "../agent-role.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
 import { failWith, stepPlace } from "../life-cycle.ts";
+import { BUILT_IN_SECTIONS, type BuiltInSection } from "../request-sections.ts";
+import type { SectionMessages } from "./make-sections.ts";
 
 export interface Assembled {
   readonly type: "assembled";
   readonly request: ModelRequest;
-  /** True if the request shows the history as it is. */
+  /** True if the request shows the history as it is, sections or not. */
   readonly isFaithful: boolean;
+  /** Messages of the history that it shows, if it shows it as it is. */
+  readonly historyLength: number;
+  /** What else is in it, and which of that stands behind the history. */
+  readonly asides: ReadonlySet<Message>;
+  readonly tail: readonly Message[];
   /** Tools that are not in it, and the filters that took them away. */
   readonly hiddenTools: readonly HiddenTool[];
 }
@@ -30,18 +38,56 @@ export interface Held {
   readonly state: AgentState;
 }
 
-/** The request that shows the history as it is. Throws the coded error of a filter that broke. */
-export function plainRequest(agent: AgentContext, state: AgentState): Assembled {
+/** The request that shows the history as it is, among the sections. Throws the coded error of a filter that broke. */
+export function plainRequest(
+  agent: AgentContext,
+  state: AgentState,
+  sections: SectionMessages,
+): Assembled {
   const { role, tools } = agent;
   const hiddenTools = role.toolFilters.length === 0 ? [] : hiddenNow(agent, state);
   const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
   const request: ModelRequest = {
-    messages: state.conversation.messages,
+    messages: inPlace(role, state.conversation.messages, sections),
     tools: hidden.size === 0 ? tools.specs : tools.specs.filter(({ name }) => !hidden.has(name)),
     maxOutputTokens: role.maxOutputTokens,
     ...(role.temperature === undefined ? {} : { temperature: role.temperature }),
   };
-  return { type: "assembled", request, isFaithful: true, hiddenTools };
+  return {
+    type: "assembled",
+    request,
+    isFaithful: true,
+    historyLength: state.conversation.messages.length,
+    asides: sections.size === 0 ? NOTHING : new Set(sections.values()),
+    tail: behindHistory(role, sections),
+    hiddenTools,
+  };
+}
+
+const NOTHING: ReadonlySet<Message> = new Set();
+
+/** The history with sections before and behind it, in the order that the role declares. Without any: the same list. */
+export function inPlace(
+  { sections: declared }: AgentRole,
+  history: readonly Message[],
+  sections: SectionMessages,
+): readonly Message[] {
+  if (sections.size === 0) return history;
+  const begin = history[0]?.role === "system" ? 1 : 0;
+  return declared.flatMap(({ name }) => {
+    if (name === "instructions") return history.slice(0, begin);
+    if (name === "history") return history.slice(begin);
+    return sections.get(name) ?? [];
+  });
+}
+
+function behindHistory(
+  { sections: declared }: AgentRole,
+  sections: SectionMessages,
+): readonly Message[] {
+  if (sections.size === 0) return [];
+  const at = declared.findIndex(({ name }) => name === "history");
+  return declared.slice(at).flatMap(({ name }) => sections.get(name) ?? []);
 }
 
 /** What filters take away in this step; `Finish` is none of their business. */
@@ -66,17 +112,19 @@ function hiddenNow(agent: AgentContext, state: AgentState): readonly HiddenTool[
   return removed;
 }
 
-/** The request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one. */
+/** The request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97). */
 export async function hookedRequest(
   agent: AgentContext,
   state: AgentState,
   plain: Assembled,
 ): Promise<Assembled | Held> {
-  const { messages } = state.conversation;
+  const { messages } = plain.request;
   const place = stepPlace(agent, state);
-  const [first] = messages;
-  const instructions = first?.role === "system" ? first.text : "";
-  const others = deepFreeze(first?.role === "system" ? messages.slice(1) : messages);
+  const firstOther = messages.findIndex(({ role }) => role !== "system");
+  const begin = firstOther === -1 ? messages.length : firstOther;
+  const [first, ...further] = messages.slice(0, begin);
+  const instructions = first?.text ?? "";
+  const others = deepFreeze(begin === 0 ? messages : messages.slice(begin));
   const hooked = await consultHooks(agent, {
     point: "beforeModel",
     stepNumber: place.stepNumber,
@@ -92,22 +140,36 @@ export async function hookedRequest(
   const request = temperature === undefined ? plain.request : { ...plain.request, temperature };
   if (patch.instructions === undefined && patch.messages === undefined)
     return { ...plain, request };
-  const changed = [...system(patch.instructions ?? instructions), ...(patch.messages ?? others)];
-  const { messages: shown, repairs } = repairMessages(changed);
-  if (repairs.length > 0)
-    agent.record({ type: "request.repaired", repairs: repairs.length }, place);
-  return { ...plain, request: { ...request, messages: shown }, isFaithful: false };
+  const lead = [...system(patch.instructions ?? instructions), ...further];
+  const { messages: changed, repairs } = repairMessages([...lead, ...(patch.messages ?? others)]);
+  if (repairs.length > 0) {
+    const types = [...new Set(repairs.map(({ type }) => type))];
+    agent.record({ type: "request.repaired", repairs: repairs.length, types }, place);
+  }
+  return { ...plain, request: { ...request, messages: changed }, isFaithful: false };
 }
 
 function system(text: string): readonly Message[] {
   return text === "" ? [] : [{ role: "system", text, origin: "instructions" }];
 }
 
-/** The request of the last step that the budget allows: the model is told to finish, and can do nothing else (R64, C6). */
-export function closingRequest({ wrapUp = "" }: AgentRole, request: ModelRequest): ModelRequest {
-  const notice: Message = { role: "user", text: wrapUp, origin: "notice" };
+/** What the model is told at the end of one request, by section. It is not kept in the history. */
+export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };
+
+/** The request with the notices behind everything else, in the order of their sections. */
+export function withNotices(request: ModelRequest, notices: Notices): ModelRequest {
+  const told = BUILT_IN_SECTIONS.flatMap(({ name }): readonly Message[] => {
+    const text = notices[name];
+    return text === undefined ? [] : [{ role: "user", text, origin: "notice" }];
+  });
+  if (told.length === 0) return request;
+  return deepFreeze({ ...request, messages: [...request.messages, ...told] });
+}
+
+/** The request of the last step that the budget allows: the model can do nothing but finish (R64, C6). */
+export function closingRequest(request: ModelRequest): ModelRequest {
   const tools = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
-  return deepFreeze({ ...request, messages: [...request.messages, notice], tools });
+  return Object.freeze({ ...request, tools });
 }
 
 /** The line that says what is left of the budget, for roles that show it; undefined: nothing is limited (X6). */
@@ -118,22 +180,11 @@ export function budgetNotice(
   return showBudget ? budgetLine(remaining()) : undefined;
 }
 
-/** The request with the line at its end. It is not kept in the history. */
-export function withBudgetNotice(request: ModelRequest, line: string | undefined): ModelRequest {
-  if (line === undefined) return request;
-  const notice: Message = { role: "user", text: line, origin: "notice" };
-  return deepFreeze({ ...request, messages: [...request.messages, notice] });
-}
-
 /** A line may grow a little while its request waits for its lease: $0.01 becomes $0.0099. */
 const LINE_SLACK_TOKENS = 2;
 
-/** Tokens that the line may add to a request. */
-export function budgetNoticeTokens(line: string | undefined): number {
-  return line === undefined ? 0 : estimateMessageTokens(line) + LINE_SLACK_TOKENS;
-}
-
-/** Tokens that the notice may add to a request. */
-export function noticeTokens({ wrapUp }: AgentRole): number {
-  return wrapUp === undefined ? 0 : estimateMessageTokens(wrapUp);
+/** Tokens that the notices may add to a request. */
+export function noticeTokens({ wrapUp, budget }: Notices): number {
+  const line = budget === undefined ? 0 : estimateMessageTokens(budget) + LINE_SLACK_TOKENS;
+  return line + (wrapUp === undefined ? 0 : estimateMessageTokens(wrapUp));
 }

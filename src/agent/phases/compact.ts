@@ -1,31 +1,65 @@
 // Compaction: a history that outgrew its window is made shorter, in whole groups of calls and results. Neither an error nor a step (R14).
+// What goes is left out, or summed up by a model call of its own, as the role says (R100).
 
 import { countInputTokens } from "../../model/count-tokens.ts";
-import { truncateHistory } from "../../policies/truncate-history.ts";
+import { cutHistory, truncateHistory, type HistoryCut } from "../../policies/truncate-history.ts";
+import {
+  isSummary,
+  summaryMessage,
+  summaryRequest,
+  type SummaryRoom,
+} from "../../policies/summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
+import type { Usage } from "../../protocol/usage.ts";
 import type { AgentContext } from "../agent-context.ts";
-import type { AgentState } from "../agent-state.ts";
+import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import { consultHooks } from "../consult-hooks.ts";
-import { eventPlace, failWith } from "../life-cycle.ts";
+import { eventPlace, failWith, stepPlace } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
+import { askAside } from "./aside-call.ts";
+import { inPlace } from "./assemble-request.ts";
+import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
 
 /** Messages that a compaction keeps if nobody says otherwise. */
 const DEFAULT_KEPT_MESSAGES = 20;
 
-/** True if the role has a window and the history is longer. */
-export function isOverflowing(agent: AgentContext, state: AgentState): boolean {
-  const maxInputTokens = agent.role.compaction?.maxInputTokens;
-  return maxInputTokens !== undefined && countHistory(agent, state) > maxInputTokens;
+/** True if the role has a window in which a request is made to fit, and the history with the sections is longer. */
+export function isOverflowing(
+  agent: AgentContext,
+  { conversation }: AgentState,
+  sections: SectionMessages,
+): boolean {
+  const { maxInputTokens = Infinity, strategy } = agent.role.compaction ?? {};
+  if (maxInputTokens === Infinity || strategy === "error") return false;
+  return measure(agent, sections)(conversation.messages, conversation.prefix) > maxInputTokens;
+}
+
+/** How many input tokens a list of messages takes, among the sections. */
+type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => number;
+
+function measure({ role, tools }: AgentContext, sections: SectionMessages): Measure {
+  const asides = new Set(sections.values());
+  const { maxOutputTokens } = role;
+  return (history, prefix = NO_PREFIX) => {
+    const messages = inPlace(role, history, sections);
+    const request = { messages, tools: tools.specs, maxOutputTokens };
+    return countInputTokens(role.model, request, prefix, asides).tokens;
+  };
 }
 
 /**
  * Leaves out the oldest messages, keeping the instructions, the task and the most recent ones: as many as the role says, and fewer if
  * that is still too long. The same state: there is nothing to leave out.
  */
-export async function compact(agent: AgentContext, state: AgentState): Promise<AgentState> {
+export async function compact(
+  agent: AgentContext,
+  state: AgentState,
+  sections: SectionMessages = NO_SECTIONS,
+): Promise<AgentState> {
   const { keepMessages = DEFAULT_KEPT_MESSAGES, maxInputTokens } = agent.role.compaction ?? {};
-  const { messages } = state.conversation;
-  const tokensBefore = countHistory(agent, state);
+  const { messages, prefix } = state.conversation;
+  const tokensOf = measure(agent, sections);
+  const tokensBefore = tokensOf(messages, prefix);
   const hooked = await consultHooks(agent, {
     point: "beforeCompaction",
     stepNumber: state.log.steps.length + 1,
@@ -34,19 +68,113 @@ export async function compact(agent: AgentContext, state: AgentState): Promise<A
   });
   if (hooked?.type === "cancelled") return state;
   if (hooked?.type === "failed") return failWith(agent, state, hooked.error);
-  if (truncateHistory(messages, { keepMessages: 0 }) === messages) return state;
-  const compacted = shortened(agent, state, hooked?.patch.keepMessages ?? keepMessages);
+  const most = cutHistory(messages, { keepMessages: 0 });
+  if (most === undefined || most.dropped.every(isSummary)) return state;
+  const keep = hooked?.patch.keepMessages ?? keepMessages;
+  const isSummarizing = agent.role.compaction?.strategy === "summarize";
+  const summed = isSummarizing ? await summarized(agent, state, { tokensOf, keep }) : NOT_SUMMED;
+  if (agent.isEnding) return charged(state, summed);
+  const shorter =
+    summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep }));
+  const compacted = transition(charged(state, summed), { type: "compact", messages: shorter });
+  const { usage, characters } = summed;
   agent.record(
     {
       type: "conversation.compacted",
       messagesBefore: messages.length,
-      messagesAfter: compacted.conversation.messages.length,
+      messagesAfter: shorter.length,
       tokensBefore,
-      tokensAfter: countHistory(agent, compacted),
+      tokensAfter: tokensOf(shorter),
+      ...(characters === undefined ? {} : { summaryCharacters: characters }),
+      ...(usage === undefined ? {} : { usage }),
     },
     eventPlace(state),
   );
   return withSubagentList(agent, compacted);
+}
+
+interface Wish {
+  readonly tokensOf: Measure;
+  /** Messages that are to be kept. */
+  readonly keep: number;
+}
+
+/** Half as many messages as are to be kept, and half of that, until something is left out and the rest fits, with room for so many tokens. */
+function fitting(
+  { role }: AgentContext,
+  messages: readonly Message[],
+  { tokensOf, keep }: Wish,
+  room = 0,
+): { readonly keepMessages: number } {
+  const most = (role.compaction?.maxInputTokens ?? Infinity) - room;
+  let keepMessages = keep;
+  while (keepMessages > 0) {
+    const shorter = truncateHistory(messages, { keepMessages });
+    if (shorter !== messages && tokensOf(shorter) <= most) break;
+    keepMessages = Math.floor(keepMessages / 2);
+  }
+  return { keepMessages };
+}
+
+/** What came of a summary. */
+interface Summed {
+  /** Undefined: it is not to be had, or does not fit. */
+  readonly messages: readonly Message[] | undefined;
+  readonly characters?: number;
+  readonly usage?: Usage | undefined;
+  readonly waitedMs: number;
+}
+
+const NOT_SUMMED: Summed = { messages: undefined, waitedMs: 0 };
+/** A summary takes no more than this, and no more than a part of the window. */
+const MOST_SUMMARY_TOKENS = 1024;
+const PART_OF_WINDOW = 4;
+/** In less room than this nothing worth its price can be said. */
+const FEWEST_SUMMARY_TOKENS = 64;
+
+/** The history with a summary in place of what goes. It is not asked for where there is no room for it. */
+async function summarized(agent: AgentContext, state: AgentState, wish: Wish): Promise<Summed> {
+  const { role } = agent;
+  const { messages } = state.conversation;
+  const maxInputTokens = role.compaction?.maxInputTokens;
+  const window = maxInputTokens ?? Infinity;
+  const wanted = Math.floor(
+    Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / PART_OF_WINDOW),
+  );
+  const cut = cutHistory(messages, fitting(agent, messages, wish, wanted));
+  if (cut === undefined) return NOT_SUMMED;
+  const left = Math.min(wanted, window - wish.tokensOf([...cut.head, ...cut.tail]));
+  if (left < FEWEST_SUMMARY_TOKENS) return NOT_SUMMED;
+  const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
+  const { usage, waitedMs, text } = await askAside(agent, {
+    place: { ...stepPlace(agent, state), aside: { name: summaryName(state) } },
+    at: {},
+    request: summaryRequest(cut.dropped, room),
+  });
+  const put = text === undefined ? undefined : withSummary(cut, text, room);
+  const isFitting = put !== undefined && wish.tokensOf(put) <= window;
+  if (!isFitting || text === undefined) return { messages: undefined, usage, waitedMs };
+  return { messages: put, characters: text.length, usage, waitedMs };
+}
+
+/** A name of its own, also if there are two before one step: whatever came of the first, the history has grown. */
+function summaryName({ conversation }: AgentState): string {
+  return `summary.${conversation.added}`;
+}
+
+function withSummary(
+  { head, tail }: HistoryCut,
+  text: string,
+  room: SummaryRoom,
+): readonly Message[] {
+  return [...head, summaryMessage(text, room), ...tail];
+}
+
+/** The state that knows what the summary took. */
+function charged(state: AgentState, { usage, waitedMs }: Summed): AgentState {
+  const waited = waitedMs === 0 ? state : transition(state, { type: "addTime", waitedMs });
+  if (usage === undefined) return waited;
+  return transition(waited, { type: "compact", messages: waited.conversation.messages, usage });
 }
 
 /** How the list of subagents begins, by which an older one is known. */
@@ -70,21 +198,4 @@ function withSubagentList(agent: AgentContext, state: AgentState): AgentState {
 function isSubagentList(message: Message): boolean {
   const isNotice = message.role === "user" && message.origin === "notice";
   return isNotice && message.text.startsWith(SUBAGENT_LIST_OPENING);
-}
-
-/** Keeps half as many messages, and half of that, until something was left out and the rest fits. */
-function shortened(agent: AgentContext, state: AgentState, keepMessages: number): AgentState {
-  const { messages } = state.conversation;
-  const shorter = truncateHistory(messages, { keepMessages });
-  if (shorter === messages) return shortened(agent, state, Math.floor(keepMessages / 2));
-  const compacted = transition(state, { type: "compact", messages: shorter });
-  return keepMessages > 0 && isOverflowing(agent, compacted)
-    ? shortened(agent, state, Math.floor(keepMessages / 2))
-    : compacted;
-}
-
-function countHistory({ role, tools }: AgentContext, { conversation }: AgentState): number {
-  const { messages, prefix } = conversation;
-  const request = { messages, tools: tools.specs, maxOutputTokens: role.maxOutputTokens };
-  return countInputTokens(role.model, request, prefix);
 }

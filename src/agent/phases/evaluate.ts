@@ -9,11 +9,11 @@ import { budgetSignal } from "./prepare.ts";
 
 /**
  * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
- * that was let through before a pause is not judged again (R28).
+ * that was let through before a pause, or before its process died, is not judged again (R28).
  */
 export function evaluate(agent: AgentContext, state: AgentState): AgentState {
   const step = openStepOf(state);
-  if (step.executions.length > 0 || step.deferrals.length > 0) return state;
+  if (step.executions.length > 0 || step.deferrals.length > 0 || agent.isCatchingUp) return state;
   const wanted = pendingCallsOf(state).filter(
     ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
   );

@@ -2,6 +2,7 @@
 // somebody outside is put off.
 
 import type { ToolCall } from "../../protocol/message.ts";
+import { spanOf, timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentContext } from "../agent-context.ts";
@@ -22,10 +23,16 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
     const done = await runBatch(agent, next, batch, skip);
     ({ state: next, failures, skip } = done);
     // The agent fails, somebody wishes it to stop, or a call is put off: nothing further begins, and the loop hears why.
-    const isHeld = failures.length > 0 || agent.inbox.hasSignals;
+    const isHeld = failures.length > 0 || (agent.inbox.hasSignals && !agent.isCatchingUp);
     if (isHeld || openStepOf(next).deferrals.length > 0) break;
   }
+  await dismissStrays(agent);
   return failures.reduce<AgentState>((failed, error) => failWith(agent, failed, error), next);
+}
+
+/** Subagents that a call had started before its process died, and that it did not start again: nobody waits for them (T2). */
+async function dismissStrays({ effects, strayIds }: AgentContext): Promise<void> {
+  if (strayIds.length > 0) await effects.join(strayIds.map((childId) => effects.dismiss(childId)));
 }
 
 /** The calls in order, cut at every sequential tool. */
@@ -62,8 +69,10 @@ async function runBatch(
 ): Promise<Done> {
   const { effects } = agent;
   const step = openStepOf(state);
+  const askedAtMs = effects.nowMs();
   const asked = rewriteCalls(agent, step, calls);
   const rewritten = asked instanceof Promise ? await asked : asked;
+  const hookSpans = spanOf("hooks", askedAtMs, effects.nowMs());
   const hookFailures = rewritten.flatMap(({ change }) =>
     change?.type === "failed" ? [change.error] : [],
   );
@@ -73,7 +82,8 @@ async function runBatch(
   const ends = await effects.join(plan.calls.map((call) => effects.callTool(place, call)));
   const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
   const usage = { ...NO_USAGE, toolCalls: plan.charged };
-  const charged = transition(state, { type: "addUsage", usage });
+  const timing = timingOf([...hookSpans, ...ends.flatMap(({ spans }) => spans ?? [])]);
+  const charged = transition(state, { type: "addUsage", usage, timing });
   const executed = ends.flatMap((end) => (end.type === "executed" ? [end] : []));
   const isFailed = executed.some(({ failure }) => failure !== undefined);
   const isLong = !isFailed && executed.some(({ isToSummarize }) => isToSummarize);

@@ -5,6 +5,7 @@ import type { ModelReply } from "../../model/model.ts";
 import { leakedCall } from "../../policies/argument-leak.ts";
 import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
+import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
@@ -24,7 +25,7 @@ export async function infer(
   const state = openStep(agent, before, call);
   const { stepId, number: stepNumber } = openStepOf(state);
   const [outcome] = await effects.join([
-    effects.infer({ stepId, stepNumber }, call.lease, call.request),
+    effects.infer({ stepId, stepNumber }, call.lease, call.request, call.facts),
   ]);
   if (outcome === undefined) return state;
   budget.settle(call.lease, outcome.usage);
@@ -38,7 +39,8 @@ export async function infer(
     },
     { stepId },
   );
-  const charged = transition(state, { type: "addUsage", usage: outcome.usage });
+  const { usage, spans = [] } = outcome;
+  const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });
   switch (outcome.type) {
     case "cancelled":
       return charged;
@@ -62,8 +64,9 @@ function replied(
   const message = withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
   if (isUseless(state, taken)) return transition(state, { type: "discardReply", reply: taken });
-  const prefix = call.isFaithful
-    ? countedPrefix(state.conversation.prefix, call.request.messages.length - call.asides, usage)
+  const { isFaithful, historyLength: messages, asideTokens } = call;
+  const prefix = isFaithful
+    ? countedPrefix(state.conversation.prefix, { messages, asideTokens }, usage)
     : state.conversation.prefix;
   return transition(state, { type: "recordReply", reply: taken, prefix });
 }
@@ -78,7 +81,8 @@ function isUseless(state: AgentState, { message, finishReason }: StepReply): boo
 /** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */
 function mayCompact({ role }: AgentContext, { log }: AgentState, error: ErrorRecord): boolean {
   const isOverflow = error.code === "model_context_overflow";
-  return isOverflow && role.compaction !== undefined && log.overflows < MAX_OVERFLOWS;
+  const isAllowed = role.compaction !== undefined && role.compaction.strategy !== "error";
+  return isOverflow && isAllowed && log.overflows < MAX_OVERFLOWS;
 }
 
 /** Some models repeat the arguments of a call as their text: that is no text for anybody (R113). */

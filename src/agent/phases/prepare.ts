@@ -1,28 +1,47 @@
 // prepare: what the model is to be shown, counted and paid for. Work that goes before a model call is done here: the task is taken
 // in, subtasks are worked off, messages from outside are delivered, a history that outgrew its window is compacted.
 
-import { countInputTokens } from "../../model/count-tokens.ts";
+import {
+  countInputTokens,
+  estimateMessages,
+  type CountedTokens,
+} from "../../model/count-tokens.ts";
+import { asidesAtEnd } from "../../model/request-prefix.ts";
 import { stopCodeOf } from "../../policies/budget.ts";
-import type { StopSignal } from "../../protocol/stop.ts";
+import type { ErrorRecord, StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
-import type { BudgetRefusal } from "../budget-gate.ts";
-import { errorRecord, failWith, raise, stepPlace, type Prepared } from "../life-cycle.ts";
+import type { BudgetRefusal, Lease } from "../budget-gate.ts";
+import {
+  errorRecord,
+  failWith,
+  raise,
+  stepPlace,
+  type Prepared,
+  type PreparedCall,
+} from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 import {
   hookedRequest,
   plainRequest,
   budgetNotice,
-  budgetNoticeTokens,
   closingRequest,
   noticeTokens,
-  withBudgetNotice,
+  withNotices,
   type Assembled,
   type Held,
+  type Notices,
 } from "./assemble-request.ts";
 import { compact, isOverflowing } from "./compact.ts";
 import { awaitSubagents } from "./await-subagents.ts";
 import { delivered, withLetters } from "./deliver-messages.ts";
+import {
+  hasOwnSections,
+  makeSections,
+  NO_SECTIONS,
+  type SectionMessages,
+} from "./make-sections.ts";
+import { retain } from "./retain.ts";
 import { takeTask } from "./take-task.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
 
@@ -30,15 +49,21 @@ import { workOffSubtasks } from "./work-off-subtasks.ts";
 export async function prepare(agent: AgentContext, state: AgentState): Promise<Prepared> {
   let next = state.log.isBriefed ? state : await takeTask(agent, state);
   if (isHeld(agent, next)) return { state: next, call: undefined };
+  if (agent.retention !== undefined && !state.log.isBriefed) next = await retain(agent, next);
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return { state: next, call: undefined };
   if (next.log.isAwaiting && !agent.inbox.hasMessages) next = await awaitSubagents(agent, next);
   if (isHeld(agent, next)) return { state: next, call: undefined };
-  if (isOverflowing(agent, next)) next = await compact(agent, next);
+  const { state: sectioned, messages: sections } = hasOwnSections(agent)
+    ? await makeSections(agent, next)
+    : { state: next, messages: NO_SECTIONS };
+  next = sectioned;
+  if (isHeld(agent, next)) return { state: next, call: undefined };
+  if (isOverflowing(agent, next, sections)) next = await compact(agent, next, sections);
   if (isHeld(agent, next)) return { state: next, call: undefined };
   const letters = agent.inbox.takeMessages();
   const told = withLetters(next, letters);
-  const plain = plainOrFailed(agent, told);
+  const plain = plainOrFailed(agent, told, sections);
   if (plain.type === "held") return { state: plain.state, call: undefined };
   const isHooked = agent.hooks.chain("beforeModel").length > 0;
   const assembled = isHooked ? await hookedRequest(agent, told, plain) : plain;
@@ -48,9 +73,13 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
 }
 
 /** A filter that breaks fails the agent, and what the phase has done so far stays. */
-function plainOrFailed(agent: AgentContext, state: AgentState): Assembled | Held {
+function plainOrFailed(
+  agent: AgentContext,
+  state: AgentState,
+  sections: SectionMessages,
+): Assembled | Held {
   try {
-    return plainRequest(agent, state);
+    return plainRequest(agent, state, sections);
   } catch (cause) {
     return { type: "held", state: failWith(agent, state, errorRecord(cause)) };
   }
@@ -64,15 +93,17 @@ function isHeld(agent: AgentContext, { log, status }: AgentState): boolean {
 async function hold(
   agent: AgentContext,
   state: AgentState,
-  { request: draft, isFaithful, hiddenTools }: Assembled,
+  assembled: Assembled,
 ): Promise<Prepared> {
   const { role, effects } = agent;
   const place = stepPlace(agent, state);
-  const prefix = isFaithful ? state.conversation.prefix : NO_PREFIX;
-  const isLast = role.wrapUp !== undefined && (agent.budget.remaining()["steps"] ?? Infinity) <= 1;
-  const line = budgetNotice(role, () => agent.budget.remaining());
-  const noticed = (isLast ? noticeTokens(role) : 0) + budgetNoticeTokens(line);
-  const inputTokens = countInputTokens(role.model, draft, prefix) + noticed;
+  const notices = noticesOf(agent);
+  const { tokens: inputTokens, isEstimated } = sizeOf(agent, state, assembled, notices);
+  const { strategy, maxInputTokens = Infinity } = role.compaction ?? {};
+  if (strategy === "error" && inputTokens > maxInputTokens) {
+    const error = tooLong(inputTokens, maxInputTokens);
+    return { state: failWith(agent, state, error), call: undefined };
+  }
   const ask = { inputTokens, maxOutputTokens: role.maxOutputTokens, price: role.model.price };
   const [outcome] = await effects.join([effects.reserve(place, ask)]);
   if (outcome === undefined) return { state, call: undefined };
@@ -91,15 +122,72 @@ async function hold(
     { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs },
     place,
   );
-  const lastStep = isLast ? lease.lastStep : undefined;
-  const plain = Object.freeze({ ...draft, maxOutputTokens });
-  const request = withBudgetNotice(
-    lastStep === undefined ? plain : closingRequest(role, plain),
-    budgetNotice(role, () => agent.budget.remainingWith(lease)),
-  );
-  const asides = request.messages.length - draft.messages.length;
-  const call = { request, lease, asides, hiddenTools, lastStep };
-  return { state: waited, call: { ...call, isFaithful: isFaithful && lastStep === undefined } };
+  return { state: waited, call: paidCall(agent, assembled, { lease, notices, isEstimated }) };
+}
+
+/** What the model would be told at the end, as things stand. */
+function noticesOf({ role, budget }: AgentContext): Notices {
+  const isLast = role.wrapUp !== undefined && (budget.remaining()["steps"] ?? Infinity) <= 1;
+  return {
+    wrapUp: isLast ? role.wrapUp : undefined,
+    budget: budgetNotice(role, () => budget.remaining()),
+  };
+}
+
+function sizeOf(
+  { role }: AgentContext,
+  { conversation }: AgentState,
+  { request, isFaithful, asides }: Assembled,
+  notices: Notices,
+): CountedTokens {
+  const noticed = noticeTokens(notices);
+  const { tokens, isEstimated } = isFaithful
+    ? countInputTokens(role.model, request, conversation.prefix, asides)
+    : countInputTokens(role.model, request, NO_PREFIX);
+  return { tokens: tokens + noticed, isEstimated: isEstimated || noticed > 0 };
+}
+
+function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
+  return {
+    code: "model_context_overflow",
+    message: `Expected a request of at most ${maxInputTokens} input tokens (compaction.maxInputTokens), got ${inputTokens}. Raise it, or choose the strategy truncate or summarize.`,
+    data: { inputTokens, maxInputTokens },
+  };
+}
+
+interface Paid {
+  readonly lease: Lease;
+  readonly notices: Notices;
+  readonly isEstimated: boolean;
+}
+
+/** The call that the lease allows, with what the model is told now. */
+function paidCall(
+  { role, budget }: AgentContext,
+  { request: draft, isFaithful, historyLength, asides: sections, tail, hiddenTools }: Assembled,
+  { lease, notices, isEstimated }: Paid,
+): PreparedCall {
+  const lastStep = notices.wrapUp === undefined ? undefined : lease.lastStep;
+  const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
+  const told = {
+    wrapUp: lastStep === undefined ? undefined : notices.wrapUp,
+    budget: budgetNotice(role, () => budget.remainingWith(lease)),
+  };
+  const request = withNotices(lastStep === undefined ? capped : closingRequest(capped), told);
+  const { length } = request.messages;
+  return {
+    request,
+    lease,
+    isFaithful: isFaithful && lastStep === undefined,
+    historyLength,
+    asideTokens: estimateMessages(sections) + noticeTokens(told),
+    facts: {
+      isEstimated,
+      asides: length - draft.messages.length + asidesAtEnd(draft.messages, tail),
+    },
+    hiddenTools,
+    lastStep,
+  };
 }
 
 /** The signal that a limit raises. */

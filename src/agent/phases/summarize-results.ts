@@ -1,16 +1,15 @@
 // Results that are too long for the model, summarised by it: each by a model call of its own, which is paid for like any other (X1) and
 // is no step. What cannot be summarised stays cut (R112).
 
-import { countInputTokens } from "../../model/count-tokens.ts";
 import type { ModelRequest } from "../../model/model.ts";
+import { NO_TIMING } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import type { Usage } from "../../protocol/usage.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import type { AgentContext } from "../agent-context.ts";
-import { NO_PREFIX, openStepOf, type AgentState } from "../agent-state.ts";
-import type { Lease } from "../budget-gate.ts";
-import type { CallEnd, EffectPlace, InferOutcome } from "../effects.ts";
+import { openStepOf, type AgentState } from "../agent-state.ts";
+import type { CallEnd, EffectPlace } from "../effects.ts";
 import { transition } from "../transition.ts";
+import { askAside, type AsideReply } from "./aside-call.ts";
 
 type Executed = Extract<CallEnd, { readonly type: "executed" }>;
 
@@ -35,43 +34,26 @@ export async function summarizeResults(
       ? await summarize(agent, longResult(agent, state, end))
       : NOT_MADE;
     if (made.waitedMs > 0) next = transition(next, { type: "addTime", waitedMs: made.waitedMs });
-    if (made.usage !== undefined) next = transition(next, { type: "addUsage", usage: made.usage });
+    const { usage, timing = NO_TIMING } = made;
+    if (usage !== undefined) next = transition(next, { type: "addUsage", usage, timing });
     executions.push(made.execution ?? end.execution);
   }
   return { state: next, executions };
 }
 
-interface Made {
-  /** Undefined: it was not paid for. */
-  readonly usage: Usage | undefined;
-  /** Time that it waited for the budget. */
-  readonly waitedMs: number;
+interface Made extends Omit<AsideReply, "text"> {
   /** Undefined: the model gave nothing that could be used. */
   readonly execution: ToolExecution | undefined;
 }
 
 const NOT_MADE: Made = { usage: undefined, execution: undefined, waitedMs: 0 };
 
-/** The lease, the model call, the settlement. Undefined: it was not paid for. */
 async function summarize(agent: AgentContext, result: LongResult): Promise<Made> {
-  const { effects } = agent;
-  const { place, request } = result;
-  const [reserved] = await effects.join([effects.reserve(place, askFor(agent, result))]);
-  if (reserved?.type === "refused")
-    agent.record({ type: "budget.denied", ...reserved.refusal }, eventPlace(result));
-  if (reserved?.type !== "granted") return { ...NOT_MADE, waitedMs: reserved?.waitedMs ?? 0 };
-  const { lease, waitedMs } = reserved;
-  recordLease(agent, result, lease, waitedMs);
-  const { maxOutputTokens } = lease;
-  const [outcome] = await effects.join([
-    effects.infer(place, lease, Object.freeze({ ...request, maxOutputTokens })),
-  ]);
-  if (outcome === undefined) return { ...NOT_MADE, waitedMs };
-  const usage = { ...outcome.usage, steps: 0 };
-  settle(agent, result, lease, usage);
-  const summary = summaryOf(outcome);
-  if (summary === undefined) return { usage, waitedMs, execution: undefined };
-  const execution = summarized(result, summary);
+  const at = eventPlace(result);
+  const { text, ...spent } = await askAside(agent, { ...result, at });
+  const { usage } = spent;
+  if (usage === undefined || text === undefined) return { ...spent, execution: undefined };
+  const execution = summarized(result, text);
   agent.record(
     {
       type: "result.summarized",
@@ -80,9 +62,9 @@ async function summarize(agent: AgentContext, result: LongResult): Promise<Made>
       shownCharacters: execution.text.length,
       usage,
     },
-    eventPlace(result),
+    at,
   );
-  return { usage, waitedMs, execution };
+  return { ...spent, execution };
 }
 
 /** More of a result than this is not read, not even for a summary. */
@@ -105,7 +87,7 @@ function longResult(agent: AgentContext, state: AgentState, { execution }: Execu
   return {
     execution,
     maxCharacters,
-    place: { stepId, stepNumber, aside: { index, callId } },
+    place: { stepId, stepNumber, aside: { name: `${index}`, callId } },
     request: {
       messages: [
         { role: "system", text: INSTRUCTIONS, origin: "instructions" },
@@ -115,51 +97,6 @@ function longResult(agent: AgentContext, state: AgentState, { execution }: Execu
       maxOutputTokens: Math.min(agent.role.maxOutputTokens, tokens),
     },
   };
-}
-
-function askFor(
-  { role }: AgentContext,
-  { request }: LongResult,
-): Parameters<AgentContext["effects"]["reserve"]>[1] {
-  return {
-    inputTokens: countInputTokens(role.model, request, NO_PREFIX),
-    maxOutputTokens: request.maxOutputTokens,
-    price: role.model.price,
-    steps: 0,
-  };
-}
-
-function recordLease(
-  agent: AgentContext,
-  result: LongResult,
-  { leaseId, inputTokens, maxOutputTokens }: Lease,
-  waitedMs: number,
-): void {
-  agent.record(
-    { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs },
-    eventPlace(result),
-  );
-}
-
-function settle(agent: AgentContext, result: LongResult, lease: Lease, usage: Usage): void {
-  const { budget } = agent;
-  budget.settle(lease, usage);
-  agent.record(
-    {
-      type: "budget.settled",
-      leaseId: lease.leaseId,
-      usage,
-      remaining: budget.remaining(),
-      runRemaining: budget.runRemaining(),
-    },
-    eventPlace(result),
-  );
-}
-
-function summaryOf(outcome: InferOutcome): string | undefined {
-  if (outcome.type !== "replied") return undefined;
-  const { text, refusal } = outcome.reply.message;
-  return refusal === undefined && text.trim() !== "" ? text : undefined;
 }
 
 /** The call with the summary in place of its cut result. */

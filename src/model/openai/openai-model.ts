@@ -5,7 +5,7 @@
 import { checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import type { Model } from "../model.ts";
+import type { Model, ModelRequest } from "../model.ts";
 import { knownPrice } from "../known-price.ts";
 import { checkPrice, copyPrice, type ModelPrice } from "../model-price.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
@@ -21,6 +21,11 @@ export interface OpenAiOptions {
    * unknown, and a cost limit over it is refused. `"unknown"`: as if we did not know either.
    */
   readonly price?: ModelPrice | "unknown";
+  /**
+   * Counts the input tokens of a request, without the network. Default: what the provider said of the requests before, and an estimate of
+   * the rest. `gptTokenCounter` of `espalier/tokens` makes one.
+   */
+  readonly countTokens?: (request: ModelRequest) => number;
   /** How long one attempt may take, from the request to the last byte of the reply. Default: 600,000. */
   readonly timeoutMs?: number;
   /**
@@ -38,6 +43,7 @@ const OPTION_NAMES = [
   "apiKey",
   "baseUrl",
   "price",
+  "countTokens",
   "timeoutMs",
   "maxTokensField",
   "headers",
@@ -63,11 +69,12 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
   checkOptions(options);
   let settings: ConnectionSettings | undefined;
   let connection: Promise<OpenAiConnection> | undefined;
-  const { price } = options;
+  const { price, countTokens } = options;
   const model: Model = {
     provider: "openai",
     id: modelId,
     ...(price === undefined || price === "unknown" ? {} : { price: copyPrice(price) }),
+    ...(countTokens === undefined ? {} : { countTokens }),
     assertReady: () => {
       settings ??= settingsOf(modelId, options);
     },
@@ -142,7 +149,8 @@ function maxTokensFieldAt(baseUrl: string | undefined): MaxTokensField {
 
 function checkOptions(options: OpenAiOptions): void {
   checkKeys("openai", options, OPTION_NAMES);
-  const { apiKey, baseUrl, price, timeoutMs, maxTokensField, headers, fetch } = options;
+  const { apiKey, baseUrl, price, timeoutMs, maxTokensField, headers, fetch, countTokens } =
+    options;
   if (apiKey !== undefined && typeof apiKey !== "string") {
     throw mismatch("openai.apiKey", "text", typeof apiKey, `Leave it out to use ${KEY_VARIABLE}.`);
   }
@@ -166,6 +174,10 @@ function checkOptions(options: OpenAiOptions): void {
     );
   }
   if (headers !== undefined) checkHeaders(headers);
+  if (countTokens !== undefined && typeof countTokens !== "function") {
+    const advice = "Leave it out for an estimate.";
+    throw mismatch("openai.countTokens", "a function of a request", countTokens, advice);
+  }
   if (fetch !== undefined && typeof fetch !== "function") {
     throw mismatch(
       "openai.fetch",

@@ -30,7 +30,7 @@ export function withUse(
   tool: FunctionTool,
   change: (use: FunctionUse) => FunctionUse,
 ): FunctionTool {
-  const { name, description, inputSchema, settings, isSequential } = tool;
+  const { name, description, inputSchema, settings, isSequential, isRepeatable } = tool;
   return Object.freeze({
     kind: "function",
     name,
@@ -38,6 +38,7 @@ export function withUse(
     inputSchema,
     settings,
     isSequential,
+    isRepeatable,
     bind: (input: JsonValue): Bound<FunctionUse> => {
       const bound = tool.bind(input);
       if (bound.type === "invalid") return bound;

@@ -1,0 +1,86 @@
+// A process dies in the middle of a tool call, as by `kill -9`; another one goes on with the run. What had come to an end is not done
+// again, and what must not be done twice is not: the model is told.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { z } from "zod";
+
+import { CallIdSchema, defineAgent, defineTool, Orchestrator, type Model } from "espalier";
+import { sqliteStore } from "espalier/store/sqlite";
+
+const folder = process.argv[2] ?? mkdtempSync(join(tmpdir(), "recover-"));
+const isWorker = process.argv[2] !== undefined;
+const log = join(folder, "log.txt");
+
+const look = defineTool({
+  name: "look",
+  description: "Looks up the price of something.",
+  input: z.object({ thing: z.string() }),
+  execute: ({ thing }) => {
+    appendFileSync(log, `looked up ${thing}\n`);
+    return "12 euros";
+  },
+});
+
+const pay = defineTool({
+  name: "pay",
+  description: "Pays an amount.",
+  input: z.object({ euros: z.number() }),
+  isRepeatable: false, // nobody wants to pay twice
+  execute: ({ euros }, { idempotencyKey }) => {
+    appendFileSync(log, `paid ${euros} euros under ${idempotencyKey.split("/").at(-1)}\n`);
+    process.kill(process.pid, "SIGKILL"); // the power goes, right after the payment
+    return "Paid.";
+  },
+});
+
+// In your program: openai("gpt-5-mini"). This one says what follows from the results so far.
+const model: Model = {
+  provider: "example",
+  id: "buyer",
+  generate: async ({ messages }) => {
+    const results = messages.flatMap((one) => (one.role === "tool" ? [one.text] : []));
+    const call = (toolName: string, input: object) => ({
+      callId: CallIdSchema.parse(`call_${results.length + 1}`),
+      toolName,
+      argumentsText: JSON.stringify(input),
+    });
+    const [calls, text] = [
+      [[call("look", { thing: "a pear tree" })], ""] as const,
+      [[call("pay", { euros: 12 })], ""] as const,
+    ][results.length] ?? [[], `I asked for the payment, and was told: ${results[1] ?? ""}`];
+    const finishReason = calls.length > 0 ? "tool_calls" : "stop";
+    return { message: { role: "assistant", text, toolCalls: calls }, finishReason };
+  },
+};
+
+const buyer = defineAgent({
+  name: "buyer",
+  instructions: "You buy things.",
+  model,
+  tools: [look, pay],
+});
+const store = sqliteStore(join(folder, "runs.db"));
+const orchestrator = new Orchestrator({ roles: [buyer], store });
+
+if (isWorker) await orchestrator.start(buyer, "Buy a pear tree.").result; // does not come to its end
+
+const worker = spawnSync(process.execPath, [...process.execArgv, process.argv[1] ?? "", folder]);
+assert.equal(worker.signal, "SIGKILL");
+
+const [left] = await store.list({ status: "open" });
+assert.ok(left);
+const run = await orchestrator.recover(left.runId);
+const { status, text, usage } = await run.result;
+console.log(text);
+
+assert.equal(status, "completed");
+assert.match(text, /nobody knows whether it took effect/);
+assert.equal(readFileSync(log, "utf8"), "looked up a pear tree\npaid 12 euros under call_2\n");
+assert.equal(usage.total.modelCalls, 3);
+await store.close();
+rmSync(folder, { recursive: true });

@@ -1,0 +1,58 @@
+// A recorded run as a test fixture: replayed without a model and without tools, in milliseconds. What a change of a role changes is named.
+
+import assert from "node:assert/strict";
+
+import { z } from "zod";
+
+import { defineAgent, defineTool, memoryStore, Orchestrator } from "espalier";
+import { asks, recordingOf, replay, says, ScriptedModel } from "espalier/testing";
+
+let lookups = 0;
+const look = defineTool({
+  name: "look",
+  description: "Looks up the price of something.",
+  input: z.object({ thing: z.string() }),
+  execute: () => {
+    lookups += 1;
+    return "12 euros";
+  },
+});
+
+// In your program: openai("gpt-5-mini"). A replay never calls it.
+const script = [asks("look", { thing: "a pear tree" }), says("It costs 12 euros.")];
+const buyer = (instructions: string) =>
+  defineAgent({
+    name: "buyer",
+    instructions,
+    model: new ScriptedModel(script),
+    tools: [look],
+  });
+const role = buyer("You find out prices.");
+
+// Once: run it in earnest, with a store, and keep the recording in a file of your repository.
+const store = memoryStore();
+const run = new Orchestrator({ store }).start(role, "What does a pear tree cost?");
+const { text } = await run.result;
+const recording = await recordingOf(store, run.runId);
+
+// In every test run: no model, no tool, the same result.
+const replayed = await replay(recording, { role: buyer("You find out prices.") });
+assert.equal(replayed.text, text);
+assert.equal(lookups, 1);
+
+// In another order of what is under way at the same time: the same still.
+const shuffled = await replay(recording, { role, order: { shuffledBy: 7 } });
+assert.equal(shuffled.text, text);
+
+// Somebody changed the instructions: the replay says who does something else, in which step, and what.
+await assert.rejects(replay(recording, { role: buyer("You find out prices. Be brief.") }), {
+  code: "replay_diverged",
+  data: {
+    agentPath: "buyer",
+    stepNumber: 0,
+    field: "state.conversation.messages[0].text",
+    expected: '"You find out prices."',
+    got: '"You find out prices. Be brief."',
+  },
+});
+console.log(`${text} Replayed without a model.`);

@@ -1,0 +1,13 @@
+import type { AgentContext } from "./agent-context.ts";
+import type { AgentState } from "./agent-state.ts";
+
+/** Says of each section that was made for the execution that it is over (R95). */
+export function clearSections(agent: AgentContext, { log }: AgentState): void {
+  if (log.sections === undefined) return;
+  const made = new Map(log.sections.map(({ name, text }) => [name, text]));
+  for (const { name, lifeCycle } of agent.role.sections) {
+    if (lifeCycle !== "execution" || !made.has(name)) continue;
+    const count = made.get(name) === undefined ? 0 : 1;
+    agent.record({ type: "section.cleared", name, count });
+  }
+}

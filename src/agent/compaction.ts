@@ -1,0 +1,62 @@
+// When and how far the history of a role's agents is made shorter: what a definition may say, checked.
+
+import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+
+/** How a history that grew too long is made shorter. Instructions and task stay, and so does what was said last (R14, R100). */
+export interface Compaction {
+  /**
+   * What is done with a history that is too long. Default `truncate`: its oldest messages are left out, and the model is told how many.
+   * `summarize`: one message says what was in them, written by the agent's own model in a call of its own, which is paid for and counted
+   * like any other and is no step; if there is no budget for it or nothing comes of it, they are left out. `error`: the agent fails with
+   * `model_context_overflow`, before anything is asked of the model.
+   */
+  readonly strategy?: CompactionStrategy;
+  /**
+   * Input tokens of a request from which on it is done. Default: when the model refuses a request as too long. Has to be given for
+   * `error`.
+   */
+  readonly maxInputTokens?: number;
+  /** Messages that are kept, at most; a call and its results stay together. Default 20. Not for `error`, which leaves nothing out. */
+  readonly keepMessages?: number;
+}
+
+/** What is done with a history that is too long. */
+export type CompactionStrategy = "truncate" | "summarize" | "error";
+
+const STRATEGIES: readonly unknown[] = [
+  "truncate",
+  "summarize",
+  "error",
+] satisfies CompactionStrategy[];
+
+const FIELDS = ["strategy", "maxInputTokens", "keepMessages"];
+
+/** What a definition says of it, checked and frozen. Throws `invalid_option`, naming the field. */
+export function compactionOf(field: string, given: Compaction | undefined): Compaction | undefined {
+  if (given === undefined) return undefined;
+  checkKeys(field, given, FIELDS);
+  const { strategy, maxInputTokens, keepMessages } = given;
+  if (strategy !== undefined && !STRATEGIES.includes(strategy)) {
+    const advice = "Leave it out to leave the oldest messages out.";
+    throw mismatch(`${field}.strategy`, STRATEGIES.join(", "), strategy, advice);
+  }
+  for (const [key, value] of Object.entries({ maxInputTokens, keepMessages })) {
+    if (value === undefined) continue;
+    checkCount(`${field}.${key}`, value, "Leave it out for the default.");
+    if (value === 0)
+      throw mismatch(`${field}.${key}`, "at least 1", value, "Nothing would be left.");
+  }
+  if (strategy === "error") checkError(field, given);
+  return Object.freeze({ ...given });
+}
+
+function checkError(field: string, { maxInputTokens, keepMessages }: Compaction): void {
+  if (maxInputTokens === undefined) {
+    const advice =
+      "Without it, a request that the model refuses as too long fails the agent anyway.";
+    throw mismatch(`${field}.maxInputTokens`, "given with error", maxInputTokens, advice);
+  }
+  if (keepMessages === undefined) return;
+  const advice = "Nothing is left out: leave it out, or choose another strategy.";
+  throw mismatch(`${field}.keepMessages`, "left out with error", keepMessages, advice);
+}

@@ -1,0 +1,55 @@
+// What effects come to, as it is kept. A schema beside each type of effects.ts: what does not fit both does not compile.
+
+import { z } from "zod";
+
+import { FinishReasonSchema } from "../model/model.ts";
+import { AssistantMessageSchema } from "../protocol/message.ts";
+import { TimeSpanSchema } from "../protocol/step-timing.ts";
+import { ErrorRecordSchema } from "../protocol/stop.ts";
+import { ToolExecutionSchema } from "../protocol/tool-outcome.ts";
+import { UsageSchema } from "../protocol/usage.ts";
+import { DeferralSchema } from "./agent-snapshot.ts";
+import type { CallEnd, InferOutcome } from "./effects.ts";
+
+const count = z.int().nonnegative();
+const spans = z.array(TimeSpanSchema).readonly().exactOptional();
+const TokenUsageSchema = z.strictObject({
+  inputTokens: count,
+  cachedInputTokens: count,
+  outputTokens: count,
+  reasoningTokens: count,
+});
+
+export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("replied"),
+    reply: z.strictObject({
+      message: AssistantMessageSchema,
+      finishReason: FinishReasonSchema,
+      usage: TokenUsageSchema.exactOptional(),
+      responseId: z.string().exactOptional(),
+      responseModel: z.string().exactOptional(),
+    }),
+    usage: UsageSchema,
+    spans,
+  }),
+  z.strictObject({
+    type: z.literal("failed"),
+    error: ErrorRecordSchema,
+    isRetryable: z.boolean(),
+    usage: UsageSchema,
+    spans,
+  }),
+  z.strictObject({ type: z.literal("cancelled"), usage: UsageSchema, spans }),
+]);
+
+export const CallEndSchema: z.ZodType<CallEnd> = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("executed"),
+    execution: ToolExecutionSchema,
+    isToSummarize: z.boolean(),
+    failure: ErrorRecordSchema.exactOptional(),
+    spans,
+  }),
+  z.strictObject({ type: z.literal("deferred"), deferral: DeferralSchema, spans }),
+]);

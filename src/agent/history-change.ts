@@ -1,0 +1,92 @@
+// A history is only ever added to, but for a compaction. What a compaction took away is kept beside it, once, so that what the steps
+// before it were shown can still be said (R173). Pure.
+
+import { z } from "zod";
+
+import { MessageSchema, type Message } from "../protocol/message.ts";
+import type { TaggedHistory } from "./message-tags.ts";
+
+const count = z.int().nonnegative();
+
+/** Messages from number `from`, counted from 0, to before number `to`. */
+const range = { from: count, to: count };
+
+const PastPartSchema = z.discriminatedUnion("type", [
+  /** Messages of the history as the change left it. */
+  z.strictObject({ type: z.literal("kept"), ...range }),
+  /** Messages of what compactions left out (`Conversation.leftOut`). */
+  z.strictObject({ type: z.literal("leftOut"), ...range }),
+  /** Messages that are kept nowhere else: notes, instructions, what was inherited. */
+  z.strictObject({ type: z.literal("dropped"), messages: z.array(MessageSchema).readonly() }),
+]);
+
+export const HistoryChangeSchema = z.strictObject({
+  /** The steps that were completed by then. */
+  afterStep: count,
+  /** The history as it was before. */
+  before: z.array(PastPartSchema).readonly(),
+});
+/** A change of a history after which it does not begin as it did before. */
+export type HistoryChange = Readonly<z.infer<typeof HistoryChangeSchema>>;
+
+/** A history with what compactions left out of it. */
+export type KeptHistory = Pick<TaggedHistory, "messages" | "leftOut">;
+
+/** What has to be kept when a history becomes another one; undefined: nothing, since the new one begins with the old one. */
+export function historyChange(
+  { messages: before }: KeptHistory,
+  after: KeptHistory,
+  afterStep: number,
+): HistoryChange | undefined {
+  if (before.every((message, index) => message === after.messages[index])) return undefined;
+  const kept = placesIn(after.messages);
+  const leftOut = placesIn(after.leftOut.map(({ message }) => message));
+  const parts: Growing[] = [];
+  for (const message of before) {
+    const place = kept.get(message);
+    const placeOut = leftOut.get(message);
+    if (place !== undefined) addPlace(parts, "kept", place);
+    else if (placeOut !== undefined) addPlace(parts, "leftOut", placeOut);
+    else addDropped(parts, message);
+  }
+  return { afterStep, before: parts };
+}
+
+type Growing =
+  | { readonly type: "kept" | "leftOut"; readonly from: number; to: number }
+  | { readonly type: "dropped"; readonly messages: Message[] };
+
+function placesIn(messages: readonly Message[]): ReadonlyMap<Message, number> {
+  return new Map(messages.map((message, index) => [message, index]));
+}
+
+function addPlace(parts: Growing[], type: "kept" | "leftOut", place: number): void {
+  const last = parts.at(-1);
+  if (last?.type === type && last.to === place) last.to += 1;
+  else parts.push({ type, from: place, to: place + 1 });
+}
+
+function addDropped(parts: Growing[], message: Message): void {
+  const last = parts.at(-1);
+  if (last?.type === "dropped") last.messages.push(message);
+  else parts.push({ type: "dropped", messages: [message] });
+}
+
+/** A list that begins with the history as it was when the step began. */
+export function historyAtStep(
+  { messages, leftOut }: KeptHistory,
+  changes: readonly HistoryChange[],
+  stepNumber: number,
+): readonly Message[] {
+  const later = changes.filter(({ afterStep }) => afterStep >= stepNumber);
+  if (later.length === 0) return messages;
+  const gone = leftOut.map(({ message }) => message);
+  return later.reduceRight<readonly Message[]>(
+    (list, { before }) =>
+      before.flatMap((part) => {
+        if (part.type === "dropped") return part.messages;
+        return (part.type === "kept" ? list : gone).slice(part.from, part.to);
+      }),
+    messages,
+  );
+}

@@ -1,0 +1,43 @@
+// The request of a step, made again from what is kept of it: the step's record, the history and the definitions of the run (R173). Pure.
+
+import { z } from "zod";
+
+import { parseJson } from "../kernel/json.ts";
+import type { ModelRequest } from "../model/model.ts";
+import { JsonObjectSchema } from "../protocol/json-value.ts";
+import type { StepContext } from "../protocol/step-context.ts";
+import type { DefinitionTable } from "./definition-table.ts";
+import { shownInStep, type KeptSteps } from "./shown-messages.ts";
+
+/** What a model was asked. */
+export interface RebuiltRequest {
+  readonly model: StepContext["model"];
+  readonly request: ModelRequest;
+}
+
+const ToolSpecsSchema = z.array(
+  z.strictObject({ name: z.string(), description: z.string(), inputSchema: JsonObjectSchema }),
+);
+
+/**
+ * The request of a step, as it went out first: a repeated attempt may have had a lower `maxOutputTokens`. Undefined if the agent took no
+ * such step in its last execution, or if something of it is missing.
+ */
+export function keptRequest(
+  kept: KeptSteps,
+  stepNumber: number,
+  textOf: DefinitionTable["textOf"],
+): RebuiltRequest | undefined {
+  const context = contextOf(kept, stepNumber);
+  const messages = shownInStep(kept, stepNumber, textOf);
+  const toolsText = context === undefined ? undefined : textOf(context.toolsHash);
+  if (context === undefined || messages === undefined || toolsText === undefined) return undefined;
+  const { model, parameters } = context;
+  const tools = ToolSpecsSchema.parse(parseJson(toolsText));
+  return { model, request: { messages, tools, ...parameters } };
+}
+
+function contextOf({ log, step }: KeptSteps, stepNumber: number): StepContext | undefined {
+  if (step?.context.number === stepNumber) return step.context;
+  return log.steps.find(({ context }) => context.number === stepNumber)?.context;
+}

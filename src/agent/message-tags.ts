@@ -1,0 +1,142 @@
+// Where the messages of a history came from (R98): one tag for each message, in the same order, beside the messages themselves. A message
+// that goes to a model has no ids in it, whatever the adapter does with it. Pure; every tag is made here.
+
+import { invariant } from "../kernel/assert.ts";
+import { messageIdOf, stepIdOf, type AgentId, type ExecutionId } from "../protocol/ids.ts";
+import type { Message, MessageTag, StoredMessage } from "../protocol/message.ts";
+
+/** A message that its agent added and a compaction left out. */
+export interface LeftOut {
+  readonly message: Message;
+  readonly tag: MessageTag;
+}
+
+/** A history with where it came from. */
+export interface TaggedHistory {
+  readonly messages: readonly Message[];
+  /** One for each message, in the same order. What an execution is told before it starts has its tags from the start on. */
+  readonly tags: readonly MessageTag[];
+  /** What the agent itself had added and compactions left out, oldest first; no instructions and no notes. */
+  readonly leftOut: readonly LeftOut[];
+  /** Messages that the agent has ever added. */
+  readonly added: number;
+}
+
+/** Where a message is added: the execution, and the number of the step that is open or was the last, 0 before the first. */
+export interface TagPlace {
+  readonly executionId: ExecutionId;
+  readonly stepNumber: number;
+}
+
+/** The history with messages added at its end. With none, the same. */
+export function withAdded<History extends TaggedHistory>(
+  history: History,
+  added: readonly Message[],
+  place: TagPlace,
+): History {
+  if (added.length === 0) return history;
+  return tagRest({ ...history, messages: [...history.messages, ...added] }, place);
+}
+
+/** Gives tags to the messages at the end that have none yet. */
+export function tagRest<History extends TaggedHistory>(history: History, place: TagPlace): History {
+  const { messages, tags, added } = history;
+  const untagged = messages.length - tags.length;
+  if (untagged === 0) return history;
+  const { executionId, stepNumber } = place;
+  const rest = Array.from({ length: untagged }, (_, index) => ({
+    executionId,
+    stepNumber,
+    number: added + index + 1,
+  }));
+  return { ...history, tags: [...tags, ...rest], added: added + untagged };
+}
+
+/**
+ * The history with other messages in its place: those of it that stay are the same objects in the same order and keep their tags, what
+ * is new among them stands for what is gone.
+ */
+export function replaced<History extends TaggedHistory>(
+  history: History,
+  messages: readonly Message[],
+  { executionId, stepNumber }: TagPlace,
+): History {
+  const gone: LeftOut[] = [];
+  const tags: MessageTag[] = [];
+  let { added } = history;
+  let from = 0;
+  for (const message of messages) {
+    const at = history.messages.indexOf(message, from);
+    const tag = at < 0 ? undefined : history.tags[at];
+    if (tag === undefined) {
+      added += 1;
+      tags.push({ executionId, stepNumber, number: added, note: "left_out" });
+      continue;
+    }
+    gone.push(...ownBetween(history, from, at));
+    tags.push(tag);
+    from = at + 1;
+  }
+  gone.push(...ownBetween(history, from, history.messages.length));
+  const leftOut = gone.length === 0 ? history.leftOut : [...history.leftOut, ...gone];
+  return { ...history, messages, tags, leftOut, added };
+}
+
+function ownBetween(
+  { messages, tags }: TaggedHistory,
+  from: number,
+  to: number,
+): readonly LeftOut[] {
+  return messages.slice(from, to).flatMap((message, index) => {
+    const tag = tags[from + index];
+    return tag !== undefined && isOwn(message, tag) ? [{ message, tag }] : [];
+  });
+}
+
+/** True for what the agent itself was told or said: no instructions, no note, nothing from before it lived. */
+function isOwn({ role }: Message, { agentId, note }: MessageTag): boolean {
+  return agentId === undefined && note === undefined && role !== "system";
+}
+
+/** The whole history, each message with its ids. `agentId`: whose history it is. */
+export function storedMessages(
+  { messages, tags }: Pick<TaggedHistory, "messages" | "tags">,
+  agentId: AgentId,
+): readonly StoredMessage[] {
+  return messages.map((message, index) => {
+    const tag = tags[index];
+    invariant(tag !== undefined, "every message of a history that was begun has a tag");
+    return storedMessage(message, tag, agentId);
+  });
+}
+
+/** What the agent itself has added, in order, also what compactions left out since (R102). */
+export function addedMessages(
+  { messages, tags, leftOut }: TaggedHistory,
+  agentId: AgentId,
+): readonly StoredMessage[] {
+  const kept = messages.flatMap((message, index) => {
+    const tag = tags[index];
+    return tag !== undefined && isOwn(message, tag) ? [{ message, tag }] : [];
+  });
+  return [...leftOut, ...kept]
+    .toSorted((left, right) => left.tag.number - right.tag.number)
+    .map(({ message, tag }) => storedMessage(message, tag, agentId));
+}
+
+function storedMessage(message: Message, tag: MessageTag, ownId: AgentId): StoredMessage {
+  const { executionId, stepNumber, number, agentId = ownId, note } = tag;
+  return Object.freeze({
+    ...message,
+    messageId: messageIdOf(executionId, number),
+    agentId,
+    executionId,
+    ...(stepNumber === 0 ? {} : { stepId: stepIdOf(executionId, stepNumber) }),
+    ...(note === undefined ? {} : { note }),
+  });
+}
+
+/** The tags of messages that are taken over by somebody else: they say whose they were. */
+export function foreignTags(tags: readonly MessageTag[], agentId: AgentId): readonly MessageTag[] {
+  return tags.map((tag) => (tag.agentId === undefined ? { ...tag, agentId } : tag));
+}

@@ -1,0 +1,248 @@
+// What a request consists of: named sections, in a declared order, each with a declared life cycle (R93). The built-in ones are in the
+// table below; a role adds its own, each next to another one. Here they are checked and put in order, once, when a role is defined.
+
+import { checkKeys, checkList, checkName, checkText, misdefinition } from "../kernel/check.ts";
+import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
+import type { Message } from "../protocol/message.ts";
+import type { StepRecord } from "../protocol/step-record.ts";
+import type { Usage } from "../protocol/usage.ts";
+
+/**
+ * How long a section lives. `step`: made anew before each model call, sent with it, and never kept. `execution`: made once, before the
+ * first model call of an execution, sent with every one of it, and cleared at its end. `persistent`: made once, before the first model call of
+ * each execution, and written into the history behind the task; from then on it is a message like any other.
+ */
+export type SectionLifeCycle = "step" | "execution" | "persistent";
+
+/** A part of every request of an agent, besides its instructions and its history. */
+export interface RequestSection {
+  /** Letters, digits, `_` and `-`, at most 64, a letter first. No two of a role have the same, and none that of a built-in one. */
+  readonly name: string;
+  readonly lifeCycle: SectionLifeCycle;
+  /** What it says: a text, or a function that is asked for it whenever the section is made. */
+  readonly text: string | SectionText;
+  /**
+   * The section that it stands right behind: `instructions`, `history` or another one of the role. Several behind one keep the order in
+   * which they are listed. Default, if `before` is left out, too: behind the `history`; for `execution` right before it.
+   *
+   * What changes from step to step should stand behind the history: the prompt caches of providers keep a request up to the first
+   * difference, so a change before the history makes all of it dear again (X31).
+   */
+  readonly after?: string;
+  /** The section that it stands right before: `history`, `wrapUp`, `budget` or another one of the role. Instead of `after`. */
+  readonly before?: string;
+  /**
+   * In whose name the model is told it. Default `user`. `system`: as a further system message, which has to stand right behind the
+   * instructions, or behind one that does.
+   */
+  readonly role?: "system" | "user";
+}
+
+/**
+ * Gives what a section says now; undefined, or a text with nothing in it: it is left out. May be asynchronous; should heed
+ * `context.signal`. If it throws, gives anything else or takes longer than `hookTimeoutMs`, its agent fails with `section_failed`.
+ */
+export type SectionText = (
+  context: SectionContext,
+) => string | undefined | Promise<string | undefined>;
+
+/** What a section may know of the agent whose request it is part of. Read-only. */
+export interface SectionContext {
+  readonly sectionName: string;
+  readonly runId: RunId;
+  readonly agentId: AgentId;
+  /** Place of the agent in the tree: `lead/researcher#2`. */
+  readonly agentPath: string;
+  /** 0 for the root. */
+  readonly depth: number;
+  /** The name of the agent's role. */
+  readonly role: string;
+  readonly executionId: ExecutionId;
+  /** Of the step that is about to begin, from 1. */
+  readonly stepNumber: number;
+  /** The history so far, instructions included, without sections that are not kept. */
+  readonly messages: readonly Message[];
+  /** The completed steps of this execution, oldest first. */
+  readonly steps: readonly StepRecord[];
+  /** What the agent itself has consumed in this execution. */
+  readonly usage: Usage;
+  /** What the agent may still spend, by axis (`totalTokens`, `costMicroUsd`, `steps`, …); axes without a limit are absent. */
+  readonly remaining: Readonly<Record<string, number>>;
+  readonly metadata: JsonObject;
+  /** Aborted when the section must end: its agent was told to, or its time is up. */
+  readonly signal: AbortSignal;
+}
+
+/** A section in its place. */
+export interface PlacedSection {
+  readonly name: string;
+  readonly lifeCycle: SectionLifeCycle;
+  /** Undefined: messages of every kind. */
+  readonly role: "system" | "user" | undefined;
+  /** Undefined for what is built in. */
+  readonly text: string | SectionText | undefined;
+}
+
+/** What every request consists of, in this order. The notices come last, so that nobody overlooks them. */
+export const BUILT_IN_SECTIONS = deepFreeze([
+  { name: "instructions", lifeCycle: "persistent", role: "system", text: undefined },
+  { name: "history", lifeCycle: "persistent", role: undefined, text: undefined },
+  /** That this is the last step; see `wrapUp` of a role. */
+  { name: "wrapUp", lifeCycle: "step", role: "user", text: undefined },
+  /** What is left of the budget; see `showBudget` of a role. */
+  { name: "budget", lifeCycle: "step", role: "user", text: undefined },
+] as const satisfies readonly PlacedSection[]);
+
+/** The names of what is built in. */
+export type BuiltInSection = (typeof BUILT_IN_SECTIONS)[number]["name"];
+
+/** For roles without sections of their own: one list for all. */
+const BUILT_IN_ONLY: readonly PlacedSection[] = Object.freeze([...BUILT_IN_SECTIONS]);
+const BUILT_IN_NAMES: ReadonlySet<string> = new Set(BUILT_IN_SECTIONS.map(({ name }) => name));
+
+const FIELDS = ["name", "lifeCycle", "text", "after", "before", "role"];
+const LIFE_CYCLES: readonly unknown[] = [
+  "step",
+  "execution",
+  "persistent",
+] satisfies SectionLifeCycle[];
+const SECTION_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+const SECTION_NAME_WORDS = "letters, digits, _ and -, at most 64, a letter first";
+/** A role does not get more. */
+const MOST_SECTIONS = 100;
+
+/** All sections of a role in their order, the built-in ones among them. Throws `invalid_definition` or `invalid_option`, naming the field. */
+export function placedSections(
+  field: string,
+  given: readonly RequestSection[],
+): readonly PlacedSection[] {
+  checkList(field, given);
+  if (given.length === 0) return BUILT_IN_ONLY;
+  if (given.length > MOST_SECTIONS)
+    throw misdefinition(field, `at most ${MOST_SECTIONS}`, given.length, "Join some of them.");
+  const sections = Array.from(given, (section, index) =>
+    checkedSection(`${field}[${index}]`, section),
+  );
+  checkNames(field, sections);
+  const placed = inOrder(field, sections);
+  for (const [index, { name }] of sections.entries())
+    checkPlace(`${field}[${index}]`, name, placed);
+  return Object.freeze(placed);
+}
+
+function checkedSection(field: string, given: RequestSection): RequestSection {
+  checkKeys(field, given, FIELDS);
+  const section = Object.freeze({ ...given });
+  const { name, lifeCycle, text, after, before, role } = section;
+  checkName(`${field}.name`, name, SECTION_NAME, SECTION_NAME_WORDS);
+  if (!LIFE_CYCLES.includes(lifeCycle)) {
+    const advice = "Say how long it lives.";
+    throw misdefinition(`${field}.lifeCycle`, LIFE_CYCLES.join(", "), lifeCycle, advice);
+  }
+  if (typeof text !== "function") checkText(`${field}.text`, text);
+  if (after !== undefined) checkText(`${field}.after`, after);
+  if (before !== undefined) checkText(`${field}.before`, before);
+  if (after !== undefined && before !== undefined)
+    throw misdefinition(`${field}.before`, "left out with after", before, "One place is enough.");
+  if (role !== undefined && role !== "system" && role !== "user")
+    throw misdefinition(`${field}.role`, "system or user", role, "Leave it out for user.");
+  return section;
+}
+
+function checkNames(field: string, sections: readonly RequestSection[]): void {
+  const names = new Set<string>(BUILT_IN_NAMES);
+  for (const [index, { name }] of sections.entries()) {
+    if (names.has(name)) {
+      const advice = `Built in are ${[...BUILT_IN_NAMES].join(", ")}. Rename it.`;
+      throw misdefinition(`${field}[${index}].name`, "a name of its own", name, advice);
+    }
+    names.add(name);
+  }
+  for (const [index, section] of sections.entries()) {
+    const side = section.before === undefined ? "after" : "before";
+    const anchor = section[side];
+    if (anchor === undefined || names.has(anchor)) continue;
+    const advice = `Its sections are ${[...names].join(", ")}.`;
+    throw misdefinition(`${field}[${index}].${side}`, "the name of a section", anchor, advice);
+  }
+}
+
+/** What stands on either side of each section, in the order of the list. */
+interface Neighbours {
+  readonly before: readonly RequestSection[];
+  readonly after: readonly RequestSection[];
+}
+
+/** Sections hang on one another like the branches of a tree; those that hang on nothing built in hang on themselves. */
+function inOrder(field: string, listed: readonly RequestSection[]): readonly PlacedSection[] {
+  // What goes into the history comes before what only stands behind it, if nobody says otherwise.
+  const isFirst = (section: RequestSection): boolean =>
+    section.lifeCycle === "persistent" && section.after === undefined;
+  const sections = [...listed.filter(isFirst), ...listed.filter((one) => !isFirst(one))];
+  const neighboursOf = (name: string): Neighbours => ({
+    before: sections.filter((section) => anchorOf(section, "before") === name),
+    after: sections.filter((section) => anchorOf(section, "after") === name),
+  });
+  const around = (section: PlacedSection): readonly PlacedSection[] => {
+    const { before, after } = neighboursOf(section.name);
+    return [
+      ...before.flatMap((one) => around(placed(one))),
+      section,
+      ...after.flatMap((one) => around(placed(one))),
+    ];
+  };
+  const ordered = BUILT_IN_SECTIONS.flatMap((section) => around(section));
+  const known = new Set(ordered.map(({ name }) => name));
+  const index = listed.findIndex(({ name }) => !known.has(name));
+  if (index === -1) return ordered;
+  const expected = "next to a section that does not hang on it itself";
+  const advice = "Let one of them stand next to the history.";
+  throw misdefinition(`${field}[${index}]`, expected, listed[index]?.name, advice);
+}
+
+function placed({ name, lifeCycle, role = "user", text }: RequestSection): PlacedSection {
+  return Object.freeze({ name, lifeCycle, role, text });
+}
+
+function anchorOf(section: RequestSection, side: "before" | "after"): string | undefined {
+  if (section.after !== undefined || section.before !== undefined) return section[side];
+  const isDefault = side === (section.lifeCycle === "execution" ? "before" : "after");
+  return isDefault ? "history" : undefined;
+}
+
+/** What stands where it cannot be sent, or could not stay, is a slip. */
+function checkPlace(field: string, name: string, sections: readonly PlacedSection[]): void {
+  const at = sections.findIndex((section) => section.name === name);
+  const history = sections.findIndex((section) => section.name === "history");
+  const notices = sections.findIndex((section) => section.name === "wrapUp");
+  const section = sections[at];
+  if (at > notices) {
+    const advice = "What the model is told of its last step and of its budget comes last.";
+    throw misdefinition(`${field}.after`, "a section before wrapUp", name, advice);
+  }
+  if (at === 0 || sections.slice(0, at).every((one) => one.name !== "instructions")) {
+    const advice = "The instructions come first.";
+    throw misdefinition(`${field}.before`, "a section after the instructions", name, advice);
+  }
+  if (section?.role === "system") checkSystem(field, section, sections.slice(0, at));
+  if (section?.lifeCycle !== "persistent") return;
+  const stray = sections.slice(history + 1, at).find(({ lifeCycle }) => lifeCycle !== "persistent");
+  if (at > history && stray === undefined) return;
+  const advice =
+    stray === undefined
+      ? "A history grows at its end only."
+      : `It becomes part of the history, and ${stray.name} would stand in between.`;
+  throw misdefinition(field, "right behind the history", name, advice);
+}
+
+/** Providers take system messages at the beginning only. */
+function checkSystem(
+  field: string,
+  { name }: PlacedSection,
+  earlier: readonly PlacedSection[],
+): void {
+  if (earlier.every(({ role }) => role === "system")) return;
+  const expected = "right behind the instructions, as it is a system message";
+  throw misdefinition(field, expected, name, 'Give it after: "instructions".');
+}

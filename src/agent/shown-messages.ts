@@ -1,0 +1,216 @@
+// What a model was shown, told by what is kept anyway: the history, and what the step before was shown. Only what is in neither is kept
+// for it, and its text once for the whole run. So what a step keeps grows with what hooks change in it, never with the history: a hook
+// that changes every message anew in each step still adds only the new ones.
+
+import { sameJson } from "../kernel/json.ts";
+import { JsonObjectSchema } from "../protocol/json-value.ts";
+import { MessageSchema, type Message } from "../protocol/message.ts";
+import type { ShownPart, StepContext } from "../protocol/step-context.ts";
+import type { AgentState } from "./agent-state.ts";
+import type { DefinitionTable } from "./definition-table.ts";
+import { historyAtStep, type KeptHistory } from "./history-change.ts";
+
+/** What was shown in the last step of an agent, where it takes work to tell; by the context of that step. */
+const recent = new WeakMap<StepContext, readonly Message[]>();
+
+/** Keeps for the next step what this one is shown. */
+export function noteShown(
+  context: StepContext,
+  shown: readonly Message[],
+  before: StepContext | undefined,
+): void {
+  if (before !== undefined) recent.delete(before);
+  if (context.shown !== undefined) recent.set(context, shown);
+}
+
+/** The parts that a list is made of; undefined: it is the history and nothing else. */
+export function shownParts(
+  definitions: DefinitionTable,
+  state: AgentState,
+  shown: readonly Message[],
+): readonly ShownPart[] | undefined {
+  const { messages: history } = state.conversation;
+  const common = commonLength(shown, history);
+  const isWhole = common === history.length;
+  if (isWhole && shown.length === common) return undefined;
+  const sources = [new Source("history", history)];
+  // After the whole history there are only messages that are made for the step.
+  if (!isWhole) sources.push(new Source("earlier", shownBefore(definitions, state)));
+  const parts = new Parts(definitions, sources);
+  if (common > 0) parts.addRange("history", common);
+  for (const message of shown.slice(common)) parts.add(message, !isWhole);
+  return parts.all;
+}
+
+/** What the last completed step was shown; nothing, if it cannot be told. */
+function shownBefore(definitions: DefinitionTable, state: AgentState): readonly Message[] {
+  const last = state.log.steps.at(-1);
+  if (last === undefined) return [];
+  const known = recent.get(last.context);
+  if (known !== undefined) return known;
+  return shownInStep(state, last.number, (hash) => definitions.textOf(hash)) ?? [];
+}
+
+/** What is kept of an agent: of its history, and of its steps. */
+export interface KeptSteps {
+  readonly conversation: KeptHistory;
+  readonly log: Pick<AgentState["log"], "compactions"> & {
+    readonly steps: readonly KeptStep[];
+  };
+  /** The step that is open. */
+  readonly step?: { readonly context: StepContext; readonly messageCount: number } | undefined;
+}
+
+interface KeptStep {
+  readonly context: StepContext;
+  readonly io: { readonly messageCount: number };
+}
+
+/** What the model was shown in a step; undefined: there is no such step, or something of it is missing. */
+export function shownInStep(
+  kept: KeptSteps,
+  stepNumber: number,
+  textOf: DefinitionTable["textOf"],
+): readonly Message[] | undefined {
+  const contexts = contextsOf(kept);
+  const first = contexts.findLastIndex(
+    ({ context }) => context.number <= stepNumber && !leansOnEarlier(context),
+  );
+  const until = contexts.findIndex(({ context }) => context.number === stepNumber);
+  let shown: readonly Message[] | undefined;
+  for (const { context, messageCount } of contexts.slice(Math.max(0, first), until + 1)) {
+    const history = historyAtStep(kept.conversation, kept.log.compactions, context.number);
+    const parts = context.shown ?? [{ type: "history", from: 0, to: messageCount }];
+    shown = listOf(parts, { history, earlier: shown ?? [] }, textOf);
+    if (shown?.length !== messageCount) return undefined;
+  }
+  return shown;
+}
+
+function contextsOf({
+  log,
+  step,
+}: KeptSteps): readonly { readonly context: StepContext; readonly messageCount: number }[] {
+  const completed = log.steps.map(({ context, io }) => ({
+    context,
+    messageCount: io.messageCount,
+  }));
+  return step === undefined ? completed : [...completed, step];
+}
+
+function leansOnEarlier({ shown = [] }: StepContext): boolean {
+  return shown.some(({ type }) => type === "earlier");
+}
+
+/** The list that is made of these parts; undefined: something is missing. */
+function listOf(
+  parts: readonly ShownPart[],
+  sources: Readonly<Record<"history" | "earlier", readonly Message[]>>,
+  textOf: DefinitionTable["textOf"],
+): readonly Message[] | undefined {
+  const list: Message[] = [];
+  for (const part of parts) {
+    if (part.type !== "message") {
+      const { from, to } = part;
+      for (const message of sources[part.type].slice(from, to)) list.push(message);
+      continue;
+    }
+    const text = textOf(part.textHash);
+    const message = MessageSchema.safeParse({ ...part.message, text });
+    if (!message.success) return undefined;
+    list.push(message.data);
+  }
+  return list;
+}
+
+function commonLength(shown: readonly Message[], history: readonly Message[]): number {
+  if (shown === history) return shown.length;
+  const difference = shown.findIndex((message, index) => !isSame(message, history[index]));
+  return difference === -1 ? shown.length : difference;
+}
+
+function isSame(left: Message, right: Message | undefined): boolean {
+  return left === right || sameJson(left, right);
+}
+
+/** A list in which messages are found by what they say. */
+class Source {
+  readonly type: "history" | "earlier";
+  readonly messages: readonly Message[];
+  #places: Map<string, number> | undefined;
+
+  constructor(type: "history" | "earlier", messages: readonly Message[]) {
+    this.type = type;
+    this.messages = messages;
+  }
+
+  /** The place of a message; undefined: it is not in the list. */
+  placeOf(message: Message): number | undefined {
+    this.#places ??= new Map(this.messages.map((one, index) => [keyOf(one), index]));
+    const place = this.#places.get(keyOf(message));
+    return place !== undefined && isSame(message, this.messages[place]) ? place : undefined;
+  }
+}
+
+/** Of two messages with one key only the later is found: the other one is kept for the step, if need be. */
+function keyOf(message: Message): string {
+  const callId =
+    message.role === "tool"
+      ? message.callId
+      : message.role === "assistant"
+        ? (message.toolCalls[0]?.callId ?? "")
+        : "";
+  return `${message.role} ${callId} ${message.text}`;
+}
+
+/** Parts as they are put together. */
+class Parts {
+  readonly #definitions: DefinitionTable;
+  readonly #sources: readonly Source[];
+  readonly #parts: ShownPart[] = [];
+
+  constructor(definitions: DefinitionTable, sources: readonly Source[]) {
+    this.#definitions = definitions;
+    this.#sources = sources;
+  }
+
+  get all(): readonly ShownPart[] {
+    return this.#parts;
+  }
+
+  addRange(type: Source["type"], to: number, from = 0): void {
+    this.#parts.push({ type, from, to });
+  }
+
+  add(message: Message, mayBeFound: boolean): void {
+    if (mayBeFound && (this.#goesOn(message) || this.#isFound(message))) return;
+    const { text, ...rest } = message;
+    this.#parts.push({
+      type: "message",
+      message: JsonObjectSchema.parse(JSON.parse(JSON.stringify(rest))),
+      textHash: this.#definitions.define(text),
+    });
+  }
+
+  /** The message is the next one of the list that the last part is of. */
+  #goesOn(message: Message): boolean {
+    const last = this.#parts.at(-1);
+    if (last === undefined || last.type === "message") return false;
+    const { type, from, to } = last;
+    const next = this.#sources.find((source) => source.type === type)?.messages[to];
+    if (!isSame(message, next)) return false;
+    this.#parts.pop();
+    this.addRange(type, to + 1, from);
+    return true;
+  }
+
+  #isFound(message: Message): boolean {
+    for (const source of this.#sources) {
+      const place = source.placeOf(message);
+      if (place === undefined) continue;
+      this.addRange(source.type, place + 1, place);
+      return true;
+    }
+    return false;
+  }
+}

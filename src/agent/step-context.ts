@@ -1,0 +1,56 @@
+// What a step begins with, as its record will say it (R172).
+
+import type { Model, ModelRequest } from "../model/model.ts";
+import type { Message } from "../protocol/message.ts";
+import type { StepContext } from "../protocol/step-context.ts";
+import type { AgentContext } from "./agent-context.ts";
+import type { AgentState } from "./agent-state.ts";
+import type { Lease } from "./budget-gate.ts";
+import { noteShown, shownParts } from "./shown-messages.ts";
+
+/** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */
+export function stepContext(
+  agent: AgentContext,
+  state: AgentState,
+  { request, lease }: { readonly request: ModelRequest; readonly lease: Lease },
+): StepContext {
+  const { definitions, budget, role } = agent;
+  const { messages, temperature, maxOutputTokens } = request;
+  const tools = definitions.defineTools(request.tools);
+  const last = state.log.steps.at(-1)?.context;
+  const shown = shownParts(definitions, state, messages);
+  const context: StepContext = {
+    number: state.log.steps.length + 1,
+    model: namesOf(role.model),
+    toolNames: tools.names,
+    promptHash: definitions.define(promptOf(messages)),
+    toolsHash: tools.hash,
+    budget: budget.remainingWith(lease),
+    parameters: { maxOutputTokens, ...(temperature === undefined ? {} : { temperature }) },
+    ...(shown === undefined ? {} : { shown }),
+  };
+  noteShown(context, messages, last);
+  return context;
+}
+
+const names = new WeakMap<Model, StepContext["model"]>();
+
+/** One value for all steps of a model. */
+function namesOf(model: Model): StepContext["model"] {
+  const known = names.get(model);
+  if (known !== undefined) return known;
+  const { provider, id } = model;
+  const named = Object.freeze({ provider, id });
+  names.set(model, named);
+  return named;
+}
+
+/** The instructions that are sent. */
+function promptOf(messages: ModelRequest["messages"]): string {
+  const [first, second] = messages;
+  if (first?.role !== "system") return "";
+  if (second?.role !== "system") return first.text;
+  const end = messages.findIndex(({ role }) => role !== "system");
+  const head: readonly Message[] = end === -1 ? messages : messages.slice(0, end);
+  return head.map(({ text }) => text).join("\n\n");
+}

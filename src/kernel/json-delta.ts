@@ -1,0 +1,75 @@
+// What changed between two values that share their parts: a state and the one that followed it. Parts that are one and the same object
+// are not looked into, so that the cost is that of the change and not of the whole. A key that holds undefined is a key that is not there.
+
+import { deepFreeze, isRecord, type JsonValue } from "./json.ts";
+
+/** `set`: another value. `keys`: parts of an object that changed, and keys that are gone. `list`: so many stay, then come these. */
+export type JsonDelta =
+  | { readonly set: JsonValue }
+  | {
+      readonly keys: { readonly [key: string]: JsonDelta };
+      readonly gone?: readonly string[];
+    }
+  | { readonly keep: number; readonly append: readonly JsonValue[] };
+
+/** The change from one to the other; undefined: there is none. Both must be plain JSON, but for keys that hold undefined. */
+export function deltaOf(before: unknown, after: unknown): JsonDelta | undefined {
+  if (Object.is(before, after)) return undefined;
+  if (Array.isArray(before) && Array.isArray(after)) return listDelta(before, after);
+  if (isRecord(before) && isRecord(after)) return objectDelta(before, after);
+  return { set: plain(after) };
+}
+
+function listDelta(before: readonly unknown[], after: readonly unknown[]): JsonDelta | undefined {
+  const most = Math.min(before.length, after.length);
+  let keep = 0;
+  while (keep < most && Object.is(before[keep], after[keep])) keep += 1;
+  if (keep === before.length && keep === after.length) return undefined;
+  return { keep, append: after.slice(keep).map(plain) };
+}
+
+function objectDelta(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): JsonDelta | undefined {
+  const keys: Record<string, JsonDelta> = {};
+  for (const [key, part] of Object.entries(after)) {
+    if (part === undefined) continue;
+    const delta = before[key] === undefined ? { set: plain(part) } : deltaOf(before[key], part);
+    if (delta !== undefined) keys[key] = delta;
+  }
+  const gone = Object.keys(before).filter(
+    (key) => before[key] !== undefined && after[key] === undefined,
+  );
+  if (gone.length > 0) return { keys, gone };
+  return Object.keys(keys).length === 0 ? undefined : { keys };
+}
+
+/** The value after the change. Throws a `TypeError` if the delta was made for another value. */
+export function withDelta(before: unknown, delta: JsonDelta): unknown {
+  if ("set" in delta) return deepFreeze(delta.set);
+  if ("keep" in delta) {
+    if (!isList(before) || before.length < delta.keep)
+      throw new TypeError(`Expected a list of at least ${delta.keep}`);
+    return deepFreeze([...before.slice(0, delta.keep), ...delta.append]);
+  }
+  if (!isRecord(before)) throw new TypeError("Expected an object");
+  const after: Record<string, unknown> = { ...before };
+  for (const key of delta.gone ?? []) delete after[key];
+  for (const [key, part] of Object.entries(delta.keys)) after[key] = withDelta(before[key], part);
+  return deepFreeze(after);
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
+
+/** The value as JSON holds it. It is written at once, and never changed: states are frozen. */
+function plain(value: unknown): JsonValue {
+  if (isPlain(value)) return value;
+  throw new TypeError(`A ${typeof value} is no JSON`);
+}
+
+function isPlain(value: unknown): value is JsonValue {
+  return value !== undefined && typeof value !== "function" && typeof value !== "symbol";
+}

@@ -1,0 +1,78 @@
+// How far a request begins like the one before it. Prompt caches of providers go by that: tools first, then messages (X31). Pure.
+
+import type { Message } from "../protocol/message.ts";
+import type { ModelRequest } from "./model.ts";
+
+/** A request that was sent. */
+export interface SentRequest {
+  readonly request: ModelRequest;
+  /** Messages at its end that stood there for this request alone. */
+  readonly asides: number;
+}
+
+/** What a request has in common with the one before it. */
+export interface RequestPrefix {
+  /** It begins with all of the last one but its asides. */
+  readonly isHeld: boolean;
+  /** So many messages at its beginning are the same; 0 if the tools are not. */
+  readonly messages: number;
+  /** What is not the same, if it does not hold. */
+  readonly changed?: "tools" | "messages";
+}
+
+/** Compares two requests. Messages are the same if a provider is sent the same of them. */
+export function prefixOf(
+  { request: last, asides }: SentRequest,
+  next: ModelRequest,
+): RequestPrefix {
+  if (!haveSameTools(last, next)) return { isHeld: false, messages: 0, changed: "tools" };
+  const differs = last.messages.findIndex((message, index) => {
+    const other = next.messages[index];
+    return other === undefined || !isSame(message, other);
+  });
+  const messages = differs === -1 ? last.messages.length : differs;
+  return messages >= last.messages.length - asides
+    ? { isHeld: true, messages }
+    : { isHeld: false, messages, changed: "messages" };
+}
+
+function haveSameTools(last: ModelRequest, next: ModelRequest): boolean {
+  if (last.tools === next.tools) return true;
+  return (
+    last.tools.length === next.tools.length &&
+    last.tools.every((tool, index) => tool === next.tools[index])
+  );
+}
+
+/** How many messages at the end of `messages` are those of `tail`; 0 unless all of them are there. */
+export function asidesAtEnd(messages: readonly Message[], tail: readonly Message[]): number {
+  const from = messages.length - tail.length;
+  const areThere = tail.every((message, index) => {
+    const other = messages[from + index];
+    return other !== undefined && isSame(message, other);
+  });
+  return areThere ? tail.length : 0;
+}
+
+/** Most messages are the very same value: only what somebody made anew is looked at. */
+function isSame(left: Message, right: Message): boolean {
+  return left === right || sent(left) === sent(right);
+}
+
+/** What a provider gets of a message: where it came from stays here. */
+function sent(message: Message): string {
+  switch (message.role) {
+    case "system":
+    case "user":
+      return JSON.stringify([message.role, message.text]);
+    case "tool":
+      return JSON.stringify([message.role, message.callId, message.text]);
+    case "assistant":
+      return JSON.stringify([
+        message.role,
+        message.text,
+        message.refusal ?? null,
+        message.toolCalls.map((call) => [call.callId, call.toolName, call.argumentsText]),
+      ]);
+  }
+}

@@ -1,0 +1,120 @@
+// How a run that stands still goes on: one that was paused, that a limit had stopped, or whose process died.
+
+import type { ResumeOptions } from "./run-options.ts";
+import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
+import type { Answer } from "../protocol/question.ts";
+import { toolsOf } from "./agent-assembly.ts";
+import { bringBack } from "./birth.ts";
+import { checkAnswers } from "./check-answers.ts";
+import type { FoldedRun } from "./journal/fold-journal.ts";
+import type { RunJournal } from "./journal/run-journal.ts";
+import { AS_ROOT, leadRun } from "./lead-run.ts";
+import type { Settings } from "./orchestrator-options.ts";
+import { restore, rolesOf } from "./pause-run.ts";
+import { chargeLost, reapply } from "./recovery.ts";
+import { assertReady, grantsFor, rootRole, stoppedNotice } from "./resumption.ts";
+import { RoleRegistry } from "./role-registry.ts";
+import type { Run } from "./run.ts";
+import { runScope } from "./run-scope.ts";
+import { resumedSession } from "./session/sessions.ts";
+import type { StandingRun } from "./standing-run.ts";
+import { reviveDetached } from "./supervisor.ts";
+import { grantBudget } from "./tell-budget.ts";
+
+/** What a run that stands still goes on with. */
+export interface Going {
+  readonly registry: RoleRegistry;
+  readonly roles: ReturnType<typeof rolesOf>;
+  readonly onText: ResumeOptions["onText"];
+  readonly session: ReturnType<typeof resumedSession>;
+  readonly answers: ReturnType<typeof checkAnswers>;
+  readonly grants: ReturnType<typeof grantsFor>;
+  readonly nowMs: number;
+}
+
+/** Answers to questions that are open. `areAllNeeded`: none may stay so. */
+export interface GivenAnswers {
+  readonly answers: readonly Answer[];
+  readonly areAllNeeded: boolean;
+}
+
+/** What a run that stands still needs to go on. Throws before anything has happened. */
+export function readyToGoOn(
+  settings: Settings,
+  run: StandingRun,
+  options: ResumeOptions,
+  { answers, areAllNeeded }: GivenAnswers,
+): Going {
+  const { onText, role, grants: asked = [] } = options;
+  const session = resumedSession(run, options.session, settings);
+  const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
+  const roles = rolesOf(run, registry);
+  const nowMs = settings.clock.nowMs();
+  const given = checkAnswers(run, answers, {
+    areAllNeeded,
+    isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
+    toolsOf: ({ agentId }) => toolsOf(roles.get(agentId) ?? registry.root, registry),
+  });
+  assertReady(run, registry);
+  const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });
+  return { registry, roles, onText, session, answers: given, grants, nowMs };
+}
+
+/** Where the run is kept, and how its journal tells of it if its process died. */
+export interface Kept {
+  readonly journal: RunJournal | undefined;
+  readonly folded?: FoldedRun;
+}
+
+/** Puts the run back and leads it on. */
+export function goOn(
+  settings: Settings,
+  run: StandingRun,
+  { registry, roles, onText, session, answers, grants, nowMs }: Going,
+  { journal, folded }: Kept,
+): Run {
+  const scope = runScope(settings, {
+    registry,
+    onText,
+    run,
+    session,
+    answers,
+    journal: () => journal,
+  });
+  const rested = restore(scope, run, roles);
+  for (const { agentId, state, kept = state } of run.agents) journal?.knows(agentId, kept);
+  if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
+  const tellGrants = grants.map(({ agentId, field, ...grant }) => {
+    const node = scope.tree.find(agentId) ?? rested;
+    return grantBudget(scope, node, grant, field);
+  });
+  const isOver = rested.hasEnded && folded?.status !== "open";
+  const root = isOver
+    ? bringBack(scope, rested, { ...AS_ROOT, task: rested.task, message: stoppedNotice(run) })
+    : rested;
+  if (isOver) journal?.wentOn(root, false);
+  session?.begin(run.runId);
+  const answered = [...run.answered, ...answers.keys()];
+  const event = (): EventBody<"run.resumed"> => ({
+    type: "run.resumed",
+    schemaVersion: EVENT_SCHEMA_VERSION,
+    role: root.role.name,
+    task: root.task,
+    limits: scope.tree.limits,
+    budget: scope.ledger.remaining(root.identity.agentId),
+    pauses: run.pauses,
+    pausedMs: Math.max(0, nowMs - run.pausedAtMs),
+    previousTraceId: run.traceId,
+    answers: answers.size,
+    ...(folded?.status === "open" ? { recovery: { lostCalls: folded.lost.length } } : {}),
+  });
+  const afterwards = (): void => {
+    for (const tell of tellGrants) tell();
+    if (folded !== undefined) {
+      chargeLost(scope, folded);
+      reapply(scope, folded);
+    }
+    reviveDetached(scope);
+  };
+  return leadRun(scope, root, { pauses: run.pauses, answered }, { event, afterwards });
+}

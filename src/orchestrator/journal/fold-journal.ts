@@ -1,0 +1,297 @@
+// From a journal to the run as it stood when its process died, or when it came to rest. Pure: the same records give the same run.
+
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
+import { questionsOf } from "../../agent/agent-state.ts";
+import { AgentIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
+import type { Answer } from "../../protocol/question.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
+import { LedgerCopy, type KeptHold } from "../ledger-operation.ts";
+import { readPausedRun } from "../paused-run.ts";
+import type { StandingRun } from "../standing-run.ts";
+import { FoldedAgent } from "./folded-agent.ts";
+import {
+  JOURNAL_VERSION,
+  JournalRecordSchema,
+  type JournalRecord,
+  type RecordOf,
+} from "./journal-record.ts";
+import { readRecord } from "./text-table.ts";
+
+/** A run as its journal tells of it. */
+export interface FoldedRun {
+  readonly run: StandingRun;
+  /** `paused`: it had come to rest; `open`: its process died. */
+  readonly status: "open" | "paused" | "ended";
+  readonly recordCount: number;
+  /** Its long texts, in order. */
+  readonly texts: readonly string[];
+  /** Leases of model calls of which nobody knows what became: they may have been made. */
+  readonly lost: readonly KeptHold[];
+  /** Who was cancelled, and has not ended. */
+  readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
+  /** The wish that the whole tree stop. */
+  readonly stop: StopSignal | undefined;
+  /** Answers that were given when it went on last. */
+  readonly answers: readonly Answer[];
+  /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
+  readonly unknownIds: readonly AgentId[];
+}
+
+/** Throws `unsupported_version` or `invalid_journal`, naming the record. */
+export async function foldJournal(
+  runId: RunId,
+  lines: AsyncIterable<string> | Iterable<string>,
+): Promise<FoldedRun> {
+  const fold = new Fold(runId);
+  for await (const line of lines) fold.take(line);
+  return fold.end();
+}
+
+class Fold {
+  readonly #runId: RunId;
+  readonly #texts: string[] = [];
+  readonly #agents = new Map<AgentId, FoldedAgent>();
+  #refusals: Record<string, number> = {};
+  #byDepth: Record<string, number> = {};
+  #definitions: Record<string, string> = {};
+  #stop: StopSignal | undefined;
+  #ledger = new LedgerCopy();
+  #count = 0;
+  #head: RecordOf<"run"> | undefined;
+  #status: FoldedRun["status"] = "open";
+  #pauses = 0;
+  #eventCount = 0;
+  #lastAtMs = 0;
+  #traceId = "";
+  #prices: StandingRun["prices"] = [];
+  #answered: readonly QuestionId[] = [];
+  #answers: readonly Answer[] = [];
+  #cancelled: FoldedRun["cancelled"] = [];
+
+  constructor(runId: RunId) {
+    this.#runId = runId;
+  }
+
+  take(line: string): void {
+    this.#count += 1;
+    try {
+      const value = readRecord(line, this.#texts);
+      checkVersion(value, this.#count);
+      this.#do(JournalRecordSchema.parse(value));
+    } catch (cause) {
+      throw EspalierError.is(cause) && cause.code === "unsupported_version"
+        ? cause
+        : invalid(this.#runId, this.#count, messageOf(cause), cause);
+    }
+  }
+
+  end(): FoldedRun {
+    const head = this.#head;
+    if (head === undefined) throw invalid(this.#runId, 0, "it has no records");
+    const leases = this.#ledger.openLeases;
+    const isEnded = ({ agentId, lease }: KeptHold): boolean =>
+      this.#agent(agentId).hasEnded(lease.leaseId);
+    const kept = Map.groupBy(leases.filter(isEnded), ({ agentId }) => agentId);
+    const agents = [...this.#agents.values()].map((agent) =>
+      agent.standing(kept.get(agent.agentId) ?? []),
+    );
+    const questions = agents.flatMap(({ state }) => questionsOf(state));
+    const open = new Set(questions.map(({ questionId }) => questionId));
+    return {
+      run: {
+        runId: head.runId,
+        pauses: this.#pauses,
+        pausedAtMs: this.#lastAtMs,
+        traceId: this.#traceId,
+        eventCount: this.#eventCount,
+        leaseCount: this.#ledger.leaseCount,
+        limits: head.limits,
+        ...(head.session === undefined ? {} : { session: head.session }),
+        refusalsByCode: this.#refusals,
+        subagentsByDepth: this.#byDepth,
+        questions,
+        answered: this.#answered.filter((questionId) => !open.has(questionId)),
+        agents,
+        definitions: this.#definitions,
+        prices: this.#prices,
+        accounts: this.#ledger.accounts(this.#lastAtMs),
+        leases,
+      },
+      status: this.#status,
+      recordCount: this.#count,
+      texts: this.#texts,
+      lost: leases.filter((lease) => !isEnded(lease)),
+      cancelled: this.#cancelled,
+      stop: this.#stop,
+      answers: this.#answers,
+      unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
+    };
+  }
+
+  #do(record: JournalRecord): void {
+    switch (record.type) {
+      case "run":
+        this.#open(record);
+        return;
+      case "restored":
+        this.#restore(record);
+        return;
+      case "definition":
+        this.#definitions[record.hash] = record.text;
+        return;
+      case "stop":
+        this.#stop = record.signal;
+        return;
+      case "pause":
+      case "skip":
+        return;
+      case "text":
+        this.#texts.push(record.text);
+        return;
+      case "agent":
+        this.#born(record);
+        return;
+      case "execution": {
+        const agent = this.#agent(record.agentId);
+        agent.goOn(record);
+        this.#cancelled = this.#cancelled.filter(({ agentId }) => agentId !== record.agentId);
+        this.#parent(agent)?.lead(agent, { isNew: false, nth: record.nth });
+        return;
+      }
+      case "ledger":
+        this.#redo(record.done);
+        return;
+      case "event":
+        this.#tell(record.event);
+        return;
+      case "answers":
+        this.#answers = record.answers;
+        this.#answered = [...this.#answered, ...record.answers.map(({ questionId }) => questionId)];
+        return;
+      case "cancel":
+        this.#cancelled = [...this.#cancelled, record];
+        this.#act(record);
+        return;
+      case "letter":
+        this.#agent(record.agentId).take(record);
+        this.#act(record);
+        return;
+      default:
+        this.#agent(record.agentId).take(record);
+    }
+  }
+
+  #redo(done: RecordOf<"ledger">["done"]): void {
+    this.#ledger.redo(done);
+    if (done.operation === "toolCall") this.#agent(done.agentId).charge();
+    if (done.operation === "lease") this.#agent(done.agentId).hold(done);
+  }
+
+  #act({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
+    if (by === undefined) return;
+    const text = record.type === "letter" ? { text: record.text } : {};
+    this.#agent(by.agentId).act({ callId: by.callId, childId, ...text });
+  }
+
+  #open(head: RecordOf<"run">): void {
+    if (head.runId !== this.#runId) throw new TypeError(`it is the journal of ${head.runId}`);
+    this.#head = head;
+    this.#texts.length = 0;
+  }
+
+  #restore({ run: stored }: RecordOf<"restored">): void {
+    const run = readPausedRun(stored);
+    this.#agents.clear();
+    for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restored(agent));
+    this.#ledger = new LedgerCopy(run.accounts, run.leaseCount);
+    this.#pauses = run.pauses;
+    this.#eventCount = run.eventCount;
+    this.#prices = run.prices;
+    this.#answered = run.answered;
+    this.#answers = [];
+    this.#cancelled = [];
+    this.#stop = undefined;
+    this.#status = "open";
+    this.#lastAtMs = run.pausedAtMs;
+    this.#traceId = run.traceId;
+    this.#refusals = { ...run.refusalsByCode };
+    this.#byDepth = { ...run.subagentsByDepth };
+    this.#definitions = { ...run.definitions };
+  }
+
+  #born({ agent: born, isBackground, nth, account }: RecordOf<"agent">): void {
+    const agent = new FoldedAgent(born, isBackground);
+    this.#agents.set(born.agentId, agent);
+    this.#ledger.open(account);
+    const parent = this.#parent(agent);
+    if (parent === undefined) return;
+    parent.lead(agent, { isNew: true, nth });
+    this.#byDepth[born.depth] = (this.#byDepth[born.depth] ?? 0) + 1;
+  }
+
+  #tell(event: RecordOf<"event">["event"]): void {
+    this.#eventCount = event.seq;
+    this.#lastAtMs = event.atMs;
+    if (typeof event["traceId"] === "string") this.#traceId = event["traceId"];
+    if (event["executionId"] !== null) this.#known(event["agentId"])?.tell(event);
+    switch (event.type) {
+      case "run.paused":
+        this.#pauses += 1;
+        this.#status = "paused";
+        return;
+      case "run.resumed":
+        this.#status = "open";
+        return;
+      case "run.ended":
+        this.#status = "ended";
+        return;
+      case "subagent.detached":
+        this.#known(event["childId"])?.detach();
+        return;
+      case "subagent.refused":
+        this.#refuse(event["refusal"]);
+    }
+  }
+
+  #refuse(refusal: unknown): void {
+    const code = isRecord(refusal) ? String(refusal["code"]) : "";
+    this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
+  }
+
+  #known(agentId: unknown): FoldedAgent | undefined {
+    const id = AgentIdSchema.safeParse(agentId);
+    return id.success ? this.#agents.get(id.data) : undefined;
+  }
+
+  #parent({ parentAgentId }: FoldedAgent): FoldedAgent | undefined {
+    return parentAgentId === null ? undefined : this.#agent(parentAgentId);
+  }
+
+  #agent(agentId: AgentId): FoldedAgent {
+    const agent = this.#agents.get(agentId);
+    if (agent === undefined) throw new TypeError(`${agentId} was not born`);
+    return agent;
+  }
+}
+
+/** Throws `unsupported_version` if the first record of a journal says another version. */
+export function checkVersion(value: unknown, number: number): void {
+  if (number > 1) return;
+  const version = isRecord(value) ? value["version"] : undefined;
+  if (typeof version !== "number" || version === JOURNAL_VERSION) return;
+  throw new EspalierError({
+    code: "unsupported_version",
+    message: `Expected a journal of version ${JOURNAL_VERSION} at most, got version ${version}. Recover the run with the release that wrote it, or a later one.`,
+    data: { expected: JOURNAL_VERSION, got: version },
+  });
+}
+
+function invalid(runId: RunId, number: number, problem: string, cause?: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_journal",
+    message: `Expected a journal that espalier wrote, got one of which record ${number} cannot be read: ${problem}. Restore it from a copy; nothing was changed.`,
+    data: { runId, record: number },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

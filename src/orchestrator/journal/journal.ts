@@ -1,0 +1,187 @@
+// Journal: writes what happens in one run, in order. Owns what is not written yet, who waits for it, and the right to write.
+//
+// D1. Whoever acts upon a record waits for `kept` first. What comes in one turn of the event loop is written as one batch: at its end
+//     every agent waits for something, so that each batch ends in a state that can be gone on from.
+// D6. A store that fails is asked again where that may help. When it does not, the journal is broken: it takes nothing more, nobody who
+//     waits is told that a record is kept, and the run ends as if its process had: it can be recovered.
+
+import type { Clock } from "../../kernel/clock.ts";
+import { sleep } from "../../kernel/clock.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import type { Ownership, RunStore } from "../../store/run-store.ts";
+import type { JournalRecord } from "./journal-record.ts";
+import { TextTable } from "./text-table.ts";
+
+/** How long the owner of a run may show no sign of life before somebody else may take it over. */
+export const STALE_AFTER_MS = 30_000;
+const HEARTBEAT_MS = 5_000;
+/** Waits between attempts at a store that may recover. */
+const RETRY_DELAYS_MS = [20, 100, 500, 2_000, 5_000] as const;
+
+export interface JournalOptions {
+  readonly store: RunStore;
+  readonly clock: Clock;
+  /** Makes the journal in the store, or takes it over. */
+  readonly open: () => Promise<OpenJournal>;
+  /** The long texts of a journal that goes on. Default: none. */
+  readonly texts?: readonly string[];
+}
+
+/** The right to write a journal. */
+export interface OpenJournal {
+  readonly ownership: Ownership;
+  /** Records that it has already. */
+  readonly recordCount: number;
+}
+
+interface Waiter {
+  readonly number: number;
+  readonly tell: () => void;
+}
+
+export class Journal {
+  /** Rejects when the store has failed for good; never resolves. */
+  readonly broken: Promise<never>;
+  readonly #options: JournalOptions;
+  readonly #texts: TextTable;
+  readonly #break: (cause: unknown) => void;
+  #lines: string[] = [];
+  #waiters: Waiter[] = [];
+  /** How many records were put in, and how many of them are kept. */
+  #last = 0;
+  #kept = 0;
+  #opened: OpenJournal | undefined;
+  #isWriting = false;
+  #isBroken = false;
+  #stopBeating: () => void = () => undefined;
+
+  constructor(options: JournalOptions) {
+    this.#options = options;
+    this.#texts = new TextTable(options.texts);
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.broken = promise;
+    this.broken.catch(() => undefined);
+    this.#break = reject;
+  }
+
+  /** Puts a record in. It is kept a little later. */
+  append(record: JournalRecord): void {
+    if (this.#isBroken) return;
+    const line = this.#texts.written(record, (text) =>
+      this.#put(JSON.stringify({ type: "text", text } satisfies JournalRecord)),
+    );
+    this.#put(line);
+  }
+
+  /** Resolves once all that was put in so far is kept; never, if the journal is broken. */
+  kept(): Promise<void> {
+    if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
+    const number = this.#last;
+    return new Promise((tell) => this.#waiters.push({ number, tell }));
+  }
+
+  /** Keeps what is left and gives the run up. Rejects if the journal is broken. */
+  async close(status: "paused" | "ended"): Promise<void> {
+    await Promise.race([this.kept(), this.broken]);
+    this.#stopBeating();
+    const opened = this.#opened;
+    if (opened !== undefined)
+      await this.#tried(() => this.#options.store.release(opened.ownership, status));
+  }
+
+  #put(line: string): void {
+    this.#last += 1;
+    this.#lines.push(line);
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    setImmediate(() => void this.#write());
+  }
+
+  async #write(): Promise<void> {
+    try {
+      const { ownership, recordCount } = this.#opened ?? (await this.#open());
+      while (this.#lines.length > 0) {
+        const records = this.#lines;
+        const firstNumber = recordCount + this.#kept + 1;
+        this.#lines = [];
+        await this.#tried(() => this.#options.store.append(ownership, { firstNumber, records }));
+        this.#kept += records.length;
+        await this.#tell();
+      }
+      this.#isWriting = false;
+    } catch (cause) {
+      this.#fail(cause);
+    }
+  }
+
+  async #open(): Promise<OpenJournal> {
+    this.#opened = await this.#options.open();
+    this.#beatLater();
+    await endOfTurn();
+    return this.#opened;
+  }
+
+  /** One in each turn of the event loop: what comes of it is done before the next is told, so that a replay can follow. */
+  async #tell(): Promise<void> {
+    const due = this.#waiters.filter(({ number }) => number <= this.#kept);
+    this.#waiters = this.#waiters.filter(({ number }) => number > this.#kept);
+    for (const { tell } of due) {
+      tell();
+      await endOfTurn();
+    }
+    await endOfTurn();
+  }
+
+  /** Asks the store, and once more if it says that this may help. */
+  async #tried(ask: () => Promise<void>): Promise<void> {
+    for (const delayMs of RETRY_DELAYS_MS) {
+      try {
+        return await ask();
+      } catch (cause) {
+        if (!isTransient(cause)) throw cause;
+        await sleep(this.#options.clock, delayMs, NEVER);
+      }
+    }
+    await ask();
+  }
+
+  #beatLater(): void {
+    this.#stopBeating = this.#options.clock.setTimer(HEARTBEAT_MS, () => void this.#beat());
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#opened === undefined || this.#isBroken) return;
+    this.#beatLater();
+    try {
+      await this.#options.store.beat(this.#opened.ownership);
+    } catch (cause) {
+      if (!isTransient(cause)) this.#fail(cause);
+    }
+  }
+
+  #fail(cause: unknown): void {
+    if (this.#isBroken) return;
+    this.#isBroken = true;
+    this.#stopBeating();
+    this.#lines = [];
+    this.#break(EspalierError.is(cause) ? cause : storeFailed(cause));
+  }
+}
+
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+const NEVER = new AbortController().signal;
+
+function isTransient(cause: unknown): boolean {
+  return EspalierError.is(cause) && cause.data["isTransient"] === true;
+}
+
+function storeFailed(cause: unknown): EspalierError {
+  return new EspalierError({
+    code: "store_failed",
+    message: `Expected the store to keep the run, got an error: ${messageOf(cause)}. The run stopped where it was; recover it once the store works.`,
+    cause,
+  });
+}

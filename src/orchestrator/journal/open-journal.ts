@@ -1,0 +1,100 @@
+// How a journal begins, and how it goes on: of a new run, of a run that was paused, of one whose process died.
+
+import { hostname } from "node:os";
+import { pid } from "node:process";
+
+import type { Clock } from "../../kernel/clock.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
+import type { PausedAgent, PausedRun } from "../paused-run.ts";
+import { alreadyResumed } from "../resumption.ts";
+import type { SessionRef } from "../session/session-ref.ts";
+import type { SubagentLimits } from "../../policies/subagent-limits.ts";
+import { foldJournal, type FoldedRun } from "./fold-journal.ts";
+import { Journal, STALE_AFTER_MS, type OpenJournal } from "./journal.ts";
+import { JOURNAL_VERSION } from "./journal-record.ts";
+import { RunJournal } from "./run-journal.ts";
+
+/** Where runs are kept, and by whom. */
+export interface Keeper {
+  readonly store: RunStore;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+const MOST_TITLE_CHARACTERS = 200;
+
+/** The journal of a run that begins. `title`: in what words it was started. */
+export function newJournal(
+  { store, clock, ids }: Keeper,
+  run: {
+    readonly runId: RunId;
+    readonly limits: SubagentLimits;
+    readonly title: string;
+    readonly session: SessionRef | undefined;
+  },
+): RunJournal {
+  const { runId, limits, title, session } = run;
+  const owner = ownerOf(ids);
+  const open = async (): Promise<OpenJournal> => ({
+    ownership: await store.create(runId, title.slice(0, MOST_TITLE_CHARACTERS), owner),
+    recordCount: 0,
+  });
+  const journal = new RunJournal(new Journal({ store, clock, open }));
+  const onSession = session === undefined ? {} : { session };
+  journal.append({
+    type: "run",
+    version: JOURNAL_VERSION,
+    runId,
+    limits: { ...limits },
+    ...onSession,
+  });
+  return journal;
+}
+
+/** The journal of a paused run that goes on: a new one, or its own if it has come no further since. */
+export function resumedJournal({ store, clock, ids }: Keeper, run: PausedRun): RunJournal {
+  const { runId, limits } = run;
+  const owner = ownerOf(ids);
+  const open = async (): Promise<OpenJournal> => {
+    const found = await store.find(runId);
+    if (found === undefined) {
+      const title = run.agents[0]?.task.slice(0, MOST_TITLE_CHARACTERS) ?? "";
+      return { ownership: await store.create(runId, title, owner), recordCount: 0 };
+    }
+    const before = await foldJournal(runId, store.read(runId));
+    const isSame = before.status !== "open" && before.run.eventCount === run.eventCount;
+    if (!isSame) throw alreadyResumed(run);
+    const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS });
+    const { recordCount } = before;
+    if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
+    await store.release(ownership, "paused"); // Somebody else was faster, and has left it already.
+    throw alreadyResumed(run);
+  };
+  const journal = new RunJournal(new Journal({ store, clock, open }));
+  const onSession = run.session === undefined ? {} : { session: run.session };
+  journal.append({ type: "run", version: JOURNAL_VERSION, runId, limits, ...onSession });
+  journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
+  return journal;
+}
+
+/** The root of a fork has had no execution yet: its first one follows. */
+function begun(agent: PausedAgent): PausedAgent {
+  return agent.execution === 0 ? { ...agent, execution: 1 } : agent;
+}
+
+/** The journal of a run that is recovered goes on where it broke off. */
+export function recoveredJournal(
+  { store, clock }: Keeper,
+  ownership: Ownership,
+  { recordCount, texts }: FoldedRun,
+): RunJournal {
+  const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
+  return new RunJournal(new Journal({ store, clock, open, texts }));
+}
+
+/** Who owns runs that this process leads. */
+export function ownerOf(ids: IdSource): RunOwner {
+  return { token: ids.next("owner"), hostname: hostname(), processId: pid };
+}

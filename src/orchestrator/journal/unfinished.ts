@@ -1,0 +1,179 @@
+// Unfinished: what an agent had begun in the phase in which its process died, as its journal tells. Owns what of it is not taken yet.
+// D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
+
+import { canonicalJson } from "../../kernel/json.ts";
+import type { LeaseOutcome } from "../../agent/budget-gate.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { AgentId, CallId, LeaseId, StepId } from "../../protocol/ids.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
+
+/** A subagent that was started, or went on, in the phase. */
+export interface UnfinishedChild {
+  readonly childId: AgentId;
+  /** Null: it works on a subtask. */
+  readonly callId: CallId | null;
+  /** Which of the delegations of the call it is, or which of the subtasks. */
+  readonly nth: number;
+}
+
+/** The lease of a model call that has ended. `isSettled`: what the call used is booked. */
+export interface KeptGrant {
+  readonly grant: Extract<LeaseOutcome, { readonly type: "granted" }>;
+  readonly isSettled: boolean;
+}
+
+/** What a call has done to a subagent of the agent. */
+export interface Act {
+  readonly callId: CallId;
+  readonly childId: AgentId;
+  /** What it wrote; undefined: it cancelled it. */
+  readonly text?: string;
+}
+
+/** Where in an execution something was told. */
+interface ToldPlace {
+  readonly stepId?: StepId | null;
+  readonly callId?: CallId | null;
+}
+
+export interface UnfinishedFacts {
+  /** What effects came to, by their names. */
+  readonly outcomes: ReadonlyMap<string, unknown>;
+  /** Calls that had begun and must not be repeated. */
+  readonly begun: ReadonlySet<string>;
+  /** Tool calls that were charged. */
+  readonly chargedCalls: number;
+  /** What the agent has told: fingerprints of events, each as often as it was told. */
+  readonly told: readonly string[];
+  readonly children: readonly UnfinishedChild[];
+  /** Subagents whose results calls that have ended gave to the agent. */
+  readonly reportedIds: ReadonlySet<AgentId>;
+  /** Tool calls that have ended. */
+  readonly over: ReadonlySet<CallId>;
+  /** The leases of model calls that have ended, by the names of their effects. */
+  readonly leases: ReadonlyMap<string, KeptGrant>;
+  /** What calls that have not ended have done to subagents. */
+  readonly acts: readonly Act[];
+  /** Wishes to stop that are not in its log. */
+  readonly signals: readonly StopSignal[];
+  /** What was written to it and is not in its history. */
+  readonly letters: readonly string[];
+}
+
+export class Unfinished {
+  readonly facts: UnfinishedFacts;
+  readonly #outcomes: Map<string, unknown>;
+  readonly #told = new Map<string, number>();
+  #children: readonly UnfinishedChild[];
+  #chargedCalls: number;
+  #acts: readonly Act[];
+  readonly #begun: Set<string>;
+  readonly #leases: Map<string, KeptGrant>;
+
+  constructor(facts: UnfinishedFacts) {
+    this.facts = facts;
+    this.#outcomes = new Map(facts.outcomes);
+    for (const print of facts.told) this.#told.set(print, (this.#told.get(print) ?? 0) + 1);
+    this.#children = facts.children;
+    this.#chargedCalls = facts.chargedCalls;
+    this.#acts = facts.acts;
+    this.#begun = new Set(facts.begun);
+    this.#leases = new Map(facts.leases);
+  }
+
+  /** What an effect of this name came to; undefined: nothing is known. */
+  outcome(name: string): unknown {
+    const known = this.#outcomes.get(name);
+    this.#outcomes.delete(name);
+    return known;
+  }
+
+  /** True while something that had come to an end, or that must not be done twice, is not in the state again. */
+  get isUnderWay(): boolean {
+    return this.#outcomes.size + this.#children.length + this.#begun.size + this.#leases.size > 0;
+  }
+
+  /** True if a call that must not be repeated had begun. */
+  takeBegun(name: string): boolean {
+    return this.#begun.delete(name);
+  }
+
+  /** True if the end of a tool call is known. */
+  isOver(callId: CallId): boolean {
+    return this.facts.over.has(callId);
+  }
+
+  /** True if the next tool call is charged already. */
+  takeCharge(): boolean {
+    if (this.#chargedCalls === 0) return false;
+    this.#chargedCalls -= 1;
+    return true;
+  }
+
+  /** The lease of the model call of this name, if that has ended. */
+  takeLease(name: string): KeptGrant["grant"] | undefined {
+    const known = this.#leases.get(name);
+    this.#leases.delete(name);
+    return known?.grant;
+  }
+
+  /** True while that holds for what goes before a step, or for its model call. */
+  get isBeforeStep(): boolean {
+    return this.#leases.size > 0 || this.hasChildOf(null);
+  }
+
+  /** True if what a model call used was booked before the process died. */
+  isSettled(leaseId: LeaseId): boolean {
+    return [...this.facts.leases.values()].some(
+      ({ grant, isSettled }) => isSettled && grant.lease.leaseId === leaseId,
+    );
+  }
+
+  /** True if a call had done this before: it is not done twice. */
+  takeAct({ callId, childId, text }: Act): boolean {
+    const known = this.#acts.find(
+      (act) => act.callId === callId && act.childId === childId && act.text === text,
+    );
+    this.#acts = this.#acts.filter((act) => act !== known);
+    return known !== undefined;
+  }
+
+  /** True if the agent has told this before: nobody is told twice (E3). */
+  takeTold(body: EventBody, place: ToldPlace | undefined): boolean {
+    const print = fingerprint(body, {
+      stepId: place?.stepId ?? null,
+      callId: place?.callId ?? null,
+    });
+    const count = this.#told.get(print) ?? 0;
+    if (count > 0) this.#told.set(print, count - 1);
+    return count > 0;
+  }
+
+  /** Subagents that nobody has taken in again yet. */
+  get childIds(): readonly AgentId[] {
+    return this.#children.map(({ childId }) => childId);
+  }
+
+  /** True if a call had started subagents that nobody has taken in again yet. `nth`: left out, any of them. */
+  hasChildOf(callId: CallId | null, nth?: number): boolean {
+    return this.#children.some(
+      (child) => child.callId === callId && (nth === undefined || child.nth === nth),
+    );
+  }
+
+  /** The subagent that a call had started, or let go on, as its `nth`. */
+  takeChild(callId: CallId | null, nth: number): AgentId | undefined {
+    const known = this.#children.find((child) => child.callId === callId && child.nth === nth);
+    this.#children = this.#children.filter((child) => child !== known);
+    return known?.childId;
+  }
+}
+
+/** An event as an agent told it, by which it is known when it is told again. What becomes of a lease is told once, whatever is left then. */
+export function fingerprint(
+  body: object,
+  { stepId, callId }: { readonly stepId: unknown; readonly callId: unknown },
+): string {
+  const told = "leaseId" in body && "type" in body ? [body.type, body.leaseId] : body;
+  return canonicalJson([told, stepId, callId]);
+}

@@ -1,0 +1,72 @@
+// A run from its first event to its end: the handle on it, and what opens it.
+
+import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
+import type { AgentNode } from "./agent-node.ts";
+import { concluded, lateEnds, resultOf } from "./conclude.ts";
+import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
+import { Run } from "./run.ts";
+import type { RunShared } from "./run-shared.ts";
+import { keepSession } from "./session/sessions.ts";
+import { live, reviveDetached, settleDetached } from "./supervisor.ts";
+import { grantBudget } from "./tell-budget.ts";
+
+/** How a run opens: its first event, and what is recorded right after it. */
+export interface Opening {
+  readonly event: () => EventBody<"run.started" | "run.resumed">;
+  readonly afterwards?: () => void;
+}
+
+export const NO_HISTORY = { pauses: 0, answered: [] } as const;
+export const AS_ROOT = { spawnCallId: undefined, spawnStepId: undefined } as const;
+
+/** The handle on a run, from its beginning or from a rest. */
+export function leadRun(
+  scope: RunShared,
+  root: AgentNode,
+  history: Pick<PauseFacts, "pauses" | "answered">,
+  { event, afterwards = () => undefined }: Opening,
+): Run {
+  const { runId, tree, recorder } = scope;
+  const place = { ...root.identity, executionId: null, stepId: null, callId: null };
+  let traceId = "";
+  const tried = new Set<AgentNode>();
+  return new Run({
+    runId,
+    root,
+    tree,
+    journal: scope.journal,
+    subscribe: (sink) => recorder.subscribe(sink),
+    begin: () => {
+      ({ traceId } = recorder.record(place, event()));
+      afterwards();
+      return root.hasEnded ? undefined : live(scope, root);
+    },
+    grant: (node, grant) => grantBudget(scope, node, grant),
+    goOn: () => {
+      if (root.hasEnded) return undefined;
+      const late = lateEnds(tree).filter((node) => !tried.has(node));
+      if (late.length === 0) return undefined;
+      for (const node of late) tried.add(node);
+      reviveDetached(scope, late);
+      return live(scope, root);
+    },
+    detachedAtRest: () => (root.hasEnded ? settleDetached(scope) : tree.detachedAtRest()),
+    keepSession: () => keepSession(scope, root),
+    releaseSession: () => scope.session?.release(),
+    conclude: () => concluded(scope, root, { ...history, traceId }),
+    resultSoFar: () => resultOf(scope, traceId),
+    snapshot: () => pausedRunOf(scope, { ...history, pauses: history.pauses + 1, traceId }),
+  });
+}
+
+/** The first event of a run. */
+export function started({ tree, ledger }: RunShared, root: AgentNode): EventBody<"run.started"> {
+  return {
+    type: "run.started",
+    schemaVersion: EVENT_SCHEMA_VERSION,
+    role: root.role.name,
+    task: root.task,
+    limits: tree.limits,
+    budget: ledger.remaining(root.identity.agentId),
+  };
+}

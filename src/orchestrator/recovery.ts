@@ -1,0 +1,120 @@
+// What happens to a run whose process died, before its agents go on.
+
+import { EspalierError } from "../kernel/error.ts";
+import { callUsage } from "../agent/call-usage.ts";
+import type { RunId } from "../protocol/ids.ts";
+import type { Ownership } from "../store/run-store.ts";
+import { foldJournal, type FoldedRun } from "./journal/fold-journal.ts";
+import { STALE_AFTER_MS } from "./journal/journal.ts";
+import { ownerOf, type Keeper } from "./journal/open-journal.ts";
+import type { RunShared } from "./run-shared.ts";
+import { revive } from "./supervisor.ts";
+
+/** A run as its journal tells of it, with what it goes on with. */
+interface Readable<Going> {
+  readonly folded: FoldedRun;
+  /** Undefined: it has ended. */
+  readonly going: Going | undefined;
+}
+
+/** A run that this process leads from now on. */
+export interface Claim<Going> {
+  readonly ownership: Ownership;
+  readonly folded: FoldedRun;
+  readonly going: Going;
+}
+
+export interface ClaimWish<Going> {
+  readonly takeOver: boolean;
+  /** What the run goes on with. What it throws is thrown before anything has changed. */
+  readonly ready: (folded: FoldedRun) => Going;
+}
+
+/** Takes a run over. Rejects with `unknown_run`, `run_alive`, `run_ended`, `unsupported_version`, `invalid_journal` or `store_failed`. */
+export async function claimed<Going>(
+  keeper: Keeper,
+  runId: RunId,
+  { takeOver, ready }: ClaimWish<Going>,
+): Promise<Claim<Going>> {
+  const { store, ids } = keeper;
+  const found = await store.find(runId);
+  if (found?.status === "ended") throw runEnded(runId);
+  if (found?.recordCount === 0) throw nothingKept(runId);
+  const before = await readable(keeper, runId, ready);
+  const owner = ownerOf(ids);
+  const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS, takeOver });
+  try {
+    const { recordCount } = (await store.find(runId)) ?? {};
+    const isSame = recordCount === before.folded.recordCount;
+    const { folded, going } = isSame ? before : await readable(keeper, runId, ready);
+    if (going === undefined) throw runEnded(runId);
+    return { ownership, folded, going };
+  } catch (cause) {
+    const isOver = EspalierError.is(cause) && cause.code === "run_ended";
+    await store.release(ownership, isOver ? "ended" : "paused");
+    throw cause;
+  }
+}
+
+async function readable<Going>(
+  { store }: Keeper,
+  runId: RunId,
+  ready: ClaimWish<Going>["ready"],
+): Promise<Readable<Going>> {
+  const folded = await foldJournal(runId, store.read(runId));
+  return { folded, going: folded.status === "ended" ? undefined : ready(folded) };
+}
+
+function nothingKept(runId: RunId): EspalierError {
+  return new EspalierError({
+    code: "unknown_run",
+    message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
+    data: { runId },
+  });
+}
+
+function runEnded(runId: RunId): EspalierError {
+  return new EspalierError({
+    code: "run_ended",
+    message: `Expected a run that can go on, got ${runId}, which has ended. Start another one, or fork a snapshot of it.`,
+    data: { runId },
+  });
+}
+
+/** Charges model calls of which nobody knows what became, by estimate: they may have been made, and paid for. */
+export function chargeLost(scope: RunShared, { lost }: FoldedRun): void {
+  const { tree, ledger, recorder } = scope;
+  for (const { agentId, lease } of lost) {
+    const node = tree.find(agentId);
+    if (node === undefined) continue;
+    const { model } = node.role;
+    const call = { ...lease, lastStep: lease.lastStep };
+    const usage = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
+    ledger.settle(lease.leaseId, usage);
+    const { leaseId } = lease;
+    const remaining = ledger.remaining(agentId);
+    const runRemaining = ledger.gate(agentId).runRemaining();
+    const place = { ...node.identity, executionId: null, stepId: null, callId: null };
+    recorder.record(place, { type: "budget.settled", leaseId, usage, remaining, runRemaining });
+  }
+}
+
+/** What was asked of agents before their process died, and what they have not heard of yet. */
+export function reapply(scope: RunShared, { cancelled, stop, unknownIds }: FoldedRun): void {
+  const { tree } = scope;
+  for (const { agentId, message } of cancelled) {
+    const node = tree.find(agentId);
+    if (node !== undefined && !node.hasEnded) node.cancel(message);
+  }
+  if (stop !== undefined) tree.stop(stop);
+  for (const node of tree.nodes) {
+    const { signals = [], letters = [] } = node.unfinished?.facts ?? {};
+    if (node.hasEnded) continue;
+    for (const signal of signals) node.raise(signal);
+    for (const text of letters) void node.inbox.write(text);
+  }
+  for (const childId of unknownIds) {
+    const parent = tree.find(childId)?.parent;
+    if (parent !== undefined && !parent.hasEnded) revive(scope, parent, childId);
+  }
+}

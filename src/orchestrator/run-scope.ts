@@ -1,0 +1,92 @@
+// What the agents of one run share, put together from what its orchestrator was told.
+
+import { Pace } from "../kernel/pace.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import { hookSet, joinHooks } from "../hooks/hook-set.ts";
+import { RunIdSchema, type RunId } from "../protocol/ids.ts";
+import { toolsOf } from "./agent-assembly.ts";
+import { BudgetLedger } from "./budget-ledger.ts";
+import { EventRecorder } from "./event-recorder.ts";
+import type { RunJournal } from "./journal/run-journal.ts";
+import { hasObserver, observerSink } from "./observer-sink.ts";
+import type { Settings } from "./orchestrator-options.ts";
+import type { RoleRegistry } from "./role-registry.ts";
+import { RunDefinitions } from "./run-definitions.ts";
+import type { RunShared } from "./run-shared.ts";
+import { RunTree } from "./run-tree.ts";
+import { scheduler } from "./scheduler.ts";
+import type { StandingRun } from "./standing-run.ts";
+import { tellThreshold } from "./tell-budget.ts";
+
+export interface ScopeParts {
+  readonly registry: RoleRegistry;
+  readonly onText: RunShared["onText"];
+  /** The run that goes on; undefined: a new one. */
+  readonly run?: StandingRun;
+  readonly answers?: RunShared["answers"];
+  /** Default: none. */
+  readonly session?: RunShared["session"];
+  /** Makes the journal of the run, where it is kept. */
+  readonly journal?: (runId: RunId) => RunJournal | undefined;
+}
+
+/** Some ten milliseconds of work. */
+const SPAWNS_PER_TURN = 64;
+
+export function runScope(settings: Settings, given: ScopeParts): RunShared {
+  const { registry, onText, run, session, answers = new Map() } = given;
+  const { clock, ids, tracing, concurrency } = settings;
+  const { graceMs, retry, hookTimeoutMs, desk, guards } = settings;
+  const runId = run?.runId ?? RunIdSchema.parse(ids.next("run"));
+  const journal = given.journal?.(runId);
+  const tree = new RunTree(run?.limits ?? settings.limits, run);
+  const hooksOf = once((role: AgentRole) => hookSet(joinHooks(settings.hooks, role.hooks)));
+  const hooks = [settings.hooks, ...[...registry.all].map((role) => role.hooks)];
+  const observers = hooks.some(hasObserver) ? [observerSink(tree, hooksOf)] : [];
+  const recorder = new EventRecorder({
+    clock,
+    tracing,
+    sinks: [...(journal === undefined ? [] : [journal.sink]), ...settings.sinks, ...observers],
+    eventCount: run?.eventCount ?? 0,
+  });
+  const ledger = new BudgetLedger(clock, {
+    onThreshold: (reached) => tellThreshold({ tree, recorder }, reached),
+    onOperation: (done) => journal?.append({ type: "ledger", done }),
+  });
+  const definitions = new RunDefinitions(run?.definitions, (hash, text) =>
+    journal?.append({ type: "definition", hash, text }),
+  );
+  return {
+    runId,
+    tree,
+    ledger,
+    slots: scheduler(concurrency),
+    pace: new Pace(SPAWNS_PER_TURN),
+    recorder,
+    journal,
+    definitions,
+    registry,
+    clock,
+    ids,
+    graceMs,
+    retry,
+    hookTimeoutMs,
+    desk,
+    guards,
+    session,
+    answers,
+    onText,
+    toolsOf: once((role: AgentRole) => toolsOf(role, registry)),
+    hooksOf,
+  };
+}
+
+/** Makes something for each role once. */
+function once<Made>(make: (role: AgentRole) => Made): (role: AgentRole) => Made {
+  const made = new Map<AgentRole, Made>();
+  return (role) => {
+    const known = made.get(role) ?? make(role);
+    made.set(role, known);
+    return known;
+  };
+}

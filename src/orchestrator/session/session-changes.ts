@@ -1,0 +1,195 @@
+// What becomes of a session: an execution is added or taken out; and what the next one begins with. Pure; a record is never changed.
+
+import { mismatch } from "../../kernel/check.ts";
+import type { EspalierError } from "../../kernel/error.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import type { ExecutionId, MessageId } from "../../protocol/ids.ts";
+import type { Message, MessageTag, StoredMessage } from "../../protocol/message.ts";
+import { addUsage, type Usage } from "../../protocol/usage.ts";
+import { removeMessages } from "../../policies/remove-messages.ts";
+import {
+  greatestNumber,
+  numberOf,
+  stepNumberOf,
+  type SessionExecution,
+  type SessionRecord,
+} from "./session-record.ts";
+
+/** Executions without messages whose records are kept. */
+const KEPT_RECORDS = 100;
+
+/** True if the execution is on record. */
+export function hasExecution({ executions }: SessionRecord, executionId: ExecutionId): boolean {
+  return executions.some((one) => one.executionId === executionId);
+}
+
+/**
+ * The session after one more execution. `messages`: the history at its end, without instructions and boundaries; `execution.usage`: of its
+ * whole run so far.
+ */
+export function extended(
+  record: SessionRecord,
+  execution: SessionExecution,
+  messages: readonly StoredMessage[],
+): SessionRecord {
+  const usage = ownUsage(record, execution);
+  const kept = execution.isRemoved ? removeMessages(messages, execution.executionId) : messages;
+  return deepFreeze({
+    ...record,
+    messages: kept,
+    executions: keptRecords([...record.executions, { ...execution, usage }], kept),
+    executionCount: record.executionCount + 1,
+    usage: addUsage(record.usage, usage),
+  });
+}
+
+/** The session with what an execution has added put after what is there. On record already: the same session. */
+export function merged(
+  record: SessionRecord,
+  execution: SessionExecution,
+  added: readonly StoredMessage[],
+): SessionRecord {
+  const { executionId } = execution;
+  if (hasExecution(record, executionId)) return record;
+  const own = added.filter((message) => message.executionId === executionId);
+  return extended(record, execution, [...record.messages, ...own]);
+}
+
+/** What was charged to an earlier execution of the same run is not charged again: a stopped one may be granted more. */
+function ownUsage({ executions }: SessionRecord, { runId, usage }: SessionExecution): Usage {
+  return executions
+    .filter((one) => one.runId === runId)
+    .reduce((rest, earlier) => without(rest, earlier.usage), usage);
+}
+
+function without(usage: Usage, earlier: Usage): Usage {
+  const rest = (field: keyof Usage): number => Math.max(0, usage[field] - earlier[field]);
+  return {
+    modelCalls: rest("modelCalls"),
+    steps: rest("steps"),
+    toolCalls: rest("toolCalls"),
+    inputTokens: rest("inputTokens"),
+    cachedInputTokens: rest("cachedInputTokens"),
+    outputTokens: rest("outputTokens"),
+    reasoningTokens: rest("reasoningTokens"),
+    totalTokens: rest("totalTokens"),
+    costMicroUsd: rest("costMicroUsd"),
+    unpricedCalls: rest("unpricedCalls"),
+    estimatedCalls: rest("estimatedCalls"),
+  };
+}
+
+function keptRecords(
+  executions: readonly SessionExecution[],
+  messages: readonly StoredMessage[],
+): readonly SessionExecution[] {
+  const speaking = new Set(messages.map(({ executionId }) => executionId));
+  const firstRecent = executions.length - KEPT_RECORDS;
+  return executions.filter(
+    ({ executionId }, index) => index >= firstRecent || speaking.has(executionId),
+  );
+}
+
+/** The session without the messages of an execution, which stays on record. Throws `invalid_option` for one that it does not have. */
+export function withoutExecution(record: SessionRecord, executionId: string): SessionRecord {
+  const execution = record.executions.find((one) => one.executionId === executionId);
+  if (execution === undefined)
+    throw unknownExecution("executionId", record.executions, executionId);
+  return deepFreeze({
+    ...record,
+    messages: removeMessages(record.messages, execution.executionId),
+    executions: record.executions.map((one) =>
+      one === execution ? { ...one, isRemoved: true } : one,
+    ),
+  });
+}
+
+/** The error for an execution that is none of these. */
+export function unknownExecution(
+  field: string,
+  executions: readonly SessionExecution[],
+  got: unknown,
+): EspalierError {
+  const ids = executions.map(({ executionId }) => executionId).join(", ");
+  const expected =
+    ids === "" ? "left out, since there is none" : `an execution of the session (${ids})`;
+  return mismatch(field, expected, got, "See session.executions.");
+}
+
+/** The session without its history. What it consumed stays on record. */
+export function cleared(record: SessionRecord): SessionRecord {
+  return deepFreeze({ ...record, messages: [], executions: [] });
+}
+
+/** Where an execution ended, in the history of its session. */
+export interface ExecutionBoundary {
+  readonly execution: SessionExecution;
+  /** Its last message. */
+  readonly afterMessageId: MessageId;
+}
+
+/** The ends of the executions that are in the history, oldest first. */
+export function boundariesOf(record: SessionRecord): readonly ExecutionBoundary[] {
+  const { messages, executions } = record;
+  const ends = new Map(
+    messages
+      .filter(({ note }) => note === undefined)
+      .map(({ executionId, messageId }) => [executionId, messageId]),
+  );
+  return executions.flatMap((execution) => {
+    const afterMessageId = ends.get(execution.executionId);
+    return afterMessageId === undefined ? [] : [{ execution, afterMessageId }];
+  });
+}
+
+/** A history as an execution begins with it. */
+export interface Opening {
+  readonly messages: readonly Message[];
+  readonly tags: readonly MessageTag[];
+}
+
+/** The history for the next execution. `showBoundaries`: its model is told where the executions ended (R152). */
+export function openingOf(record: SessionRecord, showBoundaries: boolean): Opening {
+  const ends = new Map(
+    (showBoundaries ? boundariesOf(record) : []).map(({ execution, afterMessageId }) => [
+      afterMessageId,
+      execution,
+    ]),
+  );
+  const entries = record.messages.flatMap((stored) => {
+    const entry = { message: withoutIds(stored), tag: tagOf(stored) };
+    const ended = ends.get(stored.messageId);
+    return ended === undefined ? [entry] : [entry, boundaryAfter(entry.tag, ended, record)];
+  });
+  return {
+    messages: entries.map(({ message }) => message),
+    tags: entries.map(({ tag }) => tag),
+  };
+}
+
+function withoutIds(stored: StoredMessage): Message {
+  const { messageId: _id, agentId: _agent, executionId: _execution, ...rest } = stored;
+  const { stepId: _step, note: _note, ...message } = rest;
+  return message;
+}
+
+function tagOf(stored: StoredMessage): MessageTag {
+  const { executionId, agentId, note } = stored;
+  const place = { executionId, stepNumber: stepNumberOf(stored), number: numberOf(stored) };
+  return { ...place, agentId, ...(note === undefined ? {} : { note }) };
+}
+
+function boundaryAfter(
+  tag: MessageTag,
+  { executionId, role, status, endedAtMs }: SessionExecution,
+  { messages }: SessionRecord,
+): { readonly message: Message; readonly tag: MessageTag } {
+  const at = new Date(endedAtMs).toISOString();
+  const text = `[Execution ${executionId} of ${role} ended here: ${status}, ${at}]`;
+  const own = messages.filter((message) => message.executionId === executionId);
+  const number = greatestNumber(own) + 1;
+  return {
+    message: { role: "user", text, origin: "notice" },
+    tag: { ...tag, number, note: "boundary" },
+  };
+}

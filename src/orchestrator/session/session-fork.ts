@@ -1,0 +1,197 @@
+// From a session to another one that begins with a part of it. Pure but for the ids and the time it is given.
+//
+// C27. A fork has ids of its own, nothing is spent in it, and it leaves its origin as it was. A call is never cut from its results.
+
+import { mismatch } from "../../kernel/check.ts";
+import type { EspalierError } from "../../kernel/error.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import {
+  AgentIdSchema,
+  ExecutionIdSchema,
+  messageIdOf,
+  stepIdOf,
+  type AgentId,
+  type ExecutionId,
+  type SessionId,
+} from "../../protocol/ids.ts";
+import type { StoredMessage } from "../../protocol/message.ts";
+import { NO_USAGE } from "../../protocol/usage.ts";
+import { unknownExecution } from "./session-changes.ts";
+import {
+  emptyRecord,
+  greatestNumber,
+  numberOf,
+  stepNumberOf,
+  type SessionExecution,
+  type SessionRecord,
+} from "./session-record.ts";
+
+/** Where a fork begins. */
+export interface ForkPoint {
+  /** Of the fork. */
+  readonly sessionId: SessionId;
+  /** The execution in which, or after which, it begins. Default: the last one whose messages are in the history. */
+  readonly executionId?: string | undefined;
+  /** The step of the execution, from 1, after which the fork goes its own way. Default: its end. */
+  readonly atStep?: number | undefined;
+}
+
+/**
+ * The session up to there, under ids of its own. Throws `invalid_option` for an execution or a step that there is not, or whose history is
+ * not there any more.
+ */
+export function forked(
+  record: SessionRecord,
+  { sessionId, executionId, atStep }: ForkPoint,
+  { ids, nowMs }: { readonly ids: IdSource; readonly nowMs: number },
+): SessionRecord {
+  const last = lastExecution(record, executionId);
+  if (last === undefined) {
+    if (atStep === undefined) return emptyRecord(sessionId, nowMs);
+    throw unknownStep(atStep, "left out, since the session has no history");
+  }
+  const upTo = record.executions.slice(0, record.executions.indexOf(last) + 1);
+  const messages = adopted(cutAfter(record, last, atStep), upTo, last);
+  const speaking = new Set(messages.map((message) => message.executionId));
+  const executions = upTo.filter((one) => speaking.has(one.executionId));
+  const names = new Names(ids);
+  return deepFreeze({
+    ...emptyRecord(sessionId, nowMs),
+    messages: messages.map((message) => renamed(message, names)),
+    executions: executions.map((one) =>
+      copied(record.sessionId, one === last ? cutExecution(one, atStep) : one, names),
+    ),
+    executionCount: executions.length,
+    forkedFrom: {
+      sessionId: record.sessionId,
+      executionId: last.executionId,
+      stepNumber: atStep ?? last.steps,
+      usage: record.usage,
+    },
+  });
+}
+
+function lastExecution(
+  { messages, executions }: SessionRecord,
+  executionId: string | undefined,
+): SessionExecution | undefined {
+  const said = messages.filter(({ note }) => note === undefined);
+  const speaking = new Set(said.map((message) => message.executionId));
+  const candidates = executions.filter((one) => speaking.has(one.executionId));
+  if (executionId === undefined) return candidates.at(-1);
+  const found = candidates.find((one) => one.executionId === executionId);
+  if (found !== undefined) return found;
+  throw unknownExecution("fork options.executionId", candidates, executionId);
+}
+
+/** The history up to the end of the step, or of the execution. */
+function cutAfter(
+  { messages }: SessionRecord,
+  { executionId, steps, repliedSteps }: SessionExecution,
+  atStep: number | undefined,
+): readonly StoredMessage[] {
+  const isOf = (one: StoredMessage): boolean =>
+    one.executionId === executionId && one.note === undefined;
+  if (atStep === undefined) return messages.slice(0, messages.findLastIndex(isOf) + 1);
+  if (atStep < 1 || atStep > steps)
+    throw unknownStep(atStep, `a step of ${executionId} (1 to ${steps})`);
+  const late = messages.findIndex((one) => isOf(one) && stepNumberOf(one) > atStep);
+  const end = late === -1 ? messages.findLastIndex(isOf) + 1 : late;
+  const kept = withoutTail(messages.slice(0, end));
+  const replied = repliedSteps.findLast((number) => number <= atStep);
+  const isReply = (one: StoredMessage): boolean =>
+    isOf(one) && one.role === "assistant" && stepNumberOf(one) === replied;
+  if (replied === undefined || kept.some(isReply)) return kept;
+  throw unknownStep(atStep, `a step of ${executionId} whose history is still there`);
+}
+
+/** What the execution was told after the results of the step belongs to what followed. */
+function withoutTail(messages: readonly StoredMessage[]): readonly StoredMessage[] {
+  const end = messages.findLastIndex(({ role, stepId }) => role !== "user" || stepId === undefined);
+  return messages.slice(0, end + 1);
+}
+
+/** A summary that a later execution made of what had been before belongs to the last one of the fork. */
+function adopted(
+  messages: readonly StoredMessage[],
+  executions: readonly SessionExecution[],
+  { executionId, agentId }: SessionExecution,
+): readonly StoredMessage[] {
+  const known = new Set(executions.map((one) => one.executionId));
+  let number = greatestNumber(messages);
+  return messages.map((message) => {
+    if (known.has(message.executionId)) return message;
+    number += 1;
+    const { stepId: _none, ...rest } = message;
+    return { ...rest, executionId, agentId, messageId: messageIdOf(executionId, number) };
+  });
+}
+
+function unknownStep(got: unknown, expected: string): EspalierError {
+  return mismatch("fork options.atStep", expected, got, "Or leave it out: at its end.");
+}
+
+/** The last execution of a fork, as far as it was taken over. */
+function cutExecution(execution: SessionExecution, atStep: number | undefined): SessionExecution {
+  const { steps, repliedSteps } = execution;
+  if (atStep === undefined || atStep === steps) return execution;
+  const message = "The session was forked here.";
+  return {
+    ...execution,
+    status: "stopped",
+    reason: { code: "forked", message, data: { stepNumber: atStep } },
+    steps: atStep,
+    repliedSteps: repliedSteps.filter((number) => number <= atStep),
+  };
+}
+
+/** The ids of the fork for those of its origin. */
+class Names {
+  readonly #ids: IdSource;
+  readonly #executions = new Map<ExecutionId, ExecutionId>();
+  readonly #agents = new Map<AgentId, AgentId>();
+
+  constructor(ids: IdSource) {
+    this.#ids = ids;
+  }
+
+  execution(id: ExecutionId): ExecutionId {
+    const name = this.#executions.get(id) ?? ExecutionIdSchema.parse(this.#ids.next("execution"));
+    this.#executions.set(id, name);
+    return name;
+  }
+
+  agent(id: AgentId): AgentId {
+    const name = this.#agents.get(id) ?? AgentIdSchema.parse(this.#ids.next("agent"));
+    this.#agents.set(id, name);
+    return name;
+  }
+}
+
+function renamed(message: StoredMessage, names: Names): StoredMessage {
+  const executionId = names.execution(message.executionId);
+  const stepNumber = stepNumberOf(message);
+  return {
+    ...message,
+    executionId,
+    agentId: names.agent(message.agentId),
+    messageId: messageIdOf(executionId, numberOf(message)),
+    ...(stepNumber === 0 ? {} : { stepId: stepIdOf(executionId, stepNumber) }),
+  };
+}
+
+function copied(
+  sessionId: SessionId,
+  { forkedFrom: _earlier, ...execution }: SessionExecution,
+  names: Names,
+): SessionExecution {
+  const { executionId, agentId } = execution;
+  return {
+    ...execution,
+    executionId: names.execution(executionId),
+    agentId: names.agent(agentId),
+    usage: NO_USAGE,
+    forkedFrom: { sessionId, executionId },
+  };
+}

@@ -1,0 +1,183 @@
+// What a store keeps of a session: its history and its executions, as one JSON text. Versioned; what cannot be read is refused whole.
+
+import { z } from "zod";
+
+import { shown } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { deepFreeze, isRecord } from "../../kernel/json.ts";
+import {
+  AgentIdSchema,
+  ExecutionIdSchema,
+  messageIdOf,
+  RunIdSchema,
+  SessionIdSchema,
+  stepIdOf,
+  type SessionId,
+} from "../../protocol/ids.ts";
+import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.ts";
+import { StopReasonSchema, TerminalStatusSchema } from "../../protocol/stop.ts";
+import { NO_USAGE, UsageSchema } from "../../protocol/usage.ts";
+import { repairMessages } from "../../policies/message-repair.ts";
+
+/** Version of the form in which a session is kept. */
+const SESSION_VERSION = 1;
+
+const count = z.int().nonnegative();
+
+export const SessionExecutionSchema = z.strictObject({
+  executionId: ExecutionIdSchema,
+  /** The root of its run. */
+  agentId: AgentIdSchema,
+  runId: RunIdSchema,
+  role: z.string(),
+  status: TerminalStatusSchema,
+  reason: StopReasonSchema,
+  startedAtMs: z.number(),
+  endedAtMs: z.number(),
+  /** Steps that it took. */
+  steps: count,
+  /** The numbers of those that have a reply in the history, or had one. */
+  repliedSteps: z.array(z.int().positive()).readonly(),
+  /** What it consumed, with all its subagents; in a fork nothing. */
+  usage: UsageSchema,
+  /** True if its messages were taken out. */
+  isRemoved: z.boolean(),
+  /** The execution of which it is a copy. */
+  forkedFrom: z
+    .strictObject({ sessionId: SessionIdSchema, executionId: ExecutionIdSchema })
+    .exactOptional(),
+});
+/** The record of one execution of a session, made at its end: the boundary to the next (R152). */
+export type SessionExecution = Readonly<z.infer<typeof SessionExecutionSchema>>;
+
+const SessionForkSchema = z.strictObject({
+  sessionId: SessionIdSchema,
+  executionId: ExecutionIdSchema,
+  /** The last step that was taken over. */
+  stepNumber: count,
+  /** What the origin had consumed by then; it does not count for the fork. */
+  usage: UsageSchema,
+});
+/** Where a session was forked from. */
+export type SessionFork = Readonly<z.infer<typeof SessionForkSchema>>;
+
+const SessionRecordSchema = z.strictObject({
+  version: z.literal(SESSION_VERSION),
+  sessionId: SessionIdSchema,
+  createdAtMs: z.number(),
+  /** Without instructions: each execution has those of its role. */
+  messages: z.array(StoredMessageSchema).readonly(),
+  /** Oldest first. Of those whose messages are gone only the latest. */
+  executions: z.array(SessionExecutionSchema).readonly(),
+  /** Executions that it ever had. */
+  executionCount: count,
+  /** What they consumed. */
+  usage: UsageSchema,
+  forkedFrom: SessionForkSchema.exactOptional(),
+});
+/** A session as it is kept. */
+export type SessionRecord = Readonly<z.infer<typeof SessionRecordSchema>>;
+
+/** A session that nobody has used yet. */
+export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {
+  return deepFreeze({
+    version: SESSION_VERSION,
+    sessionId,
+    createdAtMs,
+    messages: [],
+    executions: [],
+    executionCount: 0,
+    usage: NO_USAGE,
+  });
+}
+
+/**
+ * Reads what a store has kept.
+ *
+ * @throws EspalierError `unsupported_version` or `invalid_session`.
+ */
+export function readRecord(sessionId: SessionId, body: unknown): SessionRecord {
+  const value = parsed(sessionId, body);
+  const version = isRecord(value) ? value["version"] : undefined;
+  if (typeof version === "number" && version !== SESSION_VERSION)
+    throw new EspalierError({
+      code: "unsupported_version",
+      message: `Expected session ${JSON.stringify(sessionId)} in version ${SESSION_VERSION}, got version ${version}. Use the release that wrote it, or a later one.`,
+      data: { sessionId, expected: SESSION_VERSION, got: version },
+    });
+  const result = SessionRecordSchema.safeParse(value);
+  if (!result.success) {
+    const problem = z.prettifyError(new z.ZodError(result.error.issues.slice(0, MOST_ISSUES)));
+    throw unreadable(sessionId, problem, result.error);
+  }
+  const problem = inconsistency(sessionId, result.data);
+  if (problem !== undefined) throw unreadable(sessionId, problem);
+  return deepFreeze(structuredClone(result.data));
+}
+
+const MOST_ISSUES = 3;
+
+function parsed(sessionId: SessionId, body: unknown): unknown {
+  if (typeof body !== "string") throw unreadable(sessionId, `its body is ${shown(body)}`);
+  try {
+    return JSON.parse(body);
+  } catch (cause) {
+    throw unreadable(sessionId, "it is no JSON; perhaps it was cut off", cause);
+  }
+}
+
+/** What does not fit together in it; undefined: nothing. */
+function inconsistency(sessionId: SessionId, record: SessionRecord): string | undefined {
+  const { messages, executions, executionCount } = record;
+  if (record.sessionId !== sessionId)
+    return `it is the session ${JSON.stringify(record.sessionId)}`;
+  const known = new Set(executions.map(({ executionId }) => executionId));
+  if (known.size !== executions.length) return "an execution is in it twice";
+  if (executionCount < executions.length) return "it has more executions than it ever had";
+  const isMended = repairMessages(messages).repairs.some(({ type }) => type !== "added_notice");
+  if (messages.length > 0 && isMended) return "calls and results in it do not fit together";
+  const seen = new Set<string>();
+  for (const message of messages) {
+    const { messageId } = message;
+    if (seen.has(messageId)) return `${messageId} is in it twice`;
+    if (!known.has(message.executionId)) return `${messageId} is of no execution that it knows`;
+    if (message.role === "system" || message.note === "boundary")
+      return `${messageId} is not of its history`;
+    if (messageIdOf(message.executionId, numberOf(message)) !== messageId)
+      return `${messageId} is the id of another message`;
+    const { stepId } = message;
+    if (stepId !== undefined && stepIdOf(message.executionId, stepNumberOf(message)) !== stepId)
+      return `${messageId} is of a step that is not of its execution`;
+    seen.add(messageId);
+  }
+  return undefined;
+}
+
+/** The number that is in the id of a message. */
+export function numberOf({ messageId, executionId }: StoredMessage): number {
+  return numberIn(messageId.slice(executionId.length + ".m".length));
+}
+
+/** The greatest number among these messages; 0: there are none. */
+export function greatestNumber(messages: readonly StoredMessage[]): number {
+  return messages.reduce((greatest, message) => Math.max(greatest, numberOf(message)), 0);
+}
+
+/** The number of the step that a message is of; 0: of none. */
+export function stepNumberOf({ stepId, executionId }: StoredMessage): number {
+  return stepId === undefined ? 0 : numberIn(stepId.slice(executionId.length + ".".length));
+}
+
+function numberIn(text: string): number {
+  const number = Number(text);
+  return Number.isSafeInteger(number) && number > 0 ? number : 0;
+}
+
+function unreadable(sessionId: SessionId, problem: string, cause?: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_session",
+    message: `Expected session ${JSON.stringify(sessionId)} as it was written, got something else: ${problem}. Restore it from a copy, or remove it from the store.`,
+    data: { sessionId, problem },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

@@ -1,0 +1,20 @@
+import { z } from "zod";
+
+import { SessionIdSchema } from "../../protocol/ids.ts";
+
+const maximum = z.union([z.int().positive(), z.literal("unlimited")]);
+
+export const SessionRefSchema = z.strictObject({
+  sessionId: SessionIdSchema,
+  /** The version that the run began with, or that it has written. */
+  version: z.int().nonnegative(),
+  retention: z.strictObject({
+    maxMessages: maximum,
+    maxExecutions: maximum,
+    summarizeOld: z.boolean(),
+  }),
+  onFailure: z.enum(["keep", "remove"]),
+  showBoundaries: z.boolean(),
+});
+/** What a run at rest knows of its session. */
+export type SessionRef = Readonly<z.infer<typeof SessionRefSchema>>;

@@ -1,0 +1,118 @@
+// How much of the history of a session the next execution begins with (R153, R154, C27). Pure.
+
+import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import type { StoredMessage } from "../protocol/message.ts";
+import { messageGroups } from "./message-groups.ts";
+
+/** How much of the history of a session the next execution begins with. The oldest goes first, and never half of a call and its results. */
+export interface MessageRetentionPolicy {
+  /** Messages at most, the new task among them, the instructions not. Default 100. */
+  readonly maxMessages: number | "unlimited";
+  /** Executions at most whose messages are there, the one that begins among them. Default 5. */
+  readonly maxExecutions: number | "unlimited";
+  /**
+   * Puts one message in the place of what is left out: a summary by the role's model, which is charged to the run (R155). It counts as one
+   * of `maxMessages`. Default false: nothing takes its place.
+   */
+  readonly summarizeOld: boolean;
+}
+
+export const DEFAULT_MESSAGE_RETENTION: MessageRetentionPolicy = Object.freeze({
+  maxMessages: 100,
+  maxExecutions: 5,
+  summarizeOld: false,
+});
+
+/** The policy with defaults for what is left out. Throws `invalid_option`. */
+export function messageRetention(
+  field: string,
+  given: Partial<MessageRetentionPolicy>,
+): MessageRetentionPolicy {
+  checkKeys(field, given, Object.keys(DEFAULT_MESSAGE_RETENTION));
+  const { maxMessages, maxExecutions, summarizeOld } = withDefaults(given);
+  checkMaximum(`${field}.maxMessages`, maxMessages);
+  checkMaximum(`${field}.maxExecutions`, maxExecutions);
+  if (typeof summarizeOld !== "boolean")
+    throw mismatch(`${field}.summarizeOld`, "true or false", summarizeOld, "Default: false.");
+  return Object.freeze({ maxMessages, maxExecutions, summarizeOld });
+}
+
+function withDefaults({
+  maxMessages = DEFAULT_MESSAGE_RETENTION.maxMessages,
+  maxExecutions = DEFAULT_MESSAGE_RETENTION.maxExecutions,
+  summarizeOld = DEFAULT_MESSAGE_RETENTION.summarizeOld,
+}: Partial<MessageRetentionPolicy>): MessageRetentionPolicy {
+  return { maxMessages, maxExecutions, summarizeOld };
+}
+
+function checkMaximum(field: string, value: unknown): void {
+  if (value === "unlimited") return;
+  checkCount(field, value, 'Or say "unlimited".');
+  if (value === 0)
+    throw mismatch(field, "at least 1", value, "What begins, and its task, are counted.");
+}
+
+/** A history, and what was left out of it. */
+export interface RetainedMessages<Stored extends StoredMessage> {
+  readonly kept: readonly Stored[];
+  /** Oldest first; empty: nothing. */
+  readonly dropped: readonly Stored[];
+}
+
+/**
+ * What stays of a history, and what goes: all of the oldest executions that are too many, then the oldest groups that are too many.
+ * Instructions at the head stay, and so does the last group, whatever its length. With `summarizeOld`, and something to leave out, there is
+ * room in `maxMessages` for one message more. If nothing has to go, `kept` is the same list.
+ */
+export function retainMessages<Stored extends StoredMessage>(
+  messages: readonly Stored[],
+  policy: MessageRetentionPolicy,
+): RetainedMessages<Stored> {
+  const retained = keptGroups(messages, policy, 0);
+  if (retained.dropped.length === 0) return { kept: messages, dropped: [] };
+  return hasRoomForSummary(policy) ? keptGroups(messages, policy, 1) : retained;
+}
+
+/** True if what is left out is to be summarised, and the summary has a place in the history. */
+export function hasRoomForSummary({ summarizeOld, maxMessages }: MessageRetentionPolicy): boolean {
+  return summarizeOld && (maxMessages === "unlimited" || maxMessages > 1);
+}
+
+/** `reserved`: places of `maxMessages` that stay free. */
+function keptGroups<Stored extends StoredMessage>(
+  messages: readonly Stored[],
+  { maxMessages, maxExecutions }: MessageRetentionPolicy,
+  reserved: number,
+): RetainedMessages<Stored> {
+  const firstOther = messages.findIndex(({ role }) => role !== "system");
+  const headLength = firstOther === -1 ? messages.length : firstOther;
+  const groups = messageGroups(messages.slice(headLength));
+  const executions = recentExecutions(messages.slice(headLength), maxExecutions);
+  const kept = new Set(messages.slice(0, headLength));
+  const room = maxMessages === "unlimited" ? Infinity : maxMessages - reserved;
+  let length = 0;
+  for (const [index, group] of groups.toReversed().entries()) {
+    const [first] = group;
+    if (first === undefined || !executions.has(first.executionId)) continue;
+    if (index > 0 && length + group.length > room) break;
+    length += group.length;
+    for (const message of group) kept.add(message);
+  }
+  return {
+    kept: messages.filter((message) => kept.has(message)),
+    dropped: messages.filter((message) => !kept.has(message)),
+  };
+}
+
+/** The ids of the executions that spoke last. */
+function recentExecutions(
+  messages: readonly StoredMessage[],
+  maxExecutions: number | "unlimited",
+): ReadonlySet<string> {
+  const recent = new Set<string>();
+  for (const { executionId } of messages.toReversed()) {
+    if (!recent.has(executionId) && recent.size === maxExecutions) break;
+    recent.add(executionId);
+  }
+  return recent;
+}

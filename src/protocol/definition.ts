@@ -1,0 +1,23 @@
+// Texts that many records speak of, kept once for a run under their hash (C28): prompts, tool definitions, what hooks showed a model.
+
+import { createHash } from "node:crypto";
+
+import { z } from "zod";
+
+/** 64 hexadecimal digits. */
+export const HashSchema = z.string().regex(/^[0-9a-f]{64}$/);
+
+export const DefinitionsSchema = z.record(HashSchema, z.string()).readonly();
+/** Texts by their hash (`textHash`): prompts as they are, lists of tool definitions as JSON. */
+export type Definitions = Readonly<z.infer<typeof DefinitionsSchema>>;
+
+/** No byte of any text in UTF-8. */
+const ILL_FORMED = Buffer.from([0xff]);
+
+/** The hash of a text: SHA-256 of its UTF-8. Texts with half a character, which UTF-8 does not know, have hashes of their own. */
+export function textHash(text: string): string {
+  const hash = createHash("sha256");
+  return text.isWellFormed()
+    ? hash.update(text).digest("hex")
+    : hash.update(ILL_FORMED).update(text, "utf16le").digest("hex");
+}

@@ -1,0 +1,109 @@
+// What the time of a step went into (R174). No instant counts twice: the four parts add up to at most the duration of the step.
+
+import { z } from "zod";
+
+const milliseconds = z.number().nonnegative();
+
+export const StepTimingSchema = z.strictObject({
+  /** Model calls, their attempts and the waits between these included; summaries of long results, too. */
+  inferenceMs: milliseconds,
+  /** Tools at work, by the clock on the wall: calls that ran at once count once. A delegation works until its subagent rests. */
+  toolsMs: milliseconds,
+  /** The same, added up over all calls. Not one of the four: it may be more than the step lasted. */
+  toolsSumMs: milliseconds,
+  /** Hooks around calls, before and after them, while neither a model nor a tool was at work. */
+  hooksMs: milliseconds,
+  /** Making results of tools into text, while nothing else was going on. */
+  formattingMs: milliseconds,
+});
+/**
+ * What the time of a step went into, in milliseconds: `inferenceMs`, `toolsMs`, `hooksMs` and `formattingMs` add up to at most its
+ * duration. Waiting for a lease, for a slot or for an answer is none of them, and guards are not. Hooks before the model call come before
+ * the step, processors and stop hooks after it.
+ */
+export type StepTiming = Readonly<z.infer<typeof StepTimingSchema>>;
+
+export const TimeSpanSchema = z.strictObject({
+  spent: z.enum(["inference", "tool", "hooks", "formatting"]),
+  fromMs: z.number(),
+  /** Later than `fromMs`. */
+  toMs: z.number(),
+});
+/** What went on for a while. */
+export type TimeSpan = Readonly<z.infer<typeof TimeSpanSchema>>;
+
+export const NO_TIMING: StepTiming = Object.freeze({
+  inferenceMs: 0,
+  toolsMs: 0,
+  toolsSumMs: 0,
+  hooksMs: 0,
+  formattingMs: 0,
+});
+
+/** The span as a list; empty if no time passed. */
+export function spanOf(
+  spent: TimeSpan["spent"],
+  fromMs: number,
+  toMs: number,
+): readonly TimeSpan[] {
+  return toMs > fromMs ? [{ spent, fromMs, toMs }] : NONE;
+}
+
+const NONE: readonly TimeSpan[] = Object.freeze([]);
+
+/** What an effect says of its time; nothing, if it took none. */
+export function timed(spans: readonly TimeSpan[]): { readonly spans?: readonly TimeSpan[] } {
+  return spans.length === 0 ? {} : { spans };
+}
+
+/** Where several things went on at once, the time is that of the first of these. */
+const FIELDS = {
+  inference: "inferenceMs",
+  tool: "toolsMs",
+  hooks: "hooksMs",
+  formatting: "formattingMs",
+} as const;
+const KINDS = ["inference", "tool", "hooks", "formatting"] as const;
+
+/** Lays spans, in any order, over one another: each instant counts for one of the four. */
+export function timingOf(spans: readonly TimeSpan[]): StepTiming {
+  if (spans.length === 0) return NO_TIMING;
+  const timing = { ...NO_TIMING };
+  const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };
+  let sinceMs = 0;
+  for (const { atMs, spent, by } of edgesOf(spans)) {
+    const counted = KINDS.find((kind) => underWay[kind] > 0);
+    if (counted !== undefined) timing[FIELDS[counted]] += atMs - sinceMs;
+    underWay[spent] += by;
+    sinceMs = atMs;
+  }
+  for (const { spent, fromMs, toMs } of spans)
+    if (spent === "tool") timing.toolsSumMs += toMs - fromMs;
+  return timing;
+}
+
+interface Edge {
+  readonly atMs: number;
+  readonly spent: TimeSpan["spent"];
+  readonly by: 1 | -1;
+}
+
+function edgesOf(spans: readonly TimeSpan[]): readonly Edge[] {
+  return spans
+    .flatMap(({ spent, fromMs, toMs }): readonly Edge[] => [
+      { atMs: fromMs, spent, by: 1 },
+      { atMs: toMs, spent, by: -1 },
+    ])
+    .toSorted((left, right) => left.atMs - right.atMs);
+}
+
+export function addTiming(left: StepTiming, right: StepTiming): StepTiming {
+  if (right === NO_TIMING) return left;
+  return {
+    inferenceMs: left.inferenceMs + right.inferenceMs,
+    toolsMs: left.toolsMs + right.toolsMs,
+    toolsSumMs: left.toolsSumMs + right.toolsSumMs,
+    hooksMs: left.hooksMs + right.hooksMs,
+    formattingMs: left.formattingMs + right.formattingMs,
+  };
+}

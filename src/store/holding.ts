@@ -1,0 +1,81 @@
+// Who holds a run: the rules of ownership, the same for every store (D4).
+
+import { hostname } from "node:os";
+
+import { EspalierError } from "../kernel/error.ts";
+import type { JournalBatch, Ownership, RunOwner } from "./run-store.ts";
+import { runFenced } from "./store-errors.ts";
+
+/** What a store knows about who holds a run. */
+export interface Holding {
+  readonly epoch: number;
+  /** Of its owner, or of the last one: who gives a run up twice has merely not heard that it was done. */
+  readonly token: string;
+  /** Null: nobody owns it. */
+  readonly owner: RunOwner | null;
+  /** For how long its owner has given no sign of life. */
+  readonly silentMs: number;
+}
+
+/** Who wants a run, and what would be gone for it. */
+export interface Claimant {
+  readonly runId: string;
+  /** The machine on which processes can be asked for. */
+  readonly hostname: string;
+  readonly staleAfterMs: number;
+  readonly isProcessGone: (processId: number) => boolean;
+}
+
+/** Throws `run_alive` if the run has an owner that is not gone. */
+export function checkFree(holding: Holding, claimant: Claimant): void {
+  const { owner, silentMs } = holding;
+  // A clock that was set back makes nobody younger than now.
+  if (owner === null || Math.max(0, silentMs) >= claimant.staleAfterMs) return;
+  if (owner.hostname === claimant.hostname && claimant.isProcessGone(owner.processId)) return;
+  const { processId } = owner;
+  throw new EspalierError({
+    code: "run_alive",
+    message: `Expected run ${JSON.stringify(claimant.runId)} to be free, got an owner that is alive: process ${processId} on ${owner.hostname}. Wait until it has ended, or take the run over.`,
+    data: { runId: claimant.runId, hostname: owner.hostname, processId, silentMs },
+  });
+}
+
+/** Throws `run_fenced` unless the run is held by whoever shows this ownership. */
+export function checkHeld(ownership: Ownership, holding: Holding): void {
+  if (isLastOwner(ownership, holding) && holding.owner !== null) return;
+  throw runFenced(ownership, holding.epoch);
+}
+
+/** Whether nobody has taken the run over since. */
+export function isLastOwner({ token, epoch }: Ownership, holding: Holding): boolean {
+  return holding.token === token && holding.epoch === epoch;
+}
+
+/** Whether somebody asks for what it has been given already: its token is unique, so it has merely not heard of it. */
+export function hasAlready(holding: Holding, { token }: RunOwner): boolean {
+  return holding.owner !== null && holding.token === token;
+}
+
+/** Where a batch belongs: next in line, where records are already (the same ones: D5; or others), or nowhere. */
+export function placeOf(batch: JournalBatch, recordCount: number): "next" | "taken" | "nowhere" {
+  if (batch.firstNumber === recordCount + 1) return "next";
+  const lastNumber = batch.firstNumber + batch.records.length - 1;
+  return lastNumber <= recordCount ? "taken" : "nowhere";
+}
+
+/** Whether a process of this machine has ended. Of what cannot be asked for, it is not said. */
+export function isProcessGone(processId: number): boolean {
+  // 0 and less would ask for whole groups of processes.
+  if (processId <= 0) return false;
+  try {
+    process.kill(processId, 0);
+    return false;
+  } catch (cause) {
+    return cause instanceof Error && "code" in cause && cause.code === "ESRCH";
+  }
+}
+
+/** The name of this machine, as owners give it. */
+export function thisHostname(): string {
+  return hostname();
+}

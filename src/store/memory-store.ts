@@ -1,0 +1,256 @@
+// The store of one process, and the reference for the others: what it keeps is gone with the process, so D1 does not hold for it.
+// Owns runs with their journals, and sessions.
+
+import { systemClock, type Clock } from "../kernel/clock.ts";
+import type { RunId, SessionId } from "../protocol/ids.ts";
+import {
+  checkFree,
+  checkHeld,
+  hasAlready,
+  isLastOwner,
+  isProcessGone,
+  placeOf,
+  thisHostname,
+  type Holding,
+} from "./holding.ts";
+import type {
+  ClaimOptions,
+  JournalBatch,
+  Ownership,
+  RunOwner,
+  StoredRun,
+  StoredStatus,
+} from "./run-store.ts";
+import type { StoredSession } from "./session-store.ts";
+import {
+  checkedBatch,
+  checkExpectedVersion,
+  checkFilter,
+  checkId,
+  checkedOwner,
+  checkStaleAfterMs,
+  checkStoredText,
+  firstToRead,
+  listLimit,
+  storedTitle,
+} from "./store-arguments.ts";
+import {
+  journalConflict,
+  runExists,
+  sessionConflict,
+  storeClosed,
+  unknownRun,
+} from "./store-errors.ts";
+import type { Store } from "./store.ts";
+
+export interface MemoryStoreOptions {
+  /** Default: the clock of the machine. */
+  readonly clock?: Clock;
+}
+
+/** A store that lives as long as its process: for tests, and for runs that need not outlive it. */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  return new MemoryStore(options.clock ?? systemClock);
+}
+
+interface Kept {
+  readonly run: StoredRun;
+  /** Of its last owner. */
+  readonly token: string;
+  /** Grows in place. */
+  readonly records: string[];
+}
+
+class MemoryStore implements Store {
+  readonly #clock: Clock;
+  /** In the order in which they were made. */
+  readonly #runs = new Map<RunId, Kept>();
+  /** In the order in which they were written. */
+  readonly #sessions = new Map<SessionId, StoredSession>();
+  #isClosed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async create(runId: RunId, title: string, given: RunOwner): Promise<Ownership> {
+    this.#check(runId);
+    const owner = checkedOwner(given);
+    const found = this.#runs.get(runId);
+    if (found !== undefined && !this.#isSameBirth(found, owner)) throw runExists(runId);
+    const ownership = { runId, token: owner.token, epoch: 1 };
+    if (found !== undefined) return ownership;
+    const nowMs = this.#clock.nowMs();
+    const times = { createdAtMs: nowMs, updatedAtMs: nowMs, heartbeatAtMs: nowMs };
+    const run: StoredRun = {
+      runId,
+      status: "open",
+      title: storedTitle(title),
+      epoch: 1,
+      recordCount: 0,
+      owner,
+      ...times,
+    };
+    this.#runs.set(runId, { run, token: owner.token, records: [] });
+    return ownership;
+  }
+
+  async claim(runId: RunId, options: ClaimOptions): Promise<Ownership> {
+    this.#check(runId);
+    const { staleAfterMs } = options;
+    const owner = checkedOwner(options.owner);
+    checkStaleAfterMs(staleAfterMs);
+    const kept = this.#find(runId);
+    const holding = this.#holdingOf(kept);
+    if (hasAlready(holding, owner)) return { runId, token: owner.token, epoch: holding.epoch };
+    const claimant = { runId, hostname: owner.hostname, staleAfterMs, isProcessGone };
+    if (options.takeOver !== true) checkFree(holding, claimant);
+    const nowMs = this.#clock.nowMs();
+    const epoch = kept.run.epoch + 1;
+    const change = { epoch, status: "open", owner, heartbeatAtMs: nowMs } as const;
+    const run = { ...kept.run, ...change, updatedAtMs: nowMs };
+    this.#runs.set(runId, { ...kept, run, token: owner.token });
+    return { runId, token: owner.token, epoch };
+  }
+
+  async append(ownership: Ownership, given: JournalBatch): Promise<void> {
+    this.#check(ownership.runId);
+    const batch = checkedBatch(given);
+    const kept = this.#held(ownership);
+    const { records, run } = kept;
+    const { firstNumber } = batch;
+    const place = placeOf(batch, records.length);
+    const isSame =
+      place === "taken" &&
+      batch.records.every((record, index) => records[firstNumber - 1 + index] === record);
+    if (place !== "next" && !isSame) throw journalConflict(run.runId, firstNumber, records.length);
+    const nowMs = this.#clock.nowMs();
+    if (place === "next") for (const record of batch.records) records.push(record);
+    const updatedAtMs = place === "next" ? nowMs : run.updatedAtMs;
+    const change = { recordCount: records.length, heartbeatAtMs: nowMs, updatedAtMs };
+    this.#runs.set(run.runId, { ...kept, run: { ...run, ...change } });
+  }
+
+  async beat(ownership: Ownership): Promise<void> {
+    this.#check(ownership.runId);
+    const kept = this.#held(ownership);
+    const run = { ...kept.run, heartbeatAtMs: this.#clock.nowMs() };
+    this.#runs.set(run.runId, { ...kept, run });
+  }
+
+  async release(ownership: Ownership, status: "paused" | "ended"): Promise<void> {
+    this.#check(ownership.runId);
+    const kept = this.#find(ownership.runId);
+    const { owner } = kept.run;
+    const wasDone = owner === null && kept.run.status === status;
+    if (wasDone && isLastOwner(ownership, this.#holdingOf(kept))) return;
+    checkHeld(ownership, this.#holdingOf(kept));
+    const change = { status, owner: null, heartbeatAtMs: null, updatedAtMs: this.#clock.nowMs() };
+    this.#runs.set(ownership.runId, { ...kept, run: { ...kept.run, ...change } });
+  }
+
+  async *read(runId: RunId, from?: number): AsyncIterable<string> {
+    this.#check(runId);
+    const first = firstToRead(from);
+    for (let number = first; ; number += 1) {
+      this.#check(runId);
+      const record = this.#find(runId).records[number - 1];
+      if (record === undefined) return;
+      yield record;
+    }
+  }
+
+  async find(runId: RunId): Promise<StoredRun | undefined> {
+    this.#check(runId);
+    return this.#runs.get(runId)?.run;
+  }
+
+  async list(
+    filter: { readonly status?: StoredStatus; readonly limit?: number } = {},
+  ): Promise<readonly StoredRun[]> {
+    this.#checkOpen();
+    checkFilter(filter);
+    const limit = listLimit(filter.limit);
+    const runs = [...this.#runs.values()].map(({ run }) => run).toReversed();
+    const { status } = filter;
+    return runs.filter((run) => status === undefined || run.status === status).slice(0, limit);
+  }
+
+  async remove(runId: RunId, staleAfterMs: number): Promise<boolean> {
+    this.#check(runId);
+    checkStaleAfterMs(staleAfterMs);
+    const kept = this.#runs.get(runId);
+    if (kept === undefined) return false;
+    const claimant = { runId, hostname: thisHostname(), staleAfterMs, isProcessGone };
+    checkFree(this.#holdingOf(kept), claimant);
+    return this.#runs.delete(runId);
+  }
+
+  async readSession(sessionId: SessionId): Promise<StoredSession | undefined> {
+    this.#checkSession(sessionId);
+    return this.#sessions.get(sessionId);
+  }
+
+  async writeSession(sessionId: SessionId, expectedVersion: number, body: string): Promise<number> {
+    this.#checkSession(sessionId);
+    checkExpectedVersion(expectedVersion);
+    checkStoredText("body", body);
+    const found = this.#sessions.get(sessionId)?.version ?? 0;
+    if (found !== expectedVersion) throw sessionConflict(sessionId, expectedVersion, found);
+    this.#sessions.delete(sessionId);
+    this.#sessions.set(sessionId, { version: found + 1, body });
+    return found + 1;
+  }
+
+  async listSessions(options: { readonly limit?: number } = {}): Promise<readonly SessionId[]> {
+    this.#checkOpen();
+    return [...this.#sessions.keys()].toReversed().slice(0, listLimit(options.limit));
+  }
+
+  async removeSession(sessionId: SessionId): Promise<boolean> {
+    this.#checkSession(sessionId);
+    return this.#sessions.delete(sessionId);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#runs.clear();
+    this.#sessions.clear();
+  }
+
+  #check(runId: RunId): void {
+    this.#checkOpen();
+    checkId("runId", runId);
+  }
+
+  #checkSession(sessionId: SessionId): void {
+    this.#checkOpen();
+    checkId("sessionId", sessionId);
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw storeClosed();
+  }
+
+  #find(runId: RunId): Kept {
+    const kept = this.#runs.get(runId);
+    if (kept === undefined) throw unknownRun(runId);
+    return kept;
+  }
+
+  #isSameBirth(kept: Kept, owner: RunOwner): boolean {
+    const { epoch, recordCount } = kept.run;
+    return epoch === 1 && recordCount === 0 && hasAlready(this.#holdingOf(kept), owner);
+  }
+
+  #held(ownership: Ownership): Kept {
+    const kept = this.#find(ownership.runId);
+    checkHeld(ownership, this.#holdingOf(kept));
+    return kept;
+  }
+
+  #holdingOf({ run, token }: Kept): Holding {
+    const silentMs = this.#clock.nowMs() - (run.heartbeatAtMs ?? 0);
+    return { epoch: run.epoch, token, owner: run.owner, silentMs };
+  }
+}

@@ -1,0 +1,76 @@
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { storeFailed, type StoreFailure } from "../store-errors.ts";
+
+interface Fault {
+  /** SQLSTATE, or how it begins. */
+  readonly code: string;
+  readonly reason: StoreFailure;
+  readonly advice: string;
+}
+
+const AGAIN = "Try again.";
+const RIGHTS = "Check its name, its password and its rights.";
+const READ_ONLY = "Connect to the server that takes writes.";
+
+/** The first that fits counts. */
+const FAULTS: readonly Fault[] = [
+  { code: "08", reason: "connection", advice: AGAIN },
+  { code: "57P", reason: "connection", advice: AGAIN },
+  { code: "53300", reason: "busy", advice: "Allow more connections, or use fewer." },
+  { code: "53100", reason: "full", advice: "Make room on the disk of the server." },
+  { code: "53", reason: "busy", advice: "Give the server more memory, or less to do." },
+  { code: "40", reason: "busy", advice: AGAIN },
+  { code: "55P03", reason: "busy", advice: AGAIN },
+  { code: "57014", reason: "busy", advice: "Allow statements more time." },
+  { code: "25006", reason: "read_only", advice: READ_ONLY },
+  { code: "28", reason: "denied", advice: RIGHTS },
+  { code: "3D000", reason: "denied", advice: "Create the database first." },
+  { code: "42501", reason: "denied", advice: RIGHTS },
+  { code: "54", reason: "too_large", advice: "Put less into one record." },
+  { code: "58", reason: "input_output", advice: "Check the disk of the server." },
+  { code: "XX00", reason: "corrupt", advice: "Restore it from a copy." },
+];
+
+const CONNECTION: Omit<Fault, "code"> = {
+  reason: "connection",
+  advice: "Check that the server runs and can be reached, and try again.",
+};
+const OTHER: Omit<Fault, "code"> = { reason: "other", advice: "See its cause." };
+
+/** What the driver or the server said, as an error of ours. */
+export function postgresFailed(cause: unknown): EspalierError {
+  if (EspalierError.is(cause)) return cause;
+  const { reason, advice } = faultOf(cause);
+  return storeFailed(
+    reason,
+    `Expected PostgreSQL to keep the store, got: ${wordsOf(cause)}. ${advice}`,
+    cause,
+  );
+}
+
+/** Errors of several attempts at once have a code only. */
+function wordsOf(cause: unknown): string {
+  const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  return messageOf(cause) || String(code);
+}
+
+/** Whether the connection can be used after an error: only if the server itself has told it, and goes on. */
+export function isConnectionSound(cause: unknown): boolean {
+  if (EspalierError.is(cause)) return true;
+  const { reason } = faultOf(cause);
+  return isOfServer(cause) && reason !== "connection" && reason !== "read_only";
+}
+
+function faultOf(cause: unknown): Omit<Fault, "code"> {
+  // What no server has said is said of the way to it.
+  if (!isOfServer(cause)) return cause instanceof TypeError ? OTHER : CONNECTION;
+  const code = String(cause.code);
+  // XX000 is an internal error, XX001 and XX002 are damage.
+  if (code === "XX000") return OTHER;
+  return FAULTS.find((fault) => code.startsWith(fault.code)) ?? OTHER;
+}
+
+/** Errors of servers have a severity beside their code. */
+function isOfServer(cause: unknown): cause is Error & { readonly code: unknown } {
+  return cause instanceof Error && "severity" in cause && "code" in cause;
+}

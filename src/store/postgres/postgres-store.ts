@@ -1,0 +1,99 @@
+// Entry `espalier/store/postgres`: runs and sessions in a PostgreSQL database, for processes on several machines.
+
+import {
+  checkCount,
+  checkKeys,
+  checkMethods,
+  defaultAdvice,
+  mismatch,
+} from "../../kernel/check.ts";
+import { isProcessGone } from "../holding.ts";
+import type { Store } from "../store.ts";
+import { DatabaseStore } from "./database-store.ts";
+import { openPool, type OwnPool, type PostgresPool } from "./postgres-pool.ts";
+
+export type { Store } from "../store.ts";
+export type { PostgresClient, PostgresPool } from "./postgres-pool.ts";
+
+export interface PostgresStoreOptions {
+  /** Where the database is, as `postgres://user:password@host:5432/database`. Either this or `pool`. */
+  readonly connectionString?: string;
+  /** A pool of the package `pg`. It stays yours: `close()` does not end it. */
+  readonly pool?: PostgresPool;
+  /** The schema in which everything is kept; made if it is not there. Default `espalier`. */
+  readonly schema?: string;
+  /** How many connections there may be at once. Default 10. Not with `pool`. */
+  readonly maxConnections?: number;
+  /** How long a connection, and each statement, may take. Default 30,000. Not with `pool`. */
+  readonly timeoutMs?: number;
+  /** Whether a process of this machine has ended. Default: asks the system. */
+  readonly isProcessGone?: (processId: number) => boolean;
+}
+
+const DEFAULT_MAX_CONNECTIONS = 10;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const OPTIONS = [
+  "connectionString",
+  "pool",
+  "schema",
+  "maxConnections",
+  "timeoutMs",
+  "isProcessGone",
+];
+
+/**
+ * A store in a PostgreSQL database. Nothing is connected to before it is needed; what is wrong with the connection rejects whatever is
+ * asked of the store. Times are those of the database.
+ *
+ * @throws EspalierError `invalid_option`. What is asked of the store also rejects with `invalid_option` if the package `pg` is not
+ * installed, `unsupported_version` if a newer release wrote the schema, and `store_failed`.
+ */
+export function postgresStore(options: PostgresStoreOptions): Store {
+  checkKeys("options", options, OPTIONS);
+  const { schema = "espalier", pool } = options;
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    const words = "up to 63 small letters, digits and underscores, and no digit first";
+    throw mismatch("schema", words, schema, "Choose another name.");
+  }
+  const common = { schema, isProcessGone: options.isProcessGone ?? isProcessGone };
+  if (pool === undefined) return new DatabaseStore({ ...common, ...ownPool(options) });
+  const owned = ["connectionString", "maxConnections", "timeoutMs"] as const;
+  const extra = owned.find((name) => options[name] !== undefined);
+  if (extra !== undefined)
+    throw mismatch(extra, "left out beside pool", options[extra], "Set up the pool instead.");
+  checkMethods("pool", pool, ["connect", "on", "off"]);
+  return new DatabaseStore({ ...common, open: async () => pool, end: undefined });
+}
+
+/** A pool that is made when it is needed, and ended with the store. */
+function ownPool(options: PostgresStoreOptions): {
+  open(): Promise<PostgresPool>;
+  end(): Promise<void>;
+} {
+  const { connectionString } = options;
+  const { maxConnections = DEFAULT_MAX_CONNECTIONS, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  if (typeof connectionString !== "string" || connectionString === "") {
+    const advice = "Say where the database is, or hand in a pool.";
+    throw mismatch("connectionString", "text that is not empty", connectionString, advice);
+  }
+  checkAtLeastOne("maxConnections", maxConnections, DEFAULT_MAX_CONNECTIONS);
+  checkAtLeastOne("timeoutMs", timeoutMs, DEFAULT_TIMEOUT_MS);
+  let opened: Promise<OwnPool> | undefined;
+  return {
+    open: async () => {
+      opened ??= openPool({ connectionString, maxConnections, timeoutMs });
+      try {
+        return await opened;
+      } catch (cause) {
+        opened = undefined;
+        throw cause;
+      }
+    },
+    end: async () => await (await opened)?.end(),
+  };
+}
+
+function checkAtLeastOne(field: string, value: number, standard: number): void {
+  checkCount(field, value, defaultAdvice(standard));
+  if (value === 0) throw mismatch(field, "a whole number from 1 up", 0, defaultAdvice(standard));
+}

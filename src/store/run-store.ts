@@ -1,0 +1,95 @@
+// The port through which runs are kept: one journal for each, written by one owner at a time. A store knows nothing of what is in a
+// record: it keeps texts, in order, and whole batches of them or nothing.
+//
+// D1. What `append` has resolved for is there after a crash of the process and of the machine, unless the store says otherwise.
+// D4. A run has one owner. Whoever takes it over bumps its epoch; from then on nothing is taken from the one before (`run_fenced`).
+// D5. A batch that was taken, but whose acknowledgement was lost, may be handed in again: it is taken once.
+
+import type { RunId } from "../protocol/ids.ts";
+
+/** Who writes a run. Same machine, and its process is gone: whoever comes next need not wait until it is stale. */
+export interface RunOwner {
+  /** Unique for each attempt to own a run. */
+  readonly token: string;
+  readonly hostname: string;
+  readonly processId: number;
+}
+
+/** The right to write the journal of one run. */
+export interface Ownership {
+  readonly runId: RunId;
+  readonly token: string;
+  /** From 1; one more each time somebody takes the run over. */
+  readonly epoch: number;
+}
+
+/** `open`: it lives, or it was not ended properly; `paused`: at rest, may go on; `ended`: for good. */
+export type StoredStatus = "open" | "paused" | "ended";
+
+/** What a store tells of a run without reading its journal. */
+export interface StoredRun {
+  readonly runId: RunId;
+  readonly status: StoredStatus;
+  /** In what words it was started, for whoever lists runs. */
+  readonly title: string;
+  readonly epoch: number;
+  /** Records that its journal has. */
+  readonly recordCount: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** Null: nobody owns it. */
+  readonly owner: RunOwner | null;
+  /** When its owner last showed a sign of life; null: nobody owns it. */
+  readonly heartbeatAtMs: number | null;
+}
+
+export interface ClaimOptions {
+  readonly owner: RunOwner;
+  /** An owner that has not shown a sign of life for so long is gone. */
+  readonly staleAfterMs: number;
+  /** Take it over whoever owns it. Default false. */
+  readonly takeOver?: boolean;
+}
+
+/** A batch of records. */
+export interface JournalBatch {
+  /** Number of its first record, from 1: the journal has exactly those before it. */
+  readonly firstNumber: number;
+  /** At least one, each the text of one JSON value without line breaks. */
+  readonly records: readonly string[];
+}
+
+export interface RunStore {
+  /**
+   * Makes an empty journal, owned by whoever makes it. Epoch 1.
+   * Rejects with `run_exists`.
+   */
+  create(runId: RunId, title: string, owner: RunOwner): Promise<Ownership>;
+  /**
+   * Takes a run over that nobody owns, or whose owner is gone. Bumps the epoch; status is `open` from then on.
+   * Rejects with `unknown_run`, or with `run_alive` and nothing changed.
+   */
+  claim(runId: RunId, options: ClaimOptions): Promise<Ownership>;
+  /**
+   * Takes a whole batch, or nothing, and counts as a sign of life. The very same batch once more changes nothing and is no error.
+   * Rejects with `run_fenced` if somebody else has taken the run over, `journal_conflict` if other records stand in its place or records
+   * before it are missing, `unknown_run`, and `store_failed` for whatever else keeps it from being taken; `data.isTransient` says whether
+   * it is worth another try.
+   */
+  append(ownership: Ownership, batch: JournalBatch): Promise<void>;
+  /** A sign of life. Rejects like `append`. */
+  beat(ownership: Ownership): Promise<void>;
+  /** Gives the run up, at rest or ended. Rejects like `append`. */
+  release(ownership: Ownership, status: "paused" | "ended"): Promise<void>;
+  /** The records from number `from` on (default 1), in order. Rejects with `unknown_run`, or `store_failed`. */
+  read(runId: RunId, from?: number): AsyncIterable<string>;
+  /** One run; undefined: there is none. */
+  find(runId: RunId): Promise<StoredRun | undefined>;
+  /** Newest first. `limit`: default 100. */
+  list(filter?: {
+    readonly status?: StoredStatus;
+    readonly limit?: number;
+  }): Promise<readonly StoredRun[]>;
+  /** Takes a run out that nobody owns, or whose owner is gone. Rejects with `run_alive`. False: there is none. */
+  remove(runId: RunId, staleAfterMs: number): Promise<boolean>;
+}

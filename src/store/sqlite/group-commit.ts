@@ -1,0 +1,155 @@
+// Writes that come in the same turn of the event loop are committed together: a commit waits for the disk, and a tree of agents writes
+// many small batches. Owns the line of writes and the transaction around them.
+//
+// G1. A write is settled only after the commit that holds it; a refused one only then, too: what refused it may have been in the group.
+// G2. Writes are done in the order in which they were asked for.
+// G3. What fails harms nobody else: each write has a savepoint, and if a whole group fails, each of it is tried on its own.
+// G4. While another process has the file locked, nothing is blocked but the writes themselves.
+
+import type { Clock } from "../../kernel/clock.ts";
+import type { SqliteDatabase } from "./sqlite-driver.ts";
+import { isBusy } from "./sqlite-faults.ts";
+
+export interface GroupCommitOptions {
+  /** Gives the open file; called for each group. */
+  readonly open: () => Promise<SqliteDatabase>;
+  readonly clock: Clock;
+  /** How long to wait for others who have the file locked. */
+  readonly busyTimeoutMs: number;
+}
+
+/** How long to wait before a file that is locked is tried again. */
+const RETRY_AFTER_MS = 10;
+
+interface Write {
+  /** Does it, within a transaction; gives what tells so once that is committed. */
+  attempt(database: SqliteDatabase): () => void;
+  refuse(cause: unknown): void;
+}
+
+type Settle = () => void;
+
+export class GroupCommit {
+  readonly #options: GroupCommitOptions;
+  readonly #line: Write[] = [];
+  #draining: Promise<void> | undefined;
+
+  constructor(options: GroupCommitOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves with what `work` gives once that is committed. `work` runs within a transaction, perhaps more than once. */
+  write<T>(work: (database: SqliteDatabase) => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#line.push({
+        attempt: (database) => {
+          const value = work(database);
+          return () => resolve(value);
+        },
+        refuse: reject,
+      });
+      this.#draining ??= this.#drain();
+    });
+  }
+
+  /** Reads, or whatever else may find the file locked. */
+  async patiently<T>(work: (database: SqliteDatabase) => T): Promise<T> {
+    const { open, clock, busyTimeoutMs } = this.#options;
+    const untilMs = clock.nowMs() + busyTimeoutMs;
+    for (;;) {
+      try {
+        return work(await open());
+      } catch (cause) {
+        if (!isBusy(cause) || clock.nowMs() >= untilMs) throw cause;
+      }
+      await new Promise<void>((resolve) => void clock.setTimer(RETRY_AFTER_MS, resolve));
+    }
+  }
+
+  /** Resolves when nothing is left in the line. Never rejects. */
+  async settled(): Promise<void> {
+    await this.#draining;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#line.length > 0) {
+      await endOfTurn();
+      await this.#commitLine();
+    }
+    this.#draining = undefined;
+  }
+
+  async #commitLine(): Promise<void> {
+    const group: Write[] = [];
+    const take = (): readonly Write[] => {
+      group.push(...this.#line.splice(0));
+      return group;
+    };
+    try {
+      const settles = await this.patiently((database) => commit(database, take));
+      for (const settle of settles) settle();
+    } catch (cause) {
+      await this.#commitEach(group.length === 0 ? take() : group, cause);
+    }
+  }
+
+  /** After a group has failed as a whole. One alone has had its try. */
+  async #commitEach(group: readonly Write[], cause: unknown): Promise<void> {
+    const [first] = group;
+    if (first !== undefined && (group.length === 1 || isBusy(cause))) {
+      for (const write of group) write.refuse(cause);
+      return;
+    }
+    for (const write of group) {
+      try {
+        const settles = await this.patiently((database) => commit(database, () => [write]));
+        for (const settle of settles) settle();
+      } catch (cause) {
+        write.refuse(cause);
+      }
+    }
+  }
+}
+
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
+}
+
+/** Does what there is to do in one transaction. Takes it only when the file is ours to write. */
+function commit(database: SqliteDatabase, take: () => readonly Write[]): readonly Settle[] {
+  database.exec("begin immediate");
+  try {
+    const group = take();
+    const only = group.length === 1 ? group[0] : undefined;
+    const settles =
+      only === undefined ? group.map((write) => saved(database, write)) : [only.attempt(database)];
+    database.exec("commit");
+    return settles;
+  } catch (cause) {
+    undo(database);
+    throw cause;
+  }
+}
+
+/** One write of several: if it fails, the others stand. Throws if the whole transaction has gone with it. */
+function saved(database: SqliteDatabase, write: Write): Settle {
+  database.exec("savepoint espalier");
+  try {
+    const settle = write.attempt(database);
+    database.exec("release espalier");
+    return settle;
+  } catch (cause) {
+    if (!database.isInTransaction) throw cause;
+    database.exec("rollback to espalier");
+    database.exec("release espalier");
+    return () => write.refuse(cause);
+  }
+}
+
+function undo(database: SqliteDatabase): void {
+  try {
+    if (database.isInTransaction) database.exec("rollback");
+  } catch {
+    // What failed before is the error that counts.
+  }
+}

@@ -1,0 +1,90 @@
+// What a store looks like as SQLite tables. Released versions are never changed: a new one is one more list of statements.
+
+import { EspalierError } from "../../kernel/error.ts";
+import { storeFailed } from "../store-errors.ts";
+import type { SqliteDatabase } from "./sqlite-driver.ts";
+import { numberIn } from "../stored-row.ts";
+
+/** "espl": says of a file that it is a store. */
+const APPLICATION_ID = 0x65_73_70_6c;
+
+/** By version, from 1: what leads there from the one before. */
+const MIGRATIONS: readonly string[] = [
+  `
+  create table run (
+    sequence integer primary key autoincrement,
+    run_id text not null unique,
+    title text not null,
+    status text not null check (status in ('open', 'paused', 'ended')),
+    epoch integer not null,
+    record_count integer not null,
+    owner_token text not null, -- stays when the run is given up
+    owner_hostname text, -- null: nobody owns it
+    owner_process_id integer,
+    heartbeat_at_ms integer not null,
+    created_at_ms integer not null,
+    updated_at_ms integer not null
+  ) strict;
+  create index run_by_status on run (status, sequence);
+  create table journal (
+    run integer not null,
+    number integer not null,
+    record text not null,
+    primary key (run, number)
+  ) strict, without rowid;
+  create table session (
+    session_id text primary key,
+    version integer not null,
+    body text not null,
+    written integer not null unique, -- in the order of writing
+    updated_at_ms integer not null
+  ) strict;
+  `,
+];
+
+/** The version that this release writes. */
+const SQLITE_SCHEMA_VERSION = MIGRATIONS.length;
+
+/**
+ * Brings a file to the version of this release. Throws `unsupported_version` for a newer one, and `store_failed` for a file in which
+ * somebody else keeps something.
+ */
+export function prepareSchema(database: SqliteDatabase, path: string): void {
+  if (versionOf(database, path) === SQLITE_SCHEMA_VERSION) return;
+  database.exec("begin immediate");
+  try {
+    // Anew: another process may have been here in between.
+    for (const migration of MIGRATIONS.slice(versionOf(database, path))) database.exec(migration);
+    database.exec(`pragma application_id = ${APPLICATION_ID}`);
+    database.exec(`pragma user_version = ${SQLITE_SCHEMA_VERSION}`);
+    database.exec("commit");
+  } catch (cause) {
+    if (database.isInTransaction) database.exec("rollback");
+    throw cause;
+  }
+}
+
+/** 0: the file is new. */
+function versionOf(database: SqliteDatabase, path: string): number {
+  const version = pragma(database, "user_version");
+  const application = pragma(database, "application_id");
+  if (application !== APPLICATION_ID) {
+    const tables = database.prepare("select count(*) as count from sqlite_master").get();
+    if (version !== 0 || application !== 0 || numberIn(tables, "count") > 0) throw foreign(path);
+  }
+  if (version <= SQLITE_SCHEMA_VERSION) return version;
+  throw new EspalierError({
+    code: "unsupported_version",
+    message: `Expected the store ${JSON.stringify(path)} to have version ${SQLITE_SCHEMA_VERSION} or less, got ${version}. Use the release that wrote it, or a newer one.`,
+    data: { expected: SQLITE_SCHEMA_VERSION, got: version },
+  });
+}
+
+function pragma(database: SqliteDatabase, name: "user_version" | "application_id"): number {
+  return numberIn(database.prepare(`pragma ${name}`).get(), name);
+}
+
+function foreign(path: string): EspalierError {
+  const message = `Expected ${JSON.stringify(path)} to be a store or a new file, got the database of another program. Choose another path.`;
+  return storeFailed("not_a_store", message);
+}

@@ -1,0 +1,112 @@
+// The two drivers of SQLite behind one face: the one that Node brings, and better-sqlite3. Both are loaded when a file is opened only.
+
+import { EspalierError } from "../../kernel/error.ts";
+
+/** `node`: the one of Node itself, from 24 on without a warning; `better-sqlite3`: a package to install. */
+export type SqliteDriver = "node" | "better-sqlite3";
+
+type SqliteValue = string | number | null;
+
+/** What is asked of a prepared statement. */
+export interface SqliteStatement {
+  run(...values: readonly SqliteValue[]): void;
+  /** Undefined: no row. */
+  get(...values: readonly SqliteValue[]): unknown;
+  all(...values: readonly SqliteValue[]): readonly unknown[];
+  /** May be left before its end. */
+  iterate(...values: readonly SqliteValue[]): Iterable<unknown>;
+}
+
+/** What is asked of an open file. */
+export interface SqliteDatabase {
+  exec(sql: string): void;
+  /** Keeps what it has prepared: for texts that are constants. */
+  prepare(sql: string): SqliteStatement;
+  readonly isInTransaction: boolean;
+  close(): void;
+}
+
+/** Opens a file, and makes it if there is none. */
+export type OpenSqlite = (path: string) => Promise<SqliteDatabase>;
+
+/** How to open files with a driver. Opening throws `invalid_option` if the driver is not there. */
+export function openerOf(driver: SqliteDriver): OpenSqlite {
+  return driver === "node" ? openWithNode : openWithBetterSqlite;
+}
+
+async function openWithNode(path: string): Promise<SqliteDatabase> {
+  const { DatabaseSync } = await loaded("node", () => import("node:sqlite"));
+  const database = new DatabaseSync(path);
+  return {
+    exec: (sql) => database.exec(sql),
+    prepare: kept((sql) => {
+      const statement = database.prepare(sql);
+      return {
+        run: (...values) => void statement.run(...values),
+        get: (...values) => statement.get(...values),
+        all: (...values) => statement.all(...values),
+        iterate: (...values) => statement.iterate(...values),
+      };
+    }),
+    get isInTransaction() {
+      return database.isTransaction;
+    },
+    close: () => database.close(),
+  };
+}
+
+async function openWithBetterSqlite(path: string): Promise<SqliteDatabase> {
+  const { default: Database } = await loaded("better-sqlite3", () => import("better-sqlite3"));
+  const database = new Database(path);
+  return {
+    exec: (sql) => void database.exec(sql),
+    prepare: kept((sql) => {
+      const statement = database.prepare(sql);
+      return {
+        run: (...values) => void statement.run(...values),
+        get: (...values) => statement.get(...values),
+        all: (...values) => statement.all(...values),
+        iterate: (...values) => statement.iterate(...values),
+      };
+    }),
+    get isInTransaction() {
+      return database.inTransaction;
+    },
+    close: () => void database.close(),
+  };
+}
+
+function kept(prepare: (sql: string) => SqliteStatement): (sql: string) => SqliteStatement {
+  const statements = new Map<string, SqliteStatement>();
+  return (sql) => {
+    const statement = statements.get(sql) ?? prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  };
+}
+
+/** What to do about a driver that is not there. */
+const REMEDIES: Readonly<Record<SqliteDriver, string>> = {
+  node: 'Use Node 24, or choose driver: "better-sqlite3" and run: npm install better-sqlite3.',
+  "better-sqlite3": "Run: npm install better-sqlite3.",
+};
+
+const MISSING: readonly unknown[] = [
+  "ERR_MODULE_NOT_FOUND",
+  "MODULE_NOT_FOUND",
+  "ERR_UNKNOWN_BUILTIN_MODULE",
+];
+
+async function loaded<T>(driver: SqliteDriver, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    if (!(cause instanceof Error && "code" in cause && MISSING.includes(cause.code))) throw cause;
+    throw new EspalierError({
+      code: "invalid_option",
+      message: `Expected driver to be one that is installed, got ${JSON.stringify(driver)}, which is not. ${REMEDIES[driver]}`,
+      data: { field: "driver", got: driver, reason: "not_installed" },
+      cause,
+    });
+  }
+}

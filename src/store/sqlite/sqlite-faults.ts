@@ -1,0 +1,66 @@
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { storeFailed, type StoreFailure } from "../store-errors.ts";
+
+interface Fault {
+  /** SQLite's primary result code, and its name. */
+  readonly number: number;
+  readonly name: string;
+  readonly reason: StoreFailure;
+  readonly advice: string;
+}
+
+const LOCKED = "Another program has it locked for too long. Try again.";
+const NOT_ALLOWED = "Allow this process to use the file.";
+
+const FAULTS: readonly Fault[] = [
+  { number: 3, name: "SQLITE_PERM", reason: "denied", advice: NOT_ALLOWED },
+  { number: 5, name: "SQLITE_BUSY", reason: "busy", advice: LOCKED },
+  { number: 6, name: "SQLITE_LOCKED", reason: "busy", advice: LOCKED },
+  {
+    number: 8,
+    name: "SQLITE_READONLY",
+    reason: "read_only",
+    advice: "Allow this process to write to the file and to its folder.",
+  },
+  { number: 10, name: "SQLITE_IOERR", reason: "input_output", advice: "Check the disk." },
+  { number: 11, name: "SQLITE_CORRUPT", reason: "corrupt", advice: "Restore it from a copy." },
+  { number: 13, name: "SQLITE_FULL", reason: "full", advice: "Make room on the disk." },
+  {
+    number: 14,
+    name: "SQLITE_CANTOPEN",
+    reason: "cannot_open",
+    advice: "Check its path, and that its folder is there and may be written to.",
+  },
+  { number: 18, name: "SQLITE_TOOBIG", reason: "too_large", advice: "Put less into one record." },
+  { number: 23, name: "SQLITE_AUTH", reason: "denied", advice: NOT_ALLOWED },
+  {
+    number: 26,
+    name: "SQLITE_NOTADB",
+    reason: "corrupt",
+    advice: "Restore it from a copy, or choose another path.",
+  },
+];
+
+/** What a driver threw, as an error of ours. */
+export function sqliteFailed(path: string, cause: unknown): EspalierError {
+  if (EspalierError.is(cause)) return cause;
+  const { reason, advice } = faultOf(cause) ?? { reason: "other", advice: "See its cause." };
+  const message = `Expected the store ${JSON.stringify(path)} to work, got: ${messageOf(cause)}. ${advice}`;
+  return storeFailed(reason, message, cause);
+}
+
+/** Whether others had it locked: nothing was done, and it may be tried again. */
+export function isBusy(cause: unknown): boolean {
+  return faultOf(cause)?.reason === "busy";
+}
+
+/** Extended codes hold the primary one: in their last byte, or before the second underscore (`SQLITE_IOERR_WRITE`). */
+function faultOf(cause: unknown): Fault | undefined {
+  if (!(cause instanceof Error)) return undefined;
+  const number: unknown = Reflect.get(cause, "errcode");
+  if (typeof number === "number") return FAULTS.find((fault) => fault.number === (number & 0xff));
+  const code: unknown = Reflect.get(cause, "code");
+  if (typeof code !== "string") return undefined;
+  const name = code.split("_").slice(0, 2).join("_");
+  return FAULTS.find((fault) => fault.name === name);
+}

@@ -1,0 +1,68 @@
+// Entry `espalier/store/sqlite`: runs and sessions in one file.
+
+import { checkCount, checkKeys, defaultAdvice, mismatch } from "../../kernel/check.ts";
+import { systemClock, type Clock } from "../../kernel/clock.ts";
+import { isProcessGone } from "../holding.ts";
+import type { Store } from "../store.ts";
+import { FileStore } from "./file-store.ts";
+import { openerOf, type SqliteDriver } from "./sqlite-driver.ts";
+
+export type { Store } from "../store.ts";
+export type { SqliteDriver } from "./sqlite-driver.ts";
+
+export interface SqliteStoreOptions {
+  /**
+   * `node` (default): the driver that Node brings; before Node 24 it prints a warning. `better-sqlite3`: the package of that name, which
+   * you install.
+   */
+  readonly driver?: SqliteDriver;
+  /**
+   * What is kept for certain. `full` (default): what was acknowledged is there after a power failure. `process`: after the end of the
+   * process, however it came; a power failure may take the last moments. Five to nine times as fast.
+   */
+  readonly durability?: "full" | "process";
+  /** How long to wait for other processes that have the file locked. Default 5,000. */
+  readonly busyTimeoutMs?: number;
+  /** Default: the clock of the machine. Every process that has the file open must go by the same one. */
+  readonly clock?: Clock;
+  /** Whether a process of this machine has ended. Default: asks the system. */
+  readonly isProcessGone?: (processId: number) => boolean;
+}
+
+const DEFAULT_BUSY_TIMEOUT_MS = 5_000;
+const OPTIONS = ["driver", "durability", "busyTimeoutMs", "clock", "isProcessGone"];
+
+/**
+ * A store in one file, which is made if it is not there; `:memory:` keeps it in memory. The file is opened when it is first needed:
+ * what is wrong with it rejects whatever is asked of the store. Several stores and processes of one machine may have a file open.
+ *
+ * @throws EspalierError `invalid_option`. What is asked of the store also rejects with `invalid_option` if its driver is not installed,
+ * `unsupported_version` if a newer release wrote the file, and `store_failed`.
+ */
+export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
+  checkPath(path);
+  checkKeys("options", options, OPTIONS);
+  const { driver = "node", durability = "full", busyTimeoutMs = DEFAULT_BUSY_TIMEOUT_MS } = options;
+  checkOneOf("driver", driver, ["node", "better-sqlite3"]);
+  checkOneOf("durability", durability, ["full", "process"]);
+  checkCount("busyTimeoutMs", busyTimeoutMs, defaultAdvice(DEFAULT_BUSY_TIMEOUT_MS));
+  return new FileStore({
+    path,
+    open: openerOf(driver),
+    durability,
+    busyTimeoutMs,
+    clock: options.clock ?? systemClock,
+    isProcessGone: options.isProcessGone ?? isProcessGone,
+  });
+}
+
+function checkPath(path: unknown): void {
+  if (typeof path === "string" && path !== "" && !path.includes("\0")) return;
+  const advice = 'Name a file, or ":memory:".';
+  throw mismatch("path", "text that is not empty", path, advice);
+}
+
+function checkOneOf(field: string, value: string, known: readonly string[]): void {
+  if (known.includes(value)) return;
+  throw mismatch(field, `one of ${known.join(", ")}`, value, "Correct it.");
+}

@@ -1,0 +1,87 @@
+import { EspalierError } from "../kernel/error.ts";
+import type { RunId, SessionId } from "../protocol/ids.ts";
+import type { Ownership } from "./run-store.ts";
+
+/**
+ * Why a store could not do what it was asked to; `data.reason` of a `store_failed`. `busy`: others kept it locked for too long;
+ * `connection`: it could not be reached, or the connection broke, and nobody knows whether the last thing asked of it was done; `denied`:
+ * it does not let us in; `unsuitable`: what it was handed is nothing that it keeps; `not_a_store`: something else is kept there.
+ */
+export type StoreFailure =
+  | "busy"
+  | "full"
+  | "read_only"
+  | "corrupt"
+  | "cannot_open"
+  | "connection"
+  | "denied"
+  | "input_output"
+  | "too_large"
+  | "unsuitable"
+  | "not_a_store"
+  | "closed"
+  | "other";
+
+/** The reasons that may go away by themselves. */
+const TRANSIENT: ReadonlySet<StoreFailure> = new Set(["busy", "connection"]);
+
+/** A `store_failed`. `message` says what was expected, what came, what to do. */
+export function storeFailed(reason: StoreFailure, message: string, cause?: unknown): EspalierError {
+  const data = { reason, isTransient: TRANSIENT.has(reason) };
+  return new EspalierError({ code: "store_failed", message, data, cause });
+}
+
+/** A store of which something is asked after its end. */
+export function storeClosed(): EspalierError {
+  return storeFailed(
+    "closed",
+    "Expected the store to be open, got one that was closed. Close it last.",
+  );
+}
+
+/** A run that is stored already. */
+export function runExists(runId: RunId): EspalierError {
+  const message = `Expected run ${JSON.stringify(runId)} to be new, got one that is stored. Choose another id.`;
+  return new EspalierError({ code: "run_exists", message, data: { runId } });
+}
+
+/** A run that is not stored. */
+export function unknownRun(runId: RunId): EspalierError {
+  const message = `Expected run ${JSON.stringify(runId)} to be stored, got none. Check its id, and which store it is in.`;
+  return new EspalierError({ code: "unknown_run", message, data: { runId } });
+}
+
+/** Somebody who writes a run that is not its own any more. */
+export function runFenced({ runId, epoch }: Ownership, foundEpoch: number): EspalierError {
+  const got =
+    foundEpoch === epoch
+      ? "one that it has given up"
+      : `one that was taken over (epoch ${foundEpoch})`;
+  const message = `Expected run ${JSON.stringify(runId)} to be owned in epoch ${epoch}, got ${got}. Leave it to its owner.`;
+  return new EspalierError({ code: "run_fenced", message, data: { runId, epoch, foundEpoch } });
+}
+
+/** A batch that does not belong where it says. */
+export function journalConflict(
+  runId: RunId,
+  firstNumber: number,
+  recordCount: number,
+): EspalierError {
+  const message = `Expected a batch for run ${JSON.stringify(runId)} to begin with record ${recordCount + 1}, got ${firstNumber}. Read the journal anew.`;
+  const data = { runId, firstNumber, recordCount };
+  return new EspalierError({ code: "journal_conflict", message, data });
+}
+
+/** A session that somebody else has written in between. */
+export function sessionConflict(
+  sessionId: SessionId,
+  expected: number,
+  found: number,
+): EspalierError {
+  const message = `Expected session ${JSON.stringify(sessionId)} to have version ${expected}, got ${found}. Read it anew and write again.`;
+  return new EspalierError({
+    code: "session_conflict",
+    message,
+    data: { sessionId, expected, found },
+  });
+}

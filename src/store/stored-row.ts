@@ -1,0 +1,71 @@
+// Rows of databases, as values of ours. What does not fit was not written by us.
+
+import { RunIdSchema } from "../protocol/ids.ts";
+import type { Holding } from "./holding.ts";
+import type { StoredRun, StoredStatus } from "./run-store.ts";
+import { storeFailed } from "./store-errors.ts";
+
+/** The text in a column. Throws `store_failed`. */
+export function textIn(row: unknown, column: string): string {
+  const value = valueIn(row, column);
+  if (typeof value === "string") return value;
+  throw unreadable(column, "text");
+}
+
+/** The whole number in a column. Throws `store_failed`. */
+export function numberIn(row: unknown, column: string): number {
+  const value = valueIn(row, column);
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+  throw unreadable(column, "a whole number");
+}
+
+/** A run, of columns that are named like this everywhere. Throws `store_failed`. */
+export function runIn(row: unknown): StoredRun {
+  const owner = ownerIn(row);
+  return {
+    runId: RunIdSchema.parse(textIn(row, "run_id")),
+    status: statusIn(row),
+    title: textIn(row, "title"),
+    epoch: numberIn(row, "epoch"),
+    recordCount: numberIn(row, "record_count"),
+    createdAtMs: numberIn(row, "created_at_ms"),
+    updatedAtMs: numberIn(row, "updated_at_ms"),
+    owner,
+    heartbeatAtMs: owner === null ? null : numberIn(row, "heartbeat_at_ms"),
+  };
+}
+
+/** Who holds the run of a row, at a time. Throws `store_failed`. */
+export function holdingIn(row: unknown, nowMs: number): Holding {
+  const owner = ownerIn(row);
+  return {
+    epoch: numberIn(row, "epoch"),
+    token: textIn(row, "owner_token"),
+    owner,
+    silentMs: owner === null ? 0 : nowMs - numberIn(row, "heartbeat_at_ms"),
+  };
+}
+
+function ownerIn(row: unknown): StoredRun["owner"] {
+  if (valueIn(row, "owner_hostname") === null) return null;
+  return {
+    token: textIn(row, "owner_token"),
+    hostname: textIn(row, "owner_hostname"),
+    processId: numberIn(row, "owner_process_id"),
+  };
+}
+
+function statusIn(row: unknown): StoredStatus {
+  const status = textIn(row, "status");
+  if (status === "open" || status === "paused" || status === "ended") return status;
+  throw unreadable("status", "open, paused or ended");
+}
+
+function valueIn(row: unknown, column: string): unknown {
+  return typeof row === "object" && row !== null ? Reflect.get(row, column) : undefined;
+}
+
+function unreadable(column: string, expected: string): Error {
+  const message = `Expected ${column} to be ${expected}, got something else. Restore the store from a copy.`;
+  return storeFailed("corrupt", message);
+}

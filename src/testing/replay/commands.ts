@@ -1,0 +1,78 @@
+// What somebody outside wanted of a recorded run, wanted once more.
+
+import { EspalierError } from "../../kernel/error.ts";
+import { sameJson } from "../../kernel/json.ts";
+import type { JournalRecord, RecordOf } from "../../orchestrator/journal/journal-record.ts";
+import type { Run } from "../../orchestrator/run.ts";
+import type { RunShared } from "../../orchestrator/run-shared.ts";
+import type { CommandRecord } from "./score.ts";
+
+/** Gives commands of the recording, each once. Owns which signals the agents have put in by themselves. */
+export class Commands {
+  readonly #scope: RunShared;
+  readonly #run: Run;
+  readonly #done = new Set<CommandRecord>();
+  readonly #raised: RecordOf<"signal">[] = [];
+
+  constructor(scope: RunShared, run: Run) {
+    this.#scope = scope;
+    this.#run = run;
+  }
+
+  /** Something that the replay wrote. */
+  take(record: JournalRecord): void {
+    if (record.type === "signal") this.#raised.push(record);
+  }
+
+  isDone(record: CommandRecord): boolean {
+    return this.#done.has(record);
+  }
+
+  /** True if a hook has put the signal in, as it did in the recording. */
+  takeRaised(record: RecordOf<"signal">): boolean {
+    const at = this.#raised.findIndex((one) => sameJson(one, record));
+    if (at !== -1) this.#raised.splice(at, 1);
+    return at !== -1;
+  }
+
+  /** False: it cannot be done, since the replay went another way. */
+  give(record: CommandRecord): boolean {
+    this.#done.add(record);
+    try {
+      this.#do(record);
+      return true;
+    } catch (cause) {
+      if (EspalierError.is(cause)) return false;
+      throw cause;
+    }
+  }
+
+  #do(record: CommandRecord): void {
+    const run = this.#run;
+    switch (record.type) {
+      case "cancel":
+        run.cancelAgent(record.agentId, record.message);
+        return;
+      case "letter":
+        void run.steer(record.text, record.agentId);
+        return;
+      case "pause":
+        run.requestPause();
+        return;
+      case "signal":
+        this.#scope.tree.find(record.agentId)?.raise(record.signal);
+        return;
+      case "skip":
+        run.skipToolCalls(record.message);
+        return;
+      case "stop":
+        this.#scope.tree.stop(record.signal);
+        return;
+      case "ledger": {
+        const { done } = record;
+        if (done.operation !== "grant") return;
+        run.grant(done.grant.budget, { by: done.grant.by, agentId: done.agentId });
+      }
+    }
+  }
+}

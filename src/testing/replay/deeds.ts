@@ -1,0 +1,115 @@
+// Deeds: what agents did, as far as a replay does it anew. Made alike from what was recorded and from what is replayed.
+
+import { isRecord } from "../../kernel/json.ts";
+import type { JournalRecord, RecordOf } from "../../orchestrator/journal/journal-record.ts";
+
+/** One thing that an agent did, as it is compared. */
+export interface Deed {
+  readonly agentId: string;
+  readonly agentPath: string;
+  /** 0: before the first step of the execution. */
+  readonly stepNumber: number;
+  readonly what: string;
+  readonly facts: unknown;
+}
+
+/** Events that are made outside the loop, by what a replay does not do again. */
+const OUTSIDE =
+  /^(?:model|tool|question|guards?|hook|result|reply|external|budget\.threshold)[._]/u;
+
+/** Reads records one after the other. Owns where each agent stands. */
+export class DeedReader {
+  readonly #unallowed: ReadonlySet<string>;
+  readonly #paths = new Map<string, string>();
+  readonly #steps = new Map<string, number>();
+
+  /** `unallowed`: delegations that a replay does not make, by `callKey`. Default: none. */
+  constructor(unallowed: ReadonlySet<string> = new Set()) {
+    this.#unallowed = unallowed;
+  }
+
+  /** Undefined: the record is nothing that is compared. */
+  read(record: JournalRecord): Deed | undefined {
+    const facts = factsOf(record);
+    if (facts === undefined) return undefined;
+    if (facts.what === "tool.started" && this.#unallowed.has(callKey(facts.value)))
+      return undefined;
+    const { agentId, what, value } = facts;
+    if (record.type === "agent") this.#paths.set(agentId, record.agent.agentPath);
+    if (record.type === "execution") this.#steps.set(agentId, 0);
+    if (record.type === "event" && what === "step.started")
+      this.#steps.set(agentId, Number(record.event["number"]));
+    return { ...this.placeOf(agentId), what, facts: value };
+  }
+
+  placeOf(agentId: string): Pick<Deed, "agentId" | "agentPath" | "stepNumber"> {
+    const agentPath = this.#paths.get(agentId) ?? agentId;
+    return { agentId, agentPath, stepNumber: this.#steps.get(agentId) ?? 0 };
+  }
+}
+
+/** A call by its place. */
+export function callKey(place: unknown): string {
+  const { agentId, stepId, callId } = isRecord(place) ? place : {};
+  return [agentId, stepId, callId].map(String).join(" ");
+}
+
+interface Facts {
+  readonly agentId: string;
+  readonly what: string;
+  readonly value: unknown;
+}
+
+function factsOf(record: JournalRecord): Facts | undefined {
+  switch (record.type) {
+    case "agent":
+      return { agentId: record.agent.agentId, what: "agent", value: birthOf(record) };
+    case "execution":
+      return { agentId: record.agentId, what: "execution", value: record };
+    case "state": {
+      const value = spread(record.delta);
+      return isTimeOnly(value) ? undefined : { agentId: record.agentId, what: "state", value };
+    }
+    case "event": {
+      const { event } = record;
+      const agentId = String(event["agentId"]);
+      const isDelegation = event.type === "tool.started" && event["kind"] === "delegation";
+      if (OUTSIDE.test(event.type) && !isDelegation) return undefined;
+      return { agentId, what: event.type, value: event };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function birthOf({ agent, isBackground, account }: RecordOf<"agent">): object {
+  const { limits, reserve, timeLimitMs: timeLimit } = account;
+  return { ...agent, isBackground, account: { limits, reserve, timeLimit } };
+}
+
+/** Times, what is counted in them, and places in a trace or in the order of all agents. */
+export function isTime(key: string): boolean {
+  return key.endsWith("Ms") || key === "traceId" || key === "spanId" || key === "seq";
+}
+
+/** True for a change that is nothing but time: another one took longer. */
+export function isTimeOnly(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  return Object.entries(value).every(([key, part]) => isTime(key) || isTimeOnly(part));
+}
+
+/** A change as what it leaves, as far as it says: fields are named as they are in the state, places in lists as `[3]`. */
+function spread(delta: unknown): unknown {
+  if (!isRecord(delta)) return delta;
+  if ("set" in delta) return delta["set"];
+  const { keep, append, keys, gone } = delta;
+  if (typeof keep === "number" && Array.isArray(append)) {
+    const items = append.map((item: unknown, index) => [`[${keep + index}]`, item] as const);
+    return Object.fromEntries([...items, ["length", keep + append.length]]);
+  }
+  const parts = Object.entries(isRecord(keys) ? keys : {});
+  const left = Array.isArray(gone) ? gone.map((key) => [String(key), GONE] as const) : [];
+  return Object.fromEntries([...parts.map(([key, part]) => [key, spread(part)]), ...left]);
+}
+
+const GONE = "(gone)";

@@ -1,0 +1,53 @@
+// How a divergence is told.
+
+import { EspalierError } from "../../kernel/error.ts";
+import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
+import type { Divergence } from "./compare-deeds.ts";
+
+const MOST_CHARACTERS = 200;
+/** So much is shown before the first character that differs. */
+const LEAD_IN = 40;
+
+export class DivergenceTeller {
+  readonly #texts = new Map<string, string>();
+
+  constructor(records: readonly JournalRecord[]) {
+    for (const record of records) this.take(record);
+  }
+
+  /** Takes note of the texts behind hashes. */
+  take(record: JournalRecord): void {
+    if (record.type === "definition") this.#texts.set(record.hash, record.text);
+  }
+
+  error({ agentPath, stepNumber, field, expected, got }: Divergence): EspalierError {
+    const [was, is] = this.#shown(expected, got);
+    return new EspalierError({
+      code: "replay_diverged",
+      message: `Expected ${agentPath} to do in step ${stepNumber} what was recorded, got another ${field}: ${was} was recorded, ${is} came. Find what changed in roles, prompts or tools, or record the run anew.`,
+      data: { agentPath, stepNumber, field, expected: was, got: is },
+    });
+  }
+
+  /** Both values, cut to what is around the first difference. Hashes are shown as their texts. */
+  #shown(expected: unknown, got: unknown): readonly [string, string] {
+    const [was, is] = [this.#textOf(expected), this.#textOf(got)];
+    let same = 0;
+    while (same < was.length && was[same] === is[same]) same += 1;
+    const from = same > MOST_CHARACTERS / 2 ? same - LEAD_IN : 0;
+    return [cut(was, from), cut(is, from)];
+  }
+
+  #textOf(value: unknown): string {
+    const known = typeof value === "string" ? this.#texts.get(value) : undefined;
+    return JSON.stringify(known ?? value) ?? "nothing";
+  }
+}
+
+function cut(text: string, from: number): string {
+  const opening = from > 0 ? "…" : "";
+  const rest = text.slice(from);
+  return rest.length > MOST_CHARACTERS
+    ? `${opening}${rest.slice(0, MOST_CHARACTERS)}…`
+    : `${opening}${rest}`;
+}

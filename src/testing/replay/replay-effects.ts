@@ -1,0 +1,184 @@
+// Effects in a replay. What came from the world comes from the recording; what the library does itself is done again: subagents, the
+// budget, the waiting for others, and code that decides.
+
+import type { EffectLog } from "../../agent/effect-log.ts";
+import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
+import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
+import {
+  settledBy,
+  type CallEnd,
+  type Consulted,
+  type Effect,
+  type EffectPlace,
+  type Effects,
+  type InferOutcome,
+  type PlannedCall,
+} from "../../agent/effects.ts";
+import { executed, formatted } from "../../agent/local/call-end.ts";
+import { CANCELLED } from "../../agent/local/call-outcome.ts";
+import type { AgentNode } from "../../orchestrator/agent-node.ts";
+import type { EffectKeeper } from "../../orchestrator/journal/run-journal.ts";
+import { NO_USAGE } from "../../protocol/usage.ts";
+import type { ReplayStage } from "./replay-stage.ts";
+
+/** How an agent of a replay comes by what its effects came to. */
+export function replayKeeper(stage: ReplayStage, node: AgentNode): EffectKeeper {
+  const log = new ReplayLog();
+  return { log, around: (local) => new ReplayEffects(stage, { node, local, log }) };
+}
+
+/** What was allowed in the recording is allowed. */
+class ReplayLog implements EffectLog {
+  readonly #permits = new Map<string, unknown>();
+
+  allow(name: string, permit: unknown): void {
+    this.#permits.set(name, permit);
+  }
+
+  outcome(name: string): unknown {
+    const permit = this.#permits.get(name);
+    this.#permits.delete(name);
+    return permit;
+  }
+
+  keep(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  kept(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  hadBegun(): boolean {
+    return false;
+  }
+
+  begin(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  lease(): undefined {
+    return undefined;
+  }
+
+  hasChildOf(): boolean {
+    return false;
+  }
+}
+
+interface Parts {
+  readonly node: AgentNode;
+  readonly local: Effects;
+  readonly log: ReplayLog;
+}
+
+class ReplayEffects implements Effects {
+  readonly #stage: ReplayStage;
+  readonly #parts: Parts;
+
+  constructor(stage: ReplayStage, parts: Parts) {
+    this.#stage = stage;
+    this.#parts = parts;
+  }
+
+  infer(place: EffectPlace): Effect<InferOutcome> {
+    const name = modelEffectName(place);
+    return effect(name, this.#inferred(name));
+  }
+
+  async #inferred(name: string): Promise<InferOutcome> {
+    const outcome = await this.#turn(name);
+    if (outcome === undefined) return { type: "cancelled", usage: NO_USAGE };
+    return InferOutcomeSchema.parse(outcome);
+  }
+
+  callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd> {
+    const name = toolEffectName(place, call);
+    const { type } = call.bound;
+    const isWork = type === "function" || type === "external" || type === "delegation";
+    const { local, node } = this.#parts;
+    if (!isWork) {
+      this.#stage.pass(node.identity.agentId, name);
+      return local.callTool(place, call);
+    }
+    const isAgain = type === "delegation" && !this.#isUnallowed(place, call);
+    if (!isAgain) this.#stage.begin(node.identity.agentId, place.stepId, call.call.callId);
+    return effect(name, isAgain ? this.#delegated(name, place, call) : this.#called(name, call));
+  }
+
+  async #called(name: string, call: PlannedCall): Promise<CallEnd> {
+    const outcome = await this.#turn(name);
+    if (outcome === undefined) return this.#givenUp(call);
+    return CallEndSchema.parse(outcome);
+  }
+
+  /** The subagents are replayed themselves; the call begins and ends in its turn. */
+  async #delegated(name: string, place: EffectPlace, call: PlannedCall): Promise<CallEnd> {
+    const { local, log, node } = this.#parts;
+    const { agentId } = node.identity;
+    const permit = `permit.${place.stepNumber}.${call.index}`;
+    if (this.#stage.hasEnd(agentId, permit)) {
+      const allowed = await this.#turn(permit);
+      if (allowed === undefined) return this.#givenUp(call);
+      log.allow(permit, allowed);
+    }
+    const end = await local.callTool(place, call)[settledBy]();
+    await this.#turn(name);
+    return end;
+  }
+
+  #isUnallowed({ stepId }: EffectPlace, { call }: PlannedCall): boolean {
+    const { agentId } = this.#parts.node.identity;
+    return this.#stage.isUnallowed(agentId, stepId, call.callId);
+  }
+
+  #givenUp(call: PlannedCall): CallEnd {
+    const nowMs = this.nowMs();
+    return executed(call, nowMs, nowMs, formatted(call, CANCELLED));
+  }
+
+  #turn(name: string): Promise<unknown> {
+    return this.#stage.turn(this.#parts.node.identity.agentId, name);
+  }
+
+  reserve(...asked: Parameters<Effects["reserve"]>): ReturnType<Effects["reserve"]> {
+    return this.#parts.local.reserve(...asked);
+  }
+
+  delegate(...asked: Parameters<Effects["delegate"]>): ReturnType<Effects["delegate"]> {
+    return this.#parts.local.delegate(...asked);
+  }
+
+  dismiss(...asked: Parameters<Effects["dismiss"]>): ReturnType<Effects["dismiss"]> {
+    return this.#parts.local.dismiss(...asked);
+  }
+
+  awaitSubagents(
+    ...asked: Parameters<Effects["awaitSubagents"]>
+  ): ReturnType<Effects["awaitSubagents"]> {
+    return this.#parts.local.awaitSubagents(...asked);
+  }
+
+  detach(...asked: Parameters<Effects["detach"]>): ReturnType<Effects["detach"]> {
+    return this.#parts.local.detach(...asked);
+  }
+
+  consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>> {
+    const rest = this.#stage.working();
+    const consulted = this.#parts.local.consult(name, work);
+    void consulted[settledBy]().then(rest);
+    return consulted;
+  }
+
+  join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]> {
+    return this.#parts.local.join(effects);
+  }
+
+  nowMs(): number {
+    return this.#parts.local.nowMs();
+  }
+}
+
+function effect<T>(name: string, settled: Promise<T>): Effect<T> {
+  return { name, [settledBy]: () => settled };
+}

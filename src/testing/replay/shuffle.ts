@@ -1,0 +1,95 @@
+// In which order effects may end when a replay does not keep to that of the recording. Effects that have nothing to do with each other
+// may; a race between agents is decided by its order, so that one is kept. Pure.
+
+import { isRecord } from "../../kernel/json.ts";
+import type { Cue, Score } from "./score.ts";
+
+/** The score in pieces: effects of one piece may end in any order, and what comes of them stands in the same piece. */
+export function passages({ cues }: Score): readonly (readonly Cue[])[] {
+  const races = racesIn(cues);
+  const pieces: Cue[][] = [[]];
+  const begin = (): void => {
+    if (pieces.at(-1)?.length !== 0) pieces.push([]);
+  };
+  for (const [index, cue] of cues.entries()) {
+    const isAlone = cue.type === "command" || races.has(index);
+    if (isAlone) begin();
+    pieces.at(-1)?.push(cue);
+    if (cue.type === "command") begin();
+  }
+  return pieces;
+}
+
+/** Effects whose order among all others is kept. */
+function racesIn(cues: readonly Cue[]): ReadonlySet<number> {
+  const { racing, parents } = racersIn(cues);
+  const races = new Set<number>();
+  const lastOf = new Map<string, number>();
+  for (const [index, cue] of cues.entries()) {
+    if (cue.type === "effect") {
+      const { agentId } = cue.record;
+      lastOf.set(agentId, index);
+      if (racing.has(agentId)) races.add(index);
+    }
+    if (cue.type !== "deed") continue;
+    const { agentId, what } = cue.deed;
+    const isEnd = what === "agent.ended" && racing.has(parents.get(agentId) ?? "");
+    const last = isEnd ? lastOf.get(agentId) : undefined;
+    if (last !== undefined) races.add(last);
+    const isLate = isRecord(cue.deed.facts) && isTimeLimit(cue.deed.facts["signal"]);
+    if (isLate) races.add(index);
+  }
+  return races;
+}
+
+function isTimeLimit(signal: unknown): boolean {
+  const reason = isRecord(signal) ? signal["reason"] : undefined;
+  return isRecord(reason) && reason["code"] === "time_limit";
+}
+
+interface Racers {
+  /** Agents to which it matters when others end. */
+  readonly racing: ReadonlySet<string>;
+  readonly parents: ReadonlyMap<string, string>;
+}
+
+function racersIn(cues: readonly Cue[]): Racers {
+  const parents = new Map<string, string>();
+  const racing = new Set<string>();
+  let isCrowded = false;
+  for (const cue of cues) {
+    if (cue.type !== "deed" || !isRecord(cue.deed.facts)) continue;
+    const { agentId, what, facts } = cue.deed;
+    const parent = parents.get(agentId);
+    if (what === "agent" && typeof facts["parentAgentId"] === "string")
+      parents.set(agentId, facts["parentAgentId"]);
+    const above = parents.get(agentId);
+    const isBeside = facts["isBackground"] === true && (what === "agent" || what === "execution");
+    if (isBeside && above !== undefined) racing.add(above);
+    if (what === "signal.raised" && isCancel(facts["signal"]) && parent !== undefined)
+      racing.add(parent);
+    if (what === "subagent.refused") isCrowded ||= isOfCounts(facts["refusal"]);
+  }
+  return { racing: isCrowded ? new Set(parents.values()) : racing, parents };
+}
+
+function isCancel(signal: unknown): boolean {
+  const reason = isRecord(signal) ? signal["reason"] : undefined;
+  return isRecord(reason) && reason["code"] === "cancelled";
+}
+
+/** True for a refusal that depends on what others have started or spent. */
+function isOfCounts(refusal: unknown): boolean {
+  return isRecord(refusal) && refusal["code"] !== "unknown_role";
+}
+
+/** Numbers from 0 to 1 that follow from a seed (mulberry32). */
+export function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,178 @@
+import { deepStrictEqual } from "node:assert/strict";
+
+import { RunIdSchema } from "../protocol/ids.ts";
+import {
+  all,
+  check,
+  claimBy,
+  next,
+  ownerOf,
+  rejects,
+  run1,
+  type StoreCheck,
+  UNSUITABLE,
+} from "./store-contract-support.ts";
+
+/** What a store promises about journals. */
+export const journalChecks: readonly StoreCheck[] = [
+  check("records are kept in order, from any number on", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    await store.append(ownership, { firstNumber: 1, records: ["1"] });
+    await store.append(ownership, { firstNumber: 2, records: ["2", "3", "4"] });
+    await store.append(ownership, { firstNumber: 5, records: ["5"] });
+    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3", "4", "5"]);
+    deepStrictEqual(await all(store.read(run1, 1)), ["1", "2", "3", "4", "5"]);
+    deepStrictEqual(await all(store.read(run1, 4)), ["4", "5"]);
+    deepStrictEqual(await all(store.read(run1, 6)), []);
+    deepStrictEqual(await all(store.read(run1, 1_000)), []);
+    deepStrictEqual((await store.find(run1))?.recordCount, 5);
+    for (const from of [0, -1, 1.5, Number.NaN])
+      await rejects(all(store.read(run1, from)), "invalid_option");
+  }),
+
+  check("the very same batch once more changes nothing", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    const batches = [
+      { firstNumber: 1, records: ["1", "2"] },
+      { firstNumber: 3, records: ["3"] },
+    ];
+    for (const batch of [...batches, ...batches]) await store.append(ownership, batch);
+    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3"]);
+    await Promise.all(Array.from({ length: 5 }, () => store.append(ownership, next(4, "4"))));
+    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3", "4"]);
+    deepStrictEqual((await store.find(run1))?.recordCount, 4);
+  }),
+
+  check("a batch that does not fit is refused whole", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    await rejects(store.append(ownership, next(2, "2")), "journal_conflict", {
+      runId: run1,
+      firstNumber: 2,
+      recordCount: 0,
+    });
+    await store.append(ownership, next(1, "1", "2", "3"));
+    const misfits = [
+      next(5, "5"), // something is missing before it
+      next(1, "1", "other", "3"),
+      next(2, "1"),
+      next(3, "3", "4"), // half of it is there already
+      next(1, "1", "2", "3", "4"),
+      next(2 ** 31 - 1, "1"),
+    ];
+    for (const misfit of misfits)
+      await rejects(store.append(ownership, misfit), "journal_conflict");
+    deepStrictEqual(await all(store.read(run1)), ["1", "2", "3"]);
+    await store.append(ownership, next(4, "4"));
+    deepStrictEqual(await all(store.read(run1, 4)), ["4"]);
+  }),
+
+  check("records that are none are refused, and none of their batch is taken", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    const batches = [
+      { firstNumber: 1, records: [] },
+      ...["a\nb", "a\rb", "", '"\ud800"', '"\udc00x"', '"\0"'].map((bad) => next(1, "1", bad)),
+      ...[0, -1, 1.5, Number.NaN, Infinity].map((number) => next(number, "1")),
+    ];
+    for (const batch of batches)
+      await rejects(store.append(ownership, batch), "store_failed", UNSUITABLE);
+    deepStrictEqual(await all(store.read(run1)), []);
+  }),
+
+  check("what was handed in can be changed afterwards without harm", async (store) => {
+    const owner = { ...ownerOf("a") };
+    const creation = store.create(run1, "", owner);
+    owner.token = "b";
+    const held = await creation;
+    const records = ["1", "2"];
+    const append = store.append(held, { firstNumber: 1, records });
+    records.splice(0, 2, "a\nb");
+    await append;
+    deepStrictEqual(await all(store.read(run1)), ["1", "2"]);
+    deepStrictEqual((await store.find(run1))?.owner, ownerOf("a"));
+  }),
+
+  check("records are kept to the letter", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    const values = [
+      "\ud800",
+      "\0",
+      "\n",
+      "\u{1F600}",
+      "\u2028",
+      "\uFEFF",
+      "é",
+      "e\u0301",
+      "\uFFFF",
+    ];
+    const raw = [
+      "null",
+      "NULL",
+      "{}",
+      '{"a":"{1,2}"}',
+      "  1  ",
+      '"\u2028"',
+      '"\\\\"',
+      "'",
+      '"\u007F"',
+    ];
+    const records = [...values.map((value) => JSON.stringify(value)), ...raw];
+    await store.append(ownership, { firstNumber: 1, records });
+    deepStrictEqual(await all(store.read(run1)), records);
+  }),
+
+  check("a record may be a megabyte and more", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    const records = [1, 2, 3].map((number) => JSON.stringify(`${number}é`.repeat(700_000)));
+    await store.append(ownership, { firstNumber: 1, records });
+    await store.append(ownership, { firstNumber: 4, records: ["4"] });
+    await store.append(ownership, { firstNumber: 1, records });
+    deepStrictEqual((await all(store.read(run1))).join("") === [...records, "4"].join(""), true);
+  }),
+
+  check("a journal may have ten thousand records", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    const records = Array.from({ length: 10_000 }, (_, index) => `{"number":${index + 1}}`);
+    await store.append(ownership, { firstNumber: 1, records: records.slice(0, 9_000) });
+    for (let from = 9_000; from < 10_000; from += 100)
+      await store.append(ownership, {
+        firstNumber: from + 1,
+        records: records.slice(from, from + 100),
+      });
+    deepStrictEqual(await all(store.read(run1)), records);
+    deepStrictEqual(await all(store.read(run1, 9_990)), records.slice(9_989));
+  }),
+
+  check("many runs are written at once, and one that is refused harms none", async (store) => {
+    const ids = Array.from({ length: 30 }, (_, index) => RunIdSchema.parse(`run_${index}`));
+    const made = await Promise.all(ids.map((id) => store.create(id, id, ownerOf(id))));
+    const lost = made[7] ?? { runId: run1, token: "", epoch: 0 };
+    await store.claim(lost.runId, claimBy("thief", { takeOver: true }));
+    for (const number of [1, 2, 3]) {
+      const outcomes = await Promise.allSettled(
+        made.map((ownership) => store.append(ownership, next(number, `"${ownership.runId}"`))),
+      );
+      deepStrictEqual(
+        outcomes.flatMap(({ status }, index) => (status === "rejected" ? [index] : [])),
+        [7],
+      );
+    }
+    for (const { runId } of made)
+      deepStrictEqual(
+        await all(store.read(runId)),
+        runId === lost.runId ? [] : Array.from({ length: 3 }, () => `"${runId}"`),
+      );
+  }),
+
+  check("a reader may stop early, and others read at the same time", async (store) => {
+    const ownership = await store.create(run1, "", ownerOf("a"));
+    const records = Array.from({ length: 3_000 }, (_, index) => `${index}`);
+    await store.append(ownership, { firstNumber: 1, records });
+    for await (const record of store.read(run1)) {
+      deepStrictEqual(record, "0");
+      break;
+    }
+    const both = await Promise.all([all(store.read(run1)), all(store.read(run1, 1_500))]);
+    deepStrictEqual(both, [records, records.slice(1_499)]);
+    await store.append(ownership, next(3_001, '"more"'));
+  }),
+];

@@ -1,0 +1,329 @@
+import { deepStrictEqual, ok } from "node:assert/strict";
+
+import { RunIdSchema, type RunId } from "../protocol/ids.ts";
+import type { Ownership, StoredRun } from "../store/run-store.ts";
+import type { Store } from "../store/store.ts";
+import {
+  all,
+  ALWAYS_MS,
+  check,
+  claimBy,
+  NEVER_MS,
+  next,
+  NO_PROCESS_ID,
+  ownerOf,
+  rejects,
+  run1,
+  run2,
+  session1,
+  type StoreCheck,
+  UNSUITABLE,
+} from "./store-contract-support.ts";
+
+const creation: readonly StoreCheck[] = [
+  check("a run that is made is open, empty and owned, in epoch 1", async (store) => {
+    const ownership = await store.create(run1, "the first", ownerOf("a"));
+    deepStrictEqual(ownership, { runId: run1, token: "a", epoch: 1 });
+    const found = await store.find(run1);
+    const { createdAtMs = 0, updatedAtMs = 0, heartbeatAtMs = 0 } = found ?? {};
+    deepStrictEqual(found, {
+      runId: run1,
+      status: "open",
+      title: "the first",
+      epoch: 1,
+      recordCount: 0,
+      createdAtMs,
+      updatedAtMs,
+      owner: ownerOf("a"),
+      heartbeatAtMs,
+    });
+    ok(Number.isSafeInteger(createdAtMs) && updatedAtMs >= createdAtMs);
+    ok(heartbeatAtMs !== null && heartbeatAtMs >= createdAtMs);
+    deepStrictEqual(await all(store.read(run1)), []);
+  }),
+
+  check("a run is made once", async (store) => {
+    const ownership = await store.create(run1, "the first", ownerOf("a"));
+    await rejects(store.create(run1, "another", ownerOf("b")), "run_exists", { runId: run1 });
+    // Whoever made it, and has not heard of it, may ask again.
+    deepStrictEqual(await store.create(run1, "the first", ownerOf("a")), ownership);
+    await store.append(ownership, { firstNumber: 1, records: ["1"] });
+    await rejects(store.create(run1, "the first", ownerOf("a")), "run_exists");
+    await store.release(ownership, "ended");
+    await rejects(store.create(run1, "another", ownerOf("b")), "run_exists");
+    const found = await store.find(run1);
+    deepStrictEqual([found?.title, found?.status, found?.epoch], ["the first", "ended", 1]);
+  }),
+
+  check("of several that make one run at once one wins", async (store) => {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, index) => store.create(run1, "", ownerOf(`${index}`))),
+    );
+    const winners = outcomes.flatMap((outcome) =>
+      outcome.status === "fulfilled" ? [outcome.value.token] : [],
+    );
+    const found = await store.find(run1);
+    deepStrictEqual(winners, [found?.owner?.token]);
+  }),
+
+  check("a title is kept as it can be, whatever it is", async (store) => {
+    await store.create(run1, "half \ud800, nothing \0, \u{1F600} 'x' \"y\"\n%", ownerOf("a"));
+    const title = "half \uFFFD, nothing \uFFFD, \u{1F600} 'x' \"y\"\n%";
+    deepStrictEqual((await store.find(run1))?.title, title);
+    await store.create(run2, "long".repeat(1_000_000), ownerOf("a"));
+    deepStrictEqual((await store.find(run2))?.title.slice(0, 8), "longlong");
+  }),
+
+  check("ids of runs are told apart to the letter, and none is unsuitable", async (store) => {
+    const names = ["a", "A", "a ", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "__proto__"];
+    const ids = names.map((name) => RunIdSchema.parse(name));
+    for (const id of ids) await store.create(id, id, ownerOf(`of ${id}`));
+    for (const id of ids) deepStrictEqual((await store.find(id))?.title, id);
+    for (const name of ["\ud800", "\0", "x".repeat(513)]) {
+      const id = RunIdSchema.parse(name);
+      await rejects(store.create(id, "", ownerOf("a")), "store_failed", UNSUITABLE);
+      await rejects(store.claim(id, claimBy("a")), "store_failed", UNSUITABLE);
+      await rejects(store.find(id), "store_failed", UNSUITABLE);
+      await rejects(all(store.read(id)), "store_failed", UNSUITABLE);
+      await rejects(store.remove(id, NEVER_MS), "store_failed", UNSUITABLE);
+    }
+    const owners = [
+      { ...ownerOf("a"), token: "" },
+      { ...ownerOf("a"), hostname: "\ud800" },
+      ...[-1, 0.5, Number.NaN, 2 ** 40].map((processId) => ({ ...ownerOf("a"), processId })),
+    ];
+    for (const owner of owners)
+      await rejects(store.create(run1, "", owner), "store_failed", UNSUITABLE);
+    deepStrictEqual(await store.find(run1), undefined);
+  }),
+
+  check("what is not there is not found", async (store) => {
+    const ownership = { runId: run1, token: "a", epoch: 1 };
+    const batch = { firstNumber: 1, records: ["1"] };
+    deepStrictEqual(await store.find(run1), undefined);
+    deepStrictEqual(await store.list(), []);
+    deepStrictEqual(await store.remove(run1, NEVER_MS), false);
+    await rejects(store.claim(run1, claimBy("a", { takeOver: true })), "unknown_run", {
+      runId: run1,
+    });
+    await rejects(store.append(ownership, batch), "unknown_run");
+    await rejects(store.beat(ownership), "unknown_run");
+    await rejects(store.release(ownership, "ended"), "unknown_run");
+    await rejects(all(store.read(run1)), "unknown_run");
+  }),
+];
+
+const ownership: readonly StoreCheck[] = [
+  check("a run that is owned by somebody alive is not taken over", async (store) => {
+    const first = await store.create(run1, "", ownerOf("a"));
+    await store.append(first, next(1, "1"));
+    const before = await store.find(run1);
+    await rejects(store.claim(run1, claimBy("b")), "run_alive", { runId: run1 });
+    await rejects(store.claim(run1, claimBy("b", { staleAfterMs: Infinity })), "run_alive");
+    await rejects(store.remove(run1, NEVER_MS), "run_alive");
+    deepStrictEqual(await store.find(run1), before);
+    await store.append(first, next(2, "2"));
+    for (const staleAfterMs of [-1, Number.NaN]) {
+      await rejects(store.claim(run1, claimBy("b", { staleAfterMs })), "invalid_option");
+      await rejects(store.remove(run1, staleAfterMs), "invalid_option");
+    }
+  }),
+
+  check("an owner that has been silent for too long is gone", async (store) => {
+    await store.create(run1, "", ownerOf("a"));
+    const second = await store.claim(run1, claimBy("b", { staleAfterMs: ALWAYS_MS }));
+    deepStrictEqual(second, { runId: run1, token: "b", epoch: 2 });
+    await rejects(store.claim(run1, claimBy("c")), "run_alive");
+  }),
+
+  check("an owner whose process on this machine has ended is gone", async (store) => {
+    const dead = { ...ownerOf("a"), processId: NO_PROCESS_ID };
+    await store.create(run1, "", dead);
+    deepStrictEqual((await store.claim(run1, claimBy("b"))).epoch, 2);
+    await store.create(run2, "", { ...dead, hostname: "another-machine.invalid" });
+    await rejects(store.claim(run2, claimBy("b")), "run_alive");
+    await rejects(store.remove(run2, NEVER_MS), "run_alive");
+    const third = await store.claim(run2, claimBy("c", { staleAfterMs: ALWAYS_MS }));
+    await store.release(third, "paused");
+    await store.remove(run2, NEVER_MS);
+    await store.create(run2, "", dead);
+    deepStrictEqual(await store.remove(run2, NEVER_MS), true);
+  }),
+
+  check("whoever takes a run over takes it from whoever has it", async (store) => {
+    await store.create(run1, "", ownerOf("a"));
+    for (const [index, token] of ["b", "c"].entries()) {
+      const taken = await store.claim(run1, claimBy(token, { takeOver: true }));
+      deepStrictEqual(taken, { runId: run1, token, epoch: index + 2 });
+      deepStrictEqual((await store.find(run1))?.owner, ownerOf(token));
+    }
+    // Whoever has it, and has not heard of it, may ask again.
+    deepStrictEqual((await store.claim(run1, claimBy("c"))).epoch, 3);
+  }),
+
+  check("of several that claim a run at once one wins", async (store) => {
+    const first = await store.create(run1, "", ownerOf("a"));
+    await store.release(first, "paused");
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, index) => store.claim(run1, claimBy(`${index}`))),
+    );
+    const winners = outcomes.flatMap((outcome) =>
+      outcome.status === "fulfilled" ? [outcome.value] : [],
+    );
+    const found = await store.find(run1);
+    deepStrictEqual(winners, [{ runId: run1, token: found?.owner?.token, epoch: 2 }]);
+  }),
+
+  check("from an owner that was superseded nothing is taken any more", async (store) => {
+    const first = await store.create(run1, "", ownerOf("a"));
+    await store.append(first, next(1, "1"));
+    const second = await store.claim(run1, claimBy("b", { takeOver: true }));
+    const lost = { runId: run1, epoch: 1, foundEpoch: 2 };
+    const attempts: readonly (() => Promise<void>)[] = [
+      () => store.append(first, next(2, '"late"')),
+      () => store.append(first, next(1, "1")), // even what was taken before
+      () => store.beat(first),
+      () => store.release(first, "ended"),
+    ];
+    for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
+    await store.append(second, next(2, "2"));
+    await store.release(second, "ended");
+    for (const attempt of attempts) await rejects(attempt(), "run_fenced", lost);
+    deepStrictEqual(await all(store.read(run1)), ["1", "2"]);
+    deepStrictEqual((await store.find(run1))?.status, "ended");
+  }),
+
+  check("an ownership is as good as its token and its epoch", async (store) => {
+    const real = await store.create(run1, "", ownerOf("a"));
+    const forged: readonly Ownership[] = [
+      { ...real, token: "b" },
+      { ...real, epoch: 2 },
+      { ...real, epoch: 0 },
+    ];
+    for (const one of forged) {
+      await rejects(store.append(one, next(1, "1")), "run_fenced");
+      await rejects(store.beat(one), "run_fenced");
+      await rejects(store.release(one, "ended"), "run_fenced");
+    }
+    await store.append({ ...real }, next(1, "1"));
+  }),
+
+  check("a run that is given up has the status that was given, and no owner", async (store) => {
+    let held = await store.create(run1, "", ownerOf("a"));
+    for (const status of ["paused", "ended", "paused"] as const) {
+      await store.release(held, status);
+      const { epoch } = held;
+      const found = await store.find(run1);
+      const [owner, heartbeatAtMs] = [found?.owner, found?.heartbeatAtMs];
+      deepStrictEqual(
+        { status: found?.status, owner, heartbeatAtMs, epoch: found?.epoch },
+        { status, owner: null, heartbeatAtMs: null, epoch },
+      );
+      // Whoever gave it up, and has not heard of it, may do so again, and nothing else.
+      await store.release(held, status);
+      const other = status === "paused" ? "ended" : "paused";
+      await rejects(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
+      await rejects(store.append(held, next(1, "1")), "run_fenced");
+      await rejects(store.beat(held), "run_fenced");
+      held = await store.claim(run1, claimBy(`after ${status} ${epoch}`));
+      deepStrictEqual([held.epoch, (await store.find(run1))?.status], [epoch + 1, "open"]);
+    }
+  }),
+
+  check("an append and a beat are signs of life", async (store) => {
+    const held = await store.create(run1, "", ownerOf("a"));
+    const heartbeats = [(await store.find(run1))?.heartbeatAtMs ?? Infinity];
+    const signs = [
+      () => store.beat(held),
+      () => store.append(held, next(1, "1")),
+      () => store.append(held, next(1, "1")),
+    ];
+    for (const sign of signs) {
+      await sign();
+      heartbeats.push((await store.find(run1))?.heartbeatAtMs ?? Infinity);
+    }
+    deepStrictEqual(
+      heartbeats,
+      heartbeats.toSorted((left, right) => left - right),
+    );
+  }),
+];
+
+const lists: readonly StoreCheck[] = [
+  check("runs are listed newest first, by status, up to a limit", async (store) => {
+    const ids = Array.from({ length: 103 }, (_, index) => RunIdSchema.parse(`run_${index}`));
+    const held: Ownership[] = [];
+    for (const id of ids) held.push(await store.create(id, "", ownerOf(id)));
+    for (const [index, one] of held.entries()) {
+      if (index % 3 === 1) await store.release(one, "paused");
+      if (index % 3 === 2) await store.release(one, "ended");
+    }
+    const newestFirst = ids.toReversed();
+    deepStrictEqual(idsOf(await store.list()), newestFirst.slice(0, 100));
+    deepStrictEqual(idsOf(await store.list({ limit: 3 })), newestFirst.slice(0, 3));
+    deepStrictEqual(idsOf(await store.list({ limit: 0 })), []);
+    deepStrictEqual(idsOf(await store.list({ limit: 1_000 })), newestFirst);
+    const paused = ids.filter((_, index) => index % 3 === 1).toReversed();
+    deepStrictEqual(idsOf(await store.list({ status: "paused" })), paused);
+    deepStrictEqual(idsOf(await store.list({ status: "paused", limit: 2 })), paused.slice(0, 2));
+    const [newest] = await store.list({ limit: 1 });
+    deepStrictEqual(newest, await store.find(newest?.runId ?? run1));
+    for (const limit of [-1, 0.5, Number.NaN])
+      await rejects(store.list({ limit }), "invalid_option");
+  }),
+
+  check("a run that is removed is gone with its journal, and may be made anew", async (store) => {
+    const kept = await store.create(run2, "", ownerOf("a"));
+    await store.append(kept, next(1, '"kept"'));
+    const held = await store.create(run1, "", ownerOf("a"));
+    await store.append(held, next(1, "1", "2"));
+    await store.release(held, "ended");
+    deepStrictEqual(await store.remove(run1, NEVER_MS), true);
+    deepStrictEqual(await store.remove(run1, NEVER_MS), false);
+    deepStrictEqual(await store.find(run1), undefined);
+    await rejects(all(store.read(run1)), "unknown_run");
+    await rejects(store.append(held, next(3, "3")), "unknown_run");
+    const anew = await store.create(run1, "", ownerOf("b"));
+    deepStrictEqual([anew.epoch, await all(store.read(run1))], [1, []]);
+    await rejects(store.append(held, next(1, "1")), "run_fenced");
+    deepStrictEqual(await store.remove(run1, ALWAYS_MS), true);
+    deepStrictEqual(idsOf(await store.list()), [run2]);
+    deepStrictEqual(await all(store.read(run2)), ['"kept"']);
+  }),
+
+  check("of a store that is closed nothing may be asked", async (store) => {
+    const held = await store.create(run1, "", ownerOf("a"));
+    const last = store.append(held, next(1, "1"));
+    await last;
+    await store.close();
+    await store.close();
+    const closed = { reason: "closed", isTransient: false };
+    for (const attempt of attemptsOn(store, held)) await rejects(attempt(), "store_failed", closed);
+  }),
+];
+
+/** Whatever may be asked of a store. */
+function attemptsOn(store: Store, held: Ownership): readonly (() => Promise<unknown>)[] {
+  return [
+    () => store.create(run2, "", ownerOf("a")),
+    () => store.claim(run1, claimBy("b", { takeOver: true })),
+    () => store.append(held, next(2, "2")),
+    () => store.beat(held),
+    () => store.release(held, "ended"),
+    () => all(store.read(run1)),
+    () => store.find(run1),
+    () => store.list(),
+    () => store.remove(run1, ALWAYS_MS),
+    () => store.listSessions(),
+    () => store.readSession(session1),
+    () => store.writeSession(session1, 0, "1"),
+    () => store.removeSession(session1),
+  ];
+}
+
+/** What a store promises about runs. */
+export const runStoreChecks: readonly StoreCheck[] = [...creation, ...ownership, ...lists];
+
+function idsOf(runs: readonly StoredRun[]): readonly RunId[] {
+  return runs.map(({ runId }) => runId);
+}

@@ -1,0 +1,89 @@
+import { deepStrictEqual, fail } from "node:assert/strict";
+import { hostname } from "node:os";
+
+import { EspalierError, type ErrorCode } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import { RunIdSchema, SessionIdSchema, type RunId, type SessionId } from "../protocol/ids.ts";
+import type { ClaimOptions, JournalBatch, RunOwner } from "../store/run-store.ts";
+import type { Store } from "../store/store.ts";
+
+/** One promise of a store. */
+export interface StoreCheck {
+  /** The promise, as a sentence. */
+  readonly name: string;
+  /** Rejects if it is broken. `make` gives a store in which nothing is kept yet; the check closes it. */
+  run(make: () => Promise<Store>): Promise<void>;
+}
+
+/** A check of one store, which is closed whatever comes. */
+export function check(name: string, promise: (store: Store) => Promise<void>): StoreCheck {
+  return {
+    name,
+    run: async (make) => {
+      const store = await make();
+      try {
+        await promise(store);
+      } finally {
+        await store.close();
+      }
+    },
+  };
+}
+
+/** Fails unless the work rejects with this code, and with this among its data. */
+export async function rejects(
+  work: Promise<unknown>,
+  code: ErrorCode,
+  data: JsonObject = {},
+): Promise<void> {
+  let result: unknown;
+  try {
+    result = await work;
+  } catch (error) {
+    if (!EspalierError.is(error)) throw error;
+    const found = Object.fromEntries(Object.keys(data).map((key) => [key, error.data[key]]));
+    deepStrictEqual({ code: error.code, data: found }, { code, data });
+    return;
+  }
+  fail(`Expected ${code}, got ${JSON.stringify(result)}.`);
+}
+
+/** All that an iterable gives. */
+export async function all(texts: AsyncIterable<string>): Promise<readonly string[]> {
+  const found: string[] = [];
+  for await (const text of texts) found.push(text);
+  return found;
+}
+
+export const run1: RunId = RunIdSchema.parse("run_1");
+export const run2: RunId = RunIdSchema.parse("run_2");
+export const session1: SessionId = SessionIdSchema.parse("session_1");
+
+/** An owner in this very process: alive. */
+export function ownerOf(token: string): RunOwner {
+  return { token, hostname: hostname(), processId: process.pid };
+}
+
+/** Higher than the id of any process that a system hands out. */
+export const NO_PROCESS_ID = 2 ** 30;
+
+/** Nobody is ever stale. */
+export const NEVER_MS = Number.MAX_SAFE_INTEGER;
+/** Everybody is always stale. */
+export const ALWAYS_MS = 0;
+
+/** A claim by a living owner; of what is owned by nobody, unless the options say otherwise. */
+export function claimBy(
+  token: string,
+  options: Omit<Partial<ClaimOptions>, "owner"> = {},
+): ClaimOptions {
+  return { owner: ownerOf(token), staleAfterMs: NEVER_MS, ...options };
+}
+
+/** A batch of records that begins at a number. */
+export function next(firstNumber: number, ...records: readonly string[]): JournalBatch {
+  return { firstNumber, records };
+}
+
+/** `data` of what is refused because no store keeps it. */
+export const UNSUITABLE = { reason: "unsuitable", isTransient: false };

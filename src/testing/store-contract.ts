@@ -1,0 +1,14 @@
+import { journalChecks } from "./store-contract-journals.ts";
+import { runStoreChecks } from "./store-contract-runs.ts";
+import { sessionStoreChecks } from "./store-contract-sessions.ts";
+import type { StoreCheck } from "./store-contract-support.ts";
+
+export type { StoreCheck } from "./store-contract-support.ts";
+
+/**
+ * What every store promises, as checks that any test runner can run: for stores of your own.
+ * `for (const { name, run } of storeContract()) test(name, () => run(() => makeMyStore()));`
+ */
+export function storeContract(): readonly StoreCheck[] {
+  return [...runStoreChecks, ...journalChecks, ...sessionStoreChecks];
+}

@@ -1,0 +1,83 @@
+// Goal: tags stay with their messages, whatever becomes of a history.
+// Method: the pure functions, over lists with equal and with identical messages; random shortenings.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import {
+  addedMessages,
+  foreignTags,
+  replaced,
+  storedMessages,
+  withAdded,
+  type TaggedHistory,
+} from "../../src/agent/message-tags.ts";
+import { AgentIdSchema, ExecutionIdSchema } from "../../src/protocol/ids.ts";
+import type { Message } from "../../src/protocol/message.ts";
+
+const AGENT = AgentIdSchema.parse("agent_1");
+const FIRST = { executionId: ExecutionIdSchema.parse("execution_1"), stepNumber: 0 };
+const EMPTY: TaggedHistory = { messages: [], tags: [], leftOut: [], added: 0 };
+
+const note = (text: string): Message => ({ role: "user", text, origin: "notice" });
+
+test("nothing added is the same history", () => {
+  expect(withAdded(EMPTY, [], FIRST)).toBe(EMPTY);
+});
+
+test("one and the same object twice in a history is two messages", () => {
+  const twice = note("Go on.");
+  const history = withAdded(EMPTY, [twice, note("Stop."), twice], FIRST);
+  const ids = (list: readonly Message[]): readonly number[] =>
+    replaced(history, list, FIRST).tags.map(({ number }) => number);
+  expect(ids([twice, twice])).toEqual([1, 3]);
+  expect(ids([twice])).toEqual([1]);
+  expect(ids(history.messages)).toEqual([1, 2, 3]);
+});
+
+test("a copy is another message: it stands for what it was made of, which is left out", () => {
+  const history = withAdded(EMPTY, [note("Long."), note("Stop.")], FIRST);
+  const shorter = replaced(history, [note("Long."), ...history.messages.slice(1)], FIRST);
+  expect(shorter.tags).toEqual([
+    { ...FIRST, number: 3, note: "left_out" },
+    { ...FIRST, number: 2 },
+  ]);
+  expect(addedMessages(shorter, AGENT).map(({ messageId }) => messageId)).toEqual([
+    "execution_1.m1",
+    "execution_1.m2",
+  ]);
+});
+
+test("whatever is left out, what was added is told in order and once, and every id is another", () => {
+  const cuts = fc.array(
+    fc.record({
+      keep: fc.array(fc.boolean(), { maxLength: 12 }),
+      notes: fc.nat(2),
+      more: fc.nat(3),
+    }),
+    { maxLength: 6 },
+  );
+  fc.assert(
+    fc.property(cuts, (list) => {
+      const others = foreignTags(withAdded(EMPTY, [note("old")], FIRST).tags, AGENT);
+      let history: TaggedHistory = { ...EMPTY, messages: [note("old")], tags: others };
+      const said: string[] = [];
+      for (const [round, { keep, notes, more }] of list.entries()) {
+        const texts = Array.from({ length: more }, (_, index) => `${round}.${index}`);
+        said.push(...texts);
+        history = withAdded(history, texts.map(note), { ...FIRST, stepNumber: round });
+        const kept = history.messages.filter((_message, index) => keep[index] ?? true);
+        const digest = Array.from({ length: notes }, (_, index) => note(`note ${round}.${index}`));
+        history = replaced(history, [...digest, ...kept], { ...FIRST, stepNumber: round });
+      }
+      expect(history.tags).toHaveLength(history.messages.length);
+      expect(addedMessages(history, AGENT).map(({ text }) => text)).toEqual(said);
+      const own = storedMessages(history, AGENT).filter(({ text }) => text !== "old");
+      const ids = own.map(({ messageId }) => messageId);
+      expect(new Set(ids).size).toBe(ids.length);
+      expect(
+        own.every(({ text, note: kind }) => text.startsWith("note") === (kind !== undefined)),
+      ).toBe(true);
+    }),
+  );
+});

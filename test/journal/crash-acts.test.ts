@@ -1,0 +1,116 @@
+// What calls do to subagents, killed at every append; and what an agent has not read when its run pauses.
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { gate } from "../harness/run-scripted.ts";
+import { aborted, killedEverywhere, opens, playThrough, turns, type Play } from "./crash-play.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+function isWritten(event: EspalierEvent): boolean {
+  return event.type === "tool.ended" && event.toolName === "MessageSubagent";
+}
+
+test("D2: what a call did to a subagent is not done twice, and a cancel is over with the execution", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const written = gate();
+    const worker = defineAgent({
+      name: "worker",
+      purpose: "Works",
+      instructions: "You work.",
+      model: thinker("worker", ({ results, heard }) =>
+        results.length === 0
+          ? { calls: [["work", { thing: "it" }]] }
+          : { text: `I heard: ${heard.join(" ")}` },
+      ),
+      tools: [
+        countedTool(calls, "work", async ({ thing }, { signal, agentPath }) => {
+          await (agentPath.endsWith("#1") ? written.opened : aborted(signal));
+          return `worked ${thing}`;
+        }),
+      ],
+    });
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      delegation: { background: true },
+      model: thinker("lead", ({ results }) => {
+        const background = true;
+        switch (results.length) {
+          case 0:
+            return {
+              calls: [
+                spawnCall("worker", "a", { background }),
+                spawnCall("worker", "b", { background }),
+              ],
+            };
+          case 2:
+            return { calls: [["MessageSubagent", { subagent: "worker#1", message: "Hurry." }]] };
+          case 3:
+            return { calls: [["WaitForSubagents", { subagents: ["worker#1"] }]] };
+          case 4:
+            return { calls: [["MessageSubagent", { subagent: "worker#2", message: "Go." }]] };
+          case 5:
+            return { calls: [["CancelSubagent", { subagent: "worker#2" }]] };
+          case 6:
+            return { calls: [spawnCall("worker", "c", { continue: "worker#2" })] };
+        }
+        return { text: results.join(" ").replaceAll(/"totalTokens":\d+/gu, "") };
+      }),
+      subagents: [worker],
+    });
+    const slowly = transform("afterTool", async ({ text }) => {
+      await turns(2);
+      return { text: `${text}.` };
+    });
+    return { role, calls, options: { hooks: [slowly] }, deeds: [opens(written, isWritten)] };
+  });
+});
+
+function paused(goesOnBy: "recover" | "resume"): Play {
+  const calls = new Map<string, number>();
+  const role = defineAgent({
+    name: "solo",
+    instructions: "You work.",
+    model: thinker("solo", ({ results, heard }) =>
+      results.length === 0
+        ? {
+            calls: [
+              ["work", { thing: "a" }],
+              ["pay", { thing: "b" }],
+            ],
+          }
+        : { text: `Done. ${heard.join(" ")}` },
+    ),
+    tools: [
+      countedTool(calls, "work", async () => {
+        await turns(4);
+        return "worked";
+      }),
+      countedTool(calls, "pay", undefined, { needsApproval: true }),
+    ],
+  });
+  return {
+    role,
+    calls,
+    goesOnBy,
+    answer: ({ questionId, argumentsHash }) => ({ type: "approved", questionId, argumentsHash }),
+    deeds: [
+      {
+        when: ({ type }) => type === "tool.started",
+        act: (run) => void run.steer("Hurry.").catch(() => undefined),
+        isKept: ({ type }) => type === "letter",
+      },
+    ],
+  };
+}
+
+test("D2: what an agent had not read when the run paused is not read later, however it goes on", async () => {
+  const recovered = await playThrough(() => paused("recover"));
+  const resumed = await playThrough(() => paused("resume"));
+  expect(recovered.result?.text).toBe("Done. ");
+  expect(recovered.ends).toEqual(resumed.ends);
+});

@@ -1,0 +1,202 @@
+// What a caller wished before a process died holds in the next one: messages, cancels, stops and grants.
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { gate } from "../harness/run-scripted.ts";
+import {
+  aborted,
+  killedEverywhere,
+  opens,
+  turns,
+  type Deed,
+  type Play,
+  type Story,
+} from "./crash-play.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+/** A lead with two workers, each of which works until it may end, or must. */
+function team(calls: Map<string, number>, until: Promise<void>) {
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: thinker("worker", ({ results, heard }) =>
+      results.length < 2
+        ? { calls: [["work", { thing: `${results.length}` }]] }
+        : { text: ["Worked.", ...heard].join(" ") },
+    ),
+    tools: [
+      countedTool(calls, "work", async ({ thing }, { signal }) => {
+        if (thing === "0") await Promise.race([until, aborted(signal)]);
+        else await turns(2);
+        return `worked ${thing}`;
+      }),
+    ],
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results, heard }) =>
+      results.length === 0
+        ? { calls: [spawnCall("worker", "a"), spawnCall("worker", "b")] }
+        : { text: ["Led.", ...heard].join(" ") },
+    ),
+    subagents: [worker],
+  });
+}
+
+/** The caller does something when both work. */
+function whenBothWork(
+  act: (run: Run) => unknown,
+  isKept: (record: JournalRecord) => boolean,
+): Deed {
+  const atWork = new Set<string>();
+  return {
+    when: ({ type, agentPath }) =>
+      type === "tool.started" && agentPath !== "lead" && atWork.add(agentPath).size === 2,
+    act: (run) => void Promise.resolve(act(run)).catch(() => undefined),
+    isKept,
+  };
+}
+
+test("D2: messages that were written to agents are read once, before and after a crash", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const written = gate();
+    return {
+      role: team(calls, written.opened),
+      calls,
+      deeds: [
+        whenBothWork((run) => {
+          void run.steer("One.").catch(() => undefined);
+        }, isLetter("One.")),
+        {
+          when: isFirstAtWork,
+          act: (run, { agentId }) => void run.steer("Two.", agentId).catch(() => undefined),
+          isKept: isLetter("Two."),
+        },
+        opens(written, isFirstAtWork),
+      ],
+    };
+  });
+});
+
+function isLetter(text: string): (record: JournalRecord) => boolean {
+  return (record) => record.type === "letter" && record.text === text;
+}
+
+function endings({ ends }: Story): readonly unknown[] {
+  return ends.map(({ path, ended }) => [path, ended]);
+}
+
+function isFirstAtWork({ type, agentPath }: EspalierEvent): boolean {
+  return type === "tool.started" && agentPath === "lead/worker#1";
+}
+
+function isRecord(type: string): (record: JournalRecord) => boolean {
+  return (record) => record.type === type;
+}
+
+const NEVER = new Promise<void>(() => undefined);
+
+test("D2: a run that was cancelled ends cancelled, and nobody in it lives on", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const deeds = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
+    return { role: team(calls, NEVER), calls, deeds };
+  });
+});
+
+test("D2: a run that was cancelled while subtasks were worked off", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const lead = team(calls, NEVER);
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      model: thinker("lead", ({ results }) =>
+        results.length === 0 ? { calls: [["plan", { thing: "all" }]] } : { text: "Led." },
+      ),
+      tools: [
+        countedTool(calls, "plan", (_input, { queueSubtask }) => {
+          queueSubtask({ role: "worker", task: "a" });
+          queueSubtask({ role: "worker", task: "b" });
+          return "planned";
+        }),
+      ],
+      subagents: lead.subagents,
+    });
+    const deeds = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
+    return { role, calls, deeds };
+  });
+});
+
+test("D2: an agent that was cancelled ends, and the others go on", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const cancelled = gate();
+    const deeds: readonly Deed[] = [
+      {
+        when: isFirstAtWork,
+        act: (run, { agentId }) => run.cancelAgent(agentId, "Not you."),
+        isKept: isRecord("cancel"),
+      },
+      opens(
+        cancelled,
+        ({ type, agentPath }) => type === "agent.ended" && agentPath === "lead/worker#1",
+      ),
+    ];
+    return { role: team(calls, cancelled.opened), calls, deeds };
+  });
+});
+
+test("D2: a run that was asked to stop stops, and what was under way then is not begun again", async () => {
+  await killedEverywhere(
+    (): Play => {
+      const calls = new Map<string, number>();
+      const stopped = gate();
+      const deeds: readonly Deed[] = [
+        whenBothWork((run) => run.requestStop("That will do."), isRecord("stop")),
+        {
+          when: ({ type }) => type === "tool.started",
+          act: () => void turns(12).then(() => stopped.open()),
+          isKept: () => false,
+        },
+      ];
+      return { role: team(calls, stopped.opened), calls, deeds };
+    },
+    (story, plain) => {
+      expect(endings(story)).toEqual(endings(plain));
+      const outcomes = story.events.flatMap((event) =>
+        event.type === "tool.ended" && event.toolName === "work" ? [event.outcome] : [],
+      );
+      expect(outcomes.every((outcome) => outcome === "succeeded")).toBe(true);
+    },
+    { isSame: false },
+  );
+});
+
+test("D2: what was granted stays granted, once", async () => {
+  await killedEverywhere(
+    (): Play => {
+      const calls = new Map<string, number>();
+      const granted = gate();
+      const deeds: readonly Deed[] = [
+        whenBothWork(
+          (run) => run.grant({ steps: 10 }, { by: "the boss" }),
+          (record) => record.type === "ledger" && record.done.operation === "grant",
+        ),
+        opens(granted, ({ type }) => type === "budget.granted"),
+      ];
+      const start = { budget: { steps: 3 } };
+      return { role: team(calls, granted.opened), calls, deeds, start };
+    },
+    (story) => {
+      expect(story.result?.accounts[0]?.grants.length ?? 1).toBe(1);
+    },
+  );
+});

@@ -1,0 +1,162 @@
+// Killed at every append: groups of subagents, of which the end of one is the end of others, and subagents that are left to the run.
+
+import { test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { gate } from "../harness/run-scripted.ts";
+import { aborted, killedEverywhere, opens, type Play } from "./crash-play.ts";
+import { worker } from "./measuring-worker.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+test("D2: agents in the background that their parent leaves to the run", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const lead = defineAgent({
+      name: "lead",
+      purpose: "Leads",
+      instructions: "You lead.",
+      delegation: { background: true, atEnd: "detach" },
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? {
+              calls: [
+                spawnCall("worker", "left", { background: true }),
+                spawnCall("worker", "right", { background: true }),
+              ],
+            }
+          : { text: "They go on." },
+      ),
+      subagents: [worker(calls)],
+    });
+    const top = defineAgent({
+      name: "top",
+      instructions: "You lead leads.",
+      model: thinker("top", ({ results }) =>
+        results.length === 0 ? { calls: [spawnCall("lead", "Lead.")] } : { text: "Done." },
+      ),
+      subagents: [lead],
+    });
+    return { role: top, calls };
+  });
+});
+
+function hasEnded({ type, agentPath }: EspalierEvent): boolean {
+  return type === "agent.ended" && agentPath === "lead";
+}
+
+test("D2: agents that live on after the root has ended", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const over = gate();
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      delegation: { background: true, atEnd: "detach" },
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? { calls: [spawnCall("worker", "a", { background: true })] }
+          : { text: "It goes on." },
+      ),
+      subagents: [worker(calls, () => over.opened)],
+    });
+    return { role, calls, deeds: [opens(over, hasEnded)] };
+  });
+});
+
+const failing = () =>
+  defineAgent({
+    name: "failing",
+    purpose: "Fails",
+    instructions: "You fail.",
+    model: thinker("failing", ({ results }) => {
+      if (results.length === 0) return { calls: [["look", { thing: "it" }]] };
+      throw new Error("No.");
+    }),
+    tools: [countedTool(new Map(), "look")],
+  });
+
+const endless = () =>
+  defineAgent({
+    name: "endless",
+    purpose: "Does not end",
+    instructions: "You go on.",
+    model: thinker("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
+    tools: [
+      countedTool(new Map(), "wait", async (_input, { signal }) => {
+        await aborted(signal);
+        return "over";
+      }),
+    ],
+  });
+
+test("D2: a group whose first failure ends the others", async () => {
+  await killedEverywhere((): Play => {
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      delegation: { onFailure: "fail_fast" },
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? {
+              calls: [
+                spawnCall("endless", "a"),
+                spawnCall("failing", "b"),
+                spawnCall("endless", "c"),
+              ],
+            }
+          : { text: "One failed." },
+      ),
+      subagents: [failing(), endless()],
+    });
+    return { role };
+  });
+});
+
+test("D2: a group of which a number is enough", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      delegation: { onFailure: { quorum: 2 } },
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? {
+              calls: [
+                spawnCall("worker", "a"),
+                spawnCall("endless", "b"),
+                spawnCall("nobody", "x"),
+                spawnCall("worker", "c"),
+              ],
+            }
+          : { text: "Two are enough." },
+      ),
+      subagents: [worker(calls), endless()],
+    });
+    return { role, calls };
+  });
+});
+
+test("D2: a group of which a number cannot be reached any more", async () => {
+  await killedEverywhere((): Play => {
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      delegation: { onFailure: { quorum: 2 } },
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? {
+              calls: [
+                spawnCall("endless", "b"),
+                spawnCall("nobody", "x"),
+                spawnCall("failing", "c"),
+              ],
+            }
+          : { text: "It cannot be." },
+      ),
+      subagents: [failing(), endless()],
+    });
+    return { role };
+  });
+});

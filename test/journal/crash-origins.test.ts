@@ -1,0 +1,73 @@
+// Runs that began from another one's rest die and are recovered like any other: those that were granted more, and forks.
+
+import { test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { killedEverywhere, playThrough, turns, type Play } from "./crash-play.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+function team(): Play {
+  const calls = new Map<string, number>();
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: thinker("worker", ({ task, heard, results }) =>
+      results.length <= heard.length
+        ? { calls: [["work", { thing: [task, ...heard].join(" ") }]] }
+        : { text: `Did ${[task, ...heard].join(" ")}` },
+    ),
+    tools: [
+      countedTool(calls, "work", async ({ thing }) => {
+        await turns(2);
+        return `worked ${thing}`;
+      }),
+    ],
+  });
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results, heard }) => {
+      if (results.length === 0) return { calls: [spawnCall("worker", "a")] };
+      if (results.length === 1)
+        return {
+          calls: [spawnCall("worker", "more", { continue: "worker#1" }), spawnCall("worker", "b")],
+        };
+      return { text: `Led: ${results.length} ${heard.length}` };
+    }),
+    subagents: [worker],
+  });
+  return { role, calls };
+}
+
+function stopped(): Play {
+  return { ...team(), start: { budget: { steps: 3 } } };
+}
+
+test("D2: a run that a limit had stopped, and that goes on with more", async () => {
+  const from = (await playThrough(stopped)).appends + 1;
+  await killedEverywhere(
+    (): Play => ({
+      ...stopped(),
+      onward: (orchestrator, run) =>
+        orchestrator.resume(JSON.stringify(run.snapshot()), [], {
+          grants: [{ budget: { steps: 20 }, by: "the boss" }],
+        }),
+    }),
+    undefined,
+    { from },
+  );
+});
+
+test("D2: a fork", async () => {
+  const from = (await playThrough(team)).appends + 1;
+  await killedEverywhere(
+    (): Play => ({
+      ...team(),
+      onward: (orchestrator, run) =>
+        orchestrator.fork(JSON.stringify(run.snapshot()), { atStep: 1, message: "Once more." }),
+    }),
+    undefined,
+    { from },
+  );
+});

@@ -1,0 +1,354 @@
+// Plays a run through deaths: a process starts it, dies at an append, the next one recovers it, and so on until it has ended. What a
+// story came to is read from its journal, as anybody would who finds it later; it must be that of the run that nobody killed.
+
+import { expect } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { foldJournal } from "../../src/orchestrator/journal/fold-journal.ts";
+import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run-options.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { RunId } from "../../src/protocol/ids.ts";
+import type { Answer, Question } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { checkRun, type Gate } from "../harness/run-scripted.ts";
+import { dyingStore, DEATHS, type Death } from "./dying-store.ts";
+import { storedRecords } from "./stored-events.ts";
+import { checkKept, endsOf, eventsIn, type Ends } from "./stored-story.ts";
+import { checkTold, toldLines } from "./told-once.ts";
+
+/** What one process brings along. Made anew for each: nothing in memory outlives a process. */
+export interface Play {
+  readonly role: AgentRole;
+  readonly options?: OrchestratorOptions;
+  readonly start?: StartOptions;
+  /** What the caller does. */
+  readonly deeds?: readonly Deed[];
+  /** Executions of tools in this process, by their idempotency keys. */
+  readonly calls?: ReadonlyMap<string, number>;
+  readonly answer?: (question: Question) => Answer;
+  /** How a paused run goes on. Default `recover`. */
+  readonly goesOnBy?: "recover" | "resume";
+  /** Asked once with the first result that is no pause: another run that goes on from there is the story then. */
+  readonly onward?: (orchestrator: Orchestrator, run: Run, result: RunResult) => Run;
+}
+
+/** Something that the caller does once, when something has happened. */
+export interface Deed {
+  readonly when: (event: EspalierEvent) => boolean;
+  readonly act: (run: Run, event: EspalierEvent) => void;
+  /** True for the record that says that it was done. */
+  readonly isKept: (record: JournalRecord) => boolean;
+}
+
+/** What came of a run in the end. */
+export interface Story {
+  readonly runId: RunId;
+  /** Undefined: the process died right after the end. */
+  readonly result: RunResult | undefined;
+  readonly ends: Ends;
+  readonly events: readonly EspalierEvent[];
+  readonly deaths: number;
+  /** All appends, also those of processes that died. */
+  readonly appends: number;
+  readonly plays: readonly Play[];
+  /** Results in the order in which processes came to rest. */
+  readonly results: readonly RunResult[];
+}
+
+/** A death: at this append since the last one, over all processes. */
+export interface PlannedDeath {
+  readonly at: number;
+  readonly how: Death;
+}
+
+export async function playThrough(
+  build: () => Play,
+  deaths: readonly PlannedDeath[] = [],
+): Promise<Story> {
+  const teller = new Teller(build, deaths);
+  return await teller.tell();
+}
+
+class Teller {
+  readonly #build: () => Play;
+  /** Each process has a clock of its own: timers die with it, and each begins a second later than the one before. */
+  #clock = new ManualClock(1_000);
+  readonly #ids = sequentialIds();
+  readonly #store: Store = memoryStore({ clock: new ManualClock() });
+  readonly #deaths: PlannedDeath[];
+  readonly #plays: Play[] = [];
+  readonly #results: RunResult[] = [];
+  /** Calls that had an end in the journal when a process began. */
+  readonly #settled = new Map<Play, ReadonlySet<string>>();
+  #died = 0;
+  #appends = 0;
+  /** What another run goes on from. */
+  #origin: readonly [Run, RunResult] | undefined;
+
+  constructor(build: () => Play, deaths: readonly PlannedDeath[]) {
+    this.#build = build;
+    this.#deaths = [...deaths];
+  }
+
+  async tell(): Promise<Story> {
+    let process = this.#process();
+    let run = process.orchestrator.start(process.play.role, "Go.", process.play.start);
+    process.watch(run, []);
+    for (let lives = 0; lives < 50; lives += 1) {
+      const result = await run.settled.catch(() => undefined);
+      await turns(3);
+      this.#end(process);
+      if (result !== undefined) this.#results.push(result);
+      const { onward } = process.play;
+      if (result !== undefined && result.status !== "paused") {
+        if (onward === undefined || this.#origin !== undefined)
+          return await this.#story(run.runId, result);
+        this.#origin = [run, result];
+        const next = this.#process();
+        run = onward(next.orchestrator, run, result);
+        process = next;
+        process.watch(run, []);
+        continue;
+      }
+      process = this.#process();
+      const before = await this.records(run.runId);
+      this.#settled.set(process.play, settledCalls(run.runId, before));
+      const again = await this.#goOn(process, run.runId, result);
+      if (again === undefined) return await this.#story(run.runId, undefined);
+      run = again;
+      process.watch(run, before);
+    }
+    throw new Error("The story does not end.");
+  }
+
+  async records(runId: RunId): Promise<readonly JournalRecord[]> {
+    try {
+      return await storedRecords(this.#store, runId);
+    } catch (cause) {
+      if (EspalierError.is(cause) && cause.code === "unknown_run") return [];
+      throw cause;
+    }
+  }
+
+  #process(): Process {
+    const play = this.#build();
+    this.#plays.push(play);
+    this.#clock = new ManualClock(this.#clock.nowMs() + 1_000);
+    return new Process(play, dyingStore(this.#store, this.#deaths[0]), {
+      clock: this.#clock,
+      ids: this.#ids,
+    });
+  }
+
+  /** The process is over: so many appends nearer to the next death. */
+  #end({ dying }: Process): void {
+    this.#appends += dying.appends;
+    const [next] = this.#deaths;
+    if (dying.isDead) {
+      this.#died += 1;
+      this.#deaths.shift();
+    } else if (next !== undefined) this.#deaths[0] = { ...next, at: next.at - dying.appends };
+  }
+
+  /** In a new process. Undefined: the run had ended, and only its process did not live to say so. */
+  async #goOn(
+    { orchestrator, play }: Process,
+    runId: RunId,
+    result: RunResult | undefined,
+  ): Promise<Run | undefined> {
+    const { answer, goesOnBy = "recover" } = play;
+    if (result !== undefined && goesOnBy === "resume") {
+      const answers = result.questions.map((question) => given(answer, question));
+      return orchestrator.resume(JSON.stringify(result.pausedRun), answers);
+    }
+    const answers = (result?.questions ?? []).map((question) => given(answer, question));
+    try {
+      return await orchestrator.recover(runId, { takeOver: true, answers });
+    } catch (cause) {
+      if (!EspalierError.is(cause)) throw cause;
+      const isUnknown = cause.code === "unknown_run";
+      if (isUnknown || cause.code === "run_ended") {
+        const events = eventsIn(await this.records(runId));
+        const isAgain = this.#origin !== undefined && !isOnward(events);
+        if (isAgain && this.#origin !== undefined)
+          return play.onward?.(orchestrator, ...this.#origin);
+        // It died before anybody knew of it.
+        return isUnknown ? orchestrator.start(play.role, "Go.", play.start) : undefined;
+      }
+      if (cause.code !== "invalid_answer" || result !== undefined) throw cause;
+      const folded = await foldJournal(runId, this.#store.read(runId));
+      const late = folded.run.questions.map((question) => given(answer, question));
+      return await orchestrator.recover(runId, { takeOver: true, answers: late });
+    }
+  }
+
+  async #story(runId: RunId, result: RunResult | undefined): Promise<Story> {
+    const records = await this.records(runId);
+    const events = eventsIn(records);
+    const { run, status } = await foldJournal(runId, this.#store.read(runId));
+    expect(status).toBe("ended");
+    expect((await this.#store.find(runId))?.status).toBe("ended");
+    expect(this.#clock.pendingTimers, "timers left behind").toBe(0);
+    checkTold(events);
+    if (result !== undefined) checkKept(result, run);
+    if (result !== undefined) checkRun(result, events);
+    this.#checkCalls();
+    return {
+      runId,
+      result,
+      ends: endsOf(run, events),
+      events,
+      deaths: this.#died,
+      appends: this.#appends,
+      plays: this.#plays,
+      results: this.#results,
+    };
+  }
+
+  /** D2: what had an end in the journal when a process began was not executed by it. */
+  #checkCalls(): void {
+    const repeated = this.#plays.flatMap((play) =>
+      [...(play.calls?.entries() ?? [])].filter(
+        ([key, count]) => count > 1 || this.#settled.get(play)?.has(key) === true,
+      ),
+    );
+    expect(repeated, "D2: settled calls run once").toEqual([]);
+  }
+}
+
+class Process {
+  readonly play: Play;
+  readonly dying: ReturnType<typeof dyingStore>;
+  readonly orchestrator: Orchestrator;
+  readonly #listeners = new Set<(event: EspalierEvent) => void>();
+
+  constructor(
+    play: Play,
+    dying: ReturnType<typeof dyingStore>,
+    own: Pick<OrchestratorOptions, "clock" | "ids">,
+  ) {
+    this.play = play;
+    this.dying = dying;
+    const { options = {}, role } = play;
+    const take = (event: EspalierEvent): void => {
+      for (const listener of this.#listeners) listener(event);
+    };
+    this.orchestrator = new Orchestrator({
+      roles: [role],
+      ...own,
+      ...options,
+      store: dying.store,
+      sinks: [{ take }, ...(options.sinks ?? [])],
+    });
+  }
+
+  /** Does what the caller does, unless it is done already. */
+  watch(run: Run, before: readonly JournalRecord[]): void {
+    const events = eventsIn(before);
+    for (const deed of this.play.deeds ?? []) {
+      if (before.some(deed.isKept)) continue;
+      const due = events.find(deed.when);
+      if (due !== undefined) deed.act(run, due);
+      else this.#await(run, deed);
+    }
+  }
+
+  #await(run: Run, deed: Deed): void {
+    const listener = (event: EspalierEvent): void => {
+      if (!deed.when(event)) return;
+      this.#listeners.delete(listener);
+      queueMicrotask(() => deed.act(run, event));
+    };
+    this.#listeners.add(listener);
+  }
+}
+
+/** A death after an append leaves in the store what one before the next append does: not all of them are tried. */
+const AFTER_EVERY = 3;
+
+export interface HowKilled {
+  /** False: stories may differ from the one of nobody killed. Default true. */
+  readonly isSame?: boolean;
+  /** The first append at which it dies. Default 1. */
+  readonly from?: number;
+  readonly afterEvery?: number;
+}
+
+/** Plays a scene once with nobody killed, then with a death at each append; each story must end as the first. */
+export async function killedEverywhere(
+  build: () => Play,
+  check: (story: Story, plain: Story) => void = () => undefined,
+  { isSame = true, from = 1, afterEvery = AFTER_EVERY }: HowKilled = {},
+): Promise<Story> {
+  const plain = await playThrough(build);
+  check(plain, plain);
+  for (const how of DEATHS) {
+    for (let at = from; at <= plain.appends; at += how === "before" ? 1 : afterEvery) {
+      const story = await named({ at, how }, () => playThrough(build, [{ at, how }]));
+      await named({ at, how }, () => {
+        if (isSame) expect(story.ends).toEqual(plain.ends);
+        if (isSame) expect(toldLines(story.events)).toEqual(toldLines(plain.events));
+        check(story, plain);
+      });
+    }
+  }
+  return plain;
+}
+
+/** Says at which death something went wrong. */
+async function named<T>(death: unknown, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof Error) cause.message = `${JSON.stringify(death)}: ${cause.message}`;
+    throw cause;
+  }
+}
+
+/** True if they tell that the run went on from where another one, or it itself, had ended. */
+function isOnward(events: readonly EspalierEvent[]): boolean {
+  return events.some(
+    (event) =>
+      event.type === "run.resumed" ||
+      (event.type === "run.started" && event.forkedFrom !== undefined),
+  );
+}
+
+/** Calls that have an end in the journal, by their idempotency keys. */
+function settledCalls(runId: RunId, records: readonly JournalRecord[]): ReadonlySet<string> {
+  const ended = eventsIn(records).filter(({ type }) => type === "tool.ended");
+  return new Set(ended.map(({ stepId, callId }) => `${runId}/${stepId}/${callId}`));
+}
+
+/** So many turns of the event loop. */
+export async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1)
+    await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** Opens a gate as soon as something has happened, also in an earlier process. */
+export function opens(gate: Gate, when: Deed["when"]): Deed {
+  return { when, act: () => gate.open(), isKept: () => false };
+}
+
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
+}
+
+function given(answer: Play["answer"], question: Question): Answer {
+  if (answer === undefined) throw new Error(`Nobody answers ${question.questionId}.`);
+  return answer(question);
+}

@@ -1,0 +1,286 @@
+// What an agent's own rules do is done once over deaths: compaction, summaries, hooks, vetoes, typed results, tight budgets.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
+import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { killedEverywhere, turns, type Play, type Story } from "./crash-play.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+const LONG = "a long result, word for word, ".repeat(20);
+
+for (const strategy of ["truncate", "summarize"] as const)
+  test(`D2: a history that is made shorter (${strategy})`, async () => {
+    const plain = await killedEverywhere((): Play => {
+      const calls = new Map<string, number>();
+      const role = defineAgent({
+        name: "solo",
+        instructions: "You read.",
+        compaction: { strategy, maxInputTokens: 800, keepMessages: 4 },
+        maxOutputTokens: 200,
+        model: thinker(
+          "solo",
+          ({ request }) => {
+            const { messages } = request;
+            if (request.tools.length === 0) return { text: "a summary" };
+            const last = messages.findLast((message) => message.role === "tool")?.text ?? "0";
+            const count = Number.parseInt(last, 10);
+            return count >= 6
+              ? { text: "I have read it all." }
+              : { calls: [["read", { thing: `${count + 1}` }]] };
+          },
+          { isCounting: false },
+        ),
+        tools: [countedTool(calls, "read", ({ thing }) => `${thing}: ${LONG}`)],
+      });
+      return { role, calls };
+    });
+    const summarized = plain.events.flatMap((event) =>
+      event.type === "conversation.compacted" ? [event.summaryCharacters !== undefined] : [],
+    );
+    expect([...new Set(summarized)]).toEqual([strategy === "summarize"]);
+  });
+
+test("D2: results that are too long, summarised by calls of their own", async () => {
+  const plain = await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const role = defineAgent({
+      name: "solo",
+      instructions: "You read.",
+      model: thinker("solo", ({ request, results }) => {
+        if (request.tools.length === 0) return { text: "in short" };
+        return results.length === 0
+          ? {
+              calls: [
+                ["read", { thing: "a" }],
+                ["read", { thing: "b" }],
+                ["read", { thing: "c" }],
+              ],
+            }
+          : { text: results.join(" ") };
+      }),
+      tools: [
+        countedTool(calls, "read", ({ thing }) => `${thing}: ${LONG}`, {
+          maxResultCharacters: 100,
+          longResults: "summarize",
+        }),
+      ],
+    });
+    return { role, calls };
+  });
+  expect(plain.events.filter(({ type }) => type === "result.summarized")).toHaveLength(3);
+});
+
+async function slowly<T>(patch: T): Promise<T> {
+  await turns(2);
+  return patch;
+}
+
+test("D2: hooks that change a task, requests, calls, results and delegations", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const worker = defineAgent({
+      name: "worker",
+      purpose: "Works",
+      instructions: "You work.",
+      model: thinker("worker", ({ task, results }) =>
+        results.length === 0 ? { calls: [["work", { thing: task }]] } : { text: results.join(" ") },
+      ),
+      tools: [countedTool(calls, "work")],
+    });
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      model: thinker("lead", ({ task, results }) =>
+        results.length === 0
+          ? {
+              calls: [
+                ["look", { thing: task }],
+                spawnCall("worker", "a"),
+                spawnCall("worker", "b"),
+              ],
+            }
+          : { text: results.join(" ") },
+      ),
+      tools: [countedTool(calls, "look")],
+      subagents: [worker],
+    });
+    return {
+      role,
+      calls,
+      options: {
+        hooks: [
+          transform("userInput", ({ task }) => slowly({ task: `${task} Now.` })),
+          transform("beforeModel", ({ instructions }) =>
+            slowly({ instructions: `${instructions} Be brief.` }),
+          ),
+          transform("beforeTool", ({ toolName }) =>
+            slowly(toolName === "look" ? { arguments: { thing: "elsewhere" } } : undefined),
+          ),
+          transform("afterTool", ({ text }) => slowly({ text: `${text}!` })),
+          transform("subagentStart", ({ task }) => slowly({ task: `${task}, please` })),
+          wrapModelCall(async (_call, next) => await slowly(await next())),
+          wrapToolCall(async (_call, next) => await slowly(await next())),
+        ],
+      },
+    };
+  });
+});
+
+test("D2: an answer that hooks veto twice, and a condition that is asked", async () => {
+  await killedEverywhere((): Play => {
+    const role = defineAgent({
+      name: "solo",
+      instructions: "You answer.",
+      model: thinker("solo", ({ heard }) => ({ text: `Answer ${heard.length}` })),
+      stopWhen: [toolWasCalled("nothing")],
+    });
+    const hooks = [
+      transform("stop", async ({ vetoes }) => {
+        await turns(1);
+        return vetoes < 2 ? { goOn: `Not yet ${vetoes}.` } : undefined;
+      }),
+    ];
+    return { role, options: { hooks } };
+  });
+});
+
+test("D2: typed results of a tree", async () => {
+  await killedEverywhere(
+    (): Play => {
+      const worker = defineAgent({
+        name: "worker",
+        purpose: "Counts",
+        instructions: "You count.",
+        output: z.object({ count: z.number() }),
+        model: thinker("worker", ({ task, heard }) =>
+          heard.length === 0 ? { text: "Seven." } : { calls: [["Finish", { count: task.length }]] },
+        ),
+      });
+      const role = defineAgent({
+        name: "lead",
+        instructions: "You lead.",
+        output: z.object({ text: z.string() }),
+        model: thinker("lead", ({ results }) =>
+          results.length === 0
+            ? { calls: [spawnCall("worker", "one"), spawnCall("worker", "three")] }
+            : { calls: [["Finish", { text: `${results.length}` }]] },
+        ),
+        subagents: [worker],
+      });
+      return { role };
+    },
+    (story) => {
+      if (story.result !== undefined) expect(story.result.output).toEqual({ text: "2" });
+    },
+  );
+});
+
+test("D2: a budget for which agents wait in line", async () => {
+  const plain = await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const worker = defineAgent({
+      name: "worker",
+      purpose: "Works",
+      instructions: "You work.",
+      maxOutputTokens: 100,
+      model: thinker("worker", ({ task, results }) =>
+        results.length === 0 ? { calls: [["work", { thing: task }]] } : { text: `${task} is done` },
+      ),
+      tools: [countedTool(calls, "work")],
+    });
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      maxOutputTokens: 100,
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? {
+              calls: [spawnCall("worker", "a"), spawnCall("worker", "b"), spawnCall("worker", "c")],
+            }
+          : { text: `${results.length} are done` },
+      ),
+      subagents: [worker],
+    });
+    return { role, calls, start: { budget: { outputTokens: 250 } } };
+  });
+  expect(mostLeases(plain.events), "one of them waits").toBe(2);
+});
+
+/** How many leases were open at once. */
+function mostLeases(events: Story["events"]): number {
+  const open = new Set<string>();
+  return events.reduce((most, event) => {
+    if (event.type === "budget.reserved") open.add(event.leaseId);
+    if (event.type === "budget.settled") open.delete(event.leaseId);
+    return Math.max(most, open.size);
+  }, 0);
+}
+
+test("D2: a budget that refuses calls: what is refused once stays so", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const role = defineAgent({
+      name: "solo",
+      instructions: "You work.",
+      model: thinker("solo", ({ results }) =>
+        results.length < 6
+          ? {
+              calls: [
+                ["work", { thing: `${results.length}` }],
+                ["work", { thing: `${results.length + 1}` }],
+              ],
+            }
+          : { text: "Done." },
+      ),
+      tools: [countedTool(calls, "work")],
+    });
+    return { role, calls, start: { budget: { toolCalls: 3 } } };
+  });
+});
+
+test("D2: a role that the model wrote", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const look = countedTool(calls, "look");
+    const small = thinker("small", ({ results }) =>
+      results.length === 0 ? { calls: [["look", { thing: "it" }]] } : { text: results.join(" ") },
+    );
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      ceiling: { tools: [look], models: { small } },
+      model: thinker("lead", ({ results }) =>
+        results.length === 0
+          ? {
+              calls: [
+                spawnCall("scout", "Look.", {
+                  newRole: { instructions: "You scout.", tools: ["look"], steps: 3 },
+                }),
+              ],
+            }
+          : { text: results.join(" ") },
+      ),
+    });
+    return { role, calls };
+  });
+});
+
+test("D2: the time between a death and the recovery counts for nobody", async () => {
+  await killedEverywhere((): Play => {
+    const calls = new Map<string, number>();
+    const role = defineAgent({
+      name: "solo",
+      instructions: "You work.",
+      model: thinker("solo", ({ results }) =>
+        results.length < 2
+          ? { calls: [["work", { thing: `${results.length}` }]] }
+          : { text: "In time." },
+      ),
+      tools: [countedTool(calls, "work")],
+    });
+    return { role, calls, start: { budget: { wallTimeMs: 900 } } }; // The next process begins a second later.
+  });
+});

@@ -1,0 +1,148 @@
+// A tree of thirty agents whose every reply follows from what its agent has been told: a model that is asked again says the same. Tools
+// count how often each call was made, by its idempotency key.
+
+import { z } from "zod";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import type { ToolCall } from "../../src/protocol/message.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+
+/** What was done in a world, and how often. */
+export interface World {
+  readonly role: AgentRole;
+  /** Calls of tools by their idempotency keys. */
+  readonly calls: ReadonlyMap<string, number>;
+  /** Model calls by the task of the agent and what it has been told. */
+  readonly modelCalls: ReadonlyMap<string, number>;
+}
+
+/** How large a world is, and who is told what it does. */
+export interface WorldOptions {
+  readonly leads?: number;
+  readonly workers?: number;
+  readonly onTool?: (idempotencyKey: string) => void;
+}
+
+type Reply = { readonly text: string } | { readonly calls: readonly [string, object][] };
+
+/** Leads, and workers below each. Four leads with six workers are 29 subagents. */
+export function world({ leads = 4, workers = 6, onTool }: WorldOptions = {}): World {
+  const calls = new Map<string, number>();
+  const modelCalls = new Map<string, number>();
+  const measure = defineTool({
+    name: "measure",
+    description: "Measures one thing.",
+    input: z.object({ thing: z.string() }),
+    execute: async ({ thing }, { idempotencyKey }) => {
+      count(calls, idempotencyKey);
+      onTool?.(idempotencyKey);
+      await Promise.resolve();
+      return `${thing} measures ${thing.length}`;
+    },
+  });
+  const model = (
+    name: string,
+    next: (results: readonly string[], task: string) => Reply,
+  ): Model => ({
+    provider: "test",
+    id: name,
+    price: { inputUsdPerMillion: 1, outputUsdPerMillion: 1 },
+    generate: async (request) => {
+      count(modelCalls, `${taskOf(request)} ${request.messages.length}`);
+      await Promise.resolve();
+      return replyOf(next(resultsOf(request), taskOf(request)), request);
+    },
+  });
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Measures",
+    instructions: "You measure.",
+    model: model("worker", (results) => {
+      if (results.length === 0)
+        return {
+          calls: [
+            ["measure", { thing: "apple" }],
+            ["measure", { thing: "pear" }],
+          ],
+        };
+      if (results.length === 2)
+        return { calls: [["measure", { thing: "a long thing ".repeat(30) }]] };
+      return { text: `measured ${results.length} things` };
+    }),
+    tools: [measure],
+  });
+  const lead = defineAgent({
+    name: "lead",
+    purpose: "Leads workers",
+    instructions: "You lead.",
+    model: model("lead", (results, task) => {
+      const half = Math.ceil(workers / 2);
+      if (results.length === 0) return { calls: spawns("worker", task, [0, half]) };
+      if (results.length === half && workers > half)
+        return { calls: spawns("worker", task, [half, workers]) };
+      return { text: `all ${results.length} are done` };
+    }),
+    subagents: [worker],
+  });
+  const role = defineAgent({
+    name: "root",
+    instructions: "You start leads.",
+    model: model("root", (results) =>
+      results.length === 0
+        ? { calls: spawns("lead", "Go.", [0, leads]) }
+        : { text: `the end of ${results.length}` },
+    ),
+    subagents: [lead],
+  });
+  return { role, calls, modelCalls };
+}
+
+function spawns(
+  role: string,
+  of: string,
+  [from, to]: readonly [number, number],
+): readonly [string, object][] {
+  return Array.from({ length: to - from }, (_one, index) => [
+    "SpawnSubagent",
+    { role, task: `${of} Part ${from + index + 1}.` },
+  ]);
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+function taskOf({ messages }: ModelRequest): string {
+  return messages.find(({ role }) => role === "user")?.text ?? "";
+}
+
+function resultsOf({ messages }: ModelRequest): readonly string[] {
+  return messages.flatMap((message) => (message.role === "tool" ? [message.text] : []));
+}
+
+function replyOf(reply: Reply, { messages }: ModelRequest): ModelReply {
+  const usage = {
+    inputTokens: messages.length * 10,
+    cachedInputTokens: 0,
+    outputTokens: 5,
+    reasoningTokens: 0,
+  };
+  if ("text" in reply)
+    return {
+      message: { role: "assistant", text: reply.text, toolCalls: [] },
+      finishReason: "stop",
+      usage,
+    };
+  const toolCalls: ToolCall[] = reply.calls.map(([toolName, input], index) => ({
+    callId: CallIdSchema.parse(`call_${messages.length}_${index}`),
+    toolName,
+    argumentsText: JSON.stringify(input),
+  }));
+  return {
+    message: { role: "assistant", text: "", toolCalls },
+    finishReason: "tool_calls",
+    usage,
+  };
+}

@@ -1,0 +1,32 @@
+// Goal: whatever a tree does, and whenever its processes die, its journal tells one story that keeps the laws (D1, D2, E3).
+// Method: the random worlds of the tree property, with deaths at random appends; see mortal-stage.ts. `FC_RUNS=…` plays more of them.
+
+import { array, assert, asyncProperty, constantFrom, integer, record } from "fast-check";
+import { expect, test, vi } from "vitest";
+
+import { takeWarnings } from "../harness/set-up.ts";
+import { worlds } from "../properties/tree-arbitrary.ts";
+import { DEATHS } from "./dying-store.ts";
+import { playMortally } from "./mortal-stage.ts";
+
+const RUNS = Number(process.env["FC_RUNS"] ?? 100);
+
+vi.setConfig({ testTimeout: 24 * 3_600_000 });
+
+const deaths = array(record({ at: integer({ min: 1, max: 25 }), how: constantFrom(...DEATHS) }), {
+  minLength: 1,
+  maxLength: 4,
+});
+
+test("D2: random trees whose processes die are recovered to their end", async () => {
+  let recoveries = 0;
+  await assert(
+    asyncProperty(worlds(), deaths, async (world, planned) => {
+      const played = await playMortally(world, planned);
+      recoveries += played.recoveries;
+    }),
+    { numRuns: RUNS },
+  );
+  takeWarnings();
+  expect(recoveries, "something was recovered").toBeGreaterThan(RUNS / 4);
+});

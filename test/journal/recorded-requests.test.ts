@@ -1,0 +1,92 @@
+// Goal: from a journal alone, the exact request of any step is made again (R173).
+// Method: recordings with hooks, sections, summaries and subagents; what the models were really asked is kept beside.
+
+import { expect, test } from "vitest";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { ModelRequest } from "../../src/model/model.ts";
+import { rebuildRecordedRequest } from "../../src/orchestrator/rebuild-request.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
+import { proves } from "../harness/proves.ts";
+import type { Build } from "../journals/cast.ts";
+import { recorded } from "../journals/play.ts";
+import { inTurn, lead, worker } from "../journals/roles.ts";
+import { spawnCall } from "./thinkers.ts";
+
+function watched(asked: ModelRequest[]): Build {
+  return (cast) => {
+    const think = inTurn(
+      [["look", { thing: "a long thing ".repeat(30) }]],
+      [spawnCall("worker", "a")],
+    );
+    return {
+      role: lead(
+        cast,
+        (sight) => {
+          asked.push(sight.request);
+          return think(sight);
+        },
+        {
+          tools: [cast.tool("look")],
+          temperature: 0.7,
+          sections: [
+            { name: "place", lifeCycle: "step", text: ({ stepNumber }) => `Step ${stepNumber}.` },
+          ],
+          hooks: [
+            transform("beforeModel", ({ instructions }) => ({ instructions: `${instructions}!` })),
+          ],
+          subagents: [worker(cast)],
+        },
+      ),
+    };
+  };
+}
+
+proves(
+  ["R173"],
+  "the request of every step of a recorded run is made again from its journal alone",
+  async () => {
+    const asked: ModelRequest[] = [];
+    const { recording } = await recorded(watched(asked));
+    expect(asked).toHaveLength(3);
+    for (const [index, request] of asked.entries()) {
+      const rebuilt = await rebuildRecordedRequest(recording, { stepNumber: index + 1 });
+      expect(rebuilt.request).toEqual(request);
+    }
+    const below = await rebuildRecordedRequest(recording, {
+      stepNumber: 2,
+      agentId: AgentIdSchema.parse("agent_2"),
+    });
+    expect(below.request.messages.map(({ role }) => role)).toEqual([
+      "system",
+      "user",
+      "assistant",
+      "tool",
+    ]);
+  },
+);
+
+test("R173: of a run whose process died, and of what is no journal", async () => {
+  const asked: ModelRequest[] = [];
+  const { recording } = await recorded(watched(asked));
+  const lines = recording.split("\n");
+  const opened = [...lines.keys()].filter((at) => lines[at]?.includes(`"phase":"open"`) === true);
+  const [, second = 0] = opened;
+  const early = lines.slice(0, second + 1).join("\n");
+  const rebuilt = await rebuildRecordedRequest(early, { stepNumber: 2 });
+  expect(rebuilt.request).toEqual(asked[1]);
+  expect([
+    await codeOf(rebuildRecordedRequest(early, { stepNumber: 3 })),
+    await codeOf(rebuildRecordedRequest("", { stepNumber: 1 })),
+    await codeOf(rebuildRecordedRequest("Once.", { stepNumber: 1 })),
+    await codeOf(rebuildRecordedRequest(lines.slice(1).join("\n"), { stepNumber: 1 })),
+  ]).toEqual(["invalid_option", "invalid_journal", "invalid_journal", "invalid_journal"]);
+});
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  return await work.then(
+    () => "done",
+    (cause: unknown) => (EspalierError.is(cause) ? cause.code : String(cause)),
+  );
+}

@@ -1,0 +1,255 @@
+// Who may recover a run, and what happens if two want to: one leads it, and whoever led it before does nothing further (D4).
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { RunId } from "../../src/protocol/ids.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { gate } from "../harness/run-scripted.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { aborted, playThrough, turns, type Play } from "./crash-play.ts";
+import { dyingStore } from "./dying-store.ts";
+import { forwarding } from "./forwarding-store.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+interface Worker {
+  readonly role: AgentRole;
+  readonly calls: Map<string, number>;
+  readonly ready: ReturnType<typeof gate>;
+}
+
+/** An agent whose second call takes until the gate opens. */
+function worker(): Worker {
+  const calls = new Map<string, number>();
+  const ready = gate();
+  const role = defineAgent({
+    name: "solo",
+    instructions: "You work.",
+    model: thinker("solo", ({ results }) =>
+      results.length < 2
+        ? { calls: [["work", { thing: `${results.length}` }]] }
+        : { text: "Done." },
+    ),
+    tools: [
+      countedTool(calls, "work", async ({ thing }, { signal }) => {
+        if (thing === "1") await Promise.race([ready.opened, aborted(signal)]);
+        return `worked ${thing}`;
+      }),
+    ],
+  });
+  return { role, calls, ready };
+}
+
+interface World {
+  readonly store: Store;
+  orchestrator(role: AgentRole, store?: Store): Orchestrator;
+}
+
+function world(): World {
+  const store = memoryStore({ clock: new ManualClock() });
+  const ids = sequentialIds();
+  return {
+    store,
+    orchestrator: (role, own = store) =>
+      new Orchestrator({ clock: new ManualClock(), ids, store: own, roles: [role] }),
+  };
+}
+
+async function linesOf(store: Store, runId: RunId): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for await (const line of store.read(runId)) lines.push(line);
+  return lines;
+}
+
+test("D4: a run whose process lives is not taken over, and nothing changes", async () => {
+  const { store, orchestrator } = world();
+  const first = worker();
+  const run = orchestrator(first.role).start(first.role, "Go.");
+  await turns(20);
+  const before = [await store.find(run.runId), await linesOf(store, run.runId)];
+  const error = await rejectionOf(orchestrator(worker().role).recover(run.runId));
+  expect(error).toMatchObject({ code: "run_alive" });
+  expect([await store.find(run.runId), await linesOf(store, run.runId)]).toEqual(before);
+  first.ready.open();
+  expect(await run.result).toMatchObject({ status: "completed", text: "Done." });
+});
+
+test("D4: whoever is taken over rejects with run_fenced, and does nothing further", async () => {
+  const { orchestrator } = world();
+  const [first, second] = [worker(), worker()];
+  const run = orchestrator(first.role).start(first.role, "Go.");
+  await turns(20);
+  expect([...first.calls.values()]).toEqual([1, 1]);
+  const again = await orchestrator(second.role).recover(run.runId, { takeOver: true });
+  const lost = rejectionOf(run.result);
+  first.ready.open();
+  expect(await lost).toMatchObject({ code: "run_fenced" });
+  second.ready.open();
+  expect(await again.result).toMatchObject({ status: "completed", text: "Done." });
+  await turns(10);
+  expect([...first.calls.values()]).toEqual([1, 1]);
+  expect([...second.calls.values()]).toEqual([1]);
+});
+
+test("D4: of two recoveries at once one proceeds", async () => {
+  const { store, orchestrator } = world();
+  const first = worker();
+  const dying = dyingStore(store, { at: 4, how: "before" });
+  const run = orchestrator(first.role, dying.store).start(first.role, "Go.");
+  expect(await rejectionOf(run.result)).toMatchObject({ code: "store_failed" });
+  await store.release({ runId: run.runId, ...(await ownerOf(store, run.runId)) }, "paused");
+  const [left, right] = [worker(), worker()];
+  left.ready.open();
+  right.ready.open();
+  const both = await Promise.allSettled([
+    orchestrator(left.role).recover(run.runId),
+    orchestrator(right.role).recover(run.runId),
+  ]);
+  const codes = both.map((one) => (one.status === "rejected" ? codeOf(one.reason) : "leads"));
+  expect(codes).toEqual(["leads", "run_alive"]);
+  const [leader] = both;
+  expect(leader?.status === "fulfilled" && (await leader.value.result).status).toBe("completed");
+});
+
+async function ownerOf(store: Store, runId: RunId): Promise<{ token: string; epoch: number }> {
+  const found = await store.find(runId);
+  return { token: found?.owner?.token ?? "", epoch: found?.epoch ?? 0 };
+}
+
+function codeOf(cause: unknown): string {
+  return EspalierError.is(cause) ? cause.code : String(cause);
+}
+
+test("runs that have ended, and those that nobody knows, cannot be recovered", async () => {
+  const { store, orchestrator } = world();
+  const { role, ready } = worker();
+  ready.open();
+  const run = orchestrator(role).start(role, "Go.");
+  await run.result;
+  const before = [await store.find(run.runId), await linesOf(store, run.runId)];
+  for (const takeOver of [false, true]) {
+    const error = await rejectionOf(orchestrator(role).recover(run.runId, { takeOver }));
+    expect(error).toMatchObject({ code: "run_ended" });
+  }
+  expect([await store.find(run.runId), await linesOf(store, run.runId)]).toEqual(before);
+  const unknown = await rejectionOf(orchestrator(role).recover("run_99"));
+  expect(unknown).toMatchObject({ code: "unknown_run" });
+});
+
+/** A run whose process died in the middle, with records that somebody has changed. */
+async function changed(change: (lines: readonly string[]) => readonly string[]) {
+  const { store, orchestrator } = world();
+  const { role } = worker();
+  const dying = dyingStore(store, { at: 6, how: "before" });
+  const run = orchestrator(role, dying.store).start(role, "Go.");
+  await rejectionOf(run.result);
+  const lines = change(await linesOf(store, run.runId));
+  const read = async function* () {
+    yield* lines;
+  };
+  const other: Store = { ...forwarding(store), read };
+  const found = await store.find(run.runId);
+  const recover = () => orchestrator(role, other).recover(run.runId, { takeOver: true });
+  return { error: await rejectionOf(recover()), found, after: await store.find(run.runId) };
+}
+
+test("D3: a journal of a newer version is left alone, and the error says which", async () => {
+  const { error } = await changed((lines) =>
+    lines.map((line, index) => (index === 0 ? line.replace('"version":1', '"version":2') : line)),
+  );
+  expect(error).toMatchObject({ code: "unsupported_version", data: { expected: 1, got: 2 } });
+});
+
+test.each<readonly [string, (lines: readonly string[]) => readonly string[], number]>([
+  ["a record that is cut", (lines) => withLine(lines, 9, (line) => line.slice(0, -7)), 10],
+  ["a record that is no object", (lines) => withLine(lines, 9, () => "null"), 10],
+  ["a record of a kind that nobody knows", (lines) => withLine(lines, 9, () => '{"type":"x"}'), 10],
+  ["a record that is gone", (lines) => lines.filter((_line, index) => index !== 1), 2],
+  ["no records at all", () => [], 0],
+])(
+  "a journal with %s is invalid, and the error names the record",
+  async (_what, change, record) => {
+    const { error } = await changed(change);
+    expect(error).toMatchObject({ code: "invalid_journal", data: { record } });
+  },
+);
+
+function withLine(
+  lines: readonly string[],
+  at: number,
+  change: (line: string) => string,
+): readonly string[] {
+  return lines.map((line, index) => (index === at ? change(line) : line));
+}
+
+test("a recovery that cannot begin leaves the run as it was", async () => {
+  const { store, orchestrator } = world();
+  const { role } = worker();
+  const dying = dyingStore(store, { at: 4, how: "before" });
+  const run = orchestrator(role, dying.store).start(role, "Go.");
+  await rejectionOf(run.result);
+  const before = await linesOf(store, run.runId);
+  const other = defineAgent({
+    name: "other",
+    instructions: "x",
+    model: thinker("x", () => ({ text: "x" })),
+  });
+  const error = await rejectionOf(orchestrator(other).recover(run.runId, { takeOver: true }));
+  expect(error).toMatchObject({ code: "invalid_paused_run" });
+  expect(await linesOf(store, run.runId)).toEqual(before);
+  expect(await store.list({ status: "open" })).toHaveLength(1);
+  const fresh = worker();
+  fresh.ready.open();
+  const again = await orchestrator(fresh.role).recover(run.runId, { takeOver: true });
+  expect(await again.result).toMatchObject({ status: "completed" });
+});
+
+function tree(): Play {
+  const calls = new Map<string, number>();
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: thinker("worker", ({ task, results }) =>
+      results.length === 0 ? { calls: [["work", { thing: task }]] } : { text: `Did ${task}` },
+    ),
+    tools: [
+      countedTool(calls, "work", async ({ thing }) => {
+        await turns(2);
+        return `worked ${thing}`;
+      }),
+    ],
+  });
+  const role = defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    delegation: { background: true },
+    model: thinker("lead", ({ results, heard }) =>
+      results.length === 0
+        ? { calls: [spawnCall("worker", "a", { background: true }), spawnCall("worker", "b")] }
+        : { text: `Led with ${heard.length}` },
+    ),
+    subagents: [worker],
+  });
+  return { role, calls };
+}
+
+test("D2: a run that is killed twice, and during its recovery", async () => {
+  const plain = await playThrough(tree);
+  const endings = ({ ends }: typeof plain): readonly unknown[] =>
+    ends.map(({ path, ended }) => [path, ended[0], ended[3], ended[4]]);
+  for (let first = 2; first <= plain.appends; first += 3)
+    for (const second of [1, 2, 4, 7]) {
+      const story = await playThrough(tree, [
+        { at: first, how: "before" },
+        { at: second, how: "before" },
+        { at: second, how: "after" },
+      ]);
+      expect([first, second, endings(story)]).toEqual([first, second, endings(plain)]);
+    }
+});

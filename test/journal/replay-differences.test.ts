@@ -1,0 +1,278 @@
+// Goal: what changed since a recording is named: the agent, its step and the field, what was recorded and what came instead.
+// Method: recordings replayed with roles that differ in one thing; recordings that are damaged.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import type { Recording } from "../../src/testing/replay/recording.ts";
+import { replay } from "../../src/testing/replay/replay.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { Cast, type Build } from "../journals/cast.ts";
+import { recorded, replayed } from "../journals/play.ts";
+import { inTurn, lead } from "../journals/roles.ts";
+import { spawnCall } from "./thinkers.ts";
+
+type More = Partial<Parameters<typeof defineAgent>[0]>;
+
+const LOUD = transform("beforeModel", ({ instructions }) => ({ instructions: `${instructions}!` }));
+
+const OPENING = [
+  [["look", { thing: "map" }]],
+  [spawnCall("worker", "a"), spawnCall("worker", "b")],
+] as const;
+
+function changed(
+  more: (cast: Cast) => More = () => ({}),
+  below: (cast: Cast) => More = () => ({}),
+): Build {
+  return (cast) => ({
+    role: lead(cast, inTurn(...OPENING), {
+      tools: [cast.tool("look")],
+      subagents: [
+        defineAgent({
+          name: "worker",
+          purpose: "Works",
+          instructions: "You work.",
+          model: cast.model("worker", inTurn([["measure", { thing: "it" }]])),
+          tools: [cast.slow("measure", 2)],
+          ...below(cast),
+        }),
+      ],
+      ...more(cast),
+    }),
+  });
+}
+
+async function difference(build: Build, recording: Recording): Promise<readonly string[]> {
+  try {
+    await replayed(build, recording);
+    return [];
+  } catch (cause) {
+    if (!EspalierError.is(cause)) throw cause;
+    const { data } = cause;
+    const [path, step, ...others] = ["agentPath", "stepNumber", "field", "expected", "got"].map(
+      (key) => (typeof data[key] === "number" ? String(data[key]) : textOf(data[key])),
+    );
+    return [cause.code, `${path ?? ""} ${step ?? ""}`, ...others];
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, 60) : "";
+}
+
+proves(["R175", "X25"], "what changed in a role is named by agent, step and field", async () => {
+  const { recording } = await recorded(changed());
+  const found: Record<string, unknown> = {};
+  const changes: Record<string, Build> = {
+    nothing: changed(),
+    instructions: changed(() => ({ instructions: "You lead well." })),
+    "instructions below": changed(undefined, () => ({ instructions: "You work well." })),
+    name: changed(() => ({ name: "chief" })),
+    temperature: changed(undefined, () => ({ temperature: 0.3 })),
+    "a tool more": changed((cast) => ({ tools: [cast.tool("look"), cast.tool("listen")] })),
+    "a tool less": changed(() => ({ tools: [] })),
+    "a schema": changed((cast) => ({
+      tools: [
+        defineTool({
+          name: "look",
+          description: "Does look.",
+          input: z.object({ thing: z.string().min(1) }),
+          execute: () => cast.isAlive,
+        }),
+      ],
+    })),
+    budget: changed(() => ({ budget: { totalTokens: 60 } })),
+    "budget below": changed(undefined, () => ({ budget: { steps: 1 } })),
+    "context policy": changed(() => ({ context: { inheritMessages: true } })),
+    limits: changed(() => ({ limits: { maxBreadthPerParent: 1 } })),
+    "a stop condition": changed(undefined, () => ({
+      stopWhen: [
+        ({ steps }) => (steps.length < 1 ? undefined : { code: "one", message: "One.", data: {} }),
+      ],
+    })),
+    "a hook": changed(undefined, () => ({
+      hooks: [transform("afterTool", ({ text }) => ({ text: `${text}!` })), LOUD],
+    })),
+    "a hook that asks for more": changed(() => ({
+      hooks: [transform("stop", ({ vetoes }) => (vetoes < 1 ? { goOn: "More." } : undefined))],
+    })),
+    "a guard that denies": changed(() => ({
+      guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["SpawnSubagent"] })],
+    })),
+    "nobody below": changed(() => ({ subagents: [] })),
+    "another model": changed(undefined, (cast) => ({ model: cast.model("other", inTurn()) })),
+    delegation: changed(() => ({ delegation: { onFailure: "fail_fast", background: true } })),
+    sections: changed(undefined, () => ({
+      sections: [{ name: "place", lifeCycle: "step", text: "Here." }],
+    })),
+  };
+  for (const [name, build] of Object.entries(changes))
+    found[name] = (await difference(build, recording)).slice(1);
+  expect(found).toEqual({
+    nothing: [],
+    instructions: [
+      "lead 0",
+      "state.conversation.messages[0].text",
+      '"You lead."',
+      '"You lead well."',
+    ],
+    "instructions below": [
+      "lead/worker#1 0",
+      "state.conversation.messages[0].text",
+      '"You work."',
+      '"You work well."',
+    ],
+    name: ["lead 0", "role", '"lead"', '"chief"'],
+    temperature: ["lead/worker#1 1", "state.step.context.parameters.temperature", "nothing", "0.3"],
+    "a tool more": ["lead 1", "state.step.context.toolNames[1]", '"SpawnSubagent"', '"listen"'],
+    "a tool less": ["lead 1", "state.step.context.toolNames[0]", '"look"', '"SpawnSubagent"'],
+    "a schema": [
+      "lead 1",
+      "state.step.context.toolsHash",
+      '…erties\\":{\\"thing\\":{\\"type\\":\\"string\\"}},\\"required\\":[\\"',
+      '…erties\\":{\\"thing\\":{\\"type\\":\\"string\\",\\"minLength\\":1}},',
+    ],
+    budget: ["lead 0", "agent.account.limits.totalTokens", "nothing", "60"],
+    "budget below": ["lead/worker#1 0", "agent.account.limits.steps", "nothing", "1"],
+    "context policy": [
+      "lead/worker#1 0",
+      "state.conversation.messages[1]",
+      "nothing",
+      '{"role":"user","text":"Go.","origin":"inherited"}',
+    ],
+    limits: ["lead 2", "record", '"subagent.spawned"', '"subagent.refused"'],
+    "a stop condition": [
+      "lead/worker#1 1",
+      "record",
+      '"continuation.evaluated"',
+      '"signal.raised"',
+    ],
+    "a hook": ["lead/worker#1 1", "state.step.context.promptHash", '"You work."', '"You work.!"'],
+    "a hook that asks for more": [
+      "lead 3",
+      "record",
+      '"signal.raised"',
+      '"continuation.evaluated"',
+    ],
+    "a guard that denies": [
+      "lead/worker#1 0",
+      "agent",
+      '{"agentId":"agent_2","executionId":"execution_2","parentAgen',
+      "nothing",
+    ],
+    "nobody below": ["lead 1", "state.step.context.toolNames[1]", '"SpawnSubagent"', "nothing"],
+    "another model": ["lead/worker#1 0", "agent.started.model", '"worker"', '"other"'],
+    delegation: ["lead 1", "state.step.context.toolNames[2]", "nothing", '"ListSubagents"'],
+    sections: [
+      "lead/worker#1 1",
+      "state.step.context.shown",
+      "nothing",
+      '[{"type":"history","from":0,"to":2},{"type":"message","messa',
+    ],
+  });
+});
+
+proves(["R175"], "what is no recording is refused, and the line is named", async () => {
+  const { recording } = await recorded(changed());
+  const lines = recording.trimEnd().split("\n");
+  const at = (type: string): number =>
+    lines.findIndex((line) => line.startsWith(`{"type":"${type}"`));
+  const without = (index: number): string => lines.toSpliced(index, 1).join("\n");
+  const broken: Record<string, unknown> = {
+    nothing: "",
+    "no text": 7,
+    prose: "Once upon a time",
+    "a newer version": recording.replace('"version":1', '"version":2'),
+    "not from its start": lines.slice(1).join("\n"),
+    "of no agent": lines.slice(0, 1).join("\n"),
+    "half a line": recording.slice(0, recording.length / 2),
+    "an unknown kind": recording.replace('"type":"effect"', '"type":"wonder"'),
+    "an outcome of no kind": recording.replace('"type":"replied"', '"type":"sung"'),
+    "a lost text": without(at("text")),
+  };
+  const found: Record<string, unknown> = {};
+  for (const [name, text] of Object.entries(broken)) {
+    const { role } = changed()(new Cast({ isAlive: false }));
+    // @ts-expect-error What is no text is refused when it runs, too.
+    found[name] = await replay(text, { role }).then(
+      () => "replayed",
+      (cause: unknown) =>
+        EspalierError.is(cause) ? [cause.code, cause.data["record"] ?? []].flat() : cause,
+    );
+  }
+  expect(found).toEqual({
+    nothing: ["invalid_journal", 1],
+    "no text": ["invalid_option"],
+    prose: ["invalid_journal", 1],
+    "a newer version": ["unsupported_version"],
+    "not from its start": ["invalid_journal", 1],
+    "of no agent": ["invalid_journal", 1],
+    "half a line": ["invalid_journal", 84],
+    "an unknown kind": ["invalid_journal", 16],
+    "an outcome of no kind": ["invalid_journal", 16],
+    "a lost text": ["invalid_journal", 9],
+  });
+});
+
+proves(
+  ["R175"],
+  "a recording with a line too few, or with another one, is told apart or is replayed",
+  async () => {
+    const { recording } = await recorded(changed());
+    const lines = recording.trimEnd().split("\n");
+    const codes = new Set<string>();
+    const fields: string[] = [];
+    for (const [index, line] of lines.entries()) {
+      const isEffect = line.startsWith(`{"type":"effect"`);
+      if (!isEffect && index % 4 !== 0) continue;
+      const one = await difference(changed(), lines.toSpliced(index, 1).join("\n"));
+      codes.add(one[0] ?? "replayed");
+      if (isEffect) fields.push(one.slice(1, 3).join(" "));
+    }
+    expect([...codes].toSorted()).toEqual(["invalid_journal", "replay_diverged", "replayed"]);
+    expect(fields).toEqual([
+      "lead 1 effect",
+      "lead 1 effect",
+      "lead 2 effect",
+      "lead/worker#1 1 effect",
+      "lead/worker#2 1 effect",
+      "lead/worker#1 1 effect",
+      "lead/worker#2 1 effect",
+      "lead/worker#1 2 effect",
+      "lead 2 effect",
+      "lead/worker#2 2 effect",
+      "lead 2 effect",
+      "lead 3 effect",
+    ]);
+    const other = recording.replace(
+      String.raw`{\"thing\":\"map\"}`,
+      String.raw`{\"thing\":\"sea\"}`,
+    );
+    expect(await difference(changed(), other)).toEqual([
+      "replay_diverged",
+      "lead 1",
+      "state.conversation.messages[2].toolCalls[0].argumentsText",
+      '"{\\"thing\\":\\"map\\"}"',
+      '"{\\"thing\\":\\"sea\\"}"',
+    ]);
+  },
+);
+
+test(
+  "a replay whose user's code never answers is given up after a while",
+  { timeout: 20_000 },
+  async () => {
+    const { recording } = await recorded(changed());
+    const found = await difference(
+      changed(() => ({ hooks: [transform("beforeModel", () => new Promise(() => undefined))] })),
+      recording,
+    );
+    expect(found.slice(1, 3)).toEqual(["lead 0", "budget.reserved"]);
+  },
+);

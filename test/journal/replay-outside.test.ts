@@ -1,0 +1,209 @@
+// Goal: what comes from outside comes again at its place: wishes to cancel, stop, pause and skip, messages, grants, answers, deadlines.
+// Method: callers that act upon an event, at once or when everything has come to a stand; recorded and replayed.
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
+import type { Act, Cast } from "../journals/cast.ts";
+import { comesToTheSame, gist, recorded, replayed } from "../journals/play.ts";
+import { spawnCall } from "./thinkers.ts";
+
+function worker(cast: Cast): AgentRole {
+  return defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: cast.model("worker", ({ results, task, heard }) =>
+      results.length < 3
+        ? { calls: [["measure", { thing: `${task} ${results.length}` }]] }
+        : { text: [`${task} is done`, ...heard].join(" | ") },
+    ),
+    tools: [cast.slow("measure", 3)],
+  });
+}
+
+function team(cast: Cast, more: Partial<Parameters<typeof defineAgent>[0]> = {}): AgentRole {
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: cast.model("lead", ({ results, heard }) => {
+      if (results.length === 0) return { calls: [["measure", { thing: "first" }]] };
+      if (results.length === 1)
+        return {
+          calls: [
+            spawnCall("worker", "a"),
+            ["measure", { thing: "beside" }],
+            spawnCall("worker", "b"),
+          ],
+        };
+      return { text: ["All", ...results, ...heard].join(" | ") };
+    }),
+    tools: [cast.slow("measure", 5)],
+    subagents: [worker(cast)],
+    ...more,
+  });
+}
+
+function plain(cast: Cast) {
+  return { role: team(cast) };
+}
+
+/** The nth event of a type of one agent. */
+function nth(type: EspalierEvent["type"], agentPath: string, count = 1): Act["when"] {
+  let seen = 0;
+  return (event) => {
+    if (event.type === type && event.agentPath === agentPath) seen += 1;
+    return seen === count && event.type === type;
+  };
+}
+
+const MOMENTS = [
+  ["model.requested", "lead", 1],
+  ["model.replied", "lead", 1],
+  ["step.completed", "lead", 1],
+  ["step.started", "lead/worker#1", 2],
+  ["tool.ended", "lead/worker#1", 2],
+  ["agent.ended", "lead/worker#1", 1],
+] as const;
+
+const WISHES: Readonly<Record<string, (run: Run, event: EspalierEvent) => void>> = {
+  cancel: (run) => void run.cancel("Enough."),
+  "cancel one": (run, { agentId }) => run.cancelAgent(agentId, "Not you."),
+  stop: (run) => run.requestStop(),
+  pause: (run) => run.requestPause(),
+  letter: (run) => void run.steer("A letter."),
+  "letter to one": (run, { agentId }) => void run.steer("For you.", agentId),
+  grant: (run) => void run.grant({ totalTokens: 1_000 }, { by: "test" }),
+  skip: (run) => run.skipToolCalls("Not now."),
+};
+
+for (const [wish, give] of Object.entries(WISHES))
+  proves(["X25"], `${wish}, at any moment, in the midst of it or at rest`, async () => {
+    for (const moment of MOMENTS)
+      for (const isAtOnce of [true, false]) await wished(give, moment, isAtOnce);
+  });
+
+async function wished(
+  give: (run: Run, event: EspalierEvent) => void,
+  [type, path, count]: (typeof MOMENTS)[number],
+  isAtOnce: boolean,
+): Promise<void> {
+  let event: EspalierEvent | undefined;
+  const happens = nth(type, path, count);
+  const when = (one: EspalierEvent): boolean => {
+    const isIt = event === undefined && happens(one);
+    if (isIt) event = one;
+    return isIt;
+  };
+  const act = (run: Run): void => {
+    if (event !== undefined) give(run, event);
+  };
+  try {
+    await comesToTheSame((cast) => ({
+      role: team(cast),
+      start: { budget: { totalTokens: 100_000 } },
+      acts: [{ when, act, isAtOnce }],
+    }));
+  } catch (cause) {
+    const moment = `${type} of ${path}, ${isAtOnce ? "at once" : "later"}`;
+    if (cause instanceof Error) cause.message = `${moment}: ${cause.message}`;
+    throw cause;
+  }
+}
+
+test("X25: a caller that steps through, skips calls and stops", async () => {
+  await comesToTheSame((cast) => ({
+    role: team(cast),
+    drive: async (run) => {
+      let infers = 0;
+      for await (const { phase } of run.iterate()) {
+        if (phase === "infer") infers += 1;
+        if (phase === "infer" && infers === 1) run.skipToolCalls("Left out.");
+        if (phase === "decide" && infers === 2) run.requestStop();
+      }
+    },
+  }));
+});
+
+test("X25: what is wanted before the run begins", async () => {
+  await comesToTheSame((cast) => ({
+    role: team(cast),
+    start: { budget: { totalTokens: 100_000, steps: 20 } },
+    drive: (run) => {
+      run.grant({ steps: 3 }, { by: "test" });
+      void run.steer("Early.");
+      return Promise.resolve();
+    },
+  }));
+});
+
+const late: Act = {
+  when: nth("tool.started", "lead/worker#1", 2),
+  act: (_run: Run, clock: ManualClock) => clock.advance(10_000),
+};
+
+test("X25: a deadline that ends the run, and one that ends an agent", async () => {
+  const ended = await comesToTheSame((cast) => ({
+    role: team(cast),
+    start: { budget: { wallTimeMs: 10_000 } },
+    acts: [{ ...late, when: nth("tool.started", "lead/worker#1", 2) }],
+  }));
+  expect(ended.result.reason.code).toBe("time_limit");
+  const one = await comesToTheSame((cast) => ({
+    role: team(cast, {
+      subagents: [
+        defineAgent({
+          name: "worker",
+          purpose: "Works",
+          instructions: "You work.",
+          model: cast.model("worker", ({ task }) =>
+            task === "a" ? { calls: [["wait", { thing: task }]] } : { text: "done" },
+          ),
+          tools: [cast.endless("wait")],
+          budget: { wallTimeMs: 5_000 },
+        }),
+      ],
+    }),
+    acts: [
+      {
+        when: nth("tool.started", "lead/worker#1", 1),
+        act: (_run, clock) => clock.advance(5_000),
+      },
+    ],
+  }));
+  expect(one.result.agents.map(({ reason }) => reason.code)).toEqual([
+    "completed",
+    "time_limit",
+    "completed",
+  ]);
+});
+
+proves(
+  ["R175"],
+  "a run that is paused for an answer is replayed up to there, and says so",
+  async () => {
+    const { result } = await comesToTheSame((cast) => ({
+      role: team(cast, {
+        tools: [cast.tool("measure", undefined, { needsApproval: true })],
+      }),
+    }));
+    expect(result.status).toBe("paused");
+  },
+);
+
+proves(["R175"], "a recording that breaks off anywhere is replayed up to there", async () => {
+  const { recording } = await recorded(plain);
+  const lines = recording.trimEnd().split("\n");
+  const statuses = new Set<string>();
+  for (let count = 8; count < lines.length - 12; count += 7) {
+    const { result } = await replayed(plain, `${lines.slice(0, count).join("\n")}\n`);
+    statuses.add(`${result.status}: ${result.reason.message}`);
+  }
+  expect([...statuses]).toEqual(["cancelled: The recording ends here."]);
+  const whole = await replayed(plain, recording);
+  expect(gist(whole.result)).toMatchObject({ status: "completed" });
+});

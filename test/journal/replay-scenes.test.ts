@@ -1,0 +1,104 @@
+// Goal: whatever one agent and its calls do comes again in a replay: hooks, guards, answers, typed results, compaction, failures.
+// Method: the scenes of the kept recordings, played anew, and some more.
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { proves } from "../harness/proves.ts";
+import type { Build } from "../journals/cast.ts";
+import { comesToTheSame, recorded } from "../journals/play.ts";
+import { inTurn, lead, scenes } from "../journals/roles.ts";
+import { spawnCall } from "./thinkers.ts";
+
+for (const [name, { build }] of Object.entries(scenes))
+  proves(["X25"], `the scene ${name} replays to the same`, async () => {
+    await comesToTheSame(build);
+  });
+
+test("the scenes come to what they are for", async () => {
+  const ends: Record<string, unknown> = {};
+  for (const [name, { build }] of Object.entries(scenes)) {
+    const { result } = await recorded(build);
+    ends[name] = [result.status, result.reason.code, result.agents.length];
+  }
+  expect(ends).toEqual({
+    approvals: ["completed", "completed", 2],
+    background: ["completed", "completed", 4],
+    compacted: ["completed", "completed", 1],
+    delegations: ["completed", "completed", 4],
+    groups: ["completed", "completed", 7],
+    hooked: ["completed", "completed", 2],
+    parallel: ["completed", "completed", 5],
+    paused: ["paused", "answers_needed", 3],
+    stopped: ["stopped", "stop_requested", 4],
+    tight: ["stopped", "token_limit", 6],
+  });
+});
+
+test("X25: models that fail, are tried again, and fail for good; tools that fail and end their agent", async () => {
+  await comesToTheSame((cast) => {
+    let asked = 0;
+    const flaky = cast.model("flaky", () => {
+      asked += 1;
+      if (asked === 1) throw new Error("Broken for good.");
+      return { text: "Fine." };
+    });
+    return {
+      role: lead(cast, inTurn([spawnCall("flaky", "a"), spawnCall("flaky", "b")]), {
+        subagents: [defineAgent({ name: "flaky", purpose: "x", instructions: "x", model: flaky })],
+      }),
+    };
+  });
+});
+
+test("X25: tools that run alone, between others, and parallel calls that end in another order", async () => {
+  await comesToTheSame((cast) => ({
+    role: lead(
+      cast,
+      inTurn([
+        ["free", { thing: "a" }],
+        ["quick", { thing: "b" }],
+        ["alone", { thing: "c" }],
+        ["free", { thing: "d" }],
+        ["unknown", { thing: "e" }],
+      ]),
+      {
+        tools: [
+          cast.slow("free", 6),
+          cast.slow("quick", 1),
+          cast.slow("alone", 2, { isSequential: true }),
+        ],
+      },
+    ),
+  }));
+});
+
+test("X25: stop conditions, wrap-up, error budgets", async () => {
+  const { result } = await comesToTheSame((cast) => ({
+    role: lead(cast, ({ results }) => ({ calls: [["broken", { thing: `${results.length}` }]] }), {
+      wrapUp: true,
+      tools: [
+        cast.tool("broken", () => {
+          throw new Error("Broken.");
+        }),
+      ],
+      stopWhen: [
+        ({ steps }) =>
+          steps.length < 2 ? undefined : { code: "enough", message: "Two steps.", data: {} },
+      ],
+    }),
+  }));
+  expect(result.reason.code).toBe("enough");
+});
+
+test("X25: a session, in which history the root begins", async () => {
+  const orchestrator = new Orchestrator({ store: memoryStore() });
+  const session = await orchestrator.session("talk");
+  const build: Build = (cast) => ({
+    role: lead(cast, inTurn([["look", { thing: "map" }]]), { tools: [cast.tool("look")] }),
+    start: { session },
+  });
+  for (let turn = 0; turn < 3; turn += 1) await comesToTheSame(build);
+});

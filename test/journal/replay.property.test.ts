@@ -1,0 +1,165 @@
+// Goal: any small tree replays to the same, in its order and in others.
+// Method: random trees whose tasks say what each agent does: calls that take some turns, subagents before its eyes or beside it, failures;
+// with tight limits and budgets, and with a wish from outside now and then.
+
+import * as fc from "fast-check";
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { proves } from "../harness/proves.ts";
+import type { Act, Build, Cast } from "../journals/cast.ts";
+import { gist, recorded, replayed } from "../journals/play.ts";
+import { spawnCall, type Thought } from "./thinkers.ts";
+
+/** What one agent does. Its task is the JSON text of it. */
+interface Plan {
+  readonly turns: readonly number[];
+  readonly isFailing: boolean;
+  readonly below: readonly Plan[];
+  readonly isBeside: boolean;
+}
+
+const PlanSchema: z.ZodType<Plan> = z.lazy(() =>
+  z.object({
+    turns: z.array(z.number()),
+    isFailing: z.boolean(),
+    below: z.array(PlanSchema),
+    isBeside: z.boolean(),
+  }),
+);
+
+const MOST_DEPTH = 2;
+
+function plans(depth: number, mayBeBeside: boolean): fc.Arbitrary<Plan> {
+  return fc.record({
+    turns: fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 2 }),
+    isFailing: fc.boolean().map((isSo) => isSo && depth > 0),
+    below:
+      depth === MOST_DEPTH
+        ? fc.constant([])
+        : fc.array(plans(depth + 1, mayBeBeside), { maxLength: 2 }),
+    isBeside: fc.boolean().map((isSo) => isSo && mayBeBeside),
+  });
+}
+
+function roleOf(cast: Cast, depth: number, onFailure: "isolate" | "fail_fast"): AgentRole {
+  const name = `level${depth}`;
+  return defineAgent({
+    name,
+    ...(depth === 0 ? {} : { purpose: "Works" }),
+    instructions: "You do what your task says.",
+    model: cast.model(name, ({ task, results, heard }): Thought => {
+      const plan = PlanSchema.parse(JSON.parse(task));
+      const calls = [
+        ...plan.turns.map((turns) => [`take${turns}`, { thing: "time" }] as const),
+        ...plan.below.map((one) =>
+          spawnCall(`level${depth + 1}`, JSON.stringify(one), { background: one.isBeside }),
+        ),
+      ];
+      if (results.length < calls.length) return { calls };
+      if (plan.isFailing) throw new Error("It fails.");
+      return { text: `${results.length} results, ${heard.length} messages` };
+    }),
+    tools: [0, 1, 2, 3, 4, 5].map((turns) => cast.slow(`take${turns}`, turns)),
+    delegation: { background: true, onFailure },
+    subagents: depth === MOST_DEPTH ? [] : [roleOf(cast, depth + 1, onFailure)],
+  });
+}
+
+interface World {
+  readonly plan: Plan;
+  readonly onFailure: "isolate" | "fail_fast";
+  readonly maxTotalSubagents: number;
+  readonly totalTokens: number | undefined;
+  readonly wish: "none" | "cancel" | "stop" | "pause" | "letter";
+  /** When it comes, by the number of the event. */
+  readonly at: number;
+  readonly isAtOnce: boolean;
+  readonly seed: number;
+}
+
+const calm = fc.record<World>({
+  plan: plans(0, false),
+  onFailure: fc.constant("isolate"),
+  maxTotalSubagents: fc.constant(50),
+  totalTokens: fc.constant(undefined),
+  wish: fc.constant("none"),
+  at: fc.constant(0),
+  isAtOnce: fc.constant(false),
+  seed: fc.integer({ min: 0 }),
+});
+
+const rough = fc.record<World>({
+  plan: plans(0, true),
+  onFailure: fc.constantFrom("isolate", "fail_fast"),
+  maxTotalSubagents: fc.integer({ min: 1, max: 8 }),
+  totalTokens: fc.option(fc.integer({ min: 300, max: 20_000 }), { nil: undefined }),
+  wish: fc.constantFrom("none", "cancel", "stop", "pause", "letter"),
+  at: fc.integer({ min: 1, max: 40 }),
+  isAtOnce: fc.boolean(),
+  seed: fc.integer({ min: 0 }),
+});
+
+function sceneOf(world: World): Build {
+  const { plan, onFailure, maxTotalSubagents, totalTokens, wish, at, isAtOnce } = world;
+  const act: Act["act"] = (run) => {
+    if (wish === "cancel") void run.cancel("Enough.");
+    if (wish === "stop") run.requestStop();
+    if (wish === "pause") run.requestPause();
+    if (wish === "letter") void run.steer("A letter.");
+  };
+  return (cast) => ({
+    role: roleOf(cast, 0, onFailure),
+    task: JSON.stringify(plan),
+    start: totalTokens === undefined ? {} : { budget: { totalTokens } },
+    options: { limits: { maxDepth: MOST_DEPTH, maxTotalSubagents } },
+    acts: [
+      {
+        when: ({ seq, type }) => seq >= at || type === "run.ended",
+        act,
+        isAtOnce,
+      },
+    ],
+  });
+}
+
+const numRuns = Number(process.env["FC_RUNS"] ?? 30);
+
+proves(["X25"], "calm trees come to the same in their order and in others", async () => {
+  await fc.assert(
+    fc.asyncProperty(calm, async (world) => {
+      const build = sceneOf(world);
+      const { recording, result } = await recorded(build);
+      const again = await replayed(build, recording);
+      expect(gist(again.result)).toEqual(gist(result));
+      const other = await replayed(build, recording, { order: { shuffledBy: world.seed } });
+      expect(other.result.usage).toEqual(result.usage);
+      expect(other.result.text).toEqual(result.text);
+    }),
+    { numRuns },
+  );
+});
+
+proves(
+  ["X25"],
+  "rough trees come to the same in their order; in others, or it is said why not",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(rough, async (world) => {
+        const build = sceneOf(world);
+        const { recording, result } = await recorded(build);
+        const again = await replayed(build, recording);
+        expect(gist(again.result)).toEqual(gist(result));
+        try {
+          const other = await replayed(build, recording, { order: { shuffledBy: world.seed } });
+          expect(other.result.usage).toEqual(result.usage);
+        } catch (cause) {
+          if (!EspalierError.is(cause) || cause.code !== "replay_diverged") throw cause;
+        }
+      }),
+      { numRuns },
+    );
+  },
+);

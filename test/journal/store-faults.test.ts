@@ -1,0 +1,140 @@
+// Goal: a store that is busy for a while, or loses acknowledgements, harms no run; each of the real stores keeps a run that can be recovered.
+// Method: a store in front of another one that fails as it is told; real SQLite files and a real PostgreSQL server.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterAll, describe, expect, test } from "vitest";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { JournalBatch } from "../../src/store/run-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { postgresStore } from "../../src/store/postgres/postgres-store.ts";
+import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { findPostgres } from "../store/postgres-server.ts";
+import { world } from "./crash-world.ts";
+import { forwarding } from "./forwarding-store.ts";
+import { storedEvents } from "./stored-events.ts";
+
+const limits = { maxDepth: 3, maxBreadthPerParent: 10, maxTotalSubagents: 100 };
+const SMALL = { leads: 2, workers: 2 };
+
+function gist({ status, text, agents, usage }: RunResult): object {
+  const { toolCalls, modelCalls, totalTokens } = usage.total;
+  const ends = agents.map((agent) => [agent.agentPath, agent.status, agent.text]);
+  return { status, text, ends, toolCalls, modelCalls, totalTokens };
+}
+
+const plain = new Orchestrator({ limits }).start(world(SMALL).role, "Go.").result;
+
+function failing(isTransient: boolean): EspalierError {
+  const reason = isTransient ? "busy" : "full";
+  return new EspalierError({
+    code: "store_failed",
+    message: `Expected the store to take it, got ${reason}.`,
+    data: { reason, isTransient },
+  });
+}
+
+/** Fails at every third append: it takes nothing, or takes it and says that it did not. */
+function moody(store: Store, isTaken: boolean): Store {
+  let appends = 0;
+  return {
+    ...forwarding(store),
+    append: async (ownership, batch) => {
+      appends += 1;
+      if (appends % 3 !== 0) return await store.append(ownership, batch);
+      if (isTaken) await store.append(ownership, batch);
+      throw failing(true);
+    },
+  };
+}
+
+test.each([
+  ["is busy now and then", false],
+  ["loses acknowledgements", true],
+])("a store that %s is asked again: the run notices nothing", async (_what, isTaken) => {
+  const store = memoryStore();
+  const orchestrator = new Orchestrator({ limits, store: moody(store, isTaken) });
+  const run = orchestrator.start(world(SMALL).role, "Go.");
+  expect(gist(await run.result)).toEqual(gist(await plain));
+  const events = await storedEvents(store, run.runId);
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
+  expect(await store.find(run.runId)).toMatchObject({ status: "ended", owner: null });
+});
+
+test("a store that is full stops the run where it is; what was kept is there, and goes on once there is room", async () => {
+  const store = memoryStore();
+  const kept: JournalBatch[] = [];
+  let isFull = false;
+  const filling: Store = {
+    ...forwarding(store),
+    append: async (ownership, batch) => {
+      isFull ||= kept.length === 5;
+      if (isFull) throw failing(false);
+      await store.append(ownership, batch);
+      kept.push(batch);
+    },
+  };
+  const { role, calls } = world(SMALL);
+  const run = new Orchestrator({ limits, store: filling }).start(role, "Go.");
+  await expect(run.result).rejects.toMatchObject({
+    code: "store_failed",
+    data: { reason: "full" },
+  });
+  const records: string[] = [];
+  for await (const record of store.read(run.runId)) records.push(record);
+  expect(records).toEqual(kept.flatMap((batch) => batch.records));
+  const before = new Map(calls);
+  const again = new Orchestrator({ limits, store, roles: [role] });
+  const result = await (await again.recover(run.runId, { takeOver: true })).result;
+  expect([result.status, result.text]).toEqual(["completed", (await plain).text]);
+  expect([...before.keys()].every((key) => (calls.get(key) ?? 0) <= 2)).toBe(true);
+});
+
+const folder = mkdtempSync(join(tmpdir(), "store-faults-"));
+const postgres = await findPostgres();
+const server = typeof postgres === "string" ? undefined : postgres;
+if (typeof postgres === "string") console.warn(`Runs over PostgreSQL are skipped: ${postgres}.`);
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await server?.close();
+});
+
+const stores: Readonly<Record<string, () => Store>> = {
+  SQLite: () => sqliteStore(join(folder, "runs.db")),
+  ...(server === undefined
+    ? {}
+    : { PostgreSQL: () => postgresStore({ connectionString: server.url, schema: "faults" }) }),
+};
+
+describe.each(Object.entries(stores))("a run over %s", (_name, open) => {
+  test("comes to the same as without a store, and what is killed in its midst goes on in another store object", async () => {
+    const store = open();
+    const run = new Orchestrator({ limits, store }).start(world(SMALL).role, "Go.");
+    expect(gist(await run.result)).toEqual(gist(await plain));
+    let appends = 0;
+    const dying: Store = {
+      ...forwarding(store),
+      append: async (ownership, batch) => {
+        appends += 1;
+        if (appends > 6) throw failing(false);
+        await store.append(ownership, batch);
+      },
+    };
+    const { role } = world(SMALL);
+    const dead = new Orchestrator({ limits, store: dying }).start(role, "Go.");
+    await expect(dead.result).rejects.toMatchObject({ code: "store_failed" });
+    await store.close();
+    const other = open();
+    const again = new Orchestrator({ limits, store: other, roles: [role] });
+    const result = await (await again.recover(dead.runId, { takeOver: true })).result;
+    expect([result.status, result.text]).toEqual(["completed", (await plain).text]);
+    expect(await other.find(dead.runId)).toMatchObject({ status: "ended", epoch: 2, owner: null });
+    await other.close();
+  });
+});

@@ -1,0 +1,43 @@
+// What a store has of a run, read back.
+
+import {
+  JournalRecordSchema,
+  type JournalRecord,
+} from "../../src/orchestrator/journal/journal-record.ts";
+import { readRecord } from "../../src/orchestrator/journal/text-table.ts";
+import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
+import type { RunId } from "../../src/protocol/ids.ts";
+import type { RunStore } from "../../src/store/run-store.ts";
+
+/** The records of a journal, with their texts. */
+export async function storedRecords(
+  store: Pick<RunStore, "read">,
+  runId: RunId,
+): Promise<readonly JournalRecord[]> {
+  const texts: string[] = [];
+  const records: JournalRecord[] = [];
+  for await (const line of store.read(runId)) {
+    const record = JournalRecordSchema.parse(readRecord(line, texts));
+    if (record.type === "run") texts.length = 0;
+    if (record.type === "text") texts.push(record.text);
+    records.push(record);
+  }
+  return records;
+}
+
+/** The events of a journal, checked. */
+export async function storedEvents(
+  store: Pick<RunStore, "read">,
+  runId: RunId,
+): Promise<readonly EspalierEvent[]> {
+  const records = await storedRecords(store, runId);
+  return records.flatMap((record) =>
+    record.type === "event" && isEvent(record.event) ? [record.event] : [],
+  );
+}
+
+/** Throws for what is none. */
+function isEvent(value: unknown): value is EspalierEvent {
+  checkEvent(value);
+  return true;
+}

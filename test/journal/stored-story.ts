@@ -1,0 +1,86 @@
+// What a journal tells of a run: its events, and how its agents ended.
+
+import { expect } from "vitest";
+
+import { lastTextOf } from "../../src/agent/agent-state.ts";
+import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { StandingAgent, StandingRun } from "../../src/orchestrator/standing-run.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../src/protocol/usage.ts";
+
+/** How agents ended, whoever they are, and what they used besides lost calls. */
+export type Ends = readonly {
+  readonly path: string;
+  readonly ended: readonly unknown[];
+  readonly steps: readonly unknown[];
+  readonly messages: readonly string[];
+  readonly own: Usage;
+}[];
+
+/** The events among records. */
+export function eventsIn(records: readonly JournalRecord[]): readonly EspalierEvent[] {
+  return records.flatMap((record) =>
+    record.type === "event" && isEvent(record.event) ? [record.event] : [],
+  );
+}
+
+function isEvent(value: unknown): value is EspalierEvent {
+  return typeof value === "object" && value !== null && "seq" in value;
+}
+
+/** What the journal tells is what the process said. */
+export function checkKept(result: RunResult, run: StandingRun): void {
+  expect(run.accounts).toEqual(result.accounts);
+  expect(run.subagentsByDepth).toEqual(result.subagentsByDepth);
+  expect(run.refusalsByCode).toEqual(result.refusalsByCode);
+  expect(
+    run.agents.map((agent) => [agent.agentPath, agent.state.status, lastTextOf(agent.state)]),
+  ).toEqual(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text]));
+  expect(run.agents.map(({ task, execution }) => [task, execution])).toEqual(
+    result.agents.map(({ task, executions }) => [task, executions]),
+  );
+}
+
+/** How agents ended, as the journal tells. */
+export function endsOf({ agents, accounts }: StandingRun, events: readonly EspalierEvent[]): Ends {
+  const lost = new Map<string, Usage>();
+  for (const event of events)
+    if (event.type === "budget.settled" && event.executionId === null)
+      lost.set(event.agentId, addUsage(lost.get(event.agentId) ?? NO_USAGE, event.usage));
+  return agents
+    .map((agent) => ({
+      path: agent.agentPath,
+      ended: [
+        agent.state.status,
+        "reason" in agent.state ? agent.state.reason.code : "",
+        withoutTotals(lastTextOf(agent.state)),
+        agent.execution,
+        agent.task,
+        agent.isDetached,
+        agent.children,
+      ],
+      steps: stepsOf(agent),
+      messages: agent.state.conversation.messages.map(
+        ({ role, text }) => `${role}: ${withoutTotals(text)}`,
+      ),
+      own: subtractUsage(
+        accounts.find(({ agentId }) => agentId === agent.agentId)?.own ?? NO_USAGE,
+        lost.get(agent.agentId) ?? NO_USAGE,
+      ),
+    }))
+    .toSorted((left, right) => (left.path < right.path ? -1 : 1));
+}
+
+/** What a lost call is estimated to have used is told to parents, too. */
+function withoutTotals(text: string): string {
+  return text.replaceAll(/"totalTokens":\d+/gu, "");
+}
+
+function stepsOf({ state }: StandingAgent): readonly unknown[] {
+  return state.log.steps.map(({ number, io, tools }) => [
+    number,
+    withoutTotals(io.text),
+    tools.executions.map(({ call, type, errorCode }) => [call.toolName, type, errorCode]),
+  ]);
+}

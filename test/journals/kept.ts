@@ -1,0 +1,48 @@
+// The recordings that are kept, and how they are made: by counting ids and a clock that stands still, so that they are always the same.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { Cast, listener } from "./cast.ts";
+import { scenes } from "./roles.ts";
+
+/** Where a recording of this version of journals is kept. */
+export function pathOf(name: string): string {
+  return fileURLToPath(new URL(`v1/${name}.jsonl`, import.meta.url));
+}
+
+export function keptRecording(name: string): Recording {
+  return readFileSync(pathOf(name), "utf8");
+}
+
+/** A recording of a scene, made now. */
+export async function recordingFor(name: string): Promise<Recording> {
+  const cast = new Cast({ isAlive: true });
+  const { clock } = cast;
+  const play = scenes[name]?.build(cast);
+  if (play === undefined) throw new Error(`There is no scene ${name}.`);
+  const { role, means = {}, options = {}, start = {} } = play;
+  const store = memoryStore({ clock: new ManualClock() });
+  let run: Run | undefined;
+  let minted = 0;
+  const tracing = localTracing((bytes) => {
+    minted += 1;
+    return minted.toString(16).padStart(bytes * 2, "0");
+  });
+  const sinks = [listener(play, () => run, clock)];
+  const ids = sequentialIds();
+  run = new Orchestrator({ ...means, ...options, clock, ids, tracing, sinks, store }).start(
+    role,
+    "Go.",
+    start,
+  );
+  await run.settled;
+  return await recordingOf(store, run.runId);
+}

@@ -1,0 +1,65 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { deltaOf, withDelta } from "../../src/kernel/json-delta.ts";
+import { deepFreeze } from "../../src/kernel/json.ts";
+
+type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+
+const key = fc.constantFrom("a", "b", "steps", "messages", "set", "keys", "keep");
+const { json } = fc.letrec<{ json: Json; list: Json; record: Json }>((tie) => ({
+  json: fc.oneof(
+    { depthSize: "small" },
+    fc.string(),
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    tie("list"),
+    tie("record"),
+  ),
+  list: fc.array(tie("json"), { maxLength: 5 }),
+  record: fc.dictionary(key, tie("json"), { maxKeys: 4 }),
+}));
+
+test("a value and its change give the value that followed, also as JSON text, whatever both are", () => {
+  fc.assert(
+    fc.property(json, json, (before, after) => {
+      const delta = deltaOf(before, after);
+      const read: unknown = delta === undefined ? undefined : JSON.parse(JSON.stringify(delta));
+      expect(delta === undefined ? before : withDelta(before, delta)).toEqual(after);
+      if (delta !== undefined) expect(read).toEqual(delta);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("what stays is not looked into and not written: the change is as long as what is new", () => {
+  const long = deepFreeze(
+    Array.from({ length: 1_000 }, (_one, index) => ({ text: `old ${index}` })),
+  );
+  const before = { messages: long, log: { steps: long } };
+  const after = { messages: [...long, { text: "new" }], log: { steps: long } };
+  expect(deltaOf(before, after)).toEqual({
+    keys: { messages: { keep: 1_000, append: [{ text: "new" }] } },
+  });
+});
+
+test("a list that was cut keeps what is before the cut", () => {
+  const [a, b, c] = [{ n: 1 }, { n: 2 }, { n: 3 }];
+  expect(deltaOf([a, b, c], [a, c])).toEqual({ keep: 1, append: [{ n: 3 }] });
+});
+
+test("a key that holds undefined is a key that is not there", () => {
+  expect(deltaOf({ a: 1, b: undefined }, { a: 1, c: undefined })).toBeUndefined();
+  expect(deltaOf({ a: 1, b: 2 }, { a: 1, b: undefined })).toEqual({ keys: {}, gone: ["b"] });
+  expect(withDelta({ a: 1, b: 2 }, { keys: {}, gone: ["b"] })).toEqual({ a: 1 });
+});
+
+test("a change that was made for another value is refused", () => {
+  expect(() => withDelta([1], { keep: 2, append: [] })).toThrow("at least 2");
+  expect(() => withDelta("text", { keys: {} })).toThrow("Expected an object");
+});
+
+test("what is no JSON is refused where it is written", () => {
+  expect(() => deltaOf({ a: 1 }, { a: () => 1 })).toThrow("A function is no JSON");
+});

@@ -1,0 +1,145 @@
+// Goal: with the optional tokenizer requests are counted as the models of OpenAI count them, whatever the texts, and quickly.
+// Method: texts whose counts are known; texts made to break tokenizers; the sources in a folder without the package.
+
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+import { expect, test } from "vitest";
+
+import type { ModelRequest } from "../../src/model/model.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { gptTokenCounter } from "../../src/tokens/gpt-token-counter.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { rejectionOf } from "../support/thrown.ts";
+
+function user(text: string): Message {
+  return { role: "user", text, origin: "task" };
+}
+
+function request(...messages: readonly Message[]): ModelRequest {
+  return { messages, tools: [], maxOutputTokens: 1 };
+}
+
+/** Tokens of a text alone, without what a chat adds. */
+async function tokensOf(text: string, modelId = "gpt-5-mini"): Promise<number> {
+  const count = await gptTokenCounter(modelId);
+  return count(request(user(text))) - count(request(user("")));
+}
+
+proves(["R101"], "texts are counted with the vocabulary of the model", async () => {
+  expect([
+    await tokensOf("Hello world, how are you?"),
+    await tokensOf("你好，世界"),
+    await tokensOf("你好，世界", "gpt-4"),
+  ]).toEqual([7, 3, 6]);
+});
+
+proves(["R101"], "a run over it leases what it counts, and marks it as no estimate", async () => {
+  const countTokens = await gptTokenCounter("gpt-5");
+  const { role, model } = soloist([says("Done.")], {}, { countTokens });
+  const stage = scene();
+  await stage.run(role);
+  const [first] = model.requests;
+  expect(
+    stage.sink.of("model.requested").map((one) => [one.estimatedInputTokens, one.isEstimated]),
+  ).toEqual([[first === undefined ? 0 : countTokens(first), false]]);
+});
+
+test("replies count with their calls, requests with their tools", async () => {
+  const count = await gptTokenCounter("o3-mini");
+  const call = {
+    callId: CallIdSchema.parse("call_1"),
+    toolName: "read",
+    argumentsText: '{"page":1}',
+  };
+  const reply = (calls: readonly (typeof call)[]): Message => ({
+    role: "assistant",
+    text: "Reading.",
+    toolCalls: calls,
+  });
+  const tool = { name: "read", description: "Reads a page.", inputSchema: { type: "object" } };
+  const bare = count(request(reply([])));
+  expect([
+    count(request(reply([call]))) > bare + 8,
+    count({ ...request(reply([])), tools: [tool] }) > bare + 8,
+  ]).toEqual([true, true]);
+});
+
+test("texts that look like control tokens, broken surrogates and nothing at all are texts like any other", async () => {
+  expect([
+    await tokensOf("<|endoftext|>"),
+    await tokensOf("<|im_start|>system"),
+    await tokensOf(""),
+  ]).toEqual([expect.any(Number), expect.any(Number), 0]);
+  expect(await tokensOf("a \ud83d b")).toBeGreaterThan(0);
+});
+
+/** Too long for a tokenizer that takes the square of it: it would take half an hour. */
+const ENDLESS = 2_000_000;
+
+test("a run without a break is counted in parts, in time", async () => {
+  const count = await gptTokenCounter("gpt-5");
+  expect(count(request(user("a".repeat(ENDLESS))))).toBeGreaterThan(ENDLESS / 9);
+  expect(count(request(user(" ".repeat(ENDLESS))))).toBeGreaterThan(1_000);
+});
+
+test("models of no known vocabulary are refused, with what to do", async () => {
+  for (const modelId of ["llama-3", "claude-5", "gpt-40", "o", "constructor"])
+    expect(await rejectionOf(gptTokenCounter(modelId))).toMatchObject({
+      code: "invalid_option",
+      message: `Expected gptTokenCounter.modelId to be a model of OpenAI whose vocabulary is known (gpt-5, gpt-4o, o3 and the like), got ${JSON.stringify(modelId)}. For other models leave countTokens out: tokens are estimated then.`,
+    });
+  for (const modelId of [
+    "gpt-5.4-mini",
+    "gpt-4o-2024-08-06",
+    "gpt-4.1",
+    "o1",
+    "o4-mini",
+    "ft:gpt-4o:me",
+    "gpt-3.5-turbo",
+  ])
+    expect(typeof (await gptTokenCounter(modelId))).toBe("function");
+  expect((await rejectionOf(gptTokenCounter(""))).code).toBe("invalid_definition");
+});
+
+test("without the package the entry is imported, and making a counter says what to install", () => {
+  const folder = mkdtempSync(join(tmpdir(), "espalier-"));
+  try {
+    cpSync("src", join(folder, "src"), { recursive: true });
+    mkdirSync(join(folder, "node_modules"));
+    for (const name of readdirSync("node_modules"))
+      if (name !== "gpt-tokenizer")
+        symlinkSync(resolve("node_modules", name), join(folder, "node_modules", name), "dir");
+    writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+    writeFileSync(
+      join(folder, "program.ts"),
+      `import { gptTokenCounter } from "./src/tokens/gpt-token-counter.ts";
+       await gptTokenCounter("gpt-5").catch(({ code, message, data }) => console.log(JSON.stringify({ code, message, data })));`,
+    );
+    const { stdout } = spawnSync(process.execPath, [join(folder, "program.ts")], {
+      encoding: "utf8",
+    });
+    expect(JSON.parse(stdout)).toEqual({
+      code: "invalid_option",
+      message:
+        "Expected the package gpt-tokenizer to be installed, got none, and without it tokens can only be estimated. Run: npm install gpt-tokenizer.",
+      data: { package: "gpt-tokenizer" },
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,130 @@
+// Goal: a result tells what its run has added from what was there before (R102), whatever became of the history meanwhile.
+// Method: scripted runs whose histories are compacted, cut off, paused and granted more.
+
+import { expect, test } from "vitest";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { said, sessionScene } from "../sessions/session-scene.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { calls, use } from "../tree/cast.ts";
+
+const COMPACTING = { compaction: { maxInputTokens: 40, keepMessages: 2 } };
+const estimating = { countTokens: null } as const;
+
+/** Each request is far too long, so that all but the last messages goes. */
+const LONG = "word ".repeat(60);
+
+proves(
+  ["R102"],
+  "new messages are exactly those that the second execution added, also those that a compaction left out, and no notice of it",
+  async () => {
+    const s = sessionScene();
+    const session = await s.session();
+    const search = spyTool("search", () => LONG);
+    const first = soloist([says("One.")]);
+    await s.outcome(s.start(first.role, "First?", { session }));
+    const script = [calls(use("search")), calls(use("search")), says("Two.")];
+    const { role } = soloist(script, { tools: [search], ...COMPACTING }, estimating);
+    const result = await s.outcome(s.start(role, "Second?", { session }));
+    expect(s.sink.of("conversation.compacted").length).toBeGreaterThan(0);
+    expect(said(result.newMessages)).toEqual([
+      "user Second?",
+      "assistant ",
+      `tool ${LONG}`,
+      "assistant ",
+      `tool ${LONG}`,
+      "assistant Two.",
+    ]);
+    const ids = result.newMessages.map(({ messageId }) => messageId);
+    expect(new Set(ids).size).toBe(ids.length);
+    const gone = ids.filter((id) => result.messages.every(({ messageId }) => messageId !== id));
+    expect(gone.length).toBeGreaterThan(0);
+    const notes = result.messages.filter(({ note }) => note !== undefined);
+    expect(notes.map(({ note, executionId }) => [note, executionId])).toEqual([
+      ["left_out", "execution_2"],
+    ]);
+    expect(session.messages).toEqual(result.messages.slice(1));
+  },
+);
+
+proves(
+  ["R102"],
+  "what a hook takes out of a request is in the history, and so in the new messages, all the same",
+  async () => {
+    const s = sessionScene();
+    const session = await s.session();
+    const forgetful = transform("beforeModel", ({ messages }) => ({
+      messages: messages.slice(-1),
+    }));
+    const { role, model } = soloist([says("One."), says("Two.")], { hooks: [forgetful] });
+    await s.outcome(s.start(role, "First?", { session }));
+    const result = await s.outcome(s.start(role, "Second?", { session }));
+    expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Second?"]);
+    expect(said(result.newMessages)).toEqual(["user Second?", "assistant Two."]);
+    expect(said(session.messages)).toEqual([
+      "user First?",
+      "assistant One.",
+      "user Second?",
+      "assistant Two.",
+    ]);
+  },
+);
+
+test("over a pause, in a fresh process, all that the run has added counts, once", async () => {
+  const s = scene();
+  const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
+    tools: [payTool()],
+  });
+  const paused = await s.run(role);
+  expect(said(paused.newMessages)).toEqual(["user Do it.", "assistant "]);
+  const result = await s.outcome(s.resume(role, paused.pausedRun, approveAll(paused)));
+  expect(said(result.newMessages)).toEqual([
+    "user Do it.",
+    "assistant ",
+    "tool paid 3",
+    "assistant Paid.",
+  ]);
+  expect(said(result.messages)).toEqual(["system Work.", ...said(result.newMessages)]);
+});
+
+test("a run that a limit stopped and that was granted more has added all of it", async () => {
+  const s = scene();
+  const { role } = soloist([calls(use("search")), says("Found.")], { tools: [spyTool("search")] });
+  const run = s.start(role, "Do it.", { budget: { steps: 1 } });
+  await s.outcome(run);
+  const grants = [{ budget: { steps: 3 }, by: "Ada" }];
+  const result = await s.outcome(s.grantOn(role, run.snapshot(), grants));
+  const [task, reply, found, notice, last, ...rest] = said(result.newMessages);
+  expect([task, reply, found, last, rest]).toEqual([
+    "user Do it.",
+    "assistant ",
+    "tool search done",
+    "assistant Found.",
+    [],
+  ]);
+  expect(notice).toContain("You were stopped before you were done");
+  expect(result.newMessages.map(({ executionId }) => executionId)).toEqual([
+    "execution_1",
+    "execution_1",
+    "execution_1",
+    "execution_2",
+    "execution_2",
+  ]);
+});
+
+test("a run whose task was refused has added nothing; one that was cancelled before it began neither", async () => {
+  const s = scene();
+  const refusing = transform("userInput", () => ({ refuse: "Not today." }));
+  const { role } = soloist([], { hooks: [refusing] });
+  const refused = await s.run(role);
+  expect([refused.status, refused.newMessages]).toEqual(["stopped", []]);
+  const run = s.start(soloist([]).role);
+  const cancelled = await run.cancel();
+  expect([cancelled.status, said(cancelled.newMessages)]).toEqual(["cancelled", []]);
+  await s.outcome(run);
+});

@@ -1,0 +1,242 @@
+// Goal: a request begins with the bytes of the one before it, so that prompt caches of providers hit, unless something changed what was
+// sent before; whether it holds is told with every request.
+// Method: runs over the OpenAI adapter against a server that keeps the bytes; what changes requests, one at a time.
+
+import { z } from "zod";
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentDefinition } from "../../src/agent/agent-role.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { asidesAtEnd, prefixOf } from "../../src/model/request-prefix.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { CallIdSchema } from "../../src/protocol/ids.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { modelAt } from "../support/openai-calls.ts";
+import { calls, OpenAiServer, says, type WireRequest } from "../support/openai-server.ts";
+
+const tools = [spyTool("work", () => "w".repeat(300)), spyTool("rest")];
+const STEPS = 4;
+
+type Prefix = EspalierEvent<"model.requested">["prefix"];
+
+interface Sent {
+  readonly requests: readonly WireRequest[];
+  readonly prefixes: readonly Prefix[];
+}
+
+/** Works three times and answers. */
+async function sent(more: Partial<Omit<AgentDefinition, "model">>): Promise<Sent> {
+  const server = await OpenAiServer.start((_request, count) => {
+    if (count >= STEPS) return says("Done.");
+    const [call] = calls(["work", {}]).toolCalls ?? [];
+    return {
+      type: "says",
+      toolCalls: call === undefined ? [] : [{ ...call, id: `call_${count}` }],
+    };
+  });
+  await using _closed = server;
+  const role = defineAgent({
+    name: "solo",
+    instructions: "Work.",
+    model: modelAt(server),
+    tools,
+    ...more,
+  });
+  const stage = scene();
+  const result = await stage.run(role, { budget: { steps: STEPS } });
+  expect(result.steps).toHaveLength(STEPS);
+  const requests = [...server.requests];
+  return { requests, prefixes: stage.sink.of("model.requested").map(({ prefix }) => prefix) };
+}
+
+const BodySchema = z.object({ messages: z.array(z.unknown()) });
+
+/** The bytes of a request up to the end of its messages, without the last `asides` of them. */
+function bytesOf({ bodyText, body }: WireRequest, asides: number): string {
+  const end = bodyText.lastIndexOf('],"max_tokens"');
+  const { messages } = BodySchema.parse(body);
+  const tail = messages.slice(messages.length - asides).map((one) => `,${JSON.stringify(one)}`);
+  const cut = bodyText.slice(0, end - (asides === 0 ? 0 : tail.join("").length));
+  expect(`${cut}${asides === 0 ? "" : tail.join("")}`).toBe(bodyText.slice(0, end));
+  return cut;
+}
+
+/** For each request from the second on: whether it begins with the bytes of the one before it. */
+function held(requests: readonly WireRequest[], asides: number): readonly boolean[] {
+  return requests
+    .slice(1)
+    .map((request, index) =>
+      request.bodyText.startsWith(bytesOf(requests[index] ?? request, asides)),
+    );
+}
+
+interface Case {
+  readonly more: Partial<Omit<AgentDefinition, "model">>;
+  /** Messages at the end of each request that are for its step alone. */
+  readonly asides: number;
+  /** Whether each request from the second on begins like the one before, and if not, what is to blame. */
+  readonly expected: readonly (true | "tools" | "messages")[];
+}
+
+const KEPT: Readonly<Record<string, Case>> = {
+  "nothing else": { more: {}, asides: 0, expected: [true, true, true] },
+  "a line that tells the budget": {
+    more: { showBudget: true },
+    asides: 1,
+    expected: [true, true, true],
+  },
+  "a section that changes with each step, at its place by default": {
+    more: {
+      sections: [
+        { name: "state", lifeCycle: "step", text: ({ stepNumber }) => `State ${stepNumber}.` },
+      ],
+    },
+    asides: 1,
+    expected: [true, true, true],
+  },
+  "sections that are made once": {
+    more: {
+      sections: [
+        {
+          name: "rules",
+          lifeCycle: "execution",
+          after: "instructions",
+          role: "system",
+          text: "Rules.",
+        },
+        { name: "memory", lifeCycle: "execution", text: () => "Memory." },
+        { name: "day", lifeCycle: "persistent", text: () => "Monday." },
+      ],
+    },
+    asides: 0,
+    expected: [true, true, true],
+  },
+  "a hook that changes every request alike": {
+    more: {
+      hooks: [
+        transform("beforeModel", ({ messages }) => ({
+          messages: messages.map((one) => ({ ...one, text: one.text.toUpperCase() })),
+        })),
+      ],
+    },
+    asides: 0,
+    expected: [true, true, true],
+  },
+};
+
+const BROKEN: Readonly<Record<string, Case>> = {
+  "a section before the history that changes with each step": {
+    more: {
+      sections: [
+        {
+          name: "state",
+          lifeCycle: "step",
+          before: "history",
+          text: ({ stepNumber }) => `State ${stepNumber}.`,
+        },
+      ],
+    },
+    asides: 0,
+    expected: ["messages", "messages", "messages"],
+  },
+  "a compaction": {
+    more: { compaction: { maxInputTokens: 100, keepMessages: 2 } },
+    asides: 0,
+    expected: [true, "messages", "messages"],
+  },
+  "a hook that changes one request": {
+    more: {
+      hooks: [
+        transform("beforeModel", ({ messages }, { stepNumber }) =>
+          stepNumber === 3 ? { messages: messages.slice(-2) } : undefined,
+        ),
+      ],
+    },
+    asides: 0,
+    expected: [true, "messages", "messages"],
+  },
+  "a filter that takes a tool away": {
+    more: {
+      toolFilters: [toolFilter((_name, { stepNumber }) => stepNumber !== 3, { tools: ["rest"] })],
+    },
+    asides: 0,
+    expected: [true, "tools", "tools"],
+  },
+  "a last step without tools": {
+    more: { wrapUp: true },
+    asides: 0,
+    expected: [true, true, "tools"],
+  },
+};
+
+for (const [what, { more, asides, expected }] of Object.entries(KEPT))
+  proves(
+    ["X31"],
+    `the bytes of each request are the beginning of the next one, with ${what}, and that is told`,
+    async () => {
+      const { requests, prefixes } = await sent(more);
+      expect(held(requests, asides)).toEqual(expected);
+      expect(prefixes[0]).toBeUndefined();
+      expect(prefixes.slice(1).map((prefix) => prefix?.isHeld)).toEqual(expected);
+    },
+  );
+
+for (const [what, { more, asides, expected }] of Object.entries(BROKEN))
+  proves(
+    ["X31"],
+    `${what} is the end of the common beginning, and the request says what is to blame`,
+    async () => {
+      const { requests, prefixes } = await sent(more);
+      expect(held(requests, asides)).toEqual(expected.map((one) => one === true));
+      expect(
+        prefixes.slice(1).map((prefix) => (prefix?.isHeld === true ? true : prefix?.changed)),
+      ).toEqual(expected);
+    },
+  );
+
+test("it is told how many messages at the beginning are the same", async () => {
+  const { prefixes } = await sent({ compaction: { maxInputTokens: 100, keepMessages: 2 } });
+  expect(prefixes).toEqual([
+    undefined,
+    { isHeld: true, messages: 2 },
+    { isHeld: false, messages: 2, changed: "messages" },
+    { isHeld: false, messages: 2, changed: "messages" },
+  ]);
+});
+
+const user = (text: string): Message => ({ role: "user", text, origin: "notice" });
+const request = (...messages: readonly Message[]) => ({ messages, tools: [], maxOutputTokens: 1 });
+
+test("messages are the same if a provider is sent the same: origins do not count, calls do", () => {
+  const callId = CallIdSchema.parse("call_1");
+  const call = { callId, toolName: "work", argumentsText: "{}" };
+  const reply = (argumentsText: string): Message => ({
+    role: "assistant",
+    text: "",
+    toolCalls: [{ ...call, argumentsText }],
+  });
+  const task: Message = { role: "user", text: "A", origin: "task" };
+  expect(prefixOf({ request: request(user("A")), asides: 0 }, request(task, user("B")))).toEqual({
+    isHeld: true,
+    messages: 1,
+  });
+  expect(
+    prefixOf({ request: request(task, reply("{}")), asides: 0 }, request(task, reply("{ }"))),
+  ).toEqual({ isHeld: false, messages: 1, changed: "messages" });
+  const shorter = prefixOf({ request: request(task, user("B")), asides: 0 }, request(task));
+  expect(shorter).toEqual({ isHeld: false, messages: 1, changed: "messages" });
+});
+
+test("asides are those at the end, all of them or none", () => {
+  const list = [user("A"), user("B"), user("C")];
+  expect([
+    asidesAtEnd(list, [user("B"), user("C")]),
+    asidesAtEnd(list, [user("A"), user("B")]),
+    asidesAtEnd(list, []),
+    asidesAtEnd([user("C")], list),
+  ]).toEqual([2, 0, 0, 0]);
+});

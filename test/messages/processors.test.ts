@@ -1,0 +1,155 @@
+// Goal: processors of the history are the hooks at `beforeModel`: they work one on top of the other, on a copy, and what they leave is
+// made valid before any model sees it.
+// Method: chains of hooks of either kind; requests beside histories, and events.
+
+import { expect, test } from "vitest";
+
+import { transform } from "../../src/hooks/hook.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist, type Soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, use } from "../tree/cast.ts";
+
+const tools = [spyTool("work")];
+
+/** The texts of the history at the end. */
+async function historyOf(stage: Scene, { role }: Soloist): Promise<readonly Message[]> {
+  const run = stage.start(role);
+  let history: readonly Message[] = [];
+  for await (const { state } of run.iterate()) history = state.conversation.messages;
+  await stage.outcome(run);
+  return history;
+}
+
+proves(
+  ["R96"],
+  "two processors work in order, one sync and one async; they are shown frozen lists, and the history stays",
+  async () => {
+    const frozen: boolean[] = [];
+    const shout = transform(
+      "beforeModel",
+      ({ messages, steps }, context) => {
+        frozen.push(
+          ...[messages, steps, context, context.metadata, ...messages].map(Object.isFrozen),
+        );
+        return { messages: messages.map((one) => ({ ...one, text: one.text.toUpperCase() })) };
+      },
+      { name: "shout" },
+    );
+    const sign = transform(
+      "beforeModel",
+      async ({ messages }) => {
+        await Promise.resolve();
+        frozen.push(...[messages, ...messages].map(Object.isFrozen));
+        return { messages: messages.map((one) => ({ ...one, text: `${one.text}!` })) };
+      },
+      { name: "sign" },
+    );
+    const solo = soloist([asks("work", {}), says("done")], { tools, hooks: [shout, sign] });
+    const stage = scene();
+    const history = await historyOf(stage, solo);
+    expect(solo.model.requests.map(({ messages }) => messages.map(({ text }) => text))).toEqual([
+      ["Work.", "DO IT.!"],
+      ["Work.", "DO IT.!", "!", "WORK DONE!"],
+    ]);
+    expect(history.map(({ text }) => text)).toEqual(["Work.", "Do it.", "", "work done", "done"]);
+    expect([frozen.length > 10, frozen.every(Boolean)]).toEqual([true, true]);
+    expect(
+      stage.sink.of("hook.applied").map(({ changedBy }) => changedBy.map(({ hook }) => hook)),
+    ).toEqual([
+      ["shout", "sign"],
+      ["shout", "sign"],
+    ]);
+  },
+);
+
+const SCRIPT: readonly ScriptStep[] = [calls(use("work"), use("work")), says("done")];
+
+/** The request of the second step, and what was mended in it, with a processor that changes its list. */
+async function second(
+  change: (messages: readonly Message[]) => readonly Message[],
+): Promise<{ readonly shown: readonly unknown[]; readonly repaired: readonly unknown[] }> {
+  const hook = transform("beforeModel", ({ messages }, { stepNumber }) =>
+    stepNumber === 2 ? { messages: change(messages) } : undefined,
+  );
+  const solo = soloist(SCRIPT, { tools, hooks: [hook] });
+  const stage = scene();
+  const history = await historyOf(stage, solo);
+  expect(history.map(({ role }) => role)).toEqual([
+    "system",
+    "user",
+    "assistant",
+    "tool",
+    "tool",
+    "assistant",
+  ]);
+  const shown = (solo.model.requests[1]?.messages ?? []).map((message) =>
+    message.role === "assistant"
+      ? message.toolCalls.map(({ callId }) => callId)
+      : message.role === "tool"
+        ? [message.callId, message.text]
+        : message.role,
+  );
+  const repaired = stage.sink.of("request.repaired").map(({ repairs, types }) => [repairs, types]);
+  return { shown, repaired };
+}
+
+proves(
+  ["R97"],
+  "a call that a processor drops takes its result along, and that is told",
+  async () => {
+    const dropReply = await second((messages) =>
+      messages.filter(({ role }) => role !== "assistant"),
+    );
+    expect(dropReply).toEqual({ shown: ["system", "user"], repaired: [[2, ["dropped_result"]]] });
+    const dropCall = await second((messages) =>
+      messages.map((one) =>
+        one.role === "assistant" ? { ...one, toolCalls: one.toolCalls.slice(1) } : one,
+      ),
+    );
+    expect(dropCall).toEqual({
+      shown: ["system", "user", ["call_2"], ["call_2", "work done"]],
+      repaired: [[1, ["dropped_result"]]],
+    });
+  },
+);
+
+proves(
+  ["R97"],
+  "a result that a processor drops is replaced by one that says so, and that is told",
+  async () => {
+    expect(
+      await second((messages) =>
+        messages.filter((one) => one.role !== "tool" || one.callId !== "call_1"),
+      ),
+    ).toEqual({
+      shown: [
+        "system",
+        "user",
+        ["call_1", "call_2"],
+        ["call_1", "The result of this call is no longer available."],
+        ["call_2", "work done"],
+      ],
+      repaired: [[1, ["added_result"]]],
+    });
+  },
+);
+
+test("several kinds of repair in one list are each named once", async () => {
+  const { repaired } = await second((messages) => {
+    const reply = messages.find(({ role }) => role === "assistant");
+    return [
+      ...messages.filter(({ role }) => role === "tool"),
+      ...(reply === undefined ? [] : [reply]),
+    ];
+  });
+  expect(repaired).toEqual([[4, ["dropped_result", "added_result"]]]);
+});
+
+test("a list that stays valid is not mended, and nothing is told", async () => {
+  const { repaired } = await second((messages) => messages.slice(-3));
+  expect(repaired).toEqual([]);
+});

@@ -1,0 +1,157 @@
+// Goal: sections that could not be sent as they are declared are refused when their role is defined, in words that say what to do.
+// Method: one slip at a time; the whole message compared where it matters, code and field for the others.
+
+import { expect, test } from "vitest";
+
+import type { RequestSection } from "../../src/agent/request-sections.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { proves } from "../harness/proves.ts";
+import { soloist } from "../harness/soloist.ts";
+
+/** What a program without types may hand us. */
+function isGiven(value: unknown): value is readonly RequestSection[] {
+  return value !== undefined;
+}
+
+function define(sections: unknown): readonly string[] {
+  if (!isGiven(sections)) throw new Error("Expected sections, got none.");
+  return soloist([], { sections }).role.sections.map(({ name }) => name);
+}
+
+/** The code and the message of what is thrown. */
+function refusal(sections: unknown): readonly string[] {
+  try {
+    return define(sections);
+  } catch (cause) {
+    return EspalierError.is(cause) ? [cause.code, cause.message] : [String(cause)];
+  }
+}
+
+const step = { lifeCycle: "step", text: "Text." };
+
+proves(["R94"], "a name that is taken, twice or by what is built in, is refused", () => {
+  expect(
+    refusal([
+      { ...step, name: "state" },
+      { ...step, name: "state" },
+    ]),
+  ).toEqual([
+    "invalid_definition",
+    'Expected solo.sections[1].name to be a name of its own, got "state". Built in are instructions, history, wrapUp, budget. Rename it.',
+  ]);
+  for (const name of ["instructions", "history", "wrapUp", "budget"])
+    expect(refusal([{ ...step, name }])[0]).toBe("invalid_definition");
+});
+
+proves(["R94"], "a place next to nothing is refused: unknown anchors, and circles", () => {
+  expect(refusal([{ ...step, name: "state", after: "memory" }])).toEqual([
+    "invalid_definition",
+    'Expected solo.sections[0].after to be the name of a section, got "memory". Its sections are instructions, history, wrapUp, budget, state.',
+  ]);
+  expect(
+    refusal([
+      { ...step, name: "one", after: "two" },
+      { ...step, name: "two", before: "three" },
+      { ...step, name: "three", after: "one" },
+      { ...step, name: "four" },
+    ]),
+  ).toEqual([
+    "invalid_definition",
+    'Expected solo.sections[0] to be next to a section that does not hang on it itself, got "one". Let one of them stand next to the history.',
+  ]);
+  expect(refusal([{ ...step, name: "one", after: "one" }])[0]).toBe("invalid_definition");
+});
+
+const MISPLACED: Readonly<Record<string, readonly object[]>> = {
+  "before the instructions": [{ ...step, name: "a", before: "instructions" }],
+  "before what is before the instructions": [
+    { ...step, name: "b", before: "a" },
+    { ...step, name: "a", before: "instructions" },
+  ],
+  "behind wrapUp": [{ ...step, name: "a", after: "wrapUp" }],
+  "behind budget": [{ ...step, name: "a", after: "budget" }],
+  "before budget, and so behind wrapUp": [{ ...step, name: "a", before: "budget" }],
+  "a system message behind the history": [{ ...step, name: "a", role: "system" }],
+  "a system message behind one of the user": [
+    { ...step, name: "b", after: "instructions" },
+    { ...step, name: "a", role: "system", after: "b" },
+  ],
+  "a persistent one before the history": [
+    { name: "a", lifeCycle: "persistent", text: "A", before: "history" },
+  ],
+  "a persistent one behind one that goes": [
+    { ...step, name: "b" },
+    { name: "a", lifeCycle: "persistent", text: "A", after: "b" },
+  ],
+  "a persistent system message": [
+    { name: "a", lifeCycle: "persistent", text: "A", role: "system" },
+  ],
+};
+
+for (const [what, sections] of Object.entries(MISPLACED))
+  test(`a section where it cannot stand is refused: ${what}`, () => {
+    const [code, message] = refusal(sections);
+    expect([code, message]).toEqual([
+      "invalid_definition",
+      expect.stringMatching(/^Expected solo\.sections\[\d\].* to be .*, got .+\. .+\.$/),
+    ]);
+  });
+
+const SLIPS: Readonly<Record<string, unknown>> = {
+  "no list": { name: "a" },
+  "no section": [1],
+  "no name": [step],
+  "a name with a blank": [{ ...step, name: "my memory" }],
+  "a name of nothing": [{ ...step, name: "" }],
+  "a name of a prototype": [{ ...step, name: "__proto__" }],
+  "no life cycle": [{ name: "a", text: "A" }],
+  "another life cycle": [{ name: "a", lifeCycle: "forever", text: "A" }],
+  "no text": [{ name: "a", lifeCycle: "step" }],
+  "an empty text": [{ name: "a", lifeCycle: "step", text: " " }],
+  "two places": [{ ...step, name: "a", after: "history", before: "history" }],
+  "another role": [{ ...step, name: "a", role: "assistant" }],
+  "an unknown field": [{ ...step, name: "a", order: 3 }],
+  "too many": Array.from({ length: 101 }, (_, index) => ({ ...step, name: `s${index}` })),
+};
+
+for (const [what, sections] of Object.entries(SLIPS))
+  test(`a slip in a section is refused: ${what}`, () => {
+    expect(refusal(sections)[0]).toMatch(/^invalid_(definition|option)$/);
+  });
+
+test("a section named like a part of every object is one like any other", () => {
+  expect(define([{ ...step, name: "constructor" }])).toEqual([
+    "instructions",
+    "history",
+    "constructor",
+    "wrapUp",
+    "budget",
+  ]);
+});
+
+test("several behind one keep the order of the list, each with what hangs on it; what persists goes first", () => {
+  expect(
+    define([
+      { ...step, name: "a" },
+      { ...step, name: "c" },
+      { ...step, name: "b", after: "a" },
+      { ...step, name: "z", before: "a" },
+      { name: "p", lifeCycle: "persistent", text: "P" },
+    ]),
+  ).toEqual(["instructions", "history", "p", "z", "a", "b", "c", "wrapUp", "budget"]);
+});
+
+test("a hundred that hang on one another are put in order", () => {
+  const chain = Array.from({ length: 100 }, (_, index) => ({
+    ...step,
+    name: `s${index}`,
+    ...(index === 0 ? {} : { after: `s${index - 1}` }),
+  }));
+  expect(define(chain.toReversed())).toEqual([
+    "instructions",
+    "history",
+    ...chain.map(({ name }) => name),
+    "wrapUp",
+    "budget",
+  ]);
+});

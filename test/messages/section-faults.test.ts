@@ -1,0 +1,194 @@
+// Goal: a section that breaks fails its agent with one coded error, whatever it does, and nothing is asked of the model.
+// Method: text functions that throw, hang, give nonsense or end late; results, events and timers compared.
+
+import { expect, test } from "vitest";
+
+import type { RequestSection } from "../../src/agent/request-sections.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { soloist, type Soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+
+const tools = [spyTool("work")];
+
+function failing(text: () => unknown, more: Partial<RequestSection> = {}): Soloist {
+  const section = { name: "state", lifeCycle: "step", ...more } as const;
+  const given: unknown = text;
+  if (!isText(given)) throw new Error("Expected a function.");
+  return soloist([says("never")], { tools, sections: [{ ...section, text: given }] });
+}
+
+/** What a program without types may hand us. */
+function isText(value: unknown): value is () => string {
+  return typeof value === "function";
+}
+
+function ending({ status, reason, agents }: RunResult): readonly unknown[] {
+  return [status, reason.code, agents[0]?.errors.map(({ code, data }) => [code, data])];
+}
+
+const FAILED = [
+  "failed",
+  "error",
+  [["section_failed", { role: "solo", section: "state" }]],
+] as const;
+
+const BREAKS: Readonly<Record<string, () => unknown>> = {
+  throws: () => {
+    throw new Error("broken");
+  },
+  "throws what has no text": () => {
+    throw Object.create(null);
+  },
+  rejects: () => Promise.reject(new Error("broken")),
+  "gives a number": () => 1,
+  "gives null": () => null,
+  "gives a list": () => ["State."],
+  "gives a promise of an object": () => Promise.resolve({ text: "State." }),
+};
+
+for (const [what, text] of Object.entries(BREAKS))
+  for (const lifeCycle of ["step", "execution", "persistent"] as const)
+    test(`a ${lifeCycle} section that ${what} fails the agent before anything is asked of the model`, async () => {
+      const solo = failing(text, { lifeCycle });
+      const stage = scene();
+      const result = await stage.run(solo.role);
+      expect([ending(result), solo.model.requests.length, result.usage.total.costMicroUsd]).toEqual(
+        [FAILED, 0, 0],
+      );
+      expect(stage.sink.of("section.cleared")).toEqual([]);
+    });
+
+proves(["R94"], "the error says whose section it is, and what was wrong with it", async () => {
+  const result = await scene().run(failing(() => 1).role);
+  expect(result.agents[0]?.errors.map(({ message }) => message)).toEqual([
+    "Expected the section state of solo to give a text, or undefined, but: it gave 1. Correct its text function.",
+  ]);
+});
+
+test("one that never settles has hookTimeoutMs and no more; what it gives later goes nowhere", async () => {
+  const stage = scene({ hookTimeoutMs: 100 });
+  const late = gate();
+  const signals: AbortSignal[] = [];
+  const solo = soloist([says("never")], {
+    sections: [
+      {
+        name: "state",
+        lifeCycle: "step",
+        text: async ({ signal }) => {
+          signals.push(signal);
+          await late.opened;
+          return "Late.";
+        },
+      },
+    ],
+  });
+  const run = stage.start(solo.role);
+  await settled();
+  stage.clock.advance(100);
+  const result = await stage.outcome(run);
+  late.open();
+  await settled();
+  expect([ending(result), signals.map(({ aborted }) => aborted)]).toEqual([FAILED, [true]]);
+});
+
+test("a cancel while a section is made ends the agent as cancelled, and not as failed", async () => {
+  const stage = scene({ graceMs: 50 });
+  const solo = soloist([says("never")], {
+    sections: [
+      {
+        name: "state",
+        lifeCycle: "step",
+        text: ({ signal }) =>
+          new Promise((_resolve, reject) => {
+            signal.addEventListener("abort", () => reject(new Error("told to end")));
+          }),
+      },
+    ],
+  });
+  const run = stage.start(solo.role);
+  await settled();
+  void run.cancel("Enough.");
+  const result = await stage.outcome(run);
+  expect([result.status, result.agents[0]?.errors, solo.model.requests.length]).toEqual([
+    "cancelled",
+    [],
+    0,
+  ]);
+});
+
+test("of several that break at once the first in order says why; the others run at the same time", async () => {
+  const order: string[] = [];
+  const both = gate();
+  const broken = (name: string, isFirst: boolean): RequestSection => ({
+    name,
+    lifeCycle: "step",
+    text: async () => {
+      order.push(name);
+      if (isFirst) await both.opened;
+      else both.open();
+      throw new Error(name);
+    },
+  });
+  const solo = soloist([says("never")], { sections: [broken("one", true), broken("two", false)] });
+  const result = await scene().run(solo.role);
+  expect(order).toEqual(["one", "two"]);
+  expect(result.agents[0]?.errors.map(({ data }) => data)).toEqual([
+    { role: "solo", section: "one" },
+  ]);
+});
+
+test("one that breaks in the second step keeps what the first has done", async () => {
+  const solo = soloist([asks("work", {}), says("never")], {
+    tools,
+    sections: [
+      {
+        name: "state",
+        lifeCycle: "step",
+        text: ({ stepNumber }) => {
+          if (stepNumber > 1) throw new Error("broken");
+          return "State.";
+        },
+      },
+    ],
+  });
+  const result = await scene().run(solo.role);
+  expect([ending(result), result.steps.map(({ number }) => number)]).toEqual([FAILED, [1]]);
+});
+
+test("what a section is shown it cannot change", async () => {
+  const solo = soloist([says("never")], {
+    sections: [
+      {
+        name: "state",
+        lifeCycle: "step",
+        text: ({ messages }) => {
+          Reflect.apply(Array.prototype.push, messages, ["More."]);
+          return "State.";
+        },
+      },
+    ],
+  });
+  expect(ending(await scene().run(solo.role))).toEqual(FAILED);
+});
+
+test("a section is not made for an agent that a condition has stopped", async () => {
+  let made = 0;
+  const solo = soloist([], {
+    stopWhen: [() => ({ code: "enough", message: "Enough.", data: {} })],
+    sections: [{ name: "state", lifeCycle: "step", text: () => `${(made += 1)}` }],
+  });
+  expect([(await scene().run(solo.role)).status, made]).toEqual(["stopped", 0]);
+});
+
+test("a request that a section makes too long for the budget is never sent", async () => {
+  const solo = soloist(
+    [],
+    { sections: [{ name: "state", lifeCycle: "step", text: "word ".repeat(3_000) }] },
+    { countTokens: null },
+  );
+  const result = await scene().run(solo.role, { budget: { inputTokens: 1_000 } });
+  expect([result.reason.code, solo.model.requests.length]).toEqual(["token_limit", 0]);
+});

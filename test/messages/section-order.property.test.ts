@@ -1,0 +1,73 @@
+// Goal: whatever places sections name, they are either refused or stand exactly where they say, each once.
+// Method: random lists of sections that hang on one another; every declared place checked in the order that comes out.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { placedSections, type RequestSection } from "../../src/agent/request-sections.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+
+const NAMES = ["a", "b", "c", "d", "e", "f"] as const;
+const ANCHORS = [...NAMES, "instructions", "history", "wrapUp", "budget", "nobody"] as const;
+
+const place = fc.oneof(
+  fc.constant({}),
+  fc.record({ after: fc.constantFrom(...ANCHORS) }),
+  fc.record({ before: fc.constantFrom(...ANCHORS) }),
+);
+const lifeCycle = fc.constantFrom("step", "execution", "persistent");
+const role = fc.constantFrom<("system" | "user")[]>("user", "user", "system");
+
+const lists: fc.Arbitrary<readonly RequestSection[]> = fc.subarray([...NAMES]).chain((names) =>
+  fc.tuple(
+    ...names.map((name) =>
+      fc.tuple(place, lifeCycle, role).map(([where, life, who]): RequestSection => ({
+        name,
+        text: `Section ${name}.`,
+        lifeCycle: life,
+        role: who,
+        ...where,
+      })),
+    ),
+  ),
+);
+
+function ordered(sections: readonly RequestSection[]): readonly string[] | undefined {
+  try {
+    return placedSections("solo.sections", sections).map(({ name }) => name);
+  } catch (cause) {
+    expect(EspalierError.is(cause) && cause.code).toBe("invalid_definition");
+    return undefined;
+  }
+}
+
+test("sections that are taken stand where they say, between the instructions and the notices, each once", () => {
+  let taken = 0;
+  fc.assert(
+    fc.property(lists, (sections) => {
+      const order = ordered(sections);
+      if (order === undefined) return;
+      taken += 1;
+      const builtIn = ["instructions", "history", "wrapUp", "budget"];
+      expect([...order].toSorted()).toEqual(
+        [...builtIn, ...sections.map(({ name }) => name)].toSorted(),
+      );
+      expect(order.filter((name) => builtIn.includes(name))).toEqual(builtIn);
+      expect([order[0], order.slice(-2)]).toEqual(["instructions", ["wrapUp", "budget"]]);
+      for (const { name, after = "instructions", before = "wrapUp" } of sections) {
+        expect(order.indexOf(name)).toBeGreaterThan(order.indexOf(after));
+        expect(order.indexOf(name)).toBeLessThan(order.indexOf(before));
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+  expect(taken).toBeGreaterThan(100);
+});
+
+test("the order does not depend on anything but the list", () => {
+  fc.assert(
+    fc.property(lists, (sections) => {
+      expect(ordered(structuredClone(sections))).toEqual(ordered(sections));
+    }),
+  );
+});

@@ -1,0 +1,68 @@
+// Goal: sections of an execution outlive its pauses, and not its end.
+// Method: runs that pause and are resumed as if in another process, and a fork; requests and events compared whole.
+
+import { expect, test } from "vitest";
+
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist, type Soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll } from "../support/pause-scenes.ts";
+
+const tools = [spyTool("work")];
+
+function textsOf({ model }: Soloist): readonly (readonly string[])[] {
+  return model.requests.map(({ messages }) => messages.map(({ text }) => text));
+}
+
+test("over a pause an execution section stays as it was made, in another process, too", async () => {
+  let made = 0;
+  const guarded = spyTool("guarded", () => "let in", { needsApproval: true });
+  const solo = soloist([asks("guarded", {}), says("Done.")], {
+    tools: [guarded],
+    sections: [
+      { name: "memory", lifeCycle: "execution", text: () => `Memory ${(made += 1)}.` },
+      { name: "none", lifeCycle: "execution", text: () => undefined },
+      { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
+    ],
+  });
+  const stage = scene();
+  const paused = await stage.outcome(stage.start(solo.role));
+  const result = await stage.outcome(stage.resume(solo.role, paused.pausedRun, approveAll(paused)));
+  expect([result.status, made]).toEqual(["completed", 2]);
+  expect(textsOf(solo)).toEqual([
+    ["Work.", "Memory 1.", "Do it.", "Day 2."],
+    ["Work.", "Memory 1.", "Do it.", "Day 2.", "", "let in"],
+  ]);
+  expect(stage.sink.of("section.cleared").map(({ name, count }) => [name, count])).toEqual([
+    ["memory", 1],
+    ["none", 0],
+  ]);
+});
+
+test("a fork is an execution of its own: its sections are made anew, and behind what it is told", async () => {
+  let made = 0;
+  const guarded = spyTool("guarded", () => "let in", { needsApproval: true });
+  const solo = soloist([asks("work", {}), asks("guarded", {}), says("Forked.")], {
+    tools: [...tools, guarded],
+    sections: [
+      { name: "memory", lifeCycle: "execution", text: () => `Memory ${(made += 1)}.` },
+      { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
+    ],
+  });
+  const stage = scene();
+  const { pausedRun } = await stage.outcome(stage.start(solo.role));
+  const options = { atStep: 1, message: "Go on." };
+  const forked = await stage.outcome(stage.fork(solo.role, pausedRun, options));
+  expect(forked.text).toBe("Forked.");
+  expect(textsOf(solo)[2]).toEqual([
+    "Work.",
+    "Memory 3.",
+    "Do it.",
+    "Day 2.",
+    "",
+    "work done",
+    "Go on.",
+    "Day 4.",
+  ]);
+});

@@ -1,0 +1,376 @@
+// Goal: a request consists of declared sections in a declared order, each of which lives as long as it says.
+// Method: roles with sections of every kind, over several steps and executions; requests and histories compared whole.
+
+import { expect, test } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import type { RequestSection, SectionContext } from "../../src/agent/request-sections.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist, type Soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+
+const tools = [spyTool("work")];
+const SCRIPT: readonly ScriptStep[] = [asks("work", {}), asks("work", {}), says("Done.")];
+
+function withSections(
+  sections: readonly RequestSection[],
+  more: Parameters<typeof soloist>[1] = {},
+  script: readonly ScriptStep[] = SCRIPT,
+): Soloist {
+  return soloist(script, { tools, sections, ...more });
+}
+
+function textsOf({ model }: Soloist): readonly (readonly string[])[] {
+  return model.requests.map(({ messages }) => messages.map(({ text }) => text));
+}
+
+/** The history at the end of a run of the role. */
+async function historyOf(role: AgentRole): Promise<readonly Message[]> {
+  const stage = scene();
+  const run = stage.start(role);
+  let history: readonly Message[] = [];
+  for await (const { state } of run.iterate()) history = state.conversation.messages;
+  await stage.outcome(run);
+  return history;
+}
+
+proves(
+  ["R93"],
+  "the order of a request is the order that its sections declare, the built-in ones among them",
+  async () => {
+    const solo = withSections(
+      [
+        { name: "state", lifeCycle: "step", text: "State." },
+        { name: "memory", lifeCycle: "execution", text: "Memory." },
+        {
+          name: "rules",
+          lifeCycle: "execution",
+          role: "system",
+          after: "instructions",
+          text: "Rules.",
+        },
+        { name: "last", lifeCycle: "step", before: "wrapUp", text: "Last." },
+        { name: "reminder", lifeCycle: "step", after: "state", text: "Reminder." },
+        { name: "index", lifeCycle: "execution", before: "memory", text: "Index." },
+      ],
+      { wrapUp: "Wrap up.", showBudget: true, budget: { steps: 1 } },
+      [says("Done.")],
+    );
+    expect(solo.role.sections.map(({ name, lifeCycle, role }) => [name, lifeCycle, role])).toEqual([
+      ["instructions", "persistent", "system"],
+      ["rules", "execution", "system"],
+      ["index", "execution", "user"],
+      ["memory", "execution", "user"],
+      ["history", "persistent", undefined],
+      ["state", "step", "user"],
+      ["reminder", "step", "user"],
+      ["last", "step", "user"],
+      ["wrapUp", "step", "user"],
+      ["budget", "step", "user"],
+    ]);
+    await scene().run(solo.role);
+    expect(solo.model.requests[0]?.messages).toEqual([
+      { role: "system", origin: "instructions", text: "Work." },
+      { role: "system", origin: "section", text: "Rules." },
+      { role: "user", origin: "section", text: "Index." },
+      { role: "user", origin: "section", text: "Memory." },
+      { role: "user", origin: "task", text: "Do it." },
+      { role: "user", origin: "section", text: "State." },
+      { role: "user", origin: "section", text: "Reminder." },
+      { role: "user", origin: "section", text: "Last." },
+      { role: "user", origin: "notice", text: "Wrap up." },
+      { role: "user", origin: "notice", text: "Budget left: 1 step." },
+    ]);
+  },
+);
+
+proves(
+  ["R93"],
+  "a step section is made anew for every request, stands in each once, and is never kept",
+  async () => {
+    const seen: SectionContext[] = [];
+    const solo = withSections([
+      {
+        name: "state",
+        lifeCycle: "step",
+        text: (context) => {
+          seen.push(context);
+          return `State ${context.stepNumber}.`;
+        },
+      },
+    ]);
+    const history = await historyOf(solo.role);
+    expect(textsOf(solo)).toEqual([
+      ["Work.", "Do it.", "State 1."],
+      ["Work.", "Do it.", "", "work done", "State 2."],
+      ["Work.", "Do it.", "", "work done", "", "work done", "State 3."],
+    ]);
+    expect(history.map(({ text }) => text)).toEqual([
+      "Work.",
+      "Do it.",
+      "",
+      "work done",
+      "",
+      "work done",
+      "Done.",
+    ]);
+    expect(
+      seen.map(({ messages, steps, usage }) => [messages.length, steps.length, usage.steps]),
+    ).toEqual([
+      [2, 0, 0],
+      [4, 1, 1],
+      [6, 2, 2],
+    ]);
+  },
+);
+
+proves(
+  ["R93"],
+  "an execution section is made once, and is the same in every request of the execution",
+  async () => {
+    let made = 0;
+    const solo = withSections([
+      { name: "memory", lifeCycle: "execution", text: async () => `Memory ${(made += 1)}.` },
+    ]);
+    const history = await historyOf(solo.role);
+    expect(textsOf(solo)).toEqual([
+      ["Work.", "Memory 1.", "Do it."],
+      ["Work.", "Memory 1.", "Do it.", "", "work done"],
+      ["Work.", "Memory 1.", "Do it.", "", "work done", "", "work done"],
+    ]);
+    expect([made, history.some(({ text }) => text.startsWith("Memory"))]).toEqual([1, false]);
+  },
+);
+
+proves(
+  ["R93"],
+  "a persistent section is made once, stands behind the task, and stays in the history",
+  async () => {
+    let made = 0;
+    const solo = withSections([
+      { name: "day", lifeCycle: "persistent", text: () => `Day ${(made += 1)}.` },
+      { name: "place", lifeCycle: "persistent", text: "Paris." },
+    ]);
+    const history = await historyOf(solo.role);
+    expect(textsOf(solo)[0]).toEqual(["Work.", "Do it.", "Day 1.", "Paris."]);
+    expect(textsOf(solo)[2]?.slice(0, 5)).toEqual(["Work.", "Do it.", "Day 1.", "Paris.", ""]);
+    expect(history.slice(1, 4)).toEqual([
+      { role: "user", origin: "task", text: "Do it." },
+      { role: "user", origin: "section", text: "Day 1." },
+      { role: "user", origin: "section", text: "Paris." },
+    ]);
+    expect(made).toBe(1);
+  },
+);
+
+/** A subagent that is continued: two executions of one agent. */
+function twoExecutions(sections: readonly RequestSection[]): {
+  readonly child: ReturnType<typeof part>;
+  readonly root: ReturnType<typeof part>;
+} {
+  const child = part("child", [says("One."), says("Two.")], { sections });
+  const goOn = {
+    name: "SpawnSubagent",
+    arguments: { role: "child", task: "Again.", continue: "child#1" },
+  };
+  const root = part("root", [calls(spawn("child")), calls(goOn), says("Root.")], {
+    subagents: [child.role],
+  });
+  return { child, root };
+}
+
+proves(
+  ["R93", "R95"],
+  "in the next execution of an agent each section begins anew, and what persists is there twice",
+  async () => {
+    let made = 0;
+    const next = (name: string) => () => `${name} ${(made += 1)}.`;
+    const { child, root } = twoExecutions([
+      { name: "day", lifeCycle: "persistent", text: next("Day") },
+      { name: "memory", lifeCycle: "execution", text: next("Memory") },
+      { name: "state", lifeCycle: "step", text: next("State") },
+    ]);
+    const stage = scene();
+    expect((await stage.run(root.role)).status).toBe("completed");
+    expect(child.model.requests.map(({ messages }) => messages.map(({ text }) => text))).toEqual([
+      ["You are child.", "Memory 1.", "Work.", "Day 2.", "State 3."],
+      ["You are child.", "Memory 4.", "Work.", "Day 2.", "One.", "Again.", "Day 5.", "State 6."],
+    ]);
+    expect(
+      stage.sink
+        .of("section.cleared")
+        .map(({ agentPath, executionId, name, count }) => [agentPath, executionId, name, count]),
+    ).toEqual([
+      ["root/child#1", "execution_2", "memory", 1],
+      ["root/child#1", "execution_3", "memory", 1],
+    ]);
+  },
+);
+
+proves(
+  ["R95"],
+  "at the end of an execution one event says of each of its sections that it is cleared, before the execution ends",
+  async () => {
+    const stage = scene();
+    const solo = withSections([
+      { name: "memory", lifeCycle: "execution", text: "Memory." },
+      { name: "nothing", lifeCycle: "execution", text: () => undefined },
+      { name: "state", lifeCycle: "step", text: "State." },
+      { name: "day", lifeCycle: "persistent", text: "Monday." },
+    ]);
+    await stage.run(solo.role);
+    expect(
+      stage.sink.of("section.cleared").map(({ name, count, stepId }) => [name, count, stepId]),
+    ).toEqual([
+      ["memory", 1, null],
+      ["nothing", 0, null],
+    ]);
+    const order = stage.sink.events.map(({ type }) => type);
+    expect(order.slice(-4)).toEqual([
+      "section.cleared",
+      "section.cleared",
+      "agent.ended",
+      "run.ended",
+    ]);
+  },
+);
+
+test("an execution that fails clears its sections, too; one that is refused has none to clear", async () => {
+  const sections: readonly RequestSection[] = [
+    { name: "memory", lifeCycle: "execution", text: "Memory." },
+  ];
+  const failed = scene();
+  await failed.run(withSections(sections, {}, [{ error: new Error("broken") }]).role);
+  expect(failed.sink.of("section.cleared").map(({ name }) => name)).toEqual(["memory"]);
+  const refused = scene();
+  const refuse = transform("userInput", () => ({ refuse: "No." }));
+  await refused.run(withSections(sections, { hooks: [refuse] }, []).role);
+  expect(refused.sink.of("section.cleared")).toEqual([]);
+});
+
+proves(
+  ["R94"],
+  "a section between two built-in ones is really sent there, counted in the lease, and seen by hooks",
+  async () => {
+    const text = "word ".repeat(300);
+    const shown: (readonly string[])[] = [];
+    const watch = transform("beforeModel", ({ messages }) => {
+      shown.push(messages.map((message) => message.text));
+    });
+    const lease = async (sections: readonly RequestSection[]): Promise<number> => {
+      const solo = soloist([says("Done.")], { sections, hooks: [watch] }, { countTokens: null });
+      const stage = scene();
+      await stage.run(solo.role);
+      return stage.sink.of("budget.reserved")[0]?.inputTokens ?? 0;
+    };
+    const without = await lease([]);
+    const more = await lease([{ name: "memory", lifeCycle: "execution", text }]);
+    expect(more - without).toBe(506); // 1,500 bytes, three a token, and the frame of a message
+    expect(shown).toEqual([["Do it."], [text, "Do it."]]);
+  },
+);
+
+test("a hook that changes the messages changes sections, too, and does not lose a system section", async () => {
+  const redact = transform("beforeModel", ({ messages }) => ({
+    messages: messages.map((message) => ({
+      ...message,
+      text: message.text.replace("Paris", "***"),
+    })),
+  }));
+  const solo = withSections(
+    [
+      {
+        name: "rules",
+        lifeCycle: "execution",
+        role: "system",
+        after: "instructions",
+        text: "Rules.",
+      },
+      { name: "state", lifeCycle: "step", text: "In Paris." },
+    ],
+    { hooks: [redact] },
+    [says("Done.")],
+  );
+  await scene().run(solo.role);
+  expect(solo.model.requests[0]?.messages.map(({ role, text }) => [role, text])).toEqual([
+    ["system", "Work."],
+    ["system", "Rules."],
+    ["user", "Do it."],
+    ["user", "In ***."],
+  ]);
+});
+
+test("what has nothing to say is left out: undefined, an empty text, one of blanks", async () => {
+  const texts = [undefined, "", " \n", "Here."];
+  const solo = withSections(
+    texts.map((text, index) => ({ name: `s${index}`, lifeCycle: "step", text: () => text })),
+    {},
+    [says("Done.")],
+  );
+  await scene().run(solo.role);
+  expect(textsOf(solo)).toEqual([["Work.", "Do it.", "Here."]]);
+});
+
+test("sections are of their role alone: a subagent inherits the history without them", async () => {
+  const child = part("child", [says("Child.")]);
+  const root = part("root", [calls(spawn("child")), says("Root.")], {
+    subagents: [child.role],
+    context: { inheritMessages: true },
+    sections: [
+      { name: "memory", lifeCycle: "execution", text: "Memory." },
+      { name: "state", lifeCycle: "step", text: "State." },
+      { name: "day", lifeCycle: "persistent", text: "Monday." },
+    ],
+  });
+  await scene().run(root.role, { budget: { steps: 9 } });
+  const [request] = child.model.requests;
+  expect(request?.messages.map(({ text }) => text)).toEqual([
+    "You are child.",
+    "Do it.",
+    "Monday.",
+    "Work.",
+  ]);
+});
+
+test("what a section knows of its agent is whole and frozen", async () => {
+  const seen: SectionContext[] = [];
+  const solo = withSections(
+    [
+      {
+        name: "state",
+        lifeCycle: "step",
+        text: (context) => {
+          seen.push(context);
+          return undefined;
+        },
+      },
+    ],
+    { budget: { steps: 5 } },
+    [says("Done.")],
+  );
+  await scene().run(solo.role, { metadata: { book: "one" } });
+  const [{ signal, ...facts } = { signal: undefined }] = seen;
+  expect(facts).toMatchObject({
+    sectionName: "state",
+    runId: "run_1",
+    agentPath: "solo",
+    depth: 0,
+    role: "solo",
+    stepNumber: 1,
+    steps: [],
+    remaining: { steps: 5 },
+    metadata: { book: "one" },
+  });
+  const [context] = seen;
+  expect(
+    [context, context?.messages, context?.steps, context?.remaining, context?.metadata].map(
+      Object.isFrozen,
+    ),
+  ).toEqual([true, true, true, true, true]);
+  expect(signal?.aborted).toBe(false);
+});

@@ -1,0 +1,258 @@
+// Goal: whatever is wrong with a session, its store or its options comes out as one coded error, and nothing has changed.
+// Method: every part of a stored session broken once; stores that misbehave; callers that hand in something else.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { SessionOptions } from "../../src/orchestrator/session/session-options.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, use } from "../tree/cast.ts";
+import { codeOf, rejectionOf, sessionScene, type SessionScene } from "./session-scene.ts";
+
+async function stored(s: SessionScene): Promise<string> {
+  const session = await s.session();
+  const { role } = soloist([calls(use("search")), says("A1.")], { tools: [spyTool("search")] });
+  await s.outcome(s.start(role, "Q1?", { session }));
+  return s.shelf.bodyOf("customer-42");
+}
+
+const JsonSchema = z.record(z.string(), z.unknown());
+type Json = z.infer<typeof JsonSchema>;
+const BodySchema = z.looseObject({ messages: z.array(JsonSchema) });
+
+function broken(body: string, change: (record: Json, messages: Json[]) => void): string {
+  const record = BodySchema.parse(JSON.parse(body));
+  change(record, record.messages);
+  return JSON.stringify(record);
+}
+
+const BODIES: Readonly<Record<string, (body: string) => string>> = {
+  "no JSON": () => "{",
+  nothing: () => "",
+  "another value": () => "[]",
+  null: () => "null",
+  "cut off": (body) => body.slice(0, -20),
+  "a version that is text": (body) => broken(body, (one) => (one["version"] = "1")),
+  "another session": (body) => broken(body, (one) => (one["sessionId"] = "customer-43")),
+  "a key too many": (body) => broken(body, (one) => (one["more"] = 1)),
+  "a negative count": (body) => broken(body, (one) => (one["executionCount"] = -1)),
+  "fewer executions than there are": (body) => broken(body, (one) => (one["executionCount"] = 0)),
+  "no executions": (body) => broken(body, (one) => (one["executions"] = [])),
+  "a call without its result": (body) => broken(body, (_one, list) => list.splice(2, 1)),
+  "a result without its call": (body) => broken(body, (_one, list) => list.splice(1, 1)),
+  "a message twice": (body) => broken(body, (_one, list) => list.push(...list.slice(0, 1))),
+  "instructions in it": (body) =>
+    broken(body, (_one, list) => Object.assign(list[0] ?? {}, { role: "system" })),
+  "a message of an unknown execution": (body) =>
+    broken(body, (_one, list) =>
+      Object.assign(list[0] ?? {}, { executionId: "execution_9", messageId: "execution_9.m2" }),
+    ),
+  "an id of another message": (body) =>
+    broken(body, (_one, list) => Object.assign(list[0] ?? {}, { messageId: "execution_1.m-2" })),
+  "a step of another execution": (body) =>
+    broken(body, (_one, list) => Object.assign(list[0] ?? {}, { stepId: "execution_2.1" })),
+  "a role that there is not": (body) =>
+    broken(body, (_one, list) => Object.assign(list[0] ?? {}, { role: "prophet" })),
+};
+
+describe("a stored session that is no session", () => {
+  test.each(Object.entries(BODIES))("%s", async (_what, change) => {
+    const s = sessionScene();
+    const body = change(await stored(s));
+    s.shelf.shelf.set("customer-42", { version: 1, body });
+    const found = await s.elsewhere().catch((thrown: unknown) => thrown);
+    if (!EspalierError.is(found)) throw new Error("It was read.");
+    expect([found.code, found.data["sessionId"]]).toEqual(["invalid_session", "customer-42"]);
+    expect(found.message).toContain('Expected session "customer-42" as it was written, got');
+    expect(s.shelf.bodyOf("customer-42")).toBe(body);
+  });
+});
+
+test("a session of a newer release is not read, and the error says so", async () => {
+  const s = sessionScene();
+  const body = broken(await stored(s), (one) => (one["version"] = 2));
+  s.shelf.shelf.set("customer-42", { version: 1, body });
+  await expect(s.elsewhere()).rejects.toThrow(
+    'Expected session "customer-42" in version 1, got version 2. Use the release that wrote it, or a later one.',
+  );
+  expect(await rejectionOf(s.elsewhere())).toBe("unsupported_version");
+});
+
+test("a session that became unreadable while a handle was held does not harm the handle", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([says("A1.")]);
+  await s.outcome(s.start(role, "Q1?", { session }));
+  const { messages } = session;
+  s.shelf.shelf.set("customer-42", { version: 5, body: "{" });
+  expect(await rejectionOf(session.reload())).toBe("invalid_session");
+  expect([session.messages, session.version]).toEqual([messages, 1]);
+});
+
+describe("an id that is none", () => {
+  const ids = ["", " \n", "a\0b", "\uD800", "x".repeat(513)];
+  test.each([...ids, 42, null, undefined, {}, Promise.resolve("x")])("%j", async (id) => {
+    const s = sessionScene();
+    const asked: unknown = Reflect.apply(s.session, undefined, [id ?? null]);
+    expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
+  });
+});
+
+test("ids that look like parts of objects are ids like any other", async () => {
+  const s = sessionScene();
+  for (const id of ["__proto__", "constructor", "a/b", "ünï 😀"]) {
+    const session = await s.session(id);
+    const { role } = soloist([says("A1.")]);
+    const result = await s.outcome(s.start(role, "Q1?", { session }));
+    expect([result.session?.status, (await s.elsewhere(id)).messages.length]).toEqual(["saved", 2]);
+  }
+});
+
+const OPTIONS: readonly unknown[] = [
+  { retain: {} },
+  { retention: { maxMessage: 3 } },
+  { retention: { maxMessages: 0 } },
+  { retention: { maxMessages: -1 } },
+  { retention: { maxMessages: 1.5 } },
+  { retention: { maxMessages: Number.NaN } },
+  { retention: { maxMessages: Infinity } },
+  { retention: { maxExecutions: 0 } },
+  { retention: { maxExecutions: "5" } },
+  { retention: { summarizeOld: "yes" } },
+  { retention: null },
+  { onFailure: "drop" },
+  { onFailure: null },
+  { showBoundaries: 1 },
+  { store: {} },
+  { store: null },
+  [],
+  null,
+  "customer",
+];
+
+describe("options that are not usable", () => {
+  test.each(OPTIONS)("%j", async (options) => {
+    const s = sessionScene();
+    const asked: unknown = Reflect.apply(s.orchestrator.session, s.orchestrator, [
+      "customer-42",
+      options,
+    ]);
+    expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
+  });
+});
+
+test("without a store there are no sessions", async () => {
+  const { orchestrator } = scene();
+  await expect(orchestrator.session("customer-42")).rejects.toThrow(
+    "Expected options.store to be set, to keep sessions in, got undefined. Or session options.store.",
+  );
+});
+
+describe("what is handed in as a session and is none", () => {
+  test.each([null, {}, "customer-42", 42, [], Promise.resolve({})])("%j", (session) => {
+    const s = sessionScene();
+    const { role } = soloist([]);
+    expect(
+      codeOf(() => Reflect.apply(s.orchestrator.start, s.orchestrator, [role, "Q?", { session }])),
+    ).toBe("invalid_option");
+    expect(s.sink.events).toEqual([]);
+  });
+});
+
+test("a start that is refused for another reason leaves the session free", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([says("A1.")]);
+  expect(codeOf(() => s.start(role, "", { session }))).toBe("invalid_definition");
+  const result = await s.outcome(s.start(role, "Q1?", { session }));
+  expect(result.session?.status).toBe("saved");
+});
+
+const STORES: Readonly<Record<string, SessionOptions["store"]>> = {
+  "throws at once": misbehaving(() => {
+    throw new Error("No network.");
+  }),
+  "rejects with nothing": misbehaving(() => Promise.reject(undefined)),
+  "gives no version": misbehaving(() => Promise.resolve({ body: "{}" })),
+  "gives a version of 0": misbehaving(() => Promise.resolve({ version: 0, body: "{}" })),
+  "gives null": misbehaving(() => Promise.resolve(null)),
+};
+
+function misbehaving(read: () => unknown): SessionOptions["store"] {
+  const store: unknown = {
+    readSession: read,
+    writeSession: () => Promise.resolve("1"),
+    listSessions: () => Promise.resolve([]),
+    removeSession: () => Promise.resolve(false),
+  };
+  return isStore(store) ? store : undefined;
+}
+
+function isStore(value: unknown): value is NonNullable<SessionOptions["store"]> {
+  return value !== undefined;
+}
+
+describe("a store that cannot be read", () => {
+  test.each(Object.entries(STORES))("%s", async (_what, store) => {
+    const asked = new Orchestrator().session("customer-42", store === undefined ? {} : { store });
+    expect(await rejectionOf(asked)).toBe("store_failed");
+  });
+});
+
+test("a store that answers a write with nonsense has not saved it", async () => {
+  const s = sessionScene();
+  const store = misbehaving(() => Promise.resolve(undefined));
+  const session = await s.session("customer-42", store === undefined ? {} : { store });
+  const result = await s.outcome(s.start(soloist([says("A1.")]).role, "Q1?", { session }));
+  expect([result.status, result.session?.status, result.session?.error?.code]).toEqual([
+    "completed",
+    "failed",
+    "store_failed",
+  ]);
+});
+
+describe("what is merged and is no result of this session", () => {
+  test.each([null, undefined, {}, { session: {} }, "result", Promise.resolve({})])(
+    "%j",
+    async (result) => {
+      const s = sessionScene();
+      const session = await s.session();
+      const asked: unknown = Reflect.apply(session.merge, session, [result]);
+      expect(await rejectionOf(Promise.resolve(asked))).toBe("invalid_option");
+      expect(s.shelf.writes).toBe(0);
+    },
+  );
+
+  test("that of another session, that of a paused run, that of a run without one", async () => {
+    const s = sessionScene();
+    const [session, other] = [await s.session(), await s.session("other")];
+    const { role } = soloist([says("A1."), says("A2.")]);
+    const result = await s.outcome(s.start(role, "Q1?", { session: other }));
+    expect(await rejectionOf(session.merge(result))).toBe("invalid_option");
+    const alone = await s.outcome(s.start(role, "Q2?"));
+    expect(await rejectionOf(session.merge(alone))).toBe("invalid_option");
+    expect(session.messages).toEqual([]);
+  });
+});
+
+test("a paused run of a session does not go on where nobody keeps it, nor on another session", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([calls(use("ask")), says("A1.")], {
+    tools: [spyTool("ask", () => "asked", { needsApproval: true })],
+  });
+  const { pausedRun } = await s.outcome(s.start(role, "Q1?", { session }));
+  const answers = [] as const;
+  expect(codeOf(() => s.resume(role, pausedRun, answers))).toBe("invalid_option");
+  const other = await s.session("other");
+  expect(
+    codeOf(() => s.orchestrator.resume(pausedRun ?? "", answers, { role, session: other })),
+  ).toBe("invalid_option");
+  const alone = await s.outcome(s.start(soloist([says("A.")]).role, "Q?", { session: other }));
+  expect(alone.session?.status).toBe("saved");
+});

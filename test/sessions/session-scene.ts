@@ -1,0 +1,175 @@
+// A scene with a store for sessions, and the models that speak in it.
+
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { Session } from "../../src/orchestrator/session/session.ts";
+import type { SessionOptions } from "../../src/orchestrator/session/session-options.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  messageIdOf,
+  stepIdOf,
+  type SessionId,
+} from "../../src/protocol/ids.ts";
+import type { Message, StoredMessage } from "../../src/protocol/message.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { SessionStore, StoredSession } from "../../src/store/session-store.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+
+/** A store of sessions that tests look into, and in which they break things. */
+export class SessionShelf implements SessionStore {
+  readonly shelf = new Map<string, StoredSession>();
+  /** Called before each write; may throw. */
+  beforeWrite: (sessionId: string) => void | Promise<void> = () => undefined;
+  /** Called after each write; may throw: then the answer is lost. */
+  afterWrite: (sessionId: string) => void = () => undefined;
+  writes = 0;
+
+  readSession(sessionId: SessionId): Promise<StoredSession | undefined> {
+    return Promise.resolve(this.shelf.get(sessionId));
+  }
+
+  async writeSession(sessionId: SessionId, expected: number, body: string): Promise<number> {
+    this.writes += 1;
+    await this.beforeWrite(sessionId);
+    const found = this.shelf.get(sessionId)?.version ?? 0;
+    if (found !== expected)
+      throw new EspalierError({
+        code: "session_conflict",
+        message: `Expected version ${expected}, got ${found}. Read it again.`,
+        data: { expected, found },
+      });
+    this.shelf.set(sessionId, { version: found + 1, body });
+    this.afterWrite(sessionId);
+    return found + 1;
+  }
+
+  listSessions(): Promise<readonly SessionId[]> {
+    return Promise.resolve([]);
+  }
+
+  removeSession(sessionId: SessionId): Promise<boolean> {
+    return Promise.resolve(this.shelf.delete(sessionId));
+  }
+
+  /** What is kept of a session, as it is. */
+  bodyOf(sessionId: string): string {
+    return this.shelf.get(sessionId)?.body ?? "";
+  }
+}
+
+export interface SessionScene extends Scene {
+  readonly shelf: SessionShelf;
+  session(id?: string, options?: SessionOptions): Promise<Session>;
+  /** The same session as another process has it. */
+  elsewhere(id?: string, options?: SessionOptions): Promise<Session>;
+}
+
+export function sessionScene(options: OrchestratorOptions = {}): SessionScene {
+  const shelf = new SessionShelf();
+  const s = scene(options);
+  const session: SessionScene["session"] = (id = "customer-42", more = {}) =>
+    s.orchestrator.session(id, { store: shelf, ...more });
+  const elsewhere: SessionScene["elsewhere"] = (id = "customer-42", more = {}) =>
+    new Orchestrator({ clock: s.clock }).session(id, { store: shelf, ...more });
+  return { ...s, shelf, session, elsewhere };
+}
+
+/** What is said in a history, in short: `user Do it.`. */
+export function said(messages: readonly StoredMessage[]): readonly string[] {
+  return messages.map(({ role, text }) => `${role} ${text}`);
+}
+
+/** The ids of messages: where each came from, in short. */
+export function placesOf(messages: readonly StoredMessage[]): readonly string[] {
+  return messages.map(
+    ({ role, messageId, agentId, executionId, stepId = "-" }) =>
+      `${role} ${messageId} ${agentId} ${executionId} ${stepId}`,
+  );
+}
+
+/** The code of the error that is thrown; undefined: none. */
+export function codeOf(act: () => unknown): string | undefined {
+  try {
+    act();
+    return undefined;
+  } catch (thrown) {
+    return EspalierError.is(thrown) ? thrown.code : String(thrown);
+  }
+}
+
+/** The code with which it rejects; undefined: it does not. */
+export async function rejectionOf(work: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await work;
+    return undefined;
+  } catch (thrown) {
+    return EspalierError.is(thrown) ? thrown.code : String(thrown);
+  }
+}
+
+/** A whole store whose sessions are those of the shelf. */
+export function storeOf(shelf: SessionShelf): Store {
+  const store = memoryStore();
+  return {
+    create: (...asked) => store.create(...asked),
+    claim: (...asked) => store.claim(...asked),
+    append: (...asked) => store.append(...asked),
+    beat: (...asked) => store.beat(...asked),
+    release: (...asked) => store.release(...asked),
+    read: (...asked) => store.read(...asked),
+    find: (...asked) => store.find(...asked),
+    list: (...asked) => store.list(...asked),
+    remove: (...asked) => store.remove(...asked),
+    close: () => store.close(),
+    readSession: (...asked) => shelf.readSession(...asked),
+    writeSession: (...asked) => shelf.writeSession(...asked),
+    listSessions: () => shelf.listSessions(),
+    removeSession: (...asked) => shelf.removeSession(...asked),
+  };
+}
+
+/** What an execution in a hand-made history says: so many tasks, and before each answer so many calls. */
+export interface HandMade {
+  readonly tasks: number;
+  readonly callsEach?: number;
+}
+
+/** A history with instructions and these executions: `execution_1`, `execution_2`, … */
+export function historyOf(executions: readonly HandMade[]): readonly StoredMessage[] {
+  const messages: Message[] = [{ role: "system", text: "Work.", origin: "instructions" }];
+  const owners = ["execution_1"];
+  for (const [index, { tasks, callsEach = 0 }] of executions.entries()) {
+    for (let task = 1; task <= tasks; task += 1) {
+      const callIds = Array.from({ length: callsEach }, (_, call) =>
+        CallIdSchema.parse(`call_${index}_${task}_${call}`),
+      );
+      const toolCalls = callIds.map((callId) => ({
+        callId,
+        toolName: "search",
+        argumentsText: "{}",
+      }));
+      messages.push({ role: "user", text: `Task ${task}`, origin: "task" });
+      if (callsEach > 0) messages.push({ role: "assistant", text: "", toolCalls });
+      for (const callId of callIds)
+        messages.push({ role: "tool", callId, toolName: "search", text: "Found." });
+      messages.push({ role: "assistant", text: `Answer ${task}`, toolCalls: [] });
+    }
+    while (owners.length < messages.length) owners.push(`execution_${index + 1}`);
+  }
+  return messages.map((message, index) => {
+    const executionId = ExecutionIdSchema.parse(owners[index]);
+    return {
+      ...message,
+      messageId: messageIdOf(executionId, index + 1),
+      agentId: AgentIdSchema.parse(`agent_of_${executionId}`),
+      executionId,
+      ...(message.role === "user" || message.role === "system"
+        ? {}
+        : { stepId: stepIdOf(executionId, 1) }),
+    };
+  });
+}

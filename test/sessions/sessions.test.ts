@@ -1,0 +1,331 @@
+// Goal: root executions, one after the other, share a history that is kept in a store, and each begins from a defined state.
+// Method: scripted runs over one session, by one handle and by several, as other processes have them.
+
+import { describe, expect, test } from "vitest";
+
+import type { TerminalStatus } from "../../src/protocol/stop.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { calls, use } from "../tree/cast.ts";
+import { codeOf, rejectionOf, said, sessionScene, storeOf } from "./session-scene.ts";
+
+proves(
+  ["R152"],
+  "after two executions the history has one boundary, with the id of the first, and no model was shown it",
+  async () => {
+    const s = sessionScene();
+    const session = await s.session();
+    const { role, model } = soloist([says("One."), says("Two.")]);
+    const first = await s.outcome(s.start(role, "First?", { session }));
+    expect(session.boundaries).toEqual([]);
+    s.clock.advance(5);
+    await s.outcome(s.start(role, "Second?", { session }));
+    expect(session.boundaries).toEqual([
+      { execution: session.executions[0], afterMessageId: "execution_1.m3" },
+    ]);
+    expect(session.executions).toEqual([
+      {
+        executionId: "execution_1",
+        agentId: "agent_1",
+        runId: "run_1",
+        role: "solo",
+        status: "completed",
+        reason: first.reason,
+        startedAtMs: 0,
+        endedAtMs: 0,
+        steps: 1,
+        repliedSteps: [1],
+        usage: first.usage.total,
+        isRemoved: false,
+      },
+      expect.objectContaining({ executionId: "execution_2", startedAtMs: 5, endedAtMs: 5 }),
+    ]);
+    expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual([
+      "Work.",
+      "First?",
+      "One.",
+      "Second?",
+    ]);
+  },
+);
+
+const ended = (id: string): string =>
+  `[Execution ${id} of solo ended here: completed, 1970-01-01T00:00:00.000Z]`;
+
+proves(["R152"], "if it is configured, a model is told where each execution ended", async () => {
+  const s = sessionScene();
+  const session = await s.session("customer-42", { showBoundaries: true });
+  const { role, model } = soloist([says("One."), says("Two."), says("Three.")]);
+  for (const task of ["First?", "Second?", "Third?"])
+    await s.outcome(s.start(role, task, { session }));
+  expect(model.requests.map(({ messages }) => messages.map(({ text }) => text))).toEqual([
+    ["Work.", "First?"],
+    ["Work.", "First?", "One.", ended("execution_1"), "Second?"],
+    [
+      "Work.",
+      "First?",
+      "One.",
+      ended("execution_1"),
+      "Second?",
+      "Two.",
+      ended("execution_2"),
+      "Third?",
+    ],
+  ]);
+  expect(said(session.messages).filter((line) => line.includes("ended here"))).toEqual([]);
+});
+
+/** How an execution may end that another one follows. */
+const ENDINGS: Readonly<
+  Record<TerminalStatus, { readonly script: readonly ScriptStep[]; readonly steps?: number }>
+> = {
+  completed: { script: [calls(use("search")), says("One.")] },
+  stopped: { script: [calls(use("search"))], steps: 1 },
+  failed: { script: [calls(use("search")), { error: new TypeError("Broken.") }] },
+  cancelled: { script: [calls(use("search")), says("One.")] },
+};
+
+describe.each(Object.entries(ENDINGS))("after one that %s", (status, { script, steps }) => {
+  proves(
+    ["R158"],
+    `the next execution runs, with the history and counters at their beginning [${status}]`,
+    async () => {
+      const s = sessionScene();
+      const session = await s.session();
+      const failing = spyTool("search", () => {
+        throw new Error("No network.");
+      });
+      const budget = { errorBudget: { maxToolErrors: 1, maxConsecutiveErrors: 1 } };
+      const { role } = soloist(script, { tools: [failing], errorBudget: budget.errorBudget });
+      const run = s.start(role, "First?", {
+        session,
+        ...(steps === undefined ? {} : { budget: { steps } }),
+      });
+      if (status === "cancelled")
+        for await (const { phase } of run.iterate()) if (phase === "incorporate") void run.cancel();
+      const first = await s.outcome(run);
+      expect([first.status, first.session?.status]).toEqual([status, "saved"]);
+      expect(session.executions.map((one) => one.status)).toEqual([status]);
+      const { role: next, model } = soloist([calls(use("search")), says("Two.")], {
+        tools: [failing],
+        errorBudget: budget.errorBudget,
+      });
+      const second = await s.outcome(s.start(next, "Second?", { session }));
+      expect([second.status, second.steps.map(({ number }) => number)]).toEqual([
+        "completed",
+        [1, 2],
+      ]);
+      expect(second.agents[0]?.errors).toEqual([]);
+      expect(second.agents[0]?.toolErrors).toHaveLength(1);
+      expect(second.usage.own.steps).toBe(2);
+      expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual([
+        "Work.",
+        ...first.messages.slice(1).map(({ text }) => text),
+        "Second?",
+      ]);
+    },
+  );
+});
+
+test("each role speaks under its own instructions; those of others are not in the history", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const asker = soloist([says("One.")]);
+  const other = soloist([says("Two.")], { name: "other", instructions: "Judge." });
+  await s.outcome(s.start(asker.role, "First?", { session }));
+  await s.outcome(s.start(other.role, "Second?", { session }));
+  expect(other.model.requests[0]?.messages.map(({ role, text }) => `${role} ${text}`)).toEqual([
+    "system Judge.",
+    "user First?",
+    "assistant One.",
+    "user Second?",
+  ]);
+  expect(session.executions.map(({ role }) => role)).toEqual(["solo", "other"]);
+});
+
+test("another process finds all of it, with the ids, the usage and the version", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([calls(use("search")), says("One.")], { tools: [spyTool("search")] });
+  const { usage } = await s.outcome(s.start(role, "First?", { session }));
+  const found = await s.elsewhere();
+  expect({
+    id: found.id,
+    version: found.version,
+    messages: found.messages,
+    executions: found.executions,
+    boundaries: found.boundaries,
+    executionCount: found.executionCount,
+    usage: found.usage,
+    forkedFrom: found.forkedFrom,
+  }).toEqual({
+    id: "customer-42",
+    version: 1,
+    messages: session.messages,
+    executions: session.executions,
+    boundaries: [],
+    executionCount: 1,
+    usage: usage.total,
+    forkedFrom: undefined,
+  });
+});
+
+test("the orchestrator's store is where its sessions are, unless they say otherwise", async () => {
+  const s = scene({ store: memoryStore() });
+  const session = await s.orchestrator.session("customer-42");
+  const { role } = soloist([says("One."), says("Two.")]);
+  await s.outcome(s.start(role, "First?", { session }));
+  const again = await s.orchestrator.session("customer-42");
+  await s.outcome(s.start(role, "Second?", { session: again }));
+  expect(said(again.messages)).toEqual([
+    "user First?",
+    "assistant One.",
+    "user Second?",
+    "assistant Two.",
+  ]);
+});
+
+test("usage is that of the whole tree, and each execution is charged once, also one that was granted more", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([calls(use("search")), says("Found.")], { tools: [spyTool("search")] });
+  const run = s.start(role, "Do it.", { session, budget: { steps: 1 } });
+  await s.outcome(run);
+  const grants = [{ budget: { steps: 3 }, by: "Ada" }];
+  const result = await s.outcome(
+    s.orchestrator.resume(run.snapshot(), [], { role, grants, session }),
+  );
+  expect(session.executions.map(({ status, usage }) => [status, usage.steps])).toEqual([
+    ["stopped", 1],
+    ["completed", 1],
+  ]);
+  expect([session.usage, session.version]).toEqual([result.usage.total, 2]);
+});
+
+test("a run that waits for somebody leaves the session as it was, and writes it at its end, in a fresh process", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
+    tools: [payTool()],
+  });
+  const paused = await s.outcome(s.start(role, "Pay.", { session }));
+  expect([paused.session, s.shelf.writes]).toEqual([
+    {
+      sessionId: "customer-42",
+      status: "open",
+      version: 0,
+      execution: undefined,
+      error: undefined,
+    },
+    0,
+  ]);
+  const result = await s.outcome(
+    s.resume(role, paused.pausedRun, approveAll(paused), { store: storeOf(s.shelf) }),
+  );
+  expect([result.session?.status, result.session?.version]).toEqual(["saved", 1]);
+  await session.reload();
+  expect(said(session.messages)).toEqual([
+    "user Pay.",
+    "assistant ",
+    "tool paid 3",
+    "assistant Paid.",
+  ]);
+});
+
+test("a paused run goes on with the handle that it is given, which then knows what it added", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("Paid.")], {
+    tools: [payTool()],
+  });
+  const paused = await s.outcome(s.start(role, "Pay.", { session }));
+  const resumed = s.orchestrator.resume(paused.pausedRun ?? "", approveAll(paused), {
+    role,
+    session,
+  });
+  const result = await s.outcome(resumed);
+  expect([result.session?.status, session.version, session.messages.length]).toEqual([
+    "saved",
+    1,
+    4,
+  ]);
+});
+
+test("one thing at a time: neither a second run nor a change while a run uses the handle, also while it is written", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const [answer, disk] = [gate(), gate()];
+  const { role } = soloist([says("One.", { after: answer.opened }), says("Two.")]);
+  s.shelf.beforeWrite = () => disk.opened;
+  const run = s.start(role, "First?", { session });
+  const tried = async (): Promise<readonly (string | undefined)[]> => [
+    codeOf(() => s.start(role, "Second?", { session })),
+    await rejectionOf(session.clear()),
+    await rejectionOf(session.remove("execution_1")),
+    await rejectionOf(session.reload()),
+  ];
+  const refused = ["invalid_state", "invalid_state", "invalid_state", "invalid_state"];
+  expect(await tried()).toEqual(refused);
+  answer.open();
+  await settled();
+  expect([s.shelf.writes, await tried()]).toEqual([1, refused]);
+  disk.open();
+  await s.outcome(run);
+  await s.outcome(s.start(role, "Second?", { session }));
+  expect(session.messages).toHaveLength(4);
+});
+
+test("an exchange can be cleared; what it consumed stays on record", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role, model } = soloist([says("One."), says("Two.")]);
+  const { usage } = await s.outcome(s.start(role, "First?", { session }));
+  await session.clear();
+  expect([session.messages, session.executions, session.usage, session.version]).toEqual([
+    [],
+    [],
+    usage.total,
+    2,
+  ]);
+  await s.outcome(s.start(role, "Second?", { session }));
+  expect(model.requests[1]?.messages.map(({ text }) => text)).toEqual(["Work.", "Second?"]);
+});
+
+test("a session that nobody has used is empty, and not in the store", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  expect([session.version, session.messages, session.executions, session.usage]).toEqual([
+    0,
+    [],
+    [],
+    NO_USAGE,
+  ]);
+  expect(s.shelf.shelf.size).toBe(0);
+});
+
+test("a run that was refused its task is on record, with nothing in the history", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([says("Never.")]);
+  const run = s.start(role, "First?", { session });
+  await run.cancel();
+  await s.outcome(run);
+  expect([session.executions.map(({ status }) => status), session.messages]).toEqual([
+    ["cancelled"],
+    [],
+  ]);
+});
+
+test("what is shown of a session cannot be changed", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  await s.outcome(s.start(soloist([says("One.")]).role, "First?", { session }));
+  for (const part of [session.messages, session.executions, session.usage, session.messages[0]])
+    expect(Object.isFrozen(part)).toBe(true);
+});

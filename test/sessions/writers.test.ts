@@ -1,0 +1,210 @@
+// Goal: several who write one session, and a store that fails, lose nothing: each knows what became of what it added.
+// Method: two handles on one session, as two processes have them; a store that breaks at each point; runs that are recovered.
+
+import { expect, test } from "vitest";
+
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Store } from "../../src/store/store.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { calls, use } from "../tree/cast.ts";
+import { codeOf, rejectionOf, said, sessionScene, storeOf } from "./session-scene.ts";
+
+test("while a run is paused another may use the session; then the paused one cannot be saved, and nothing is lost", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist(
+    [calls({ name: "pay", arguments: { amount: 3 } }), says("Meanwhile."), says("Paid.")],
+    { tools: [payTool()] },
+  );
+  const paused = await s.outcome(s.start(role, "Pay.", { session }));
+  await s.outcome(s.start(role, "And?", { session }));
+  const { pausedRun } = paused;
+  expect(
+    codeOf(() => s.orchestrator.resume(pausedRun ?? "", approveAll(paused), { role, session })),
+  ).toBe("session_conflict");
+  const result = await s.outcome(
+    s.resume(role, pausedRun, approveAll(paused), { store: storeOf(s.shelf) }),
+  );
+  expect([result.status, result.session?.status, result.session?.error?.code]).toEqual([
+    "completed",
+    "conflict",
+    "session_conflict",
+  ]);
+  await session.merge(result);
+  expect(said(session.messages)).toEqual([
+    "user And?",
+    "assistant Meanwhile.",
+    "user Pay.",
+    "assistant ",
+    "tool paid 3",
+    "assistant Paid.",
+  ]);
+});
+
+test("two processes write one session: the second keeps its result, and adds what it has after the first", async () => {
+  const s = sessionScene();
+  const [session, other] = [await s.session(), await s.session()];
+  const { role } = soloist([says("One."), says("Two."), says("Three.")]);
+  await s.outcome(s.start(role, "First?", { session }));
+  const result = await s.outcome(s.start(role, "Second?", { session: other }));
+  expect([result.status, result.text, result.session?.status]).toEqual([
+    "completed",
+    "Two.",
+    "conflict",
+  ]);
+  expect([other.version, other.messages]).toEqual([0, []]);
+  expect(codeOf(() => s.start(role, "Third?", { session: other }))).toBe("session_conflict");
+  await other.merge(structuredClone(result));
+  await other.merge(result); // Once more changes nothing.
+  expect([other.version, s.shelf.writes]).toEqual([2, 3]);
+  expect(said(other.messages)).toEqual([
+    "user First?",
+    "assistant One.",
+    "user Second?",
+    "assistant Two.",
+  ]);
+  expect(other.executions.map(({ executionId }) => executionId)).toEqual([
+    "execution_1",
+    "execution_2",
+  ]);
+  await s.outcome(s.start(role, "Third?", { session: other }));
+  expect([other.executionCount, other.usage.modelCalls]).toEqual([3, 3]);
+});
+
+test("whoever only wants what others have added reloads, and goes on", async () => {
+  const s = sessionScene();
+  const [session, other] = [await s.session(), await s.session()];
+  const { role } = soloist([says("One."), says("Two."), says("Three.")]);
+  await s.outcome(s.start(role, "First?", { session }));
+  await s.outcome(s.start(role, "Second?", { session: other }));
+  await other.reload();
+  await s.outcome(s.start(role, "Third?", { session: other }));
+  expect(said(other.messages)).toEqual([
+    "user First?",
+    "assistant One.",
+    "user Third?",
+    "assistant Three.",
+  ]);
+});
+
+test("a store that fails leaves the result as it is; what was added is merged once it works", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([says("One."), says("Two.")]);
+  s.shelf.beforeWrite = () => {
+    throw new RangeError("The disk is full.");
+  };
+  const result = await s.outcome(s.start(role, "First?", { session }));
+  expect([result.status, result.session?.status, result.session?.error?.code]).toEqual([
+    "completed",
+    "failed",
+    "store_failed",
+  ]);
+  expect(result.session?.error?.message).toContain("The disk is full.");
+  s.shelf.beforeWrite = () => undefined;
+  await session.merge(result);
+  await s.outcome(s.start(role, "Second?", { session }));
+  expect([session.version, session.messages.length]).toEqual([2, 4]);
+});
+
+test("an answer of the store that was lost does not make an execution count twice", async () => {
+  const s = sessionScene();
+  const session = await s.session();
+  const { role } = soloist([says("One."), says("Two.")]);
+  s.shelf.afterWrite = () => {
+    s.shelf.afterWrite = () => undefined;
+    throw new Error("connection reset");
+  };
+  const result = await s.outcome(s.start(role, "First?", { session }));
+  expect([result.session?.status, result.session?.version]).toEqual(["saved", 1]);
+  await s.outcome(s.start(role, "Second?", { session }));
+  expect([session.version, session.executionCount]).toEqual([2, 2]);
+});
+
+/** A process that dies in the middle of this: what it asked of its store is never answered. */
+function dying(store: Store, at: "writeSession" | "release", isDone: boolean): Store {
+  const never = new Promise<never>(() => undefined);
+  const cut =
+    <Asked extends readonly unknown[]>(ask: (...asked: Asked) => Promise<unknown>) =>
+    async (...asked: Asked): Promise<never> => {
+      if (isDone) await ask(...asked);
+      return await never;
+    };
+  return {
+    create: (...asked) => store.create(...asked),
+    claim: (...asked) => store.claim(...asked),
+    append: (...asked) => store.append(...asked),
+    beat: (...asked) => store.beat(...asked),
+    read: (...asked) => store.read(...asked),
+    find: (...asked) => store.find(...asked),
+    list: (...asked) => store.list(...asked),
+    remove: (...asked) => store.remove(...asked),
+    close: () => store.close(),
+    readSession: (...asked) => store.readSession(...asked),
+    listSessions: (...asked) => store.listSessions(...asked),
+    removeSession: (...asked) => store.removeSession(...asked),
+    writeSession:
+      at === "writeSession"
+        ? cut((...asked: Parameters<Store["writeSession"]>) => store.writeSession(...asked))
+        : (...asked) => store.writeSession(...asked),
+    release:
+      at === "release"
+        ? cut((...asked: Parameters<Store["release"]>) => store.release(...asked))
+        : (...asked) => store.release(...asked),
+  };
+}
+
+const DEATHS = [
+  ["before its session is written", "writeSession", false],
+  ["after its session was written, before it knows", "writeSession", true],
+] as const;
+
+test.each(DEATHS)(
+  "a process that dies %s: whoever recovers the run finds it in the session, once",
+  async (_when, at, isDone) => {
+    const store = memoryStore();
+    const s = scene({ store: dying(store, at, isDone) });
+    const session = await s.orchestrator.session("customer-42");
+    const { role, model } = soloist([calls(use("search")), says("A1.")], {
+      tools: [spyTool("search")],
+    });
+    const run = s.start(role, "Q1?", { session });
+    while (model.requests.length < 2) await settled();
+    for (let turn = 0; turn < 20; turn += 1) await settled();
+    const other = new Orchestrator({ clock: s.clock, store });
+    const recovered = await other.recover(run.runId, { role, takeOver: true });
+    const result = await recovered.result;
+    expect([result.text, result.session?.status, result.session?.version]).toEqual([
+      "A1.",
+      "saved",
+      1,
+    ]);
+    const found = await other.session("customer-42");
+    expect([said(found.messages), found.executionCount, found.version]).toEqual([
+      ["user Q1?", "assistant ", "tool search done", "assistant A1."],
+      1,
+      1,
+    ]);
+  },
+);
+
+test("a run whose end is kept is in its session, though nobody gave it up", async () => {
+  const store = memoryStore();
+  const s = scene({ store: dying(store, "release", false) });
+  const session = await s.orchestrator.session("customer-42");
+  const { role, model } = soloist([says("A1.")]);
+  const run = s.start(role, "Q1?", { session });
+  while (model.requests.length < 1) await settled();
+  for (let turn = 0; turn < 20; turn += 1) await settled();
+  const other = new Orchestrator({ clock: s.clock, store });
+  expect(await rejectionOf(other.recover(run.runId, { role, takeOver: true }))).toBe("run_ended");
+  expect(said((await other.session("customer-42")).messages)).toEqual([
+    "user Q1?",
+    "assistant A1.",
+  ]);
+});

@@ -1,0 +1,76 @@
+// Goal: a text is kept once, under a hash that no other text has, and hashing costs nothing where nothing is new (C28).
+// Method: the table alone; odd texts; lists that count how often they are read.
+
+import { createHash } from "node:crypto";
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { RunDefinitions } from "../../src/orchestrator/run-definitions.ts";
+import { DefinitionsSchema, textHash } from "../../src/protocol/definition.ts";
+import type { ToolSpec } from "../../src/model/model.ts";
+
+const sha = (text: string): string => createHash("sha256").update(text, "utf8").digest("hex");
+
+test("the hash of a text is the SHA-256 of its UTF-8", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme" }), (text) => {
+      expect(textHash(text)).toBe(sha(text));
+    }),
+  );
+});
+
+test("texts that UTF-8 cannot tell apart have hashes of their own", () => {
+  const texts = ["\ud800", "\udfff", "\ufffd", "a\ud800", "", "\ud800\ud800"];
+  expect(new Set(texts.map(textHash)).size).toBe(texts.length);
+  const table = new RunDefinitions();
+  expect(texts.map((text) => table.textOf(table.define(text)))).toEqual(texts);
+  const stored = DefinitionsSchema.parse(JSON.parse(JSON.stringify(table)));
+  const back = new RunDefinitions(stored);
+  expect(texts.map((text) => back.textOf(textHash(text)))).toEqual(texts);
+});
+
+test("a text is there once, whoever defines it, and no other name finds anything", () => {
+  const table = new RunDefinitions();
+  const hash = table.define("Work.");
+  expect([table.define("Work."), table.define(["Wo", "rk."].join("")), table.size]).toEqual([
+    hash,
+    hash,
+    1,
+  ]);
+  for (const name of ["__proto__", "constructor", "toString", ""])
+    expect(table.textOf(name)).toBeUndefined();
+  expect(table.define("__proto__")).toBe(sha("__proto__"));
+  expect(table.toJSON()).toEqual({ [hash]: "Work.", [sha("__proto__")]: "__proto__" });
+  expect(Object.isFrozen(table.toJSON())).toBe(true);
+});
+
+test("the table of a run up to a pause is where the next one begins", () => {
+  const before = new RunDefinitions();
+  before.define("one");
+  const after = new RunDefinitions(before.toJSON());
+  after.define("one");
+  after.define("two");
+  expect([after.size, after.toJSON(1)]).toEqual([2, { [sha("two")]: "two" }]);
+  expect(before.size).toBe(1);
+});
+
+test("a list of tools is read once, however often it is shown", () => {
+  let reads = 0;
+  const spec: ToolSpec = {
+    get name() {
+      reads += 1;
+      return "look";
+    },
+    description: "Looks.",
+    inputSchema: { type: "object" },
+  };
+  const table = new RunDefinitions();
+  const tools = [spec];
+  const first = table.defineTools(tools);
+  const readOnce = reads;
+  for (let step = 0; step < 50; step += 1) expect(table.defineTools(tools)).toBe(first);
+  expect([reads, first.names]).toEqual([readOnce, ["look"]]);
+  expect(table.defineTools([...tools]).hash).toBe(first.hash);
+  expect(table.size).toBe(1);
+});

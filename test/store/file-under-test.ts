@@ -1,0 +1,54 @@
+// A store in a file whose driver tests can look at and interfere with. The driver itself is the real one.
+
+import { systemClock, type Clock } from "../../src/kernel/clock.ts";
+import { isProcessGone } from "../../src/store/holding.ts";
+import { FileStore } from "../../src/store/sqlite/file-store.ts";
+import {
+  openerOf,
+  type SqliteDatabase,
+  type SqliteDriver,
+} from "../../src/store/sqlite/sqlite-driver.ts";
+
+export interface Interference {
+  readonly driver?: SqliteDriver;
+  readonly durability?: "full" | "process";
+  readonly clock?: Clock;
+  readonly busyTimeoutMs?: number;
+  /** Called for each file that is opened, before anything else. */
+  readonly opened?: (database: SqliteDatabase) => void;
+  /** Takes the place of each statement that has no result; `run` is the real thing. */
+  readonly exec?: (sql: string, run: () => void) => void;
+}
+
+export function fileStore(path: string, interference: Interference = {}): FileStore {
+  const { driver = "node", durability = "full", clock = systemClock } = interference;
+  return new FileStore({
+    path,
+    open: async (path) => {
+      const database = await openerOf(driver)(path);
+      interference.opened?.(database);
+      const { exec } = interference;
+      return {
+        exec: (sql) => (exec ?? runIt)(sql, () => database.exec(sql)),
+        prepare: (sql) => database.prepare(sql),
+        get isInTransaction() {
+          return database.isInTransaction;
+        },
+        close: () => database.close(),
+      };
+    },
+    durability,
+    busyTimeoutMs: interference.busyTimeoutMs ?? 5_000,
+    clock,
+    isProcessGone,
+  });
+}
+
+function runIt(_sql: string, run: () => void): void {
+  run();
+}
+
+/** Resolves when it holds, however many turns of the event loop that takes. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => void setImmediate(resolve));
+}

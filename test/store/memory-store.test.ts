@@ -1,0 +1,43 @@
+// Goal: the store in memory keeps every promise of the ports but D1.
+// Method: the contract suite; heartbeats and staleness by hand.
+
+import { describe, expect, test } from "vitest";
+
+import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { storeContract } from "../../src/testing/store-contract.ts";
+
+describe("contract", () => {
+  for (const { name, run } of storeContract()) test(name, () => run(async () => memoryStore()));
+});
+
+const runId = RunIdSchema.parse("run_1");
+const owner = { token: "a", hostname: "here", processId: 1 };
+
+test("an owner is gone when it has been silent for exactly as long as was said, and not before", async () => {
+  const clock = new ManualClock(1_000);
+  const store = memoryStore({ clock });
+  const held = await store.create(runId, "", owner);
+  clock.advance(50);
+  await store.beat(held);
+  clock.advance(99);
+  const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 100 };
+  await expect(store.claim(runId, claim)).rejects.toMatchObject({
+    code: "run_alive",
+    data: { runId, hostname: "here", processId: 1, silentMs: 99 },
+  });
+  clock.advance(1);
+  expect(await store.claim(runId, claim)).toEqual({ runId, token: "b", epoch: 2 });
+  expect(await store.find(runId)).toEqual({
+    runId,
+    status: "open",
+    title: "",
+    epoch: 2,
+    recordCount: 0,
+    createdAtMs: 1_000,
+    updatedAtMs: 1_150,
+    owner: { token: "b", hostname: "here", processId: 1 },
+    heartbeatAtMs: 1_150,
+  });
+});

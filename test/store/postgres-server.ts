@@ -1,0 +1,156 @@
+// A PostgreSQL server for tests: one of our own on a free port of this machine, in a folder that goes away with it; or the one of
+// ESPALIER_TEST_POSTGRES_URL. Where there is neither, tests are skipped and say why.
+
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+export interface PostgresServer {
+  readonly url: string;
+  /** Undefined: it is not ours to stop. */
+  readonly machine: PostgresMachine | undefined;
+  /** Ends it, and takes its folder away. */
+  close(): Promise<void>;
+}
+
+export interface PostgresMachine {
+  /** As in a crash: what was not written to the disk is lost, and no connection is told. */
+  crash(): Promise<void>;
+  /** In order: every connection is told. */
+  stop(): Promise<void>;
+  /** Again, on the same port and with what it had kept. */
+  start(): Promise<void>;
+}
+
+/** The server, or why there is none. */
+export async function findPostgres(): Promise<PostgresServer | string> {
+  const url = process.env["ESPALIER_TEST_POSTGRES_URL"];
+  if (url !== undefined) return { url, machine: undefined, close: async () => undefined };
+  const binaries = findBinaries();
+  if (binaries === undefined)
+    return "PostgreSQL is not installed (initdb and postgres), and ESPALIER_TEST_POSTGRES_URL is not set";
+  const server = new Server(binaries, await freePort());
+  server.initialise();
+  await server.start();
+  return {
+    url: `postgres://postgres@127.0.0.1:${server.port}/postgres`,
+    machine: server,
+    close: () => server.close(),
+  };
+}
+
+function findBinaries(): string | undefined {
+  const configured = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" }).stdout;
+  const folders = [configured?.trim(), ...globSync("/usr/lib/postgresql/*/bin").toReversed()];
+  return folders.find(
+    (folder) =>
+      folder !== undefined &&
+      existsSync(join(folder, "initdb")) &&
+      existsSync(join(folder, "postgres")),
+  );
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().on("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() =>
+        resolve(typeof address === "object" && address !== null ? address.port : 0),
+      );
+    });
+  });
+}
+
+class Server implements PostgresMachine {
+  readonly port: number;
+  readonly #binaries: string;
+  readonly #data = join(mkdtempSync(join(tmpdir(), "postgres-")), "data");
+  readonly #user = userOf();
+  #process: ChildProcess | undefined;
+
+  constructor(binaries: string, port: number) {
+    this.#binaries = binaries;
+    this.port = port;
+  }
+
+  initialise(): void {
+    const folder = dirname(this.#data);
+    if (this.#user !== undefined) chownSync(folder, this.#user.uid, this.#user.gid);
+    const options = [
+      "-D",
+      this.#data,
+      "-U",
+      "postgres",
+      "--auth=trust",
+      "-E",
+      "UTF8",
+      "--locale=C",
+    ];
+    const { status, stderr } = spawnSync(join(this.#binaries, "initdb"), options, {
+      ...this.#user,
+      cwd: folder,
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(`initdb has failed: ${stderr}`);
+  }
+
+  async start(): Promise<void> {
+    const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "lc_messages=C"];
+    const options = [
+      "-D",
+      this.#data,
+      "-p",
+      `${this.port}`,
+      ...settings.flatMap((one) => ["-c", one]),
+    ];
+    const child = spawn(join(this.#binaries, "postgres"), options, {
+      ...this.#user,
+      cwd: this.#data,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    this.#process = child;
+    let said = "";
+    await new Promise<void>((resolve, reject) => {
+      child.stderr.setEncoding("utf8").on("data", (text: string) => {
+        said += text;
+        if (said.includes("ready to accept connections")) resolve();
+      });
+      child.once("error", reject);
+      child.once("exit", () => reject(new Error(`postgres has ended: ${said}`)));
+    });
+  }
+
+  crash(): Promise<void> {
+    return this.#end("SIGQUIT");
+  }
+
+  stop(): Promise<void> {
+    return this.#end("SIGINT");
+  }
+
+  async close(): Promise<void> {
+    await this.#end("SIGQUIT");
+    rmSync(dirname(this.#data), { recursive: true });
+  }
+
+  async #end(signal: "SIGQUIT" | "SIGINT"): Promise<void> {
+    const child = this.#process;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill(signal);
+    await ended;
+  }
+}
+
+/** PostgreSQL does not run as root. Undefined: whoever we are will do. */
+function userOf(): { readonly uid: number; readonly gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  return { uid: idOf("-u"), gid: idOf("-g") };
+}
+
+function idOf(flag: "-u" | "-g"): number {
+  return Number(spawnSync("id", [flag, "postgres"], { encoding: "utf8" }).stdout || "65534");
+}

@@ -1,0 +1,73 @@
+// The keys of an agent's snapshot, written out: what is stored is a promise.
+
+import { CONTEXT_KEYS, TIMING_KEYS } from "./step-context.ts";
+
+export const words = (list: string): readonly string[] => list.split(" ");
+const below = (path: string, list: string): readonly string[] =>
+  words(list).map((key) => `${path}.${key}`);
+
+const REASON = "code data message";
+const CALL = "argumentsText callId toolName";
+const TAG = "executionId stepNumber number agentId note";
+const EXECUTION = [
+  "call.argumentsText call.callId call.toolName type text fullText structured errorCode causeCode severity blockedBy metadata",
+  "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
+  "attachments[].text startedAtMs endedAtMs startedIds[] reportedIds[]",
+].join(" ");
+const REQUEST_KEYS = [
+  "role task background resultsOf[] allowedTools[] deniedTools[]",
+  "draft.instructions draft.tools[] draft.model draft.steps",
+].join(" ");
+
+/** A new key here is a new version of the paused run's form: add a reader for the old one. */
+export const SHARED_KEYS = [
+  ...words(".status .executionId"),
+  ...below(".reason", REASON),
+  ...below(".conversation.messages[]", "role text origin callId toolName refusal"),
+  ...below(".conversation.messages[].toolCalls[]", CALL),
+  ...below(".conversation.prefix", "messageCount tokens"),
+  ".conversation.added",
+  ...below(".conversation.tags[]", TAG),
+  ...below(".conversation.leftOut[].tag", TAG),
+  ...below(".conversation.leftOut[].message", "role text origin callId toolName refusal"),
+  ...below(".conversation.leftOut[].message.toolCalls[]", CALL),
+  ...below(".log.steps[]", "stepId number"),
+  ...below(".log.steps[].context", CONTEXT_KEYS),
+  ...below(".log.steps[].telemetry.timing", TIMING_KEYS),
+  ...below(".log.compactions[]", "afterStep before[].type before[].from before[].to"),
+  ...below(".log.compactions[].before[].messages[]", "role text origin callId toolName refusal"),
+  ...below(".log.compactions[].before[].messages[].toolCalls[]", CALL),
+  ...below(".log.steps[].error", REASON),
+  ...below(".log.steps[].io", "finishReason messageCount refusal text"),
+  ...below(".log.steps[].tools.calls[]", CALL),
+  ...below(".log.steps[].tools.executions[]", EXECUTION),
+  ...below(".log.steps[].tools.executions[].subtasks[]", REQUEST_KEYS),
+  ...below(".log.steps[].telemetry", "elapsedMs endedAtMs startedAtMs usage"),
+  ...below(".log.signals[]", "name source"),
+  ...below(".log.signals[].reason", REASON),
+  ...below(".log.errors[]", REASON),
+  ...below(".log", "output isBriefed uselessReplies overflows vetoes background[] isAwaiting"),
+  ...below(".log.sections[]", "name text"),
+  ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),
+  ...below(".log.subtasks[]", "childId text"),
+  ...below(".log.subtasks[].request", REQUEST_KEYS),
+  ...below(".telemetry", "usage startedAtMs waitedMs"),
+];
+export const ENDED_KEYS = [".telemetry.endedAtMs"];
+export const STEP_KEYS = [
+  ...below(".step", "stepId number startedAtMs messageCount isIncorporated usage"),
+  ...below(".step.context", CONTEXT_KEYS),
+  ...below(".step.timing", TIMING_KEYS),
+  ...below(".step.reply", "finishReason message.refusal message.role message.text"),
+  ...below(".step.reply.message.toolCalls[]", CALL),
+  ...below(".step.executions[]", EXECUTION),
+  ...below(".step.executions[].subtasks[]", REQUEST_KEYS),
+  ...below(".step.deferrals[]", "argumentsText callId childId type startedIds[]"),
+  ...below(".step.deferrals[].subtasks[]", REQUEST_KEYS),
+  ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
+  ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),
+  ...below(".step.hiddenTools[]", "toolName filter"),
+  ...below(".step.lastStep", "accountPath maximum"),
+  ...below(".step.limit", "name source"),
+  ...below(".step.limit.reason", REASON),
+];
