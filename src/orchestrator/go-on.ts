@@ -46,7 +46,8 @@ export function readyToGoOn(
   { answers, areAllNeeded }: GivenAnswers,
 ): Going {
   const { onText, role, grants: asked = [] } = options;
-  const session = resumedSession(run, options.session, settings);
+  const cutOffId = areAllNeeded ? undefined : run.agents[0]?.executionId;
+  const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
   const roles = rolesOf(run, registry);
   const nowMs = settings.clock.nowMs();

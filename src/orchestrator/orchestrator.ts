@@ -123,7 +123,8 @@ export class Orchestrator {
     const pause = `${run.runId} ${run.pauses}`;
     if (this.#resumed.has(pause)) throw alreadyResumed(run);
     const keeper = this.#keeper();
-    const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused);
+    const refused = (): void => void this.#resumed.delete(pause); // Nothing has happened: it may be tried again.
+    const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, refused);
     const made = goOn(this.#settings, run, going, { journal });
     this.#resumed.add(pause);
     return made;

@@ -278,8 +278,12 @@ export class Run {
     try {
       return await Promise.race([result, journal.broken]);
     } catch (cause) {
+      journal.abandon();
       root.cancel("The run cannot be kept any more.");
-      for (const node of tree.nodes) node.close();
+      for (const node of tree.nodes) {
+        node.close();
+        node.inbox.close("cancelled"); // Nothing is read any more: whoever writes, or has written, learns so.
+      }
       this.#close();
       throw cause;
     }

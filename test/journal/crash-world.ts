@@ -4,10 +4,9 @@
 import { z } from "zod";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
-import type { Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
-import { CallIdSchema } from "../../src/protocol/ids.ts";
-import type { ToolCall } from "../../src/protocol/message.ts";
+import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
+import { replyOf, type Thought } from "./thinkers.ts";
 
 /** What was done in a world, and how often. */
 export interface World {
@@ -24,8 +23,6 @@ export interface WorldOptions {
   readonly workers?: number;
   readonly onTool?: (idempotencyKey: string) => void;
 }
-
-type Reply = { readonly text: string } | { readonly calls: readonly [string, object][] };
 
 /** Leads, and workers below each. Four leads with six workers are 29 subagents. */
 export function world({ leads = 4, workers = 6, onTool }: WorldOptions = {}): World {
@@ -44,7 +41,7 @@ export function world({ leads = 4, workers = 6, onTool }: WorldOptions = {}): Wo
   });
   const model = (
     name: string,
-    next: (results: readonly string[], task: string) => Reply,
+    next: (results: readonly string[], task: string) => Thought,
   ): Model => ({
     provider: "test",
     id: name,
@@ -120,29 +117,4 @@ function taskOf({ messages }: ModelRequest): string {
 
 function resultsOf({ messages }: ModelRequest): readonly string[] {
   return messages.flatMap((message) => (message.role === "tool" ? [message.text] : []));
-}
-
-function replyOf(reply: Reply, { messages }: ModelRequest): ModelReply {
-  const usage = {
-    inputTokens: messages.length * 10,
-    cachedInputTokens: 0,
-    outputTokens: 5,
-    reasoningTokens: 0,
-  };
-  if ("text" in reply)
-    return {
-      message: { role: "assistant", text: reply.text, toolCalls: [] },
-      finishReason: "stop",
-      usage,
-    };
-  const toolCalls: ToolCall[] = reply.calls.map(([toolName, input], index) => ({
-    callId: CallIdSchema.parse(`call_${messages.length}_${index}`),
-    toolName,
-    argumentsText: JSON.stringify(input),
-  }));
-  return {
-    message: { role: "assistant", text: "", toolCalls },
-    finishReason: "tool_calls",
-    usage,
-  };
 }

@@ -53,7 +53,8 @@ function sightOf(request: ModelRequest): Sight {
   };
 }
 
-function replyOf(thought: Thought, { messages }: ModelRequest): ModelReply {
+/** A thought as a model says it. */
+export function replyOf(thought: Thought, { messages }: ModelRequest): ModelReply {
   const usage = {
     inputTokens: messages.length * 10,
     cachedInputTokens: 0,

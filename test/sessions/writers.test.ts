@@ -164,9 +164,11 @@ const DEATHS = [
   ["after its session was written, before it knows", "writeSession", true],
 ] as const;
 
-test.each(DEATHS)(
-  "a process that dies %s: whoever recovers the run finds it in the session, once",
-  async (_when, at, isDone) => {
+test.each(
+  DEATHS.flatMap((death) => [[...death, "finds"] as const, [...death, "hands in"] as const]),
+)(
+  "a process that dies %s: it is in the session once for whoever recovers it (%s, %s; %s the handle)",
+  async (_when, at, isDone, handle) => {
     const store = memoryStore();
     const s = scene({ store: dying(store, at, isDone) });
     const session = await s.orchestrator.session("customer-42");
@@ -177,7 +179,8 @@ test.each(DEATHS)(
     while (model.requests.length < 2) await settled();
     for (let turn = 0; turn < 20; turn += 1) await settled();
     const other = new Orchestrator({ clock: s.clock, store });
-    const recovered = await other.recover(run.runId, { role, takeOver: true });
+    const given = handle === "finds" ? {} : { session: await other.session("customer-42") };
+    const recovered = await other.recover(run.runId, { role, takeOver: true, ...given });
     const result = await recovered.result;
     expect([result.text, result.session?.status, result.session?.version]).toEqual([
       "A1.",

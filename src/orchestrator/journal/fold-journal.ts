@@ -1,6 +1,6 @@
 // From a journal to the run as it stood when its process died, or when it came to rest. Pure: the same records give the same run.
 
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
 import { AgentIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
@@ -13,6 +13,7 @@ import { FoldedAgent } from "./folded-agent.ts";
 import {
   JOURNAL_VERSION,
   JournalRecordSchema,
+  problemOf,
   type JournalRecord,
   type RecordOf,
 } from "./journal-record.ts";
@@ -82,7 +83,7 @@ class Fold {
     } catch (cause) {
       throw EspalierError.is(cause) && cause.code === "unsupported_version"
         ? cause
-        : invalid(this.#runId, this.#count, messageOf(cause), cause);
+        : invalid(this.#runId, this.#count, problemOf(cause), cause);
     }
   }
 

@@ -4,6 +4,7 @@
 
 import { z } from "zod";
 
+import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import type { JsonDelta } from "../../kernel/json-delta.ts";
 import { AccountSchema } from "../../protocol/account.ts";
@@ -125,3 +126,10 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
 export type JournalRecord = z.infer<typeof JournalRecordSchema>;
 /** The record of one kind. */
 export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
+
+/** What is wrong with a record that cannot be read, in one line. */
+export function problemOf(cause: unknown): string {
+  const [issue] = cause instanceof z.ZodError ? cause.issues : [];
+  if (issue === undefined) return messageOf(cause);
+  return [...(issue.path.length === 0 ? [] : [issue.path.join(".")]), issue.message].join(": ");
+}

@@ -80,13 +80,24 @@ export class Journal {
     return new Promise((tell) => this.#waiters.push({ number, tell }));
   }
 
-  /** Keeps what is left and gives the run up. Rejects if the journal is broken. */
+  /**
+   * Keeps what is left and gives the run up. Rejects if the journal is broken. A store that does not take the run back rejects nothing: all
+   * of it is kept, its result with it, and the owner is gone as soon as it gives no sign of life any more.
+   */
   async close(status: "paused" | "ended"): Promise<void> {
     await Promise.race([this.kept(), this.broken]);
     this.#stopBeating();
+    const { store, clock } = this.#options;
     const opened = this.#opened;
-    if (opened !== undefined)
-      await this.#tried(() => this.#options.store.release(opened.ownership, status));
+    if (opened === undefined) return;
+    await tried(clock, () => store.release(opened.ownership, status)).catch(() => undefined);
+  }
+
+  /** Takes nothing more and shows no further sign of life: whoever comes next may take the run over. */
+  abandon(): void {
+    this.#isBroken = true;
+    this.#stopBeating();
+    this.#lines = [];
   }
 
   #put(line: string): void {
@@ -98,13 +109,14 @@ export class Journal {
   }
 
   async #write(): Promise<void> {
+    const { store, clock } = this.#options;
     try {
       const { ownership, recordCount } = this.#opened ?? (await this.#open());
       while (this.#lines.length > 0) {
         const records = this.#lines;
         const firstNumber = recordCount + this.#kept + 1;
         this.#lines = [];
-        await this.#tried(() => this.#options.store.append(ownership, { firstNumber, records }));
+        await tried(clock, () => store.append(ownership, { firstNumber, records }));
         this.#kept += records.length;
         await this.#tell();
       }
@@ -132,19 +144,6 @@ export class Journal {
     await endOfTurn();
   }
 
-  /** Asks the store, and once more if it says that this may help. */
-  async #tried(ask: () => Promise<void>): Promise<void> {
-    for (const delayMs of RETRY_DELAYS_MS) {
-      try {
-        return await ask();
-      } catch (cause) {
-        if (!isTransient(cause)) throw cause;
-        await sleep(this.#options.clock, delayMs, NEVER);
-      }
-    }
-    await ask();
-  }
-
   #beatLater(): void {
     this.#stopBeating = this.#options.clock.setTimer(HEARTBEAT_MS, () => void this.#beat());
   }
@@ -161,11 +160,22 @@ export class Journal {
 
   #fail(cause: unknown): void {
     if (this.#isBroken) return;
-    this.#isBroken = true;
-    this.#stopBeating();
-    this.#lines = [];
+    this.abandon();
     this.#break(EspalierError.is(cause) ? cause : storeFailed(cause));
   }
+}
+
+/** Asks a store, and again if it says that this may help. What is asked may have been done before: a store heeds it once (D5). */
+export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): Promise<Answer> {
+  for (const delayMs of RETRY_DELAYS_MS) {
+    try {
+      return await ask();
+    } catch (cause) {
+      if (!isTransient(cause)) throw cause;
+      await sleep(clock, delayMs, NEVER);
+    }
+  }
+  return await ask();
 }
 
 function endOfTurn(): Promise<void> {
@@ -182,6 +192,7 @@ function storeFailed(cause: unknown): EspalierError {
   return new EspalierError({
     code: "store_failed",
     message: `Expected the store to keep the run, got an error: ${messageOf(cause)}. The run stopped where it was; recover it once the store works.`,
+    data: { reason: "other", isTransient: false },
     cause,
   });
 }

@@ -12,7 +12,7 @@ import { alreadyResumed } from "../resumption.ts";
 import type { SessionRef } from "../session/session-ref.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { foldJournal, type FoldedRun } from "./fold-journal.ts";
-import { Journal, STALE_AFTER_MS, type OpenJournal } from "./journal.ts";
+import { Journal, STALE_AFTER_MS, tried, type OpenJournal } from "./journal.ts";
 import { JOURNAL_VERSION } from "./journal-record.ts";
 import { RunJournal } from "./run-journal.ts";
 
@@ -38,7 +38,9 @@ export function newJournal(
   const { runId, limits, title, session } = run;
   const owner = ownerOf(ids);
   const open = async (): Promise<OpenJournal> => ({
-    ownership: await store.create(runId, title.slice(0, MOST_TITLE_CHARACTERS), owner),
+    ownership: await tried(clock, () =>
+      store.create(runId, title.slice(0, MOST_TITLE_CHARACTERS), owner),
+    ),
     recordCount: 0,
   });
   const journal = new RunJournal(new Journal({ store, clock, open }));
@@ -53,30 +55,52 @@ export function newJournal(
   return journal;
 }
 
-/** The journal of a paused run that goes on: a new one, or its own if it has come no further since. */
-export function resumedJournal({ store, clock, ids }: Keeper, run: PausedRun): RunJournal {
+/**
+ * The journal of a paused run that goes on: a new one, or its own if it has come no further since. `refused` is called if the store does
+ * not let it.
+ */
+export function resumedJournal(
+  { store, clock, ids }: Keeper,
+  run: PausedRun,
+  refused: () => void = () => undefined,
+): RunJournal {
   const { runId, limits } = run;
   const owner = ownerOf(ids);
   const open = async (): Promise<OpenJournal> => {
-    const found = await store.find(runId);
-    if (found === undefined) {
-      const title = run.agents[0]?.task.slice(0, MOST_TITLE_CHARACTERS) ?? "";
-      return { ownership: await store.create(runId, title, owner), recordCount: 0 };
+    try {
+      return await tried(clock, () => openedAgain(store, run, owner));
+    } catch (cause) {
+      refused();
+      throw cause;
     }
-    const before = await foldJournal(runId, store.read(runId));
-    const isSame = before.status !== "open" && before.run.eventCount === run.eventCount;
-    if (!isSame) throw alreadyResumed(run);
-    const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS });
-    const { recordCount } = before;
-    if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
-    await store.release(ownership, "paused"); // Somebody else was faster, and has left it already.
-    throw alreadyResumed(run);
   };
   const journal = new RunJournal(new Journal({ store, clock, open }));
   const onSession = run.session === undefined ? {} : { session: run.session };
   journal.append({ type: "run", version: JOURNAL_VERSION, runId, limits, ...onSession });
   journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
   return journal;
+}
+
+/** Makes the journal of a run that was paused, or takes it over. What was done of it before is done once. */
+async function openedAgain(store: RunStore, run: PausedRun, owner: RunOwner): Promise<OpenJournal> {
+  const { runId } = run;
+  const found = await store.find(runId);
+  if (found === undefined || found.recordCount === 0) {
+    const title = run.agents[0]?.task.slice(0, MOST_TITLE_CHARACTERS) ?? "";
+    const isNew = found === undefined;
+    const ownership = isNew
+      ? await store.create(runId, title, owner)
+      : await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS }); // Whoever made it died before its first word.
+    return { ownership, recordCount: 0 };
+  }
+  const before = await foldJournal(runId, store.read(runId));
+  const isSame = before.status !== "open" && before.run.eventCount === run.eventCount;
+  if (!isSame) throw alreadyResumed(run);
+  const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS });
+  const { recordCount } = before;
+  if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
+  await store.release(ownership, "paused"); // Somebody else was faster, and has left it already.
+  throw alreadyResumed(run);
 }
 
 /** The root of a fork has had no execution yet: its first one follows. */

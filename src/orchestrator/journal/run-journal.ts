@@ -19,7 +19,7 @@ import type { Journal } from "./journal.ts";
 import type { JournalRecord, RecordOf } from "./journal-record.ts";
 
 /** What records are put into. */
-export type JournalWriter = Pick<Journal, "append" | "broken" | "kept" | "close">;
+export type JournalWriter = Pick<Journal, "append" | "broken" | "kept" | "close" | "abandon">;
 
 /** How the effects of one agent are kept. */
 export interface EffectKeeper {
@@ -119,6 +119,11 @@ export class RunJournal {
   /** Resolves once all that has happened so far is kept. */
   kept(): Promise<void> {
     return this.#journal.kept();
+  }
+
+  /** Takes nothing more: the run stops where it is. */
+  abandon(): void {
+    this.#journal.abandon();
   }
 
   async close(status: "paused" | "ended"): Promise<void> {

@@ -3,12 +3,14 @@
 import { checkMethods, mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
+import type { ExecutionId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
 import type { AgentNode } from "../agent-node.ts";
 import type { PausedRun } from "../paused-run.ts";
 import type { RunShared } from "../run-shared.ts";
 import { RunSession, sessionConflict } from "./run-session.ts";
 import { keeperOf, Session } from "./session.ts";
+import { hasExecution } from "./session-changes.ts";
 import { openSession } from "./session-keeper.ts";
 import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
 
@@ -42,9 +44,15 @@ export function startingSession(session: Session | undefined): RunSession | unde
   return RunSession.of(keeper);
 }
 
+/** A run that goes on, as far as its session is concerned. */
+export interface SessionRun extends Pick<PausedRun, "session" | "runId"> {
+  /** The execution of its root that was under way when its process died; undefined: it had come to rest. */
+  readonly cutOffId: ExecutionId | undefined;
+}
+
 /** For a run that goes on. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
 export function resumedSession(
-  { session: ref, runId }: Pick<PausedRun, "session" | "runId">,
+  { session: ref, runId, cutOffId }: SessionRun,
   session: Session | undefined,
   { store, clock, ids }: SessionMeans,
 ): RunSession | undefined {
@@ -61,7 +69,8 @@ export function resumedSession(
     throw mismatch(field, expected, session, `See how ${runId} was started.`);
   }
   keeper.assertReady();
-  if (keeper.version !== ref.version) throw sessionConflict(ref, keeper.version);
+  const isWritten = cutOffId !== undefined && hasExecution(keeper.record, cutOffId);
+  if (keeper.version !== ref.version && !isWritten) throw sessionConflict(ref, keeper.version);
   return RunSession.again(ref, keeper);
 }
 

@@ -1,11 +1,12 @@
 // A recording: the journal of a run, as lines of text. Made from a store, kept in a file, replayed by tests.
 
 import { checkText, mismatch } from "../../kernel/check.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { EspalierError } from "../../kernel/error.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 import { checkVersion } from "../../orchestrator/journal/fold-journal.ts";
 import {
   JournalRecordSchema,
+  problemOf,
   type JournalRecord,
 } from "../../orchestrator/journal/journal-record.ts";
 import { readRecord } from "../../orchestrator/journal/text-table.ts";
@@ -72,7 +73,7 @@ function recordIn(
     if (EspalierError.is(cause) && cause.code === "unsupported_version") throw cause;
     throw new EspalierError({
       code: "invalid_journal",
-      message: `Expected a recording that espalier wrote, got one whose line ${number} cannot be read: ${messageOf(cause)}. Record it anew.`,
+      message: `Expected a recording that espalier wrote, got one whose line ${number} cannot be read: ${problemOf(cause)}. Record it anew.`,
       data: { record: number },
       cause,
     });

@@ -52,6 +52,7 @@ export function setStage(parts: SetParts): { readonly scope: RunShared; readonly
     broken: new Promise<never>(() => undefined),
     kept: () => Promise.resolve(),
     close: () => Promise.resolve(),
+    abandon: () => undefined,
   };
   const journal = (): RunJournal => new RunJournal(writer, keeperOf);
   const scope = runScope(settings, { registry, onText: undefined, session, journal });
