@@ -86,6 +86,10 @@ async function crash({ at, when }: Crash): Promise<"survived" | "recovered"> {
     return "recovered";
   }
   const before = await storedRecords(store, stored.runId);
+  if (before.some((record) => record.type === "event" && record.event.type === "run.ended")) {
+    await expect(played(folder, stored.runId), "it was over").rejects.toThrow("run_ended");
+    return "recovered";
+  }
   const settled = settledCalls(before);
   const callsBefore = linesOf(file("calls.txt"));
   expect(await played(folder, stored.runId), `killed ${when} append ${at}`).toBe("ended");
