@@ -67,10 +67,7 @@ export class Journal {
   /** Puts a record in. It is kept a little later. */
   append(record: JournalRecord): void {
     if (this.#isBroken) return;
-    const line = this.#texts.written(record, (text) =>
-      this.#put(JSON.stringify({ type: "text", text } satisfies JournalRecord)),
-    );
-    this.#put(line);
+    this.#put(this.#texts.written(record, (line) => this.#put(line)));
   }
 
   /** Resolves once all that was put in so far is kept; never, if the journal is broken. */

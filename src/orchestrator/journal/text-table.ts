@@ -17,23 +17,28 @@ export class TextTable {
     for (const text of texts) this.#numbers.set(text, this.#numbers.size);
   }
 
-  /** The JSON text of a record; `onText` is called before with each long text that is new. */
-  written(record: object, onText: (text: string) => void): string {
+  /** The JSON text of a record; `onText` is called before with the record of each long text that is new. */
+  written(record: object, onText: (line: string) => void): string {
     return JSON.stringify(record, (_key, value: unknown) =>
       typeof value === "string" ? this.#reference(value, onText) : value,
     );
   }
 
-  #reference(text: string, onText: (text: string) => void): string {
-    if (text.length < LONG) return text.startsWith(MARK) ? `${LITERAL}${text}` : text;
+  #reference(text: string, onText: (line: string) => void): string {
+    if (text.length < LONG) return literal(text);
     const known = this.#numbers.get(text);
     const number = known ?? this.#numbers.size;
     if (known === undefined) {
       this.#numbers.set(text, number);
-      onText(text);
+      onText(JSON.stringify({ type: "text", text: literal(text) }));
     }
     return `${REFERENCE}${number}`;
   }
+}
+
+/** A text that stands where it is, also if it looks like a reference. */
+function literal(text: string): string {
+  return text.startsWith(MARK) ? `${LITERAL}${text}` : text;
 }
 
 /** A record as it was before it was written. Throws a `RangeError` for a reference to a text that is not there. */
