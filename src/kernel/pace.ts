@@ -39,3 +39,8 @@ export class Pace {
     }
   }
 }
+
+/** Resolves in the next turn of the event loop: what follows at once from what has happened has happened by then. */
+export function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

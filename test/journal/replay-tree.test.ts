@@ -4,73 +4,14 @@
 import { test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/agent-role.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
-import type { Cast } from "../journals/cast.ts";
 import { comesToTheSame } from "../journals/play.ts";
-import { spawnCall, type Sight, type Thought } from "./thinkers.ts";
+import { spawnCall } from "./thinkers.ts";
+import { endless, failing, inTurn, lead, worker } from "../journals/roles.ts";
 
 const TASK = z.object({ task: z.string() });
-
-function worker(cast: Cast, turns = 2, name = "worker"): AgentRole {
-  return defineAgent({
-    name,
-    purpose: "Works",
-    instructions: "You work.",
-    model: cast.model(name, ({ results, task, heard }) =>
-      results.length === 0
-        ? { calls: [["measure", { thing: task }]] }
-        : { text: [`${task} is done`, ...heard].join(" | ") },
-    ),
-    tools: [cast.slow("measure", turns)],
-  });
-}
-
-function failing(cast: Cast): AgentRole {
-  return defineAgent({
-    name: "failing",
-    purpose: "Fails",
-    instructions: "You fail.",
-    model: cast.model("failing", () => {
-      throw new Error("No.");
-    }),
-  });
-}
-
-function endless(cast: Cast): AgentRole {
-  return defineAgent({
-    name: "endless",
-    purpose: "Does not end",
-    instructions: "You go on.",
-    model: cast.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
-    tools: [cast.endless("wait")],
-  });
-}
-
-type Lead = Partial<Parameters<typeof defineAgent>[0]>;
-
-function lead(cast: Cast, think: (sight: Sight) => Thought, more: Lead = {}): AgentRole {
-  return defineAgent({
-    name: "lead",
-    instructions: "You lead.",
-    model: cast.model("lead", think),
-    subagents: [worker(cast)],
-    ...more,
-  });
-}
-
-/** Calls one after the other, then a text. */
-function inTurn(...steps: readonly (readonly [string, object])[][]): (sight: Sight) => Thought {
-  return ({ results, heard }) => {
-    let seen = 0;
-    for (const calls of steps) {
-      if (results.length === seen) return { calls };
-      seen += calls.length;
-    }
-    return { text: ["Done", ...results.slice(-1), ...heard].join(" ") };
-  };
-}
 
 proves(["X25"], "subagents at once that end in another order than they began", async () => {
   await comesToTheSame((cast) => ({

@@ -2,6 +2,7 @@
 // model or a tool that is called says so.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { endOfTurn } from "../../src/kernel/pace.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
 import type { StartOptions } from "../../src/orchestrator/run-options.ts";
@@ -113,8 +114,4 @@ export function listener(play: Play, run: () => Run | undefined, clock: ManualCl
       else if (due !== undefined) setImmediate(act);
     },
   };
-}
-
-function endOfTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

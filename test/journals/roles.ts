@@ -40,7 +40,7 @@ export function worker(cast: Cast, turns = 2, name = "worker"): AgentRole {
   });
 }
 
-function failing(cast: Cast): AgentRole {
+export function failing(cast: Cast): AgentRole {
   return defineAgent({
     name: "failing",
     purpose: "Fails",
@@ -51,7 +51,7 @@ function failing(cast: Cast): AgentRole {
   });
 }
 
-function endless(cast: Cast): AgentRole {
+export function endless(cast: Cast): AgentRole {
   return defineAgent({
     name: "endless",
     purpose: "Does not end",

@@ -18,6 +18,7 @@ import type { Store } from "../../src/store/store.ts";
 import type { SessionStore, StoredSession } from "../../src/store/session-store.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { scene, type Scene } from "../harness/run-scripted.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
 
 /** A store of sessions that tests look into, and in which they break things. */
 export class SessionShelf implements SessionStore {
@@ -113,18 +114,8 @@ export async function rejectionOf(work: Promise<unknown>): Promise<string | unde
 
 /** A whole store whose sessions are those of the shelf. */
 export function storeOf(shelf: SessionShelf): Store {
-  const store = memoryStore();
   return {
-    create: (...asked) => store.create(...asked),
-    claim: (...asked) => store.claim(...asked),
-    append: (...asked) => store.append(...asked),
-    beat: (...asked) => store.beat(...asked),
-    release: (...asked) => store.release(...asked),
-    read: (...asked) => store.read(...asked),
-    find: (...asked) => store.find(...asked),
-    list: (...asked) => store.list(...asked),
-    remove: (...asked) => store.remove(...asked),
-    close: () => store.close(),
+    ...forwarding(memoryStore()),
     readSession: (...asked) => shelf.readSession(...asked),
     writeSession: (...asked) => shelf.writeSession(...asked),
     listSessions: () => shelf.listSessions(),

@@ -221,8 +221,8 @@ class Fold {
     this.#definitions = { ...run.definitions };
   }
 
-  #born({ agent: born, isBackground, nth, account }: RecordOf<"agent">): void {
-    const agent = new FoldedAgent(born, isBackground);
+  #born({ agent: born, nth, account }: RecordOf<"agent">): void {
+    const agent = new FoldedAgent(born);
     this.#agents.set(born.agentId, agent);
     this.#ledger.open(account);
     const parent = this.#parent(agent);

@@ -40,7 +40,6 @@ export class FoldedAgent {
   #state: unknown;
   #children = 0;
   #ordinals: Record<string, number> = {};
-  isBackground: boolean;
   /** When its present execution began; undefined: it has not. */
   #startedAtMs: number | undefined;
   #outcomes = new Map<string, unknown>();
@@ -55,14 +54,13 @@ export class FoldedAgent {
   #signals: StopSignal[] = [];
   #letters: string[] = [];
 
-  constructor(born: BornAgent, isBackground: boolean) {
+  constructor(born: BornAgent) {
     this.#born = born;
-    this.isBackground = isBackground;
   }
 
   /** One of a run that had been paused before it had a journal. */
   static restored({ state, children, ordinals, ...born }: PausedAgent): FoldedAgent {
-    const agent = new FoldedAgent(born, false);
+    const agent = new FoldedAgent(born);
     agent.#state = { ...state };
     agent.#children = children;
     agent.#ordinals = { ...ordinals };
@@ -76,14 +74,6 @@ export class FoldedAgent {
 
   get parentAgentId(): AgentId | null {
     return this.#born.parentAgentId;
-  }
-
-  get depth(): number {
-    return this.#born.depth;
-  }
-
-  get isDetached(): boolean {
-    return this.#born.isDetached;
   }
 
   detach(): void {
@@ -103,17 +93,9 @@ export class FoldedAgent {
     this.#ordinals[role] = Math.max(this.#ordinals[role] ?? 0, number);
   }
 
-  goOn({
-    executionId,
-    execution,
-    task,
-    spawnCallId,
-    spawnStepId,
-    isBackground,
-  }: RecordOf<"execution">): void {
+  goOn({ executionId, execution, task, spawnCallId, spawnStepId }: RecordOf<"execution">): void {
     const told = { executionId, execution, task, spawnCallId, spawnStepId };
     this.#born = { ...this.#born, ...told, isDetached: false };
-    this.isBackground = isBackground;
     this.#startedAtMs = undefined;
     this.#told = [];
   }

@@ -6,6 +6,7 @@
 //     waits is told that a record is kept, and the run ends as if its process had: it can be recovered.
 
 import type { Clock } from "../../kernel/clock.ts";
+import { endOfTurn } from "../../kernel/pace.ts";
 import { sleep } from "../../kernel/clock.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import type { Ownership, RunStore } from "../../store/run-store.ts";
@@ -173,10 +174,6 @@ export async function tried<Answer>(clock: Clock, ask: () => Promise<Answer>): P
     }
   }
   return await ask();
-}
-
-function endOfTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 const NEVER = new AbortController().signal;

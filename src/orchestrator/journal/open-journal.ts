@@ -12,7 +12,13 @@ import { alreadyResumed } from "../resumption.ts";
 import type { SessionRef } from "../session/session-ref.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { foldJournal, type FoldedRun } from "./fold-journal.ts";
-import { Journal, STALE_AFTER_MS, tried, type OpenJournal } from "./journal.ts";
+import {
+  Journal,
+  STALE_AFTER_MS,
+  tried,
+  type JournalOptions,
+  type OpenJournal,
+} from "./journal.ts";
 import { JOURNAL_VERSION } from "./journal-record.ts";
 import { RunJournal } from "./run-journal.ts";
 
@@ -25,25 +31,34 @@ export interface Keeper {
 
 const MOST_TITLE_CHARACTERS = 200;
 
+function titled(words: string): string {
+  return words.slice(0, MOST_TITLE_CHARACTERS);
+}
+
 /** The journal of a run that begins. `title`: in what words it was started. */
 export function newJournal(
   { store, clock, ids }: Keeper,
-  run: {
-    readonly runId: RunId;
-    readonly limits: SubagentLimits;
-    readonly title: string;
-    readonly session: SessionRef | undefined;
-  },
+  { title, ...run }: Headed & { readonly title: string },
 ): RunJournal {
-  const { runId, limits, title, session } = run;
+  const { runId } = run;
   const owner = ownerOf(ids);
   const open = async (): Promise<OpenJournal> => ({
-    ownership: await tried(clock, () =>
-      store.create(runId, title.slice(0, MOST_TITLE_CHARACTERS), owner),
-    ),
+    ownership: await tried(clock, () => store.create(runId, titled(title), owner)),
     recordCount: 0,
   });
-  const journal = new RunJournal(new Journal({ store, clock, open }));
+  return headed({ store, clock, open }, run);
+}
+
+/** What the first record of a journal says. */
+interface Headed {
+  readonly runId: RunId;
+  readonly limits: SubagentLimits;
+  readonly session?: SessionRef | undefined;
+}
+
+/** A journal with its first record. */
+function headed(options: JournalOptions, { runId, limits, session }: Headed): RunJournal {
+  const journal = new RunJournal(new Journal(options));
   const onSession = session === undefined ? {} : { session };
   journal.append({
     type: "run",
@@ -64,7 +79,6 @@ export function resumedJournal(
   run: PausedRun,
   refused: () => void = () => undefined,
 ): RunJournal {
-  const { runId, limits } = run;
   const owner = ownerOf(ids);
   const open = async (): Promise<OpenJournal> => {
     try {
@@ -74,9 +88,7 @@ export function resumedJournal(
       throw cause;
     }
   };
-  const journal = new RunJournal(new Journal({ store, clock, open }));
-  const onSession = run.session === undefined ? {} : { session: run.session };
-  journal.append({ type: "run", version: JOURNAL_VERSION, runId, limits, ...onSession });
+  const journal = headed({ store, clock, open }, run);
   journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
   return journal;
 }
@@ -86,7 +98,8 @@ async function openedAgain(store: RunStore, run: PausedRun, owner: RunOwner): Pr
   const { runId } = run;
   const found = await store.find(runId);
   if (found === undefined || found.recordCount === 0) {
-    const title = run.agents[0]?.task.slice(0, MOST_TITLE_CHARACTERS) ?? "";
+    const [root] = run.agents;
+    const title = titled(`${root?.role}: ${root?.task}`);
     const isNew = found === undefined;
     const ownership = isNew
       ? await store.create(runId, title, owner)

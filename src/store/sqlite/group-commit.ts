@@ -7,6 +7,7 @@
 // G4. While another process has the file locked, nothing is blocked but the writes themselves.
 
 import type { Clock } from "../../kernel/clock.ts";
+import { endOfTurn } from "../../kernel/pace.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { isBusy } from "./sqlite-faults.ts";
 
@@ -109,10 +110,6 @@ export class GroupCommit {
       }
     }
   }
-}
-
-function endOfTurn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /** Does what there is to do in one transaction. Takes it only when the file is ours to write. */
