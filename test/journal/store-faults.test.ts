@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
+import { endOfTurn } from "../../src/kernel/pace.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { JournalBatch } from "../../src/store/run-store.ts";
@@ -95,6 +96,52 @@ test("a store that is full stops the run where it is; what was kept is there, an
   expect([result.status, result.text]).toEqual(["completed", (await plain).text]);
   expect([...before.keys()].every((key) => (calls.get(key) ?? 0) <= 2)).toBe(true);
 });
+
+test("D1: no request goes out before its lease is kept, and nothing comes of a reply before that is", async () => {
+  const store = memoryStore();
+  const waiting: (() => void)[] = [];
+  const slow: Store = {
+    ...forwarding(store),
+    append: async (ownership, batch) => {
+      await new Promise<void>((go) => waiting.push(go));
+      await store.append(ownership, batch);
+    },
+  };
+  const { role, calls, modelCalls } = world({ leads: 1, workers: 1 });
+  const run = new Orchestrator({ limits, store: slow }).start(role, "Go.");
+  const done: (readonly [modelCalls: number, toolCalls: number])[] = [];
+  for (let appends = 0; appends < 6; appends += 1) {
+    while (waiting.length === 0) await endOfTurn();
+    for (let turns = 0; turns < 20; turns += 1) await endOfTurn();
+    done.push([modelCalls.size, calls.size]);
+    waiting.shift()?.();
+  }
+  // Lease and reply of the root, of the lead, of the worker: each append lets one thing happen.
+  expect(done).toEqual([
+    [0, 0],
+    [1, 0],
+    [1, 0],
+    [2, 0],
+    [2, 0],
+    [3, 0],
+  ]);
+  const finish = inEveryTurn(() => waiting.shift()?.());
+  expect((await run.result).status).toBe("completed");
+  finish();
+});
+
+/** Does something in every turn of the event loop, until the result is called. */
+function inEveryTurn(work: () => void): () => void {
+  let isOver = false;
+  const turn = (): void => {
+    work();
+    if (!isOver) setImmediate(turn);
+  };
+  turn();
+  return () => {
+    isOver = true;
+  };
+}
 
 const folder = mkdtempSync(join(tmpdir(), "store-faults-"));
 const postgres = await findPostgres();
