@@ -3,7 +3,8 @@
 import { z } from "zod";
 
 import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
-import { setUpNodeTracing } from "espalier/otel/node";
+import { openTelemetry } from "espalier/otel";
+import { setUpNodeTracing, type NodeTracing } from "espalier/otel/node";
 
 import type { Contender } from "./contender.ts";
 
@@ -14,13 +15,23 @@ const add = defineTool({
   execute: ({ a, b }) => String(a + b),
 });
 
-export function espalierAgent(baseUrl: string, isTraced: boolean): Contender {
+/** `no SDK`: tracing is asked for, and nothing records. `content`: spans hold what was said, too. */
+export type BenchTracing = "none" | "no SDK" | "traced" | "content";
+
+/** What an orchestrator is given, and what is to be shut down. */
+function tracingOf(kind: BenchTracing): Partial<Pick<NodeTracing, "tracing" | "shutdown">> {
+  if (kind === "none") return {};
+  if (kind === "no SDK") return { tracing: openTelemetry() };
+  return setUpNodeTracing({ serviceName: "bench", content: kind === "content" });
+}
+
+export function espalierAgent(baseUrl: string, traced: BenchTracing): Contender {
   const model = (id: string): ReturnType<typeof openai> => openai(id, { baseUrl: `${baseUrl}/v1` });
-  const node = isTraced ? setUpNodeTracing({ serviceName: "bench" }) : undefined;
+  const { tracing, shutdown } = tracingOf(traced);
   const orchestrator = new Orchestrator({
     limits: { maxBreadthPerParent: 10_000, maxTotalSubagents: 10_000 },
     concurrency: { modelCalls: 10_000, toolCalls: 10_000 },
-    ...(node === undefined ? {} : { tracing: node.tracing }),
+    ...(tracing === undefined ? {} : { tracing }),
   });
   const budget = { totalTokens: 100_000_000, steps: 100_000 };
 
@@ -39,7 +50,7 @@ export function espalierAgent(baseUrl: string, isTraced: boolean): Contender {
     children: (count) => delegate(count, "tools-2"),
     waiting: (count) => delegate(count, "hold-1"),
     close: async () => {
-      if (node !== undefined) await node.shutdown();
+      await shutdown?.();
     },
   };
 

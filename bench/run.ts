@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { z } from "zod";
 
 import { JOURNAL_RUNS, journalFigure, journalTable, type JournalFigure } from "./journal-table.ts";
+import { burstTable, overheadTable, TRACED_CONTENDERS } from "./spans-table.ts";
 
 const FigureSchema = z.object({ cpuMs: z.number(), wallMs: z.number(), peakMb: z.number() });
 type Figure = z.infer<typeof FigureSchema>;
@@ -55,8 +56,8 @@ const FLAGS = [
 ];
 const asked = new Set(process.argv.slice(2));
 for (const id of asked)
-  if (!["W1", "W2", "W4", "spawn", "journal"].includes(id))
-    throw new Error(`Expected W1, W2, W4, spawn or journal, got ${id}.`);
+  if (!["W1", "W2", "W4", "spawn", "journal", "spans"].includes(id))
+    throw new Error(`Expected W1, W2, W4, spawn, journal or spans, got ${id}.`);
 const isAsked = (id: string): boolean => asked.size === 0 || asked.has(id);
 
 const here = (file: string): string => new URL(file, import.meta.url).pathname;
@@ -77,6 +78,14 @@ try {
   if (isAsked("spawn")) console.log(spawnTable(await inRounds(() => spawnAll(server.address))));
   if (isAsked("journal"))
     console.log(journalTable(await inRounds(() => journalAll(server.address)), median));
+  if (isAsked("spans")) {
+    console.log(await burstTable(FLAGS));
+    for (const workload of WORKLOADS) {
+      const play = (): Promise<Round> =>
+        playAll(workload.id, server.address, FigureSchema, TRACED_CONTENDERS);
+      console.log(overheadTable(workload, await inRounds(play), median));
+    }
+  }
 } finally {
   server.stop();
 }
@@ -102,9 +111,10 @@ async function playAll<Of>(
   workload: string,
   address: string,
   schema: z.ZodType<Of>,
+  contenders: readonly string[] = CONTENDERS,
 ): Promise<Round<Of>> {
   const figures: Of[] = [];
-  for (const contender of CONTENDERS)
+  for (const contender of contenders)
     figures.push(
       schema.parse(await measured("worker.ts", [contender, workload, address], address)),
     );

@@ -6,14 +6,17 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { bareLoop } from "./bare-loop.ts";
 import type { Contender } from "./contender.ts";
-import { espalierAgent } from "./espalier-agent.ts";
+import { espalierAgent, type BenchTracing } from "./espalier-agent.ts";
 import { longestBlock, memoryInUse } from "./event-loop.ts";
 
 const [name, workload, address] = process.argv.slice(2);
 
+const TRACINGS: readonly BenchTracing[] = ["no SDK", "traced", "content"];
+
 function contender(baseUrl: string): Contender {
   if (name === "openai-loop") return bareLoop(baseUrl);
-  return espalierAgent(baseUrl, name === "espalier, traced");
+  const traced = TRACINGS.find((kind) => name === `espalier, ${kind}`);
+  return espalierAgent(baseUrl, traced ?? "none");
 }
 
 if (address === undefined) throw new Error("Expected: worker.ts <contender> <workload> <address>");

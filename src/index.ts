@@ -211,11 +211,14 @@ export {
   type Correlation,
   type EspalierEvent,
   type EventBody,
+  type EventDraft,
   type EventType,
   type TraceIds,
   type WorkType,
 } from "./protocol/event.ts";
-export type { EventDraft, EventSink, Tracing } from "./protocol/event-sink.ts";
+export { correlation, type CorrelationIds } from "./protocol/correlation.ts";
+export type { EventSink, LostSpan, Tracing } from "./protocol/event-sink.ts";
+export type { OfferedTool, SpanContent } from "./protocol/span-content.ts";
 export type {
   SpawnOutcome,
   RoleDraft,

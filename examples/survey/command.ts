@@ -5,6 +5,9 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
+import { EspalierError } from "espalier";
+import { jaegerLinks } from "espalier/terminal";
+
 export type Command =
   | { readonly kind: "help" }
   | { readonly kind: "invalid"; readonly message: string }
@@ -15,6 +18,8 @@ export type Command =
       /** Undefined: the offline planner. */
       readonly modelId: string | undefined;
       readonly isTraced: boolean;
+      /** Where the pages of Jaeger are; undefined: nobody knows, or there is no trace. */
+      readonly jaegerUrl: string | undefined;
     };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -31,6 +36,8 @@ OPENAI_API_KEY, OPENAI_BASE_URL   the server to ask: OpenAI, or any that speaks 
 ESPALIER_MODEL                    the model to use there; without all three, an offline planner
                                   works by fixed rules
 OTEL_EXPORTER_OTLP_ENDPOINT       where to send the trace, as in http://localhost:4318
+ESPALIER_JAEGER_URL               the Jaeger that shows it, for a link to the trace; without it
+                                  http://localhost:16686 if the trace goes to this machine
 NO_COLOR                          plain lines instead of a live tree
 
 Ctrl-C cancels the survey and shows what there is; a second one ends at once.
@@ -55,12 +62,16 @@ export function readCommand(args: readonly string[], env: Environment): Command 
   if (problem !== undefined) return invalid(problem);
   const model = modelOf(env);
   if ("problem" in model) return invalid(model.problem);
+  const jaegerUrl = jaegerUrlOf(env);
+  const urlProblem = jaegerUrl === undefined ? undefined : problemOf(jaegerUrl);
+  if (urlProblem !== undefined) return invalid(`ESPALIER_JAEGER_URL: ${urlProblem}`);
   return {
     kind: "survey",
     folder: resolve(folder),
     task,
     modelId: model.id,
-    isTraced: isTraced(env),
+    isTraced: endpointOf(env) !== undefined,
+    jaegerUrl,
   };
 }
 
@@ -118,9 +129,30 @@ function modelOf(
   };
 }
 
-function isTraced(env: Environment): boolean {
-  const names = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
-  return names.some((name) => setting(env, name) !== undefined);
+function endpointOf(env: Environment): string | undefined {
+  return (
+    setting(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ??
+    setting(env, "OTEL_EXPORTER_OTLP_ENDPOINT")
+  );
+}
+
+const THIS_MACHINE = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+function jaegerUrlOf(env: Environment): string | undefined {
+  const endpoint = endpointOf(env);
+  if (endpoint === undefined) return undefined;
+  const isHere = URL.canParse(endpoint) && THIS_MACHINE.test(new URL(endpoint).hostname);
+  return setting(env, "ESPALIER_JAEGER_URL") ?? (isHere ? "http://localhost:16686" : undefined);
+}
+
+function problemOf(jaegerUrl: string): string | undefined {
+  try {
+    jaegerLinks(jaegerUrl);
+    return undefined;
+  } catch (cause) {
+    if (!EspalierError.is(cause)) throw cause;
+    return cause.message;
+  }
 }
 
 function setting(env: Environment, name: string): string | undefined {

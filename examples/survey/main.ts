@@ -62,7 +62,7 @@ async function survey(command: Extract<Command, { readonly kind: "survey" }>): P
     return 2;
   }
   const result = await resultOf(run);
-  show(result, view);
+  show(result, view, tracing === undefined ? undefined : command.jaegerUrl);
   if (tracing !== undefined) say(deliveryText(await tracing.shutdown()));
   return exitCode(result);
 }
@@ -98,11 +98,12 @@ async function resultOf(run: Run): Promise<RunResult> {
   return result;
 }
 
-function show(result: RunResult, view: TerminalView): void {
+function show(result: RunResult, view: TerminalView, jaegerUrl: string | undefined): void {
   const width = Math.min(WIDEST_REPORT, process.stdout.columns ?? WIDEST_REPORT);
   if (!view.isLive) say("");
   if (result.text !== "") say(`${plainText(result.text)}\n`);
-  say(runReport(result, { width, hasColor: view.isLive }));
+  const link = jaegerUrl === undefined ? {} : { jaegerUrl };
+  say(runReport(result, { width, hasColor: view.isLive, ...link }));
 }
 
 function deliveryText({ deliveredSpans, lostSpans, pendingSpans, lastError }: FlushReport): string {

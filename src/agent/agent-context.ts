@@ -89,12 +89,16 @@ export interface Letter {
   readonly text: string;
   /** The subagent in the background whose result it is; undefined: somebody steers the agent. */
   readonly from: AgentId | undefined;
+  /** The agent that steers it; undefined: somebody outside the tree. */
+  readonly by?: AgentId | undefined;
 }
 
 /** Where in an execution an event belongs. */
 export interface EventPlace {
   readonly stepId?: StepId;
   readonly callId?: CallId;
+  /** From 2: a further call that hooks made of one model call. */
+  readonly modelCallNumber?: number;
 }
 
 /** The ids of one agent in one execution. */

@@ -15,7 +15,7 @@ import {
   mismatch,
 } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import type { Model } from "../model/model.ts";
+import type { Model, ModelServer } from "../model/model.ts";
 import { checkPrice } from "../model/model-price.ts";
 import { PRICES_AS_OF } from "../model/price-table.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
@@ -290,6 +290,14 @@ function checkModel(field: string, model: Model): void {
     if (model[ability] !== undefined) checkMethods(field, model, [ability]);
   }
   if (model.price !== undefined) checkPrice(`${field}.price`, model.price);
+  if (model.server !== undefined) checkServer(`${field}.server`, model.server);
+}
+
+function checkServer(field: string, server: ModelServer): void {
+  checkKeys(field, server, ["address", "port"]);
+  const { address, port } = server;
+  checkText(`${field}.address`, address);
+  if (port !== undefined) checkCount(`${field}.port`, port, "Leave it out where it says nothing.");
 }
 
 const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;

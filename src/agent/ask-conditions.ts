@@ -10,7 +10,7 @@ import { PAUSE_CODES, StopReasonSchema, type StopReason } from "../protocol/stop
 import type { StopCondition, StopFacts } from "../policies/stop-conditions.ts";
 import type { AgentContext } from "./agent-context.ts";
 import type { AgentState } from "./agent-state.ts";
-import { elapsed, failWith, raise } from "./life-cycle.ts";
+import { elapsed, eventPlace, failWith, raise } from "./life-cycle.ts";
 
 /** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution (R62). */
 export async function askConditions(agent: AgentContext, state: AgentState): Promise<AgentState> {
@@ -19,10 +19,13 @@ export async function askConditions(agent: AgentContext, state: AgentState): Pro
   const { effects } = agent;
   const stepNumber = state.log.steps.length;
   const facts = factsOf(agent, state);
+  const place = eventPlace(state);
   const said = await effects.join(
     stopWhen.map((condition, index) =>
-      effects.consult(`condition.${stepNumber}.${index}`, () =>
-        ask(agent, condition, index, facts),
+      effects.consult(
+        `condition.${stepNumber}.${index}`,
+        () => ask(agent, condition, index, facts),
+        place,
       ),
     ),
   );

@@ -47,8 +47,10 @@ export function hookEffect<P extends TransformPoint>(
   const chain = agent.hooks.chain(point, toolName);
   if (chain.length === 0 || agent.isEnding) return undefined;
   const call = place.callId === undefined ? "" : `:${place.callId}`;
-  return agent.effects.consult(`hook.${stepNumber}:${point}${call}`, () =>
-    runChain(point, chain, input, agent.hookBounds(stepNumber)),
+  return agent.effects.consult(
+    `hook.${stepNumber}:${point}${call}`,
+    () => runChain(point, chain, input, agent.hookBounds(stepNumber)),
+    place,
   );
 }
 

@@ -16,6 +16,7 @@ const spans = z.array(TimeSpanSchema).readonly().exactOptional();
 const TokenUsageSchema = z.strictObject({
   inputTokens: count,
   cachedInputTokens: count,
+  cacheWriteInputTokens: count.exactOptional(),
   outputTokens: count,
   reasoningTokens: count,
 });

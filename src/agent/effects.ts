@@ -60,8 +60,12 @@ export interface Effects {
   ): Effect<void>;
   /** Leaves a subagent in the background to the run (X9). */
   detach(childId: AgentId): Effect<void>;
-  /** Code of the user's that decides or watches: a chain of hooks, a stop condition, a processor. */
-  consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>>;
+  /** Code of the user's that decides or watches: a chain of hooks, a stop condition, a processor. `at`: what its log lines belong to. */
+  consult<T>(
+    name: string,
+    work: () => T | Promise<T>,
+    at?: { readonly stepId?: StepId; readonly callId?: CallId },
+  ): Effect<Consulted<T>>;
   /** Waits until all have settled; results in the order given. */
   join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]>;
   /** The time, as the agent may know it. */

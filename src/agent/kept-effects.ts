@@ -5,6 +5,7 @@ import type { z } from "zod";
 
 import type { AgentId, LeaseId } from "../protocol/ids.ts";
 import type { SpawnOutcome } from "../protocol/subagent.ts";
+import type { EventPlace } from "./agent-context.ts";
 import type { Subtask } from "./agent-state.ts";
 import type { LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
 import type { EffectLog } from "./effect-log.ts";
@@ -76,8 +77,8 @@ export class KeptEffects implements Effects {
     return this.#inner.detach(childId);
   }
 
-  consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>> {
-    return this.#inner.consult(name, work);
+  consult<T>(name: string, work: () => T | Promise<T>, at?: EventPlace): Effect<Consulted<T>> {
+    return this.#inner.consult(name, work, at);
   }
 
   join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]> {

@@ -4,6 +4,7 @@
 import type { RunResult, Usage } from "../index.ts";
 import { restSign } from "./activity-text.ts";
 import { AXES, costText, countText, durationText, numberOf, type AxisText } from "./amounts.ts";
+import { jaegerLinks } from "./jaeger-links.ts";
 import { openQuestion } from "./open-questions.ts";
 import { DEADLINES, questionLines } from "./question-lines.ts";
 import { renderTree } from "./render-tree.ts";
@@ -16,13 +17,18 @@ export interface ReportOptions {
   readonly width?: number;
   /** Default false. */
   readonly hasColor?: boolean;
+  /**
+   * Address of the Jaeger that has the trace, `http://localhost:16686` for instance: then the report
+   * ends with a link to it, and, if the run failed, to what failed. Left out: the id of the trace.
+   */
+  readonly jaegerUrl?: string;
 }
 
 const USUAL_WIDTH = 100;
 
 /** The report of a run, without a line break at its end. */
 export function runReport(result: RunResult, options: ReportOptions = {}): string {
-  const { width = USUAL_WIDTH, hasColor = false } = options;
+  const { width = USUAL_WIDTH, hasColor = false, jaegerUrl } = options;
   const paint = painter(hasColor);
   const sections = [
     section("Open questions", needsLines(result, width, paint), paint),
@@ -30,7 +36,7 @@ export function runReport(result: RunResult, options: ReportOptions = {}): strin
     section("Budget of the run", budgetLines(result, width, paint), paint),
     section("Usage by role", usageLines("role", result.usage.byRole, width, paint), paint),
     section("Usage by model", usageLines("model", result.usage.byModel, width, paint), paint),
-    closingLines(result, width, paint),
+    [...closingLines(result, width, paint), ...traceLines(result, jaegerUrl)],
   ];
   return sections
     .filter((lines) => lines.length > 0)
@@ -117,7 +123,7 @@ function usageLines(
 }
 
 function closingLines(result: RunResult, width: number, paint: Paint): readonly string[] {
-  const { status, reason, traceId, durationMs, agents, refusalsByCode } = result;
+  const { status, reason, durationMs, agents, refusalsByCode } = result;
   const { icon, style } = restSign(status);
   const why = status === "completed" ? "" : `: ${oneLine(reason.message)}`;
   const pausedMs = agents[0]?.pausedMs ?? 0;
@@ -129,8 +135,16 @@ function closingLines(result: RunResult, width: number, paint: Paint): readonly 
     paint(style, `${icon} ${status} in ${durationText(durationMs)}${stood}${why}`),
     ...goOnLines(result, paint),
     fit(`${shape}, ${refusalText(refusalsByCode)}`, width),
-    `Trace id ${traceId}`,
   ];
+}
+
+/** Never cut: a link that is cut leads nowhere. */
+function traceLines({ status, traceId }: RunResult, jaegerUrl: string | undefined): string[] {
+  const lines = [`Trace id ${traceId}`];
+  if (jaegerUrl === undefined) return lines;
+  const links = jaegerLinks(jaegerUrl);
+  lines.push(`Trace    ${links.trace(traceId)}`);
+  return status === "failed" ? [...lines, `Failures ${links.failures(traceId)}`] : lines;
 }
 
 /** What to do with a run that is paused. */

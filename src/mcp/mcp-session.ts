@@ -24,7 +24,7 @@ import { StdioTransport } from "./stdio-transport.ts";
 export interface McpCall {
   readonly tool: Tool;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** `traceparent` and `tracestate`, if there is a trace. */
+  /** `traceparent`, `tracestate` and `baggage`, as far as there is any. */
   readonly trace: Readonly<Record<string, string>>;
   readonly onProgress: (progress: CallProgress) => void;
 }

@@ -12,12 +12,14 @@ const TokenUsageSchema = z
   .object({
     inputTokens: count,
     cachedInputTokens: count,
+    cacheWriteInputTokens: count.optional(),
     outputTokens: count,
     reasoningTokens: count,
   })
   .refine(
     (usage) =>
-      usage.cachedInputTokens <= usage.inputTokens && usage.reasoningTokens <= usage.outputTokens,
+      usage.cachedInputTokens + (usage.cacheWriteInputTokens ?? 0) <= usage.inputTokens &&
+      usage.reasoningTokens <= usage.outputTokens,
   );
 
 const ModelReplySchema = z.object({

@@ -13,6 +13,8 @@ export interface Model {
   readonly provider: string;
   /** Which model: `gpt-5-mini`. */
   readonly id: string;
+  /** Where it is served, for traces: `api.openai.com`, 443. Left out: nothing is said of it. */
+  readonly server?: ModelServer | undefined;
   /** What it costs. Left out: unknown, which is never zero; a cost limit over it is refused at the start (R57). */
   readonly price?: ModelPrice;
   /**
@@ -24,6 +26,12 @@ export interface Model {
   countTokens?(request: ModelRequest): number;
   /** Throws a coded error if the model cannot work at all, as without a key. Called at the start of a run. */
   assertReady?(): void;
+}
+
+/** The host that serves a model. */
+export interface ModelServer {
+  readonly address: string;
+  readonly port?: number;
 }
 
 /** What goes with a request besides what the model is shown. */

@@ -51,6 +51,7 @@ export function agentContext(
     ...identity,
     stepId: at?.stepId ?? null,
     callId: at?.callId ?? null,
+    ...(at?.modelCallNumber === undefined ? {} : { modelCallNumber: at.modelCallNumber }),
   });
   const record: AgentContext["record"] = (body, at) => void recorder.record(placed(at), body);
   const keeper = scope.journal?.keeperOf(node);
@@ -70,7 +71,9 @@ export function agentContext(
     ...sharedParts(scope, node),
     log: keeper?.log,
     record,
+    at: (at, work) => recorder.at(placed(at), work),
     within: (at, work) => recorder.within(placed(at), work),
+    tell: (at, content) => recorder.tell(placed(at), content),
   });
   const effects = keeper?.around(local) ?? local;
   return new Workplace(scope, node, { effects, record, forHooks, delegations });

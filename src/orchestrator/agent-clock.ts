@@ -18,12 +18,20 @@ export interface TimeAccounts {
   stoodMs(agentId: AgentId): number;
 }
 
+/** Keeps when the time of agents was over. */
+export interface DeadlineKeeper {
+  /** False: the agent does not end by the clock, but when it is told to. */
+  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
+}
+
 export interface AgentClockOptions {
   readonly agentId: AgentId;
   readonly clock: Clock;
   /** Holds the agent's account already. */
   readonly ledger: TimeAccounts;
   readonly parent: AgentClock | undefined;
+  /** Default: nobody is told, and the clock holds. */
+  readonly keeper?: DeadlineKeeper | undefined;
   /** Called once, when a limit of the agent's own is reached. Ancestors watch theirs. */
   onDeadline(deadlineAtMs: number): void;
 }
@@ -70,6 +78,22 @@ export class AgentClock {
   /** The agent's limit in time may have moved away. A deadline that was reached stays so. */
   rearm(): void {
     if (!this.#isClosed) this.#arm();
+  }
+
+  /** A deadline that passed during a pause is heeded before anything of the agent goes on (R58). */
+  heedOverdue(): void {
+    const { ledger, agentId, clock } = this.#options;
+    const deadlineAtMs = ledger.ownDeadlineAtMs(agentId);
+    if (deadlineAtMs === null || deadlineAtMs > clock.nowMs()) return;
+    this.#stopTimer?.();
+    this.#heed(deadlineAtMs);
+  }
+
+  #heed(deadlineAtMs: number): void {
+    const { keeper, agentId } = this.#options;
+    this.#isOver = true;
+    const isHeeded = keeper?.deadlineReached(agentId, deadlineAtMs) ?? true;
+    if (isHeeded) this.#options.onDeadline(deadlineAtMs);
   }
 
   /** The agent has ended: what it left open counts no longer, here or above; what comes late from below goes nowhere. */
@@ -122,9 +146,8 @@ export class AgentClock {
     this.#stopTimer = undefined;
     this.#armedForMs = deadlineAtMs;
     if (deadlineAtMs === null) return;
-    this.#stopTimer = clock.setTimer(Math.max(0, deadlineAtMs - clock.nowMs()), () => {
-      this.#isOver = true;
-      this.#options.onDeadline(deadlineAtMs);
-    });
+    this.#stopTimer = clock.setTimer(Math.max(0, deadlineAtMs - clock.nowMs()), () =>
+      this.#heed(deadlineAtMs),
+    );
   }
 }

@@ -59,11 +59,14 @@ export class AgentInbox implements Inbox {
     return this.#rested !== undefined;
   }
 
-  /** Writes to the agent. Resolves when it reads the message, or when it comes to rest without having read it. */
-  write(text: string): Promise<Delivery> {
+  /**
+   * Writes to the agent. Resolves when it reads the message, or when it comes to rest without having read it. `by`: the agent that writes;
+   * left out: somebody outside the tree.
+   */
+  write(text: string, by?: AgentId): Promise<Delivery> {
     if (this.#rested !== undefined)
       return Promise.resolve({ isDelivered: false, reason: this.#rested });
-    return new Promise((answer) => this.#post({ letter: { text, from: undefined }, answer }));
+    return new Promise((answer) => this.#post({ letter: { text, from: undefined, by }, answer }));
   }
 
   /** Takes in the result of a subagent in the background. An agent that rests is told when it goes on. */

@@ -13,7 +13,7 @@ import type { StopSignal } from "../protocol/stop.ts";
 import { childNameOf, type RoleDraft } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type ToolLimits } from "../protocol/tool-rule.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
-import { AgentClock, type TimeAccounts } from "./agent-clock.ts";
+import { AgentClock, type DeadlineKeeper, type TimeAccounts } from "./agent-clock.ts";
 import { AgentInbox } from "./agent-inbox.ts";
 import { BackgroundChildren } from "./background-children.ts";
 import type { Unfinished } from "./journal/unfinished.ts";
@@ -46,6 +46,8 @@ export interface AgentNodeOptions {
   readonly toolLimits?: ToolLimits;
   /** What it had begun when its process died. */
   readonly unfinished?: Unfinished | undefined;
+  /** Is told when its time is over. Default: nobody, and it ends. */
+  readonly deadlines?: DeadlineKeeper | undefined;
 }
 
 /** What is known of an agent that has lived before. */
@@ -127,11 +129,12 @@ export class AgentNode {
       clock: options.clock,
       ledger: options.ledger,
       parent: options.parent === undefined ? undefined : options.parent.#time,
-      onDeadline: (deadlineAtMs) => this.#endAt(deadlineAtMs),
+      keeper: options.deadlines,
+      onDeadline: (deadlineAtMs) => this.endAt(deadlineAtMs),
     });
     if (this.#isDetached && !this.hasEnded) this.#time.standAlone();
     if (this.hasEnded) this.close();
-    else if (options.before !== undefined) this.#endIfOverdue(options);
+    else if (options.before !== undefined) this.#time.heedOverdue();
   }
 
   /** Aborted when the agent, or one above it, must end. */
@@ -381,13 +384,8 @@ export class AgentNode {
     this.#unfollow(this.root);
   }
 
-  /** A deadline that passed during a pause is heeded before anything of the agent goes on (R58). */
-  #endIfOverdue({ ledger, clock, identity }: AgentNodeOptions): void {
-    const deadlineAtMs = ledger.ownDeadlineAtMs(identity.agentId);
-    if (deadlineAtMs !== null && deadlineAtMs <= clock.nowMs()) this.#endAt(deadlineAtMs);
-  }
-
-  #endAt(deadlineAtMs: number): void {
+  /** Ends the agent and all below it, since its time is over. */
+  endAt(deadlineAtMs: number): void {
     const { agentId, agentPath } = this.identity;
     const message = `The time limit of ${agentPath} is over.`;
     const reason: CancelReason = { type: "deadline", message, deadlineAtMs, agentId };

@@ -71,6 +71,7 @@ export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
     limits: parent?.limits ?? tree.limits,
     toolLimits: birth.toolLimits ?? NO_TOOL_LIMITS,
     draft: birth.draft,
+    deadlines: scope.journal,
   };
   try {
     const node = new AgentNode(options);
@@ -146,6 +147,7 @@ export function bringBack(scope: RunShared, ended: AgentNode, next: Return): Age
     limits: parent?.limits ?? tree.limits,
     toolLimits: ended.toolLimits,
     draft: ended.draft,
+    deadlines: scope.journal,
     before: {
       startedAtMs: ended.startedAtMs,
       children: ended.breadth,

@@ -5,6 +5,7 @@ import { pausedChildrenOf } from "../agent/agent-state.ts";
 import type { EventBody } from "../protocol/event.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { AgentNode } from "./agent-node.ts";
+import { resultRecord } from "./kept-result.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import type { RunTree } from "./run-tree.ts";
@@ -39,14 +40,14 @@ export function concluded(scope: RunShared, root: AgentNode, facts: PauseFacts):
   const { traceId } = facts;
   if (root.hasEnded) {
     const result = resultOf(scope, traceId);
+    scope.journal?.append(resultRecord(result, clock.nowMs()));
     recorder.record(place, runEnded(result));
     return result;
   }
   for (const node of tree.nodes) node.close();
   const { pauses } = facts;
   const draft = pausedRunOf(scope, { ...facts, pauses: pauses + 1 });
-  const atMs = clock.nowMs();
-  const { definitions } = draft;
+  const { definitions, pausedAtMs: atMs } = draft;
   const session = scope.session?.outcome;
   const result = runResult(tree, ledger, {
     traceId,
@@ -57,6 +58,7 @@ export function concluded(scope: RunShared, root: AgentNode, facts: PauseFacts):
   });
   const { reason, questions, durationMs } = result;
   const { own, descendants, total } = result.usage;
+  scope.journal?.append(resultRecord(result, atMs));
   recorder.record(place, {
     type: "run.paused",
     reason,

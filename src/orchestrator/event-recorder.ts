@@ -6,8 +6,16 @@ import { messageOf } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { mintTraceIds, randomHex } from "../kernel/trace-ids.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
-import type { EventDraft, EventSink, Tracing } from "../protocol/event-sink.ts";
-import type { Correlation, EspalierEvent, EventBody, TraceIds } from "../protocol/event.ts";
+import { standingAt, type Standpoint } from "../protocol/correlation.ts";
+import type { EventSink, LostSpan, Tracing } from "../protocol/event-sink.ts";
+import type {
+  Correlation,
+  EspalierEvent,
+  EventBody,
+  EventDraft,
+  TraceIds,
+} from "../protocol/event.ts";
+import type { SpanContent } from "../protocol/span-content.ts";
 
 export class EventRecorder {
   readonly #clock: Clock;
@@ -33,10 +41,13 @@ export class EventRecorder {
   record(correlation: Correlation, body: EventBody): EspalierEvent {
     const atMs = this.#clock.nowMs();
     this.#seq += 1;
-    const { traceId, spanId } = this.#place({ seq: this.#seq, atMs, correlation, body });
-    const event: EspalierEvent = { seq: this.#seq, atMs, ...correlation, traceId, spanId, ...body };
+    const ids = this.#place({ seq: this.#seq, atMs, correlation, body });
+    const event: EspalierEvent = { seq: this.#seq, atMs, ...correlation, ...ids, ...body };
     deepFreeze(event);
-    for (const sink of this.#sinks) this.#hand(sink, event);
+    if (this.#sinks.size > 0) {
+      const standpoint = { correlation, traceIds: () => event };
+      standingAt(standpoint, () => this.#sinks.forEach((sink) => this.#hand(sink, event)));
+    }
     return event;
   }
 
@@ -49,7 +60,7 @@ export class EventRecorder {
   within<T>(correlation: Correlation, work: () => Promise<T>): Promise<T> {
     const begun: Promise<T>[] = [];
     const begin = (): Promise<T> => {
-      const under = work();
+      const under = this.at(correlation, work);
       begun.push(under);
       return under;
     };
@@ -59,7 +70,44 @@ export class EventRecorder {
       return begun[0] ?? given;
     } catch (cause) {
       this.#doWithoutTracing(cause);
-      return begun[0] ?? work();
+      return begun[0] ?? begin();
+    }
+  }
+
+  /** Gives the tracing what is said within the span of a place; nothing is made for one that does not show it. */
+  tell(correlation: Correlation, content: () => SpanContent): void {
+    if (this.#tracing.told === undefined) return;
+    try {
+      this.#tracing.told(correlation, content());
+    } catch (cause) {
+      this.#doWithoutTracing(cause);
+    }
+  }
+
+  /** Runs what belongs to a place: `correlation()` gives its ids to all that it begins. */
+  at<T>(correlation: Correlation, work: () => T): T {
+    const standpoint: Standpoint = {
+      correlation,
+      traceIds: () => this.#idsOf(correlation),
+    };
+    return standingAt(standpoint, work);
+  }
+
+  /** Ends spans that a dead process left open; see `Tracing.endLost`. */
+  endLost(lost: readonly LostSpan[], atMs: number): void {
+    try {
+      if (lost.length > 0) this.#tracing.endLost?.(lost, atMs);
+    } catch (cause) {
+      this.#doWithoutTracing(cause);
+    }
+  }
+
+  /** Gives the run up where it is; see `Tracing.leave`. */
+  leave(correlation: Correlation): void {
+    try {
+      this.#tracing.leave?.({ seq: this.#seq, atMs: this.#clock.nowMs(), correlation });
+    } catch (cause) {
+      this.#doWithoutTracing(cause);
     }
   }
 
@@ -79,11 +127,21 @@ export class EventRecorder {
     }
   }
 
+  /** After the end of a run these are the ids of its last event: whoever was left behind may still write a line. */
+  #idsOf(correlation: Correlation): TraceIds | undefined {
+    try {
+      return this.#tracing.idsOf(correlation) ?? this.#lastIds;
+    } catch (cause) {
+      this.#doWithoutTracing(cause);
+      return this.#lastIds;
+    }
+  }
+
   /** A tracing that throws is left out from then on; the events stay in the trace that they began. */
   #doWithoutTracing(cause: unknown): void {
     warnOnce(this.#tracing, `The tracing threw (${messageOf(cause)}); the run goes on without it.`);
     const ids = this.#lastIds ?? mintTraceIds(randomHex, undefined);
-    this.#tracing = { place: () => ids, within: (_scope, work) => work() };
+    this.#tracing = { place: () => ids, within: (_scope, work) => work(), idsOf: () => ids };
   }
 
   #hand(sink: EventSink, event: EspalierEvent): void {

@@ -86,7 +86,12 @@ export function forkedRun(
     }),
     message:
       message === undefined ? undefined : { role: "user", text: message, origin: "steering" },
-    forkedFrom: { runId: original.runId, stepNumber },
+    forkedFrom: {
+      runId: original.runId,
+      stepNumber,
+      traceId: original.traceId,
+      ...(original.spanId === undefined ? {} : { spanId: original.spanId }),
+    },
   };
 }
 

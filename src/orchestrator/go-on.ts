@@ -8,7 +8,7 @@ import { bringBack } from "./birth.ts";
 import { checkAnswers } from "./check-answers.ts";
 import type { FoldedRun } from "./journal/fold-journal.ts";
 import type { RunJournal } from "./journal/run-journal.ts";
-import { AS_ROOT, leadRun } from "./lead-run.ts";
+import { AS_ROOT, leadRun, sessionOf } from "./lead-run.ts";
 import type { Settings } from "./orchestrator-options.ts";
 import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./recovery.ts";
@@ -16,6 +16,7 @@ import { assertReady, grantsFor, rootRole, stoppedNotice } from "./resumption.ts
 import { RoleRegistry } from "./role-registry.ts";
 import type { Run } from "./run.ts";
 import { runScope } from "./run-scope.ts";
+import type { RunShared } from "./run-shared.ts";
 import { resumedSession } from "./session/sessions.ts";
 import type { StandingRun } from "./standing-run.ts";
 import { reviveDetached } from "./supervisor.ts";
@@ -67,13 +68,19 @@ export interface Kept {
   readonly folded?: FoldedRun;
 }
 
+/** A run that goes on, and what its agents share. */
+export interface Gone {
+  readonly run: Run;
+  readonly scope: RunShared;
+}
+
 /** Puts the run back and leads it on. */
 export function goOn(
   settings: Settings,
   run: StandingRun,
   { registry, roles, onText, session, answers, grants, nowMs }: Going,
   { journal, folded }: Kept,
-): Run {
+): Gone {
   const scope = runScope(settings, {
     registry,
     onText,
@@ -105,10 +112,15 @@ export function goOn(
     budget: scope.ledger.remaining(root.identity.agentId),
     pauses: run.pauses,
     pausedMs: Math.max(0, nowMs - run.pausedAtMs),
+    ...sessionOf(scope),
     previousTraceId: run.traceId,
+    ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
     answers: answers.size,
     ...(folded?.status === "open" ? { recovery: { lostCalls: folded.lost.length } } : {}),
   });
+  const before = (): void => {
+    if (folded?.status === "open") scope.recorder.endLost(folded.lostSpans, run.pausedAtMs);
+  };
   const afterwards = (): void => {
     for (const tell of tellGrants) tell();
     if (folded !== undefined) {
@@ -117,5 +129,6 @@ export function goOn(
     }
     reviveDetached(scope);
   };
-  return leadRun(scope, root, { pauses: run.pauses, answered }, { event, afterwards });
+  const history = { pauses: run.pauses, answered };
+  return { run: leadRun(scope, root, history, { event, before, afterwards }), scope };
 }

@@ -1,6 +1,7 @@
 // A run from its first event to its end: the handle on it, and what opens it.
 
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
+import type { SessionId } from "../protocol/ids.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { concluded, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
@@ -13,6 +14,8 @@ import { grantBudget } from "./tell-budget.ts";
 /** How a run opens: its first event, and what is recorded right after it. */
 export interface Opening {
   readonly event: () => EventBody<"run.started" | "run.resumed">;
+  /** What has to be done before the first event. */
+  readonly before?: () => void;
   readonly afterwards?: () => void;
 }
 
@@ -24,11 +27,11 @@ export function leadRun(
   scope: RunShared,
   root: AgentNode,
   history: Pick<PauseFacts, "pauses" | "answered">,
-  { event, afterwards = () => undefined }: Opening,
+  { event, before = () => undefined, afterwards = () => undefined }: Opening,
 ): Run {
   const { runId, tree, recorder } = scope;
   const place = { ...root.identity, executionId: null, stepId: null, callId: null };
-  let traceId = "";
+  let trace = { traceId: "", spanId: "" };
   const tried = new Set<AgentNode>();
   return new Run({
     runId,
@@ -37,7 +40,9 @@ export function leadRun(
     journal: scope.journal,
     subscribe: (sink) => recorder.subscribe(sink),
     begin: () => {
-      ({ traceId } = recorder.record(place, event()));
+      before();
+      const { traceId, spanId } = recorder.record(place, event());
+      trace = { traceId, spanId };
       afterwards();
       return root.hasEnded ? undefined : live(scope, root);
     },
@@ -51,16 +56,18 @@ export function leadRun(
       return live(scope, root);
     },
     detachedAtRest: () => (root.hasEnded ? settleDetached(scope) : tree.detachedAtRest()),
+    leave: () => recorder.leave(place),
     keepSession: () => keepSession(scope, root),
     releaseSession: () => scope.session?.release(),
-    conclude: () => concluded(scope, root, { ...history, traceId }),
-    resultSoFar: () => resultOf(scope, traceId),
-    snapshot: () => pausedRunOf(scope, { ...history, pauses: history.pauses + 1, traceId }),
+    conclude: () => concluded(scope, root, { ...history, ...trace }),
+    resultSoFar: () => resultOf(scope, trace.traceId),
+    snapshot: () => pausedRunOf(scope, { ...history, pauses: history.pauses + 1, ...trace }),
   });
 }
 
 /** The first event of a run. */
-export function started({ tree, ledger }: RunShared, root: AgentNode): EventBody<"run.started"> {
+export function started(scope: RunShared, root: AgentNode): EventBody<"run.started"> {
+  const { tree, ledger } = scope;
   return {
     type: "run.started",
     schemaVersion: EVENT_SCHEMA_VERSION,
@@ -68,5 +75,11 @@ export function started({ tree, ledger }: RunShared, root: AgentNode): EventBody
     task: root.task,
     limits: tree.limits,
     budget: ledger.remaining(root.identity.agentId),
+    ...sessionOf(scope),
   };
+}
+
+/** The session of a run, for the event with which it begins. */
+export function sessionOf({ session }: RunShared): { readonly sessionId?: SessionId } {
+  return session === undefined ? {} : { sessionId: session.ref.sessionId };
 }

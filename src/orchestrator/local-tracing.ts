@@ -18,5 +18,7 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
   return {
     place: (draft) => scopes.place(draft) ?? mintTraceIds(mintHex, undefined),
     within: (_scope, work) => work(),
+    idsOf: (scope) => scopes.find(scope),
+    leave: (moment) => scopes.leave(moment),
   };
 }

@@ -120,7 +120,7 @@ export function settingsOf(options: OrchestratorOptions): Settings {
   checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
   checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
   if (store !== undefined) checkMethods("store", store, STORE_METHODS);
-  checkMethods("tracing", tracing, ["place", "within"]);
+  checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
   checkMethods("clock", clock, ["nowMs", "setTimer"]);
   checkMethods("ids", ids, ["next"]);
   return Object.freeze({

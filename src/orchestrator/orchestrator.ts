@@ -5,11 +5,11 @@ import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import { spendLimitsOf, tighterLimits } from "../policies/budget.ts";
 import type { Answer } from "../protocol/question.ts";
-import { bringBack, bringToLife } from "./birth.ts";
+import { bringToLife } from "./birth.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { forkedRun } from "./fork-run.ts";
 import { goOn, readyToGoOn, type Going } from "./go-on.ts";
-import type { FoldedRun } from "./journal/fold-journal.ts";
+import { foldJournal, type FoldedRun } from "./journal/fold-journal.ts";
 import {
   newJournal,
   recoveredJournal,
@@ -17,14 +17,17 @@ import {
   type Keeper,
 } from "./journal/open-journal.ts";
 import type { RunJournal } from "./journal/run-journal.ts";
-import { AS_ROOT, leadRun, NO_HISTORY, started } from "./lead-run.ts";
+import { keptResult } from "./kept-result.ts";
+import { leadFork } from "./lead-fork.ts";
+import { leadRun, NO_HISTORY, started } from "./lead-run.ts";
 import { settingsOf, type OrchestratorOptions, type Settings } from "./orchestrator-options.ts";
-import { restore, rolesOf } from "./pause-run.ts";
+import { rolesOf } from "./pause-run.ts";
 import { readPausedRun, type PausedRun } from "./paused-run.ts";
-import { claimed } from "./recovery.ts";
+import { claimed, nothingKept } from "./recovery.ts";
 import { alreadyResumed, assertReady, rootRole } from "./resumption.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import type { Run } from "./run.ts";
+import type { RunResult } from "./run-result.ts";
 import {
   checkForkOptions,
   checkRecoverOptions,
@@ -125,7 +128,7 @@ export class Orchestrator {
     const keeper = this.#keeper();
     const refused = (): void => void this.#resumed.delete(pause); // Nothing has happened: it may be tried again.
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, refused);
-    const made = goOn(this.#settings, run, going, { journal });
+    const made = goOn(this.#settings, run, going, { journal }).run;
     this.#resumed.add(pause);
     return made;
   }
@@ -143,9 +146,7 @@ export class Orchestrator {
   async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
     checkText("runId", runId);
     checkRecoverOptions(options);
-    const keeper = this.#keeper();
-    if (keeper === undefined)
-      throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
+    const keeper = this.#keeperOrThrow();
     const { takeOver = false } = options;
     const { ownership, folded, going } = await claimed(keeper, RunIdSchema.parse(runId), {
       takeOver,
@@ -153,11 +154,29 @@ export class Orchestrator {
     });
     try {
       const journal = recoveredJournal(keeper, ownership, folded);
-      return goOn(this.#settings, folded.run, going, { journal, folded });
+      return goOn(this.#settings, folded.run, going, { journal, folded }).run;
     } catch (cause) {
       await keeper.store.release(ownership, "paused");
       throw cause;
     }
+  }
+
+  /**
+   * The result of a run that has ended, or that is paused, as the store has it: the same as its `result`. Nothing is claimed or changed, and
+   * the roles of the run need not be there. For a paused one, `questions` says what it waits for.
+   *
+   * Rejects with `unknown_run`; `invalid_state` if the run goes on, or its process died; `unsupported_version`, `invalid_journal` or
+   * `store_failed`.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store.
+   */
+  async resultOf(runId: string): Promise<RunResult> {
+    checkText("runId", runId);
+    const { store } = this.#keeperOrThrow();
+    const id = RunIdSchema.parse(runId);
+    const found = await store.find(id);
+    if (found?.recordCount === 0) throw nothingKept(id);
+    return keptResult(await foldJournal(id, store.read(id)));
   }
 
   #readyToRecover(
@@ -197,19 +216,8 @@ export class Orchestrator {
     assertReady(forked, registry);
     const keeper = this.#keeper();
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, run);
-    const scope = runScope(this.#settings, {
-      registry,
-      onText,
-      run: forked,
-      journal: () => journal,
-    });
-    const rested = restore(scope, forked, roles);
-    for (const { agentId, state } of forked.agents) journal?.knows(agentId, state);
-    const root = bringBack(scope, rested, { ...AS_ROOT, task: rested.task, message });
-    journal?.wentOn(root, false);
-    return leadRun(scope, root, NO_HISTORY, {
-      event: () => ({ ...started(scope, root), forkedFrom }),
-    });
+    const told = { message, forkedFrom, onText };
+    return leadFork(this.#settings, { run: forked, registry, roles, journal, ...told }).run;
   }
 
   /**
@@ -226,6 +234,12 @@ export class Orchestrator {
   #keeper(): Keeper | undefined {
     const { store, clock, ids } = this.#settings;
     return store === undefined ? undefined : { store, clock, ids };
+  }
+
+  #keeperOrThrow(): Keeper {
+    const keeper = this.#keeper();
+    if (keeper !== undefined) return keeper;
+    throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
   }
 
   #newJournal(runId: RunId, title: string, session: PausedRun["session"]): RunJournal | undefined {

@@ -22,6 +22,7 @@ import type { StandingAgent, StandingRun } from "./standing-run.ts";
 export interface PauseFacts {
   readonly pauses: number;
   readonly traceId: string;
+  readonly spanId: string;
   readonly answered: readonly QuestionId[];
 }
 
@@ -155,6 +156,7 @@ function revived(scope: RunShared, agent: StandingAgent, role: AgentRole): Agent
     limits: parent?.limits ?? tree.limits,
     toolLimits: restoredToolLimits(scope, place, { rules: agent.toolRules, draft: agent.draft }),
     draft: agent.draft,
+    deadlines: scope.journal,
   });
 }
 

@@ -70,8 +70,9 @@ const PausedRunSchema = z.strictObject({
   /** How often the run has been paused, this time included. */
   pauses: z.int().positive(),
   pausedAtMs: z.number(),
-  /** The trace of the run up to the pause. */
+  /** The trace of the run up to the pause, and the span of the run in it. */
   traceId: z.string(),
+  spanId: z.string().exactOptional(),
   /** Events so far; numbering goes on from here. */
   eventCount: count,
   leaseCount: count,

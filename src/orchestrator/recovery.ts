@@ -65,7 +65,7 @@ async function readable<Going>(
   return { folded, going: folded.status === "ended" ? undefined : ready(folded) };
 }
 
-function nothingKept(runId: RunId): EspalierError {
+export function nothingKept(runId: RunId): EspalierError {
   return new EspalierError({
     code: "unknown_run",
     message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
@@ -76,7 +76,7 @@ function nothingKept(runId: RunId): EspalierError {
 function runEnded(runId: RunId): EspalierError {
   return new EspalierError({
     code: "run_ended",
-    message: `Expected a run that can go on, got ${runId}, which has ended. Start another one, or fork a snapshot of it.`,
+    message: `Expected a run that can go on, got ${runId}, which has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`,
     data: { runId },
   });
 }
@@ -100,11 +100,18 @@ export function chargeLost(scope: RunShared, { lost }: FoldedRun): void {
 }
 
 /** What was asked of agents before their process died, and what they have not heard of yet. */
-export function reapply(scope: RunShared, { cancelled, stop, unknownIds }: FoldedRun): void {
+export function reapply(
+  scope: RunShared,
+  { cancelled, overdue, stop, unknownIds }: FoldedRun,
+): void {
   const { tree } = scope;
   for (const { agentId, message } of cancelled) {
     const node = tree.find(agentId);
     if (node !== undefined && !node.hasEnded) node.cancel(message);
+  }
+  for (const { agentId, deadlineAtMs } of overdue) {
+    const node = tree.find(agentId);
+    if (node !== undefined && !node.hasEnded) node.endAt(deadlineAtMs);
   }
   if (stop !== undefined) tree.stop(stop);
   for (const node of tree.nodes) {

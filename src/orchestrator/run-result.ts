@@ -1,7 +1,7 @@
 // What a run leaves behind: plain values about every agent and about the whole (R36, R135, X18).
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
-import { lastTextOf } from "../agent/agent-state.ts";
+import { lastTextOf, type RestingState } from "../agent/agent-state.ts";
 import { addedMessages, storedMessages } from "../agent/message-tags.ts";
 import type { Definitions } from "../protocol/definition.ts";
 import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
@@ -108,41 +108,83 @@ export interface RunResult {
   readonly durationMs: number;
 }
 
-/** The report of an agent at rest. `atMs`: the time, for one that is paused. */
-function agentReport(node: AgentNode, ledger: BudgetLedger, atMs = 0): AgentReport {
+/** An agent at rest, alive or as it is kept. */
+export interface RestedAgent extends Pick<
+  AgentReport,
+  | "agentId"
+  | "executionId"
+  | "parentAgentId"
+  | "agentPath"
+  | "depth"
+  | "role"
+  | "model"
+  | "task"
+  | "executions"
+  | "usage"
+  | "metadata"
+  | "removedTools"
+  | "pausedMs"
+> {
+  readonly rested: RestingState;
+}
+
+function restedAgent(node: AgentNode, ledger: BudgetLedger): RestedAgent | undefined {
   const { identity, role, rested } = node;
-  if (rested === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
-  const { log, telemetry } = rested;
+  if (rested === undefined) return undefined;
+  const { agentId, executionId, parentAgentId, agentPath, depth } = identity;
   return {
-    agentId: identity.agentId,
-    executionId: identity.executionId,
-    parentAgentId: identity.parentAgentId,
-    agentPath: identity.agentPath,
-    depth: identity.depth,
+    agentId,
+    executionId,
+    parentAgentId,
+    agentPath,
+    depth,
     role: role.name,
     model: role.model.id,
     task: node.task,
     executions: node.execution,
+    usage: ledger.usage(agentId),
+    metadata: node.metadata,
+    removedTools: node.toolLimits.removed,
+    pausedMs: node.pausedMs,
+    rested,
+  };
+}
+
+/** The report of an agent at rest. `atMs`: the time, for one that is paused. */
+function agentReport({ rested, ...agent }: RestedAgent, atMs = 0): AgentReport {
+  const { log, telemetry } = rested;
+  return {
+    agentId: agent.agentId,
+    executionId: agent.executionId,
+    parentAgentId: agent.parentAgentId,
+    agentPath: agent.agentPath,
+    depth: agent.depth,
+    role: agent.role,
+    model: agent.model,
+    task: agent.task,
+    executions: agent.executions,
     status: rested.status,
     reason: rested.reason,
     text: lastTextOf(rested),
     output: log.output,
     steps: log.steps,
     toolsUsed: toolsUsed(log.steps),
-    usage: ledger.usage(identity.agentId),
+    usage: agent.usage,
     errors: log.errors,
     toolErrors: toolErrors(log.steps),
-    metadata: node.metadata,
-    removedTools: node.toolLimits.removed,
+    metadata: agent.metadata,
+    removedTools: agent.removedTools,
     durationMs: (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs),
     waitedMs: telemetry.waitedMs,
-    pausedMs: node.pausedMs,
+    pausedMs: agent.pausedMs,
   };
 }
 
 /** What a parent is given of a subagent that has ended. */
 export function resultOfEnded(node: AgentNode, ledger: BudgetLedger): SubagentResult {
-  const { status, ...report } = agentReport(node, ledger);
+  const rested = restedAgent(node, ledger);
+  if (rested === undefined) throw new Error(`${node.identity.agentPath} is not at rest.`);
+  const { status, ...report } = agentReport(rested);
   if (status === "paused") throw new Error(`${report.agentPath} has not ended.`);
   return subagentResult({ ...report, status });
 }
@@ -184,19 +226,43 @@ export interface ResultParts {
 
 /** The result of a run all of whose agents rest. */
 export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultParts): RunResult {
-  const { nodes } = tree;
-  const agents = nodes.flatMap((node) =>
-    node.rested === undefined ? [] : [agentReport(node, ledger, parts.atMs)],
-  );
-  const detached = nodes.flatMap(({ rested, identity }) =>
-    rested === undefined ? [identity.agentId] : [],
-  );
+  const { nodes, subagentsByDepth, refusalsByCode } = tree;
+  const runId = nodes[0]?.identity.runId;
+  if (runId === undefined) throw new Error("A run has a root.");
+  return resultOfAgents({
+    ...parts,
+    runId,
+    rested: nodes.flatMap((node) => restedAgent(node, ledger) ?? []),
+    detached: nodes.flatMap(({ rested, identity }) =>
+      rested === undefined ? [identity.agentId] : [],
+    ),
+    prices: pricesUsed(nodes, tree.pricesBefore),
+    subagentsByDepth,
+    refusalsByCode,
+    accounts: ledger.snapshot(),
+  });
+}
+
+/** What a result is made of. */
+export interface WholeResult
+  extends
+    ResultParts,
+    Pick<
+      RunResult,
+      "runId" | "detached" | "prices" | "subagentsByDepth" | "refusalsByCode" | "accounts"
+    > {
+  /** The root first. */
+  readonly rested: readonly RestedAgent[];
+}
+
+export function resultOfAgents(parts: WholeResult): RunResult {
+  const agents = parts.rested.map((agent) => agentReport(agent, parts.atMs));
   const [root] = agents;
-  const conversation = nodes[0]?.rested?.conversation;
+  const conversation = parts.rested[0]?.rested.conversation;
   if (root === undefined || conversation === undefined) throw new Error("A run has a root.");
   const { status, reason, text, output, steps, usage, durationMs, agentId } = root;
   return {
-    runId: tree.nodes[0]?.identity.runId ?? neverEmpty(),
+    runId: parts.runId,
     traceId: parts.traceId,
     status,
     reason,
@@ -213,19 +279,15 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
       byRole: sumBy(agents, (agent) => agent.role),
       byModel: sumBy(agents, (agent) => agent.model),
     },
-    prices: pricesUsed(tree.nodes, tree.pricesBefore),
-    detached,
+    prices: parts.prices,
+    detached: parts.detached,
     agents,
     definitions: parts.definitions,
-    subagentsByDepth: tree.subagentsByDepth,
-    refusalsByCode: tree.refusalsByCode,
-    accounts: ledger.snapshot(),
+    subagentsByDepth: parts.subagentsByDepth,
+    refusalsByCode: parts.refusalsByCode,
+    accounts: parts.accounts,
     durationMs,
   };
-}
-
-function neverEmpty(): never {
-  throw new Error("A run has a root.");
 }
 
 function sumBy(

@@ -44,6 +44,8 @@ export interface RunParts {
   keepSession(): Promise<void> | undefined;
   /** Lets go of the session, if it is not let go of yet. */
   releaseSession(): void;
+  /** Gives the run up where it is: nothing of it can be kept any more. */
+  leave(): void;
   subscribe(sink: EventSink): () => void;
   /** Waits for detached agents. */
   detachedAtRest(): Promise<void>;
@@ -284,6 +286,7 @@ export class Run {
         node.close();
         node.inbox.close("cancelled"); // Nothing is read any more: whoever writes, or has written, learns so.
       }
+      this.#parts.leave();
       this.#close();
       throw cause;
     }

@@ -50,7 +50,7 @@ export function subagentService(
         if (child.rested !== undefined) return parts.refuse(child.role.name, ended(child));
         const { agentId } = child.identity;
         scope.journal?.append({ type: "letter", agentId, text, ...by(parent, parts) });
-        void child.inbox.write(text);
+        void child.inbox.write(text, parent.identity.agentId);
       }
       return answer(`${childName} will read it before its next step, if it takes one.`);
     },

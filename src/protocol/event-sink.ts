@@ -1,17 +1,11 @@
-import type { EspalierEvent, EventBody, Correlation, TraceIds } from "./event.ts";
+import type { SpanContent } from "./span-content.ts";
+import type { Moment, Note, Opening } from "./span-scope.ts";
+import type { Correlation, EspalierEvent, EventDraft, TraceIds } from "./event.ts";
 
 /** Takes events: a log, a metric, a live view. */
 export interface EventSink {
   /** Called once for each event, in order, at once. Must not block; if it throws, the run goes on and a warning is given once (E2). */
   take(event: EspalierEvent): void;
-}
-
-/** An event that has no trace ids yet: what a trace needs to place it. */
-export interface EventDraft {
-  readonly seq: number;
-  readonly atMs: number;
-  readonly correlation: Correlation;
-  readonly body: EventBody;
 }
 
 /**
@@ -23,4 +17,33 @@ export interface Tracing {
   place(draft: EventDraft): TraceIds;
   /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
   within<T>(scope: Correlation, work: () => T): T;
+  /** The ids of the innermost span that is open at a place; undefined if its run is not open. */
+  idsOf(scope: Correlation): TraceIds | undefined;
+  /**
+   * Takes what was said within the span of a place, while that is open. Left out: nothing is said to it, and nothing is made for it.
+   */
+  readonly told?: ((scope: Correlation, content: SpanContent) => void) | undefined;
+  /**
+   * Ends spans that were open when their process died, before the run goes on in this one (E3). The outermost first. `atMs`: when the
+   * last event of the dead process happened. Left out: nothing is ended.
+   */
+  readonly endLost?: ((lost: readonly LostSpan[], atMs: number) => void) | undefined;
+  /**
+   * The run is given up where it is, as if its process had died: its spans stay open, for whoever goes on with it to end them. Nothing of
+   * it is kept in memory. Left out: nothing is forgotten.
+   */
+  readonly leave?: ((moment: Moment) => void) | undefined;
+}
+
+/** A span that was open when its process died, as the events of its run tell of it. */
+export interface LostSpan extends Moment {
+  /** The event with which it began. */
+  readonly body: Opening;
+  readonly ids: TraceIds;
+  /** The span around it, which may have ended; undefined for that of the run. */
+  readonly parent: TraceIds | undefined;
+  /** The session of its run. */
+  readonly conversationId: string | undefined;
+  /** What happened within it, the latest of it. */
+  readonly notes: readonly (Moment & { readonly body: Note })[];
 }

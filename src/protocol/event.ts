@@ -12,8 +12,17 @@ import {
   LeaseIdSchema,
   QuestionIdSchema,
   RunIdSchema,
+  SessionIdSchema,
   StepIdSchema,
 } from "./ids.ts";
+import {
+  ForkOriginSchema,
+  GuardDecisionSchema,
+  LimitsSchema,
+  RemainingSchema,
+  ServerSchema,
+  ToolKindSchema,
+} from "./event-parts.ts";
 import { HashSchema } from "./definition.ts";
 import { JsonValueSchema } from "./json-value.ts";
 import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
@@ -48,6 +57,8 @@ const CorrelationSchema = z.strictObject({
   stepId: StepIdSchema.nullable(),
   /** Set on events of a tool call. */
   callId: CallIdSchema.nullable(),
+  /** Set on events of a further call that hooks made of one model call, which may run beside it: from 2. */
+  modelCallNumber: z.int().min(2).exactOptional(),
 });
 /** The ids that place an event in the tree (R176). */
 export type Correlation = Readonly<z.infer<typeof CorrelationSchema>>;
@@ -57,6 +68,8 @@ const TraceIdsSchema = z.strictObject({
   traceId: z.string(),
   /** 16 hexadecimal digits: the span to which the event belongs. */
   spanId: z.string(),
+  /** Only with the event that begins a run: the span of the caller below which it stands. */
+  parentSpanId: z.string().exactOptional(),
 });
 /** Where an event is in a trace. */
 export type TraceIds = Readonly<z.infer<typeof TraceIdsSchema>>;
@@ -68,19 +81,6 @@ const StampSchema = z.strictObject({
   ...CorrelationSchema.shape,
   ...TraceIdsSchema.shape,
 });
-
-/** Amounts left on the limited axes of a budget. Axes without a limit are absent. */
-const RemainingSchema = z.record(z.string(), z.number()).readonly();
-
-const LimitsSchema = z.strictObject({
-  maxDepth: count,
-  maxBreadthPerParent: count,
-  maxTotalSubagents: count,
-});
-
-const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
-
-const GuardDecisionSchema = z.enum(["allow", "ask", "deny"]);
 
 /** What makes an agent take another step (R61): calls that were answered, messages and subtasks that came in, a veto, a reply or a result that is still missing. */
 export const WorkTypeSchema = z.enum([
@@ -105,8 +105,10 @@ const bodies = {
     limits: LimitsSchema,
     /** What the run may spend; limited axes only. */
     budget: RemainingSchema,
-    /** The run and the step of its root from which this one was forked (X24). */
-    forkedFrom: z.strictObject({ runId: RunIdSchema, stepNumber: count }).optional(),
+    /** The session on which it runs. */
+    sessionId: SessionIdSchema.optional(),
+    /** The run and the step of its root from which this one was forked, and the trace and span of that run (X24). */
+    forkedFrom: ForkOriginSchema.optional(),
   },
   "run.ended": {
     status: TerminalStatusSchema,
@@ -136,8 +138,10 @@ const bodies = {
     /** How often the run has been paused. */
     pauses: count,
     pausedMs: z.number(),
-    /** The trace of the run up to the pause. */
+    sessionId: SessionIdSchema.optional(),
+    /** The trace of the run up to the pause, and the span of the run in it. */
     previousTraceId: z.string(),
+    previousSpanId: z.string().optional(),
     answers: count,
     /** Set if its process had died. `lostCalls`: model calls of which nobody knows what became; they are charged by estimate. */
     recovery: z.strictObject({ lostCalls: count }).optional(),
@@ -196,6 +200,8 @@ const bodies = {
   "model.requested": {
     provider: z.string(),
     model: z.string(),
+    /** Where the model is served, if it says so. */
+    server: ServerSchema.optional(),
     messageCount: count,
     toolNames: z.array(z.string()).readonly(),
     /** How long the request is: what is leased for it. */
@@ -225,6 +231,8 @@ const bodies = {
     finishReason: z.string(),
     toolCalls: count,
     usage: UsageSchema,
+    /** Part of the input tokens: written to the cache of the provider, if it says so. */
+    cacheWriteInputTokens: count.optional(),
     attempts: z.int().positive(),
     responseId: z.string().optional(),
     responseModel: z.string().optional(),
@@ -353,7 +361,12 @@ const bodies = {
     count,
   },
   /** A message from outside was put into the history. */
-  "message.delivered": { origin: z.enum(["steering", "subtask", "report"]), characters: count },
+  "message.delivered": {
+    origin: z.enum(["steering", "subtask", "report"]),
+    characters: count,
+    /** The agent that wrote it, or whose result it is; absent: somebody outside the tree. */
+    fromAgentId: AgentIdSchema.optional(),
+  },
   "subagent.spawned": {
     childId: AgentIdSchema,
     childPath: z.string(),
@@ -473,6 +486,14 @@ export type EventBody<T extends EventType = EventType> = {
 /** One event of a run: what happened, when, where in the tree, and where in the trace. */
 export type EspalierEvent<T extends EventType = EventType> = EventBody<T> &
   Readonly<z.infer<typeof StampSchema>>;
+
+/** An event that has no trace ids yet: what a trace needs to place it. */
+export interface EventDraft {
+  readonly seq: number;
+  readonly atMs: number;
+  readonly correlation: Correlation;
+  readonly body: EventBody;
+}
 
 const schemas = Object.fromEntries(
   Object.entries(bodies).map(([type, body]) => [

@@ -10,8 +10,7 @@
 // 4. Each event costs constant time, and each scope at its end what it leaves open.
 
 import { assertNever } from "../kernel/assert.ts";
-import type { Correlation, EventBody, EventType } from "./event.ts";
-import type { EventDraft } from "./event-sink.ts";
+import type { Correlation, EventBody, EventDraft, EventType } from "./event.ts";
 import type { AgentId, RunId } from "./ids.ts";
 
 /** Events with which a scope begins. */
@@ -31,9 +30,9 @@ export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"
 
 /**
  * Why a scope ends without an end of its own: what is around it was told to end, was paused, or has
- * ended for another reason.
+ * ended for another reason; or the run is `left` as it is, for another process to go on with.
  */
-export type Abandonment = "cancelled" | "suspended" | "abandoned";
+export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
 
 /** When and where something happened. */
 export type Moment = Pick<EventDraft, "seq" | "atMs" | "correlation">;
@@ -147,6 +146,11 @@ export class ScopeTree<Scope> {
     return call ?? agent?.scope ?? scopeAbove(run, correlation);
   }
 
+  /** Forgets a run that another process may go on with: its scopes are told that they are left. */
+  leave(moment: Moment): void {
+    this.#abandonRun(moment.correlation.runId, moment, "left");
+  }
+
   /** How many scopes are open. */
   get size(): number {
     let size = 0;
@@ -159,7 +163,7 @@ export class ScopeTree<Scope> {
 
   #openRun(body: RunOpening, moment: Moment): Scope {
     const { runId } = moment.correlation;
-    this.#abandonRun(runId, moment);
+    this.#abandonRun(runId, moment, "abandoned");
     const scope = this.#keeper.open(body, moment, undefined);
     this.#runs.set(runId, { scope, agents: new Map() });
     return scope;
@@ -235,12 +239,12 @@ export class ScopeTree<Scope> {
     return run.scope;
   }
 
-  #abandonRun(runId: RunId, moment: Moment): void {
+  #abandonRun(runId: RunId, moment: Moment, why: Abandonment): void {
     const run = this.#runs.get(runId);
     if (run === undefined) return;
-    this.#abandonAgents(run, moment, "abandoned");
+    this.#abandonAgents(run, moment, why);
     this.#runs.delete(runId);
-    this.#keeper.abandon(run.scope, moment, "abandoned");
+    this.#keeper.abandon(run.scope, moment, why);
   }
 
   // The youngest first: a child begins after its parent, so no scope ends before one within it.
@@ -309,7 +313,12 @@ function scopeAbove<Scope>(
   return parent?.scope ?? run?.scope;
 }
 
-/** Steps have one model call, calls have one tool: a prefix keeps their ids apart. */
-function callKey(type: EventType | "model" | "tool", { stepId, callId }: Correlation): string {
-  return type.startsWith("model") ? `model ${stepId} ${callId}` : `tool ${callId}`;
+/** Steps have one model call, or as many as hooks make of it; calls have one tool: a prefix keeps their ids apart. */
+function callKey(
+  type: EventType | "model" | "tool",
+  { stepId, callId, modelCallNumber = 1 }: Correlation,
+): string {
+  return type.startsWith("model")
+    ? `model ${stepId} ${callId} ${modelCallNumber}`
+    : `tool ${callId}`;
 }

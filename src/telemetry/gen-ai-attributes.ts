@@ -2,6 +2,8 @@
 // `gen_ai.*` follows the GenAI semantic conventions as of September 2026, all "Development" there;
 // `espalier.*` is what they have no word for: the tree, its limits, its budget.
 
+import { boundedText } from "./bounded/bounded-json.ts";
+
 /** Names under which spans are made. */
 export const INSTRUMENTATION = { name: "espalier", version: "0.1.0" } as const;
 
@@ -16,6 +18,8 @@ export const OPERATION = {
 export const GEN_AI = {
   operation: "gen_ai.operation.name",
   workflowName: "gen_ai.workflow.name",
+  /** The session on which a run runs: the same on all spans of the tree. Never made up. */
+  conversationId: "gen_ai.conversation.id",
   agentName: "gen_ai.agent.name",
   agentDescription: "gen_ai.agent.description",
   provider: "gen_ai.provider.name",
@@ -29,11 +33,24 @@ export const GEN_AI = {
   inputTokens: "gen_ai.usage.input_tokens",
   outputTokens: "gen_ai.usage.output_tokens",
   cacheReadInputTokens: "gen_ai.usage.cache_read.input_tokens",
+  /** One thing under its new and its old name: viewers read the old one. */
+  cacheWriteInputTokens: "gen_ai.usage.cache_write.input_tokens",
+  cacheCreationInputTokens: "gen_ai.usage.cache_creation.input_tokens",
   reasoningOutputTokens: "gen_ai.usage.reasoning.output_tokens",
   toolName: "gen_ai.tool.name",
   toolType: "gen_ai.tool.type",
   toolDescription: "gen_ai.tool.description",
   toolCallId: "gen_ai.tool.call.id",
+  /** Content, which is only there if somebody asked for it: see content.ts. */
+  systemInstructions: "gen_ai.system_instructions",
+  inputMessages: "gen_ai.input.messages",
+  outputMessages: "gen_ai.output.messages",
+  toolDefinitions: "gen_ai.tool.definitions",
+  toolCallArguments: "gen_ai.tool.call.arguments",
+  toolCallResult: "gen_ai.tool.call.result",
+  /** Only on metrics; see metric-names.ts. */
+  tokenModality: "gen_ai.token.modality",
+  tokenType: "gen_ai.token.type",
 } as const;
 
 export const ESPALIER = {
@@ -44,6 +61,8 @@ export const ESPALIER = {
   runState: "espalier.run.state",
   /** From 2: which stretch of a run that was paused and resumed. */
   runSegment: "espalier.run.segment",
+  /** Only on the span of a run whose process had died: model calls of which nobody knows what became. */
+  runLostCalls: "espalier.run.lost_calls",
   /** How long a run that was resumed had been paused. */
   runPausedMs: "espalier.run.paused_ms",
   /** Questions that a paused run waits for. */
@@ -52,6 +71,20 @@ export const ESPALIER = {
   runAnswers: "espalier.run.answers",
   /** The trace of the same run up to its pause. */
   resumedFromTraceId: "espalier.resumed_from.trace_id",
+  /** A trace that grew too large goes on in another one, and came from one. */
+  continuesInTraceId: "espalier.continues_in.trace_id",
+  continuesFromTraceId: "espalier.continues_from.trace_id",
+  forkOf: "espalier.fork.of",
+  forkStep: "espalier.fork.step",
+  forkedFromTraceId: "espalier.forked_from.trace_id",
+  /** How many subagents in the background an agent has heard of; the first 100 of them are linked. */
+  awaitsCount: "espalier.awaits.count",
+  /** On links; see `LINK`. */
+  linkType: "espalier.link.type",
+  /** Only on a span whose process died before it ended: it was told again by the process that recovered the run. */
+  replayed: "espalier.replayed",
+  /** The id under which events speak of such a span, where the provider did not let it have that. */
+  replacesSpanId: "espalier.replaces.span_id",
   runSubagents: "espalier.run.subagents",
   runRefusals: "espalier.run.refusals",
   limitsMaxDepth: "espalier.limits.max_depth",
@@ -70,6 +103,8 @@ export const ESPALIER = {
   requestTools: "espalier.request.tools",
   attempts: "espalier.attempt.count",
   queueWaitMs: "espalier.queue.wait_ms",
+  /** What was waited for: a slot for a `model` call or a `tool`, or `budget`. */
+  queueName: "espalier.queue.name",
   costUsd: "espalier.cost.usd",
   usageEstimated: "espalier.usage.estimated",
   toolKind: "espalier.tool.kind",
@@ -112,20 +147,27 @@ export const ESPALIER = {
   thresholdMaximum: "espalier.budget.threshold.maximum",
   grantedAccountPath: "espalier.budget.granted.account_path",
   grantedAxes: "espalier.budget.granted.axes",
+  /** Only on a metric: which limit. */
+  budgetAxis: "espalier.budget.axis",
   approvalId: "espalier.approval.id",
   approvalKind: "espalier.approval.kind",
   approvalDecision: "espalier.approval.decision",
   /** Never a person: the approver, the caller, the deadline or nobody. */
   approvalDecidedByKind: "espalier.approval.decided_by_kind",
   approvalWaitMs: "espalier.approval.wait_ms",
+  /** `requested` or `decided`: a question has a span for each. */
+  approvalState: "espalier.approval.state",
   messageOrigin: "espalier.message.origin",
   messageCharacters: "espalier.message.characters",
+  messageFromAgentId: "espalier.message.from_agent_id",
   compactionMessagesBefore: "espalier.compaction.messages_before",
   compactionMessagesAfter: "espalier.compaction.messages_after",
   compactionTokensBefore: "espalier.compaction.tokens_before",
   compactionTokensAfter: "espalier.compaction.tokens_after",
   signalSource: "espalier.signal.source",
   droppedSpans: "espalier.telemetry.dropped_spans",
+  /** Names of the attributes of a span that are not whole. */
+  truncated: "espalier.truncated",
 } as const;
 
 /**
@@ -144,6 +186,16 @@ export const SUBTREE = {
   costUsd: "espalier.subtree.cost.usd",
   unpricedCalls: "espalier.subtree.unpriced_calls",
   estimatedCalls: "espalier.subtree.estimated_calls",
+} as const;
+
+/** Values of `espalier.link.type`: what a link means. */
+export const LINK = {
+  resumes: "resumes",
+  forkedFrom: "forked_from",
+  awaits: "awaits",
+  messageFrom: "message_from",
+  continuesIn: "continues_in",
+  continuesFrom: "continues_from",
 } as const;
 
 /** Names of span events. */
@@ -172,6 +224,7 @@ export const FAILURE = { agent: "agent_error", tool: "tool_error" } as const;
 export const OUTCOME = {
   abandoned: "abandoned",
   cancelled: "cancelled",
+  crashed: "crashed",
   failed: "failed",
   suspended: "suspended",
 } as const;
@@ -181,6 +234,8 @@ export const RUN_STATE = { suspended: "suspended" } as const;
 
 /** Stands for a name that a model invented: it is content, and has any number of values. */
 export const UNKNOWN_TOOL = "unknown_tool";
+
+export const SERVER = { address: "server.address", port: "server.port" } as const;
 
 export const SERVICE_NAME = "service.name";
 
@@ -196,5 +251,8 @@ export function budgetLimit(axis: string): string {
  * The name of a span: verb first, and never an id, so that spans of a kind are counted together.
  */
 export function spanName(operation: string, target: string): string {
-  return `${operation} ${target}`;
+  return `${operation} ${boundedText(target, MAX_NAME_CHARACTERS)}`;
 }
+
+/** There is no limit in OpenTelemetry; a model may be named as one likes. */
+const MAX_NAME_CHARACTERS = 256;

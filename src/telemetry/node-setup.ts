@@ -6,7 +6,6 @@
 //    byte-identical.
 
 import { ProxyTracerProvider, trace } from "@opentelemetry/api";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import {
   defaultResource,
   detectResources,
@@ -14,16 +13,29 @@ import {
   resourceFromAttributes,
   type Resource,
 } from "@opentelemetry/resources";
-import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
-import { checkKeys, checkText } from "../kernel/check.ts";
+import { checkKeys, checkMethods, checkText, misdefinition, mismatch } from "../kernel/check.ts";
 import { sleep, systemClock, type Clock } from "../kernel/clock.ts";
 import type { Tracing } from "../protocol/event-sink.ts";
+import { contentSettings } from "./content/content-options.ts";
+import type { LaneExporter } from "./delivery/any-sdk.ts";
+import { registeredApi } from "./spans/api-versions.ts";
+import { runIdGenerator } from "./spans/derived-ids.ts";
 import { INSTRUMENTATION, SERVICE_NAME } from "./gen-ai-attributes.ts";
-import { openTelemetry } from "./otel.ts";
-import { MAX_EXPORTS_IN_FLIGHT, SpanDelivery, type DeliveryCounts } from "./span-delivery.ts";
+import {
+  isHttpUrl,
+  tracingVariables,
+  withoutSecrets,
+  type TracingVariables,
+} from "./delivery/otel-variables.ts";
+import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
+import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
+import { doubting, traceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
+import { TwoLanes, type DeliveryCounts } from "./delivery/two-lanes.ts";
 
-export interface NodeTracingOptions {
+/** How runs are shown is said as for `openTelemetry()`. */
+export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer"> {
   /**
    * `service.name`, by which Jaeger colours and filters. Left out: `OTEL_SERVICE_NAME`, else
    * `espalier`.
@@ -35,6 +47,11 @@ export interface NodeTracingOptions {
    * `/v1/traces` added.
    */
   readonly tracesUrl?: string;
+  /**
+   * A ready-made `SpanExporter` in place of the one for OTLP over HTTP: for gRPC, or for a backend of
+   * another kind. It is shut down with the tracing. Not beside `tracesUrl`.
+   */
+  readonly exporter?: LaneExporter;
   /** Bounds `flush` and `shutdown`. Left out: the clock of the machine. */
   readonly clock?: Clock;
 }
@@ -45,7 +62,10 @@ export interface FlushOptions {
 }
 
 /** What became of all spans since the set-up. Complete, if none is pending or lost. */
-export type FlushReport = DeliveryCounts;
+export interface FlushReport extends DeliveryCounts {
+  /** Warnings and errors of the SDK itself, if there were any; the first was given as a warning. */
+  readonly sdkReports?: number;
+}
 
 export interface NodeTracing {
   /** Hand it to the orchestrator. */
@@ -60,7 +80,6 @@ export interface NodeTracing {
 }
 
 const FLUSH_TIMEOUT_MS = 3_000;
-const EXPORT_TIMEOUT_MS = 2_000;
 /**
  * Characters; OpenTelemetry has no limit of its own, and a receiver refuses a batch that is too
  * large whole.
@@ -73,77 +92,130 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  * instrumented libraries join the same traces. An application that has an SDK uses
  * `openTelemetry()` instead.
  *
- * Sampling, headers, certificates and compression are read from the usual `OTEL_*` variables. If
- * the endpoint cannot be reached, runs go on, spans are counted as lost, and one process warning
- * says so.
+ * Sampling, protocol, headers, certificates, compression and limits are read from the usual `OTEL_*`
+ * variables; one that does not fit is a process warning, and its default is used. With
+ * `OTEL_SDK_DISABLED=true` or `OTEL_TRACES_EXPORTER=none` there are no spans. If the endpoint cannot
+ * be reached, runs go on, spans are counted as lost, and one process warning says why.
  *
  * @throws EspalierError `invalid_option`, `invalid_definition` for options that do not fit.
  */
 export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing {
-  checkKeys("setUpNodeTracing", options, ["serviceName", "tracesUrl", "clock"]);
-  if (options.serviceName !== undefined) checkText("serviceName", options.serviceName);
-  const clock = options.clock ?? systemClock;
-  const delivery = new SpanDelivery(traceExporter(options.tracesUrl));
+  checkOptions(options);
+  const { serviceName, tracesUrl, exporter, clock = systemClock, ...shown } = options;
+  const hasContent = contentSettings(shown.content) !== undefined;
+  const variables = withBatches(tracingVariables(process.env), hasContent);
+  for (const complaint of variables.complaints) complain(complaint);
+  const { isDisabled, isExportOff } = variables;
+  if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
+  const made =
+    exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, complaints: [] };
+  const { lanes, diagnostics } = deliveryOf(made, variables);
   const provider = new NodeTracerProvider({
-    resource: resourceOf(options.serviceName),
-    spanLimits: { attributeValueLengthLimit: MAX_ATTRIBUTE_LENGTH },
-    spanProcessors: [delivery],
+    resource: resourceOf(serviceName),
+    spanLimits: { attributeValueLengthLimit: variables.maxAttributeLength ?? MAX_ATTRIBUTE_LENGTH },
+    spanProcessors: [lanes],
+    idGenerator: runIdGenerator,
   });
-  provider.register();
+  const tracing = openTelemetry({
+    ...shown,
+    tracer: provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version),
+  });
+  register(provider);
+  diagnostics.install();
 
   const settle = async (work: Promise<void>, bounds: FlushOptions = {}): Promise<FlushReport> => {
     const timeoutMs = bounds.timeoutMs ?? FLUSH_TIMEOUT_MS;
     await atMost(clock, timeoutMs, work);
-    return delivery.counts();
+    const { reports: sdkReports } = diagnostics;
+    return { ...lanes.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
   };
   return {
-    tracing: openTelemetry({
-      tracer: provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version),
-    }),
-    flush: (bounds) => settle(delivery.forceFlush(), bounds),
-    shutdown: (bounds) => {
+    tracing,
+    flush: (bounds) => settle(lanes.forceFlush(), bounds),
+    shutdown: async (bounds) => {
       unregister(provider);
-      return settle(delivery.shutdown(), bounds);
+      const report = await settle(lanes.shutdown(), bounds);
+      diagnostics.uninstall();
+      return report;
     },
   };
 }
 
-type ExporterOptions = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>;
-type Compression = NonNullable<ExporterOptions["compression"]>;
+const OPTIONS: Readonly<Record<keyof NodeTracingOptions, true>> = {
+  serviceName: true,
+  tracesUrl: true,
+  exporter: true,
+  clock: true,
+  content: true,
+  maxSpansPerTrace: true,
+  baggage: true,
+  meter: true,
+  legacyMetrics: true,
+};
 
-function traceExporter(url: string | undefined): OTLPTraceExporter {
-  const compression = compressionOf(url, process.env);
-  return new OTLPTraceExporter({
-    ...(url === undefined ? {} : { url }),
-    ...(compression === undefined ? {} : { compression }),
-    concurrencyLimit: MAX_EXPORTS_IN_FLIGHT,
-    timeoutMillis: EXPORT_TIMEOUT_MS,
+function checkOptions(options: NodeTracingOptions): void {
+  checkKeys("setUpNodeTracing", options, Object.keys(OPTIONS));
+  const { serviceName, tracesUrl, exporter } = options;
+  if (serviceName !== undefined) checkText("serviceName", serviceName);
+  if (tracesUrl !== undefined && !isHttpUrl(tracesUrl)) {
+    const expected = "an address that begins with http:// or https://";
+    const got: unknown = tracesUrl;
+    const shown = typeof got === "string" ? withoutSecrets(got) : got;
+    throw misdefinition("tracesUrl", expected, shown, "Say it with its path.");
+  }
+  if (exporter === undefined) return;
+  checkMethods("exporter", exporter, ["export", "shutdown"]);
+  if (tracesUrl === undefined) return;
+  const advice = "Say the address to the exporter that you make.";
+  throw mismatch("tracesUrl", "left out beside an exporter", withoutSecrets(tracesUrl), advice);
+}
+
+/** Spans with content are large: fewer of them at a time stall the event loop no longer than others do. */
+const CONTENT_BATCH_SIZE = 128;
+
+function withBatches(variables: TracingVariables, hasContent: boolean): TracingVariables {
+  if (!hasContent || variables.batchSize !== undefined) return variables;
+  return { ...variables, batchSize: CONTENT_BATCH_SIZE };
+}
+
+interface Delivery {
+  readonly lanes: TwoLanes;
+  readonly diagnostics: SdkDiagnostics;
+}
+
+function deliveryOf(made: TraceExporter, variables: TracingVariables): Delivery {
+  for (const complaint of made.complaints) complain(complaint);
+  const diagnostics: SdkDiagnostics = new SdkDiagnostics((report) => lanes.hasCounted(report));
+  const { maxQueueSize: leaves, batchSize, delayMs } = variables;
+  const lanes = new TwoLanes({
+    exporter: doubting(made.exporter, () => diagnostics.takeForeignAnswer()),
+    processor: (counting, settings) => new BatchSpanProcessor(counting, settings),
+    ...(leaves === undefined ? {} : { queues: { leaves } }),
+    ...(batchSize === undefined ? {} : { batchSize }),
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(made.endpoint === undefined ? {} : { endpoint: made.endpoint }),
   });
+  return { lanes, diagnostics };
 }
 
-/**
- * As the exporter reads it. If nothing is said: gzip, by which spans shrink to a tenth, but not to an
- * endpoint on this machine, where it would only cost more than the span itself.
- */
-function compressionOf(url: string | undefined, env: NodeJS.ProcessEnv): Compression | undefined {
-  const endpoint =
-    url ?? env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? env["OTEL_EXPORTER_OTLP_ENDPOINT"];
-  const word =
-    env["OTEL_EXPORTER_OTLP_TRACES_COMPRESSION"] ??
-    env["OTEL_EXPORTER_OTLP_COMPRESSION"] ??
-    (isOnThisMachine(endpoint ?? DEFAULT_ENDPOINT) ? "none" : "gzip");
-  return isCompression(word) ? word : undefined;
+/** What the environment has switched off: runs have ids, and no spans. */
+function noTracing(shown: Omit<OpenTelemetryOptions, "tracer">): NodeTracing {
+  const report = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
+  const tracer = new ProxyTracerProvider().getTracer(INSTRUMENTATION.name);
+  return {
+    tracing: openTelemetry({ ...shown, tracer }),
+    flush: () => Promise.resolve(report),
+    shutdown: () => Promise.resolve(report),
+  };
 }
 
-const DEFAULT_ENDPOINT = "http://localhost:4318";
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+const complaints = new Set<string>();
 
-function isOnThisMachine(endpoint: string): boolean {
-  return URL.canParse(endpoint) && LOOPBACK.test(new URL(endpoint).hostname);
-}
-
-function isCompression(word: string): word is Compression {
-  return word === "gzip" || word === "none";
+/** Once in a process, however often tracing is set up. */
+function complain(complaint: string): void {
+  if (complaints.has(complaint)) return;
+  complaints.add(complaint);
+  process.emitWarning(complaint, { type: "EspalierWarning", code: "ESPALIER_OTEL_VARIABLE" });
 }
 
 /** The weakest first: our default, the environment, the option. */
@@ -165,11 +237,32 @@ async function atMost(clock: Clock, timeoutMs: number, work: Promise<void>): Pro
   stop.abort();
 }
 
+/** Takes what is free of the global places: a context manager of an earlier set-up serves as well. */
+function register(provider: NodeTracerProvider): void {
+  const taken = registeredApi();
+  if (taken?.trace === undefined) {
+    provider.register({
+      ...(taken?.context === undefined ? {} : { contextManager: null }),
+      ...(taken?.propagation === undefined ? {} : { propagator: null }),
+    });
+  }
+  if (isRegistered(provider)) return;
+  complain(
+    "Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was registered " +
+      "before. Spans of runs leave all the same, but those of instrumented libraries go to the other one. " +
+      "Use openTelemetry() beside an SDK of your own.",
+  );
+}
+
+function isRegistered(provider: NodeTracerProvider): boolean {
+  const global = trace.getTracerProvider();
+  return global instanceof ProxyTracerProvider && global.getDelegate() === provider;
+}
+
 /**
  * Frees the global place, so that tracing can be set up again; leaves a provider of somebody else
  * alone.
  */
 function unregister(provider: NodeTracerProvider): void {
-  const global = trace.getTracerProvider();
-  if (global instanceof ProxyTracerProvider && global.getDelegate() === provider) trace.disable();
+  if (isRegistered(provider)) trace.disable();
 }

@@ -2,33 +2,90 @@
 
 import { trace, type Tracer } from "@opentelemetry/api";
 
-import { checkKeys } from "../kernel/check.ts";
+import { checkCount, checkKeys, defaultAdvice, mismatch } from "../kernel/check.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
 import type { Tracing } from "../protocol/event-sink.ts";
+import { BaggageProjector } from "./spans/baggage-projector.ts";
+import { contentSettings, type ContentOptions } from "./content/content-options.ts";
 import { INSTRUMENTATION } from "./gen-ai-attributes.ts";
-import { SpanProjector } from "./span-projector.ts";
+import type { MetricsOptions } from "./metrics/metrics-options.ts";
+import { RunMetrics } from "./metrics/run-metrics.ts";
+import { SpanProjector } from "./spans/span-projector.ts";
 
-export interface OpenTelemetryOptions {
+export type { ContentOptions, RedactContent } from "./content/content-options.ts";
+export type { OfferedTool, SpanContent } from "../protocol/span-content.ts";
+export type {
+  EndingSpan,
+  LaneExporter,
+  LaneProcessor,
+  LaneResult,
+  LaneSettings,
+  LaneSpan,
+} from "./delivery/any-sdk.ts";
+export {
+  twoLanes,
+  type DeliveryCounts,
+  type LaneQueues,
+  type TwoLanes,
+  type TwoLanesOptions,
+} from "./delivery/two-lanes.ts";
+export { runIdGenerator, type SpanIdGenerator } from "./spans/derived-ids.ts";
+
+export interface OpenTelemetryOptions extends MetricsOptions {
   /**
    * Makes the spans. Left out: the tracer `espalier` of the provider that is registered globally.
    */
   readonly tracer?: Tracer;
+  /**
+   * Whether spans hold what models and tools were told and what they said: `true`, `false`, or how. Left out:
+   * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` as it is now decides, and without that there is none.
+   */
+  readonly content?: boolean | ContentOptions;
+  /**
+   * So many spans a trace may have before the next subagent begins another one, linked in both
+   * directions; 5,000 if left out, since viewers slow down beyond. Events follow.
+   */
+  readonly maxSpansPerTrace?: number;
+  /**
+   * True: the context in which tools, models and MCP servers are called has `espalier.run.id` and
+   * `espalier.agent.path` in its baggage, besides what the caller of the run put there. It leaves
+   * the process in a header of every outgoing call that carries baggage. Default false.
+   */
+  readonly baggage?: boolean;
 }
+
+const MAX_SPANS_PER_TRACE = 5_000;
 
 /**
  * Shows every run as one trace: `invoke_workflow` → `invoke_agent` → `chat` and `execute_tool`, a
  * subagent below the call that spawned it. Tool bodies and model clients run inside their spans, so
  * that instrumented libraries nest below them and `traceparent` travels on outgoing calls.
  *
- * No text of a task, a message, an argument or a result is exported. Depends on
+ * No text of a task, a message, an argument or a result is exported, unless `content` says so. Depends on
  * `@opentelemetry/api` alone: without an SDK it makes no spans and costs next to nothing, and
  * events still carry ids of their own. An SDK that is registered later takes effect with the next
  * run.
  *
- * @throws EspalierError `invalid_option` for an option that does not exist.
+ * Metrics of the same go to whatever `MeterProvider` the application has set up (docs/metrics.md).
+ *
+ * @throws EspalierError `invalid_option` for an option that does not exist or cannot be used.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
-  checkKeys("openTelemetry", options, ["tracer"]);
+  checkKeys("openTelemetry", options, [
+    "tracer",
+    "content",
+    "maxSpansPerTrace",
+    "baggage",
+    "meter",
+    "legacyMetrics",
+  ]);
+  const content = contentSettings(options.content);
+  const { maxSpansPerTrace = MAX_SPANS_PER_TRACE } = options;
+  checkCount("maxSpansPerTrace", maxSpansPerTrace, defaultAdvice(MAX_SPANS_PER_TRACE));
+  const metrics = new RunMetrics(options);
   const tracer = options.tracer ?? trace.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
-  return new SpanProjector(tracer, randomHex);
+  if (options.baggage !== undefined && typeof options.baggage !== "boolean")
+    throw mismatch("baggage", "true or false", options.baggage, "Say which.");
+  const Projector = options.baggage === true ? BaggageProjector : SpanProjector;
+  return new Projector(tracer, randomHex, { content, metrics, maxSpansPerTrace });
 }

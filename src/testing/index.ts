@@ -15,6 +15,13 @@ export {
 export { checkMessages } from "./check-messages.ts";
 export { storeContract, type StoreCheck } from "./store-contract.ts";
 export { recordingOf, type Recording } from "./replay/recording.ts";
-export { replay, type ReplayOptions } from "./replay/replay.ts";
+export {
+  replay,
+  type PlayedStretch,
+  type ReplayOptions,
+  type ReplayResult,
+} from "./replay/replay.ts";
+export type { StretchEnd } from "./replay/score.ts";
+export type { StretchBegin } from "./replay/stretch.ts";
 export type { ReplayOrder } from "./replay/replayer.ts";
 export { goldenTree } from "./golden-tree.ts";

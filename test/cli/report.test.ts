@@ -96,6 +96,28 @@ test("a report of a run that was stopped says by what, and that nothing was limi
   expect(runReport(completed)).toContain("Budget of the run\nnone: nothing was limited\n");
 });
 
+test("told where Jaeger is, a report ends with a link to the trace, and to what failed", async () => {
+  const model = new ScriptedModel([says("Done.")]);
+  const lead = defineAgent({ name: "lead", instructions: "Lead.", model });
+  const completed = { ...(await scene().run(lead)), traceId: TRACE_ID };
+  const at = { jaegerUrl: "http://localhost:16686", width: 40 };
+  expect(runReport(completed, at).split("\n").slice(-2)).toEqual([
+    `Trace id ${TRACE_ID}`,
+    `Trace    http://localhost:16686/trace/${TRACE_ID}`,
+  ]);
+  expect(
+    runReport({ ...completed, status: "failed" }, at)
+      .split("\n")
+      .slice(-2),
+  ).toEqual([
+    `Trace    http://localhost:16686/trace/${TRACE_ID}`,
+    `Failures http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue`,
+  ]);
+  expect(() => runReport(completed, { jaegerUrl: "jaeger" })).toThrow(
+    expect.objectContaining({ code: "invalid_option" }),
+  );
+});
+
 proves(["R57"], "a price that nobody knows is never shown as zero", async () => {
   const model = new ScriptedModel([says("Done.")], { id: "unpriced" });
   const result = await scene().run(defineAgent({ name: "lead", instructions: "Lead.", model }));

@@ -96,6 +96,21 @@ test("with an endpoint all spans of the run arrive there, in the trace whose id 
   const parents = agents.map(({ parentSpanId }) => parentSpanId);
   expect(parents).toEqual(expect.arrayContaining(spawns.map(({ spanId }) => spanId)));
   expect([agents.length, spawns.length]).toEqual([4, 3]);
+  expect(stdout).toContain(`Trace    http://localhost:16686/trace/${traceId}`);
+});
+
+test("the link to the trace leads to the Jaeger that the environment names", async () => {
+  using folder = temporaryFolder(FILES);
+  await using sink = await OtlpSink.open();
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint,
+    ESPALIER_JAEGER_URL: "https://tools.example.org/jaeger/",
+  };
+  const { code, stdout } = await demo({ args: [folder.path], env });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /^Trace id ([0-9a-f]{32})\nTrace {4}https:\/\/tools\.example\.org\/jaeger\/trace\/\1$/m,
+  );
 });
 
 test.each(["refuse", "hang", "unavailable"] as const)(
@@ -119,6 +134,14 @@ test.each<{
   readonly says: string;
 }>([
   { name: "a folder that is not there", args: ["nowhere"], says: 'there is no "nowhere"' },
+  {
+    name: "an address of Jaeger that is none",
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
+      ESPALIER_JAEGER_URL: "localhost:16686",
+    },
+    says: "ESPALIER_JAEGER_URL: Expected baseUrl to be an address of http or https",
+  },
   { name: "a file", args: ["package.json"], says: '"package.json" is none' },
   { name: "too many words", args: ["src", "what", "is", "it"], says: "got 4 arguments" },
   { name: "an empty task", args: ["src", " "], says: "got an empty one" },

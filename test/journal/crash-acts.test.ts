@@ -4,9 +4,19 @@ import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
+import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { gate } from "../harness/run-scripted.ts";
-import { aborted, killedEverywhere, opens, playThrough, turns, type Play } from "./crash-play.ts";
+import {
+  aborted,
+  killedEverywhere,
+  opens,
+  playThrough,
+  turns,
+  type Play,
+  type Story,
+} from "./crash-play.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 function isWritten(event: EspalierEvent): boolean {
@@ -114,3 +124,52 @@ test("D2: what an agent had not read when the run paused is not read later, howe
   expect(recovered.result?.text).toBe("Done. ");
   expect(recovered.ends).toEqual(resumed.ends);
 });
+
+test("D2: an agent whose time is over ends, also if its process dies right then", async () => {
+  let lives = 0;
+  await killedEverywhere((): Play => {
+    lives += 1;
+    const clock = new ManualClock(lives * 1_000);
+    const calls = new Map<string, number>();
+    const endless = defineAgent({
+      name: "endless",
+      purpose: "Does not end",
+      instructions: "You go on.",
+      model: thinker("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
+      tools: [
+        countedTool(calls, "wait", async (_input, { signal }) => {
+          await aborted(signal);
+          return "over";
+        }),
+      ],
+      budget: { wallTimeMs: 500 },
+    });
+    const role = defineAgent({
+      name: "lead",
+      instructions: "You lead.",
+      model: thinker("lead", ({ results }) =>
+        results.length === 0 ? { calls: [spawnCall("endless", "a")] } : { text: "Done." },
+      ),
+      subagents: [endless],
+    });
+    const deed = {
+      when: ({ type, agentPath }: EspalierEvent): boolean =>
+        type === "tool.started" && agentPath === "lead/endless#1",
+      act: () => clock.advance(500),
+      isKept: isOver,
+    };
+    return { role, calls, options: { clock }, deeds: [deed] };
+  }, checkOverdue);
+});
+
+function isOver(record: JournalRecord): boolean {
+  return record.type === "deadline";
+}
+
+function checkOverdue({ ends }: Story): void {
+  const codes = ends.map(({ path, ended }) => [path, ended[1]]);
+  expect(codes).toEqual([
+    ["lead", "completed"],
+    ["lead/endless#1", "time_limit"],
+  ]);
+}

@@ -18,16 +18,20 @@ import type { Answer, Question } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { checkRun, type Gate } from "../harness/run-scripted.ts";
 import { dyingStore, DEATHS, type Death } from "./dying-store.ts";
 import { storedRecords } from "./stored-events.ts";
+import { replaysToTheSame } from "./replay-story.ts";
 import { checkKept, endsOf, eventsIn, type Ends } from "./stored-story.ts";
 import { checkTold, toldLines } from "./told-once.ts";
 
 /** What one process brings along. Made anew for each: nothing in memory outlives a process. */
 export interface Play {
   readonly role: AgentRole;
+  /** Default: "Go." */
+  readonly task?: string;
   readonly options?: OrchestratorOptions;
   readonly start?: StartOptions;
   /** What the caller does. */
@@ -54,6 +58,9 @@ export interface Story {
   readonly runId: RunId;
   /** Undefined: the process died right after the end. */
   readonly result: RunResult | undefined;
+  /** As it is kept. */
+  readonly kept: RunResult;
+  readonly recording: Recording;
   readonly ends: Ends;
   readonly events: readonly EspalierEvent[];
   readonly deaths: number;
@@ -101,13 +108,17 @@ class Teller {
 
   async tell(): Promise<Story> {
     let process = this.#process();
-    let run = process.orchestrator.start(process.play.role, "Go.", process.play.start);
+    let run = process.orchestrator.start(
+      process.play.role,
+      taskOf(process.play),
+      process.play.start,
+    );
     process.watch(run, []);
     for (let lives = 0; lives < 50; lives += 1) {
       const result = await run.settled.catch(() => undefined);
       await turns(3);
       this.#end(process);
-      if (result !== undefined) this.#results.push(result);
+      if (result !== undefined) await this.#keep(run.runId, result);
       const { onward } = process.play;
       if (result !== undefined && result.status !== "paused") {
         if (onward === undefined || this.#origin !== undefined)
@@ -128,6 +139,12 @@ class Teller {
       process.watch(run, before);
     }
     throw new Error("The story does not end.");
+  }
+
+  /** What the process said is what anybody reads later, without its roles. */
+  async #keep(runId: RunId, result: RunResult): Promise<void> {
+    this.#results.push(result);
+    expect(await new Orchestrator({ store: this.#store }).resultOf(runId)).toEqual(result);
   }
 
   async records(runId: RunId): Promise<readonly JournalRecord[]> {
@@ -182,7 +199,7 @@ class Teller {
         if (isAgain && this.#origin !== undefined)
           return play.onward?.(orchestrator, ...this.#origin);
         // It died before anybody knew of it.
-        return isUnknown ? orchestrator.start(play.role, "Go.", play.start) : undefined;
+        return isUnknown ? orchestrator.start(play.role, taskOf(play), play.start) : undefined;
       }
       if (cause.code !== "invalid_answer" || result !== undefined) throw cause;
       const folded = await foldJournal(runId, this.#store.read(runId));
@@ -205,6 +222,8 @@ class Teller {
     return {
       runId,
       result,
+      kept: await new Orchestrator({ store: this.#store }).resultOf(runId),
+      recording: await recordingOf(this.#store, runId),
       ends: endsOf(run, events),
       events,
       deaths: this.#died,
@@ -274,6 +293,8 @@ class Process {
 
 /** A death after an append leaves in the store what one before the next append does: not all of them are tried. */
 const AFTER_EVERY = 3;
+/** Stories of so many deaths are told by all of them, and one of them is replayed. */
+const REPLAYED_EVERY = 4;
 
 export interface HowKilled {
   /** False: stories may differ from the one of nobody killed. Default true. */
@@ -281,13 +302,15 @@ export interface HowKilled {
   /** The first append at which it dies. Default 1. */
   readonly from?: number;
   readonly afterEvery?: number;
+  /** False: what the user's code does depends on its process, so that a replay does something else. Default true. */
+  readonly isReplayed?: boolean;
 }
 
 /** Plays a scene once with nobody killed, then with a death at each append; each story must end as the first. */
 export async function killedEverywhere(
   build: () => Play,
   check: (story: Story, plain: Story) => void = () => undefined,
-  { isSame = true, from = 1, afterEvery = AFTER_EVERY }: HowKilled = {},
+  { isSame = true, from = 1, afterEvery = AFTER_EVERY, isReplayed = true }: HowKilled = {},
 ): Promise<Story> {
   const plain = await playThrough(build);
   check(plain, plain);
@@ -299,6 +322,8 @@ export async function killedEverywhere(
         if (isSame) expect(toldLines(story.events)).toEqual(toldLines(plain.events));
         check(story, plain);
       });
+      if (isReplayed && at % REPLAYED_EVERY === 0)
+        await named({ at, how }, () => replaysToTheSame(build(), story));
     }
   }
   return plain;
@@ -346,6 +371,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) =>
     signal.addEventListener("abort", () => resolve(), { once: true }),
   );
+}
+
+function taskOf({ task = "Go." }: Play): string {
+  return task;
 }
 
 function given(answer: Play["answer"], question: Question): Answer {

@@ -246,6 +246,6 @@ test("T2: a subagent that a delegation does not start again after a crash is end
       return { role, calls };
     },
     () => undefined,
-    { isSame: false },
+    { isSame: false, isReplayed: false },
   );
 });

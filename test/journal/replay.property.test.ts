@@ -3,14 +3,17 @@
 // with tight limits and budgets, and with a wish from outside now and then.
 
 import * as fc from "fast-check";
-import { expect } from "vitest";
+import { expect, vi } from "vitest";
 import { z } from "zod";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { proves } from "../harness/proves.ts";
-import type { Act, Build, Cast } from "../journals/cast.ts";
+import { Cast, type Act, type Build } from "../journals/cast.ts";
 import { gist, recorded, replayed } from "../journals/play.ts";
+import { playThrough, type Play, type PlannedDeath } from "./crash-play.ts";
+import { DEATHS } from "./dying-store.ts";
+import { replaysToTheSame } from "./replay-story.ts";
 import { spawnCall, type Thought } from "./thinkers.ts";
 
 /** What one agent does. Its task is the JSON text of it. */
@@ -127,6 +130,8 @@ function sceneOf(world: World): Build {
 
 const numRuns = Number(process.env["FC_RUNS"] ?? 30);
 
+vi.setConfig({ testTimeout: 24 * 3_600_000 });
+
 proves(["X25"], "calm trees come to the same in their order and in others", async () => {
   await fc.assert(
     fc.asyncProperty(calm, async (world) => {
@@ -161,5 +166,32 @@ proves(
       }),
       { numRuns },
     );
+  },
+);
+
+const deaths = fc.array(
+  fc.record<PlannedDeath>({ at: fc.integer({ min: 1, max: 20 }), how: fc.constantFrom(...DEATHS) }),
+  { minLength: 1, maxLength: 3 },
+);
+
+proves(
+  ["R175", "X25"],
+  "trees whose processes die come to the same, stretch by stretch",
+  async () => {
+    let stretches = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(calm, rough), deaths, async (world, planned) => {
+        const build = sceneOf({ ...world, wish: "none" });
+        const play = (isAlive: boolean): Play => {
+          const { role, task = "", options = {}, start = {} } = build(new Cast({ isAlive }));
+          return { role, task, options, start };
+        };
+        const story = await playThrough(() => play(true), planned);
+        const again = await replaysToTheSame(play(false), story);
+        stretches += again.played.length;
+      }),
+      { numRuns },
+    );
+    expect(stretches, "processes died").toBeGreaterThan(numRuns);
   },
 );

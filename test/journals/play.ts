@@ -2,6 +2,7 @@
 
 import { expect } from "vitest";
 
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
@@ -35,6 +36,8 @@ export async function recorded(build: Build): Promise<Recorded> {
   await done;
   expect(hearing.left.length, "the caller has done everything").toBe(0);
   expect(clock.pendingTimers, "timers left behind").toBe(0);
+  const reader = new Orchestrator({ store });
+  expect(await reader.resultOf(run.runId), "the result is kept").toEqual(result);
   return { recording: await recordingOf(store, run.runId), result, events: stage.sink.events };
 }
 

@@ -117,6 +117,15 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
     });
   });
 
+  test("reports what was written to a cache, where the server says so, and never more than there is", async () => {
+    const written = [512, 9_000, -1].map(async (tokens) => {
+      const details = { cached_tokens: 300, cache_write_tokens: tokens };
+      const usage = { prompt_tokens: 1_000, completion_tokens: 1, prompt_tokens_details: details };
+      return (await replyTo(says("Well", { usage }))).usage?.cacheWriteInputTokens;
+    });
+    expect(await Promise.all(written)).toEqual([512, 700, undefined]);
+  });
+
   test("counts as output what only the total shows: reasoning that some servers leave out of the completion", async () => {
     const usage = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 170 };
     expect((await replyTo(says("Well", { usage }))).usage).toEqual({

@@ -187,6 +187,7 @@ proves(["R31"], "the value and its JSON text, in fresh objects, come to the same
         events: stage.sink.events.map(({ traceId: _trace, spanId: _span, ...event }) => ({
           ...event,
           previousTraceId: undefined,
+          previousSpanId: undefined,
         })),
       };
     }),

@@ -58,7 +58,7 @@ proves(
 function inOrder({ events }: Played): unknown {
   return events.map((event): Partial<EspalierEvent> => {
     const { traceId: _trace, spanId: _span, ...rest } = event;
-    return "previousTraceId" in rest ? { ...rest, previousTraceId: "" } : rest;
+    return "previousTraceId" in rest ? { ...rest, previousTraceId: "", previousSpanId: "" } : rest;
   });
 }
 

@@ -49,6 +49,7 @@ const FAULTY_TRACING: Tracing = {
     fail("within, late");
     return begun;
   },
+  idsOf: (scope) => fault.local.idsOf(scope),
 };
 
 function fail(at: string): void {

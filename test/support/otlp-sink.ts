@@ -1,44 +1,48 @@
-// OtlpSink: a trace backend on the loopback, for tests. Takes OTLP/HTTP JSON, plain or gzip.
+// OtlpSink: a trace backend on the loopback, for tests and measurements. Takes OTLP/HTTP, as JSON
+// and as protobuf, plain and gzip.
 // Owns a server and the spans it was sent. Closes fully, open connections included, when disposed.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 
-import { z } from "zod";
-
-/** A span as it arrived, in plain values. */
-export interface SinkSpan {
-  readonly name: string;
-  readonly kind: "INTERNAL" | "SERVER" | "CLIENT" | "PRODUCER" | "CONSUMER";
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId: string | undefined;
-  readonly attributes: Readonly<Record<string, unknown>>;
-  readonly events: readonly SinkSpanEvent[];
-  readonly status: "UNSET" | "OK" | "ERROR";
-  readonly startMs: number;
-  readonly endMs: number;
-  readonly resource: Readonly<Record<string, unknown>>;
-}
-
-export interface SinkSpanEvent {
-  readonly name: string;
-  readonly attributes: Readonly<Record<string, unknown>>;
-  readonly atMs: number;
-}
+import { spansOf, type SinkSpan } from "./otlp-schema.ts";
 
 /**
- * `ok` stores; `hang` takes the request and never answers; `unavailable` answers 503; `refuse` does
- * not listen.
+ * `ok` stores; `slow` stores, and answers after a while; `hang` takes the request and never answers;
+ * `unavailable` answers 503; `refuse` does not listen. The others are servers that know nothing of
+ * OTLP: `not_found` answers 404 with a page, `page` answers 200 with a page, `bad_request` answers
+ * 400.
  */
-export type SinkMode = "ok" | "hang" | "unavailable" | "refuse";
+export type SinkMode =
+  | "ok"
+  | "slow"
+  | "hang"
+  | "unavailable"
+  | "refuse"
+  | "not_found"
+  | "page"
+  | "bad_request";
+
+/** How a request came. */
+export interface SinkRequest {
+  readonly path: string;
+  readonly contentType: string | undefined;
+  readonly encoding: string | undefined;
+  readonly bytes: number;
+}
+
+const PAGE = "<!doctype html><title>Not here</title><p>This is somebody's home page.</p>";
+const SLOW_MS = 200;
 
 export class OtlpSink implements AsyncDisposable {
   readonly #server: Server;
   readonly #port: number;
   readonly #spans: SinkSpan[] = [];
+  readonly #requests: SinkRequest[] = [];
   #bodies = "";
   #mode: SinkMode = "ok";
+  #whenSlow: () => Promise<void> = () => pause(SLOW_MS);
 
   static async open(mode: SinkMode = "ok"): Promise<OtlpSink> {
     const server = createServer();
@@ -71,6 +75,11 @@ export class OtlpSink implements AsyncDisposable {
     return this.#spans;
   }
 
+  /** All requests in the order of arrival, in every mode that listens. */
+  get requests(): readonly SinkRequest[] {
+    return this.#requests;
+  }
+
   /** Everything that was sent, as text. */
   get bodies(): string {
     return this.#bodies;
@@ -81,9 +90,21 @@ export class OtlpSink implements AsyncDisposable {
     return Map.groupBy(this.#spans, (span) => span.traceId);
   }
 
-  /** `refuse` is final: a port that was given back cannot be had again for certain. */
-  async setMode(mode: SinkMode): Promise<void> {
+  /** Spans whose parent did not arrive. */
+  orphans(): readonly SinkSpan[] {
+    const known = new Set(this.#spans.map((span) => span.spanId));
+    return this.#spans.filter(
+      ({ parentSpanId }) => parentSpanId !== undefined && !known.has(parentSpanId),
+    );
+  }
+
+  /**
+   * `refuse` is final: a port that was given back cannot be had again for certain. `whenSlow` is
+   * what the answers of `slow` wait for; left out, 200 ms.
+   */
+  async setMode(mode: SinkMode, whenSlow?: () => Promise<void>): Promise<void> {
     this.#mode = mode;
+    if (whenSlow !== undefined) this.#whenSlow = whenSlow;
     if (mode === "refuse") await this[Symbol.asyncDispose]();
   }
 
@@ -98,79 +119,55 @@ export class OtlpSink implements AsyncDisposable {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const sent = Buffer.concat(chunks);
-      const body = request.headers["content-encoding"] === "gzip" ? gunzipSync(sent) : sent;
-      this.#take(body.toString("utf8"), response);
+      const { "content-type": contentType, "content-encoding": encoding } = request.headers;
+      const path = request.url ?? "";
+      this.#requests.push({ path, contentType, encoding, bytes: sent.length });
+      this.#take({ sent, contentType, encoding }, response);
     });
   }
 
-  #take(body: string, response: ServerResponse): void {
-    if (this.#mode === "ok") {
-      this.#bodies += body;
-      this.#spans.push(...spansOf(body));
-      response.writeHead(200, { "content-type": "application/json" }).end("{}");
-    } else if (this.#mode === "unavailable") {
-      response.writeHead(503).end();
+  #take(body: Body, response: ServerResponse): void {
+    switch (this.#mode) {
+      case "ok":
+        this.#store(body, response);
+        break;
+      case "slow":
+        void this.#whenSlow().then(() => this.#store(body, response));
+        break;
+      case "unavailable":
+        response.writeHead(503).end();
+        break;
+      case "not_found":
+        response.writeHead(404, { "content-type": "text/html" }).end(PAGE);
+        break;
+      case "page":
+        response.writeHead(200, { "content-type": "text/html" }).end(PAGE);
+        break;
+      case "bad_request":
+        response.writeHead(400, { "content-type": "text/plain" }).end("What is this?");
+        break;
+      case "hang":
+      case "refuse":
+        break;
     }
+  }
+
+  #store({ sent, contentType, encoding }: Body, response: ServerResponse): void {
+    try {
+      const body = encoding === "gzip" ? gunzipSync(sent) : sent;
+      this.#spans.push(...spansOf(body, contentType));
+      this.#bodies += body.toString("utf8");
+    } catch (cause) {
+      response.writeHead(400, { "content-type": "text/plain" }).end(String(cause));
+      return;
+    }
+    const isProtobuf = contentType?.startsWith("application/x-protobuf") === true;
+    response.writeHead(200, { "content-type": contentType }).end(isProtobuf ? "" : "{}");
   }
 }
 
-const ValueSchema = z.union([
-  z.object({ stringValue: z.string() }).transform((value) => value.stringValue),
-  z.object({ boolValue: z.boolean() }).transform((value) => value.boolValue),
-  z.object({ intValue: z.coerce.number() }).transform((value) => value.intValue),
-  z.object({ doubleValue: z.number() }).transform((value) => value.doubleValue),
-  z
-    .object({ arrayValue: z.object({ values: z.array(z.object({ stringValue: z.string() })) }) })
-    .transform((value) => value.arrayValue.values.map((item) => item.stringValue)),
-]);
-
-const AttributesSchema = z
-  .array(z.object({ key: z.string(), value: ValueSchema }))
-  .transform((pairs) => Object.fromEntries(pairs.map(({ key, value }) => [key, value])));
-
-const KINDS = ["INTERNAL", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"] as const;
-const STATUSES = ["UNSET", "OK", "ERROR"] as const;
-
-const NanosSchema = z.string().transform((nanos) => Number(BigInt(nanos) / 1_000n) / 1_000);
-
-const SpanSchema = z
-  .object({
-    name: z.string(),
-    kind: z.int().min(0).max(5),
-    traceId: z.string(),
-    spanId: z.string(),
-    parentSpanId: z.string().optional(),
-    attributes: AttributesSchema,
-    events: z.array(
-      z.object({ name: z.string(), attributes: AttributesSchema, timeUnixNano: NanosSchema }),
-    ),
-    status: z.object({ code: z.int().min(0).max(2) }),
-    startTimeUnixNano: NanosSchema,
-    endTimeUnixNano: NanosSchema,
-  })
-  .transform(({ startTimeUnixNano, endTimeUnixNano, ...span }) => ({
-    ...span,
-    kind: KINDS[span.kind] ?? "INTERNAL",
-    parentSpanId: span.parentSpanId,
-    events: span.events.map(({ timeUnixNano, ...event }) => ({ ...event, atMs: timeUnixNano })),
-    status: STATUSES[span.status.code] ?? "UNSET",
-    startMs: startTimeUnixNano,
-    endMs: endTimeUnixNano,
-  }));
-
-const BodySchema = z.object({
-  resourceSpans: z.array(
-    z.object({
-      resource: z.object({ attributes: AttributesSchema }),
-      scopeSpans: z.array(z.object({ spans: z.array(SpanSchema) })),
-    }),
-  ),
-});
-
-function spansOf(body: string): readonly SinkSpan[] {
-  return BodySchema.parse(JSON.parse(body)).resourceSpans.flatMap(({ resource, scopeSpans }) =>
-    scopeSpans.flatMap(({ spans }) =>
-      spans.map((span) => ({ ...span, resource: resource.attributes })),
-    ),
-  );
+interface Body {
+  readonly sent: Buffer;
+  readonly contentType: string | undefined;
+  readonly encoding: string | undefined;
 }

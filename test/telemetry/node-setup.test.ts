@@ -59,7 +59,8 @@ test("endpoint and service name come from the environment, and no process is nam
   await traceOneRun(setUpNodeTracing({ serviceName: "named" }));
 
   const { "service.name": _unknown, ...sdk } = defaultResource().attributes;
-  expect([...sink.traces().values()].map(([span]) => span?.resource)).toEqual([
+  const roots = sink.spans.filter(({ parentSpanId }) => parentSpanId === undefined);
+  expect(roots.map(({ resource }) => resource)).toEqual([
     { "service.name": "survey", ...sdk },
     { "service.name": "espalier", ...sdk },
     { "service.name": "named", ...sdk },
@@ -106,7 +107,10 @@ test("flush and shutdown keep to their bounds, and every span is accounted for",
       { deliveredSpans: 0, lostSpans: 12, pendingSpans: 0, lastError },
     ]),
   );
-  expect((await warningsGiven()).toSorted()).toEqual(reasons.map(warningOf).toSorted());
+  const sinks = [refuse, unavailable, hang];
+  expect((await warningsGiven()).toSorted()).toEqual(
+    [SECOND_SDK, ...sinks.map((sink, at) => warningOf(sink, reasons[at] ?? ""))].toSorted(),
+  );
 });
 
 test("an endpoint that comes back gets what ends from then on", async () => {
@@ -122,7 +126,7 @@ test("an endpoint that comes back gets what ends from then on", async () => {
     pendingSpans: 0,
     lastError: "Export failed with retryable status",
   });
-  expect(await warningsGiven()).toEqual([warningOf("Export failed with retryable status")]);
+  expect(await warningsGiven()).toEqual([warningOf(sink, "Export failed with retryable status")]);
   expect(sink.spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toMatchObject([
     { name: "invoke_workflow lead", attributes: { "espalier.telemetry.dropped_spans": 6 } },
   ]);
@@ -136,7 +140,8 @@ test("after shutdown spans are lost, and counted", async () => {
   const lastError = "tracing was shut down before";
   const report = { deliveredSpans: 0, lostSpans: 6, pendingSpans: 0, lastError };
   expect([await node.flush(), await node.shutdown()]).toEqual([report, report]);
-  expect(await warningsGiven()).toEqual([warningOf(lastError)]);
+  const advice = "Shut tracing down when the last run has ended.";
+  expect(await warningsGiven()).toEqual([warningOf(sink, lastError, advice)]);
 });
 
 test("a burst that one default queue would lose arrives whole", async () => {
@@ -148,7 +153,7 @@ test("a burst that one default queue would lose arrives whole", async () => {
     lostSpans: 0,
     pendingSpans: 0,
   });
-  expect(orphansIn(sink)).toEqual([]);
+  expect(sink.orphans()).toEqual([]);
 });
 
 test.concurrent.each(MODES)(
@@ -196,11 +201,19 @@ async function warningsGiven(): Promise<readonly string[]> {
   return takeWarnings();
 }
 
-function warningOf(reason: string): string {
+const SECOND_SDK =
+  "EspalierWarning: Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was " +
+  "registered before. Spans of runs leave all the same, but those of instrumented libraries go to the other " +
+  "one. Use openTelemetry() beside an SDK of your own.";
+
+const CHECK_ENDPOINT =
+  "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), and that it takes OTLP over HTTP.";
+
+function warningOf(sink: OtlpSink, reason: string, advice = CHECK_ENDPOINT): string {
   return (
-    `EspalierWarning: Expected the trace endpoint to take all spans, got: ${reason}. ` +
-    "Traces have gaps; runs are not affected. Check OTEL_EXPORTER_OTLP_ENDPOINT. " +
-    "Further losses are counted in the report of flush(), without another warning."
+    `EspalierWarning: Expected the trace endpoint ${sink.tracesUrl} to take all spans, got: ${reason}. ` +
+    `Traces have gaps; runs are not affected. ${advice} ` +
+    "Further losses are counted, without another warning."
   );
 }
 
@@ -225,14 +238,6 @@ function delegatingRun(): RunScript {
   lead.ended();
   run.ended("completed", 1);
   return run;
-}
-
-/** Spans whose parent did not arrive. */
-function orphansIn(sink: OtlpSink): readonly string[] {
-  const known = new Set(sink.spans.map((span) => span.spanId));
-  return sink.spans
-    .filter(({ parentSpanId }) => parentSpanId !== undefined && !known.has(parentSpanId))
-    .map((span) => span.name);
 }
 
 const ReportSchema = z.object({

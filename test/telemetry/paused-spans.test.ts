@@ -4,7 +4,7 @@
 
 import { expect, test } from "vitest";
 
-import { SpanProjector } from "../../src/telemetry/span-projector.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { pausedRun } from "./paused-run.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
@@ -21,12 +21,14 @@ invoke_workflow lead 0–190 outcome=suspended run.state=suspended
     execute_tool SpawnSubagent reader 70–170 outcome=suspended tool.call.id=call_1
       invoke_agent reader 90–160 outcome=suspended [espalier.approval.requested]
         chat model-1 120–130 usage.input_tokens=100
+        approval write 150–150 tool.call.id=call_1
 `.trim(),
     `
 invoke_workflow lead 200–350 outcome=completed
   invoke_agent lead 210–340 outcome=completed subtree.total_tokens=120
     execute_tool SpawnSubagent reader 220–310 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
       invoke_agent reader 230–290 outcome=completed subtree.total_tokens=120 [espalier.approval.decided]
+        approval write 230–240 tool.call.id=call_1
         execute_tool write 250–260 outcome=succeeded tool.call.id=call_1
 `.trim(),
   ]);
@@ -98,6 +100,7 @@ invoke_workflow lead 0–140 outcome=cancelled
   invoke_agent lead 10–130 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
     execute_tool SpawnSubagent reader 20–70 outcome=suspended tool.call.id=call_1
       invoke_agent reader 40–60 outcome=suspended [espalier.approval.requested]
+        approval write 50–50 tool.call.id=call_1
     invoke_agent reader 90–110 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
 `.trim(),
   );

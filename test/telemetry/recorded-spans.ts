@@ -8,14 +8,19 @@ import {
 } from "@opentelemetry/sdk-trace-node";
 import { SpanKind, SpanStatusCode, type HrTime, type Tracer } from "@opentelemetry/api";
 
-import type { TraceIds } from "../../src/protocol/event.ts";
-import type { EventDraft, Tracing } from "../../src/protocol/event-sink.ts";
+import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
+import type { Tracing } from "../../src/protocol/event-sink.ts";
 import { START_MS } from "./run-script-facts.ts";
 import { spanTree, type PlainSpan } from "./span-tree.ts";
 
 export interface RecordedSpan extends PlainSpan {
   readonly traceId: string;
   readonly kind: string;
+  readonly links: readonly {
+    readonly traceId: string;
+    readonly spanId: string;
+    readonly attributes: Readonly<Record<string, unknown>>;
+  }[];
   readonly events: readonly {
     readonly name: string;
     readonly atMs: number;
@@ -60,7 +65,8 @@ export function treeOf(spans: readonly PlainSpan[]): string {
   return spanTree(spans, { originMs: START_MS, attributes: SHOWN });
 }
 
-function recorded(span: ReadableSpan): RecordedSpan {
+/** A span of the SDK in plain values. */
+export function recorded(span: ReadableSpan): RecordedSpan {
   return {
     name: span.name,
     kind: SpanKind[span.kind],
@@ -73,6 +79,11 @@ function recorded(span: ReadableSpan): RecordedSpan {
       name: event.name,
       atMs: msOf(event.time),
       attributes: event.attributes ?? {},
+    })),
+    links: span.links.map((link) => ({
+      traceId: link.context.traceId,
+      spanId: link.context.spanId,
+      attributes: link.attributes ?? {},
     })),
     startMs: msOf(span.startTime),
     endMs: msOf(span.endTime),

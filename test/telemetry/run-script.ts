@@ -4,7 +4,7 @@
 
 import type { EspalierError } from "../../src/kernel/error.ts";
 import type { Correlation, EventBody, EventType } from "../../src/protocol/event.ts";
-import type { EventDraft } from "../../src/protocol/event-sink.ts";
+import type { EventDraft } from "../../src/protocol/event.ts";
 import {
   AgentIdSchema,
   CallIdSchema,
@@ -261,6 +261,12 @@ export class AgentScript {
 
   calls(callId: string, toolName: string, kind: Body<"tool.started">["kind"] = "function"): void {
     this.#add({ type: "tool.started", toolName, kind, description: `Does ${kind}` }, callId);
+  }
+
+  /** A call of a tool that there is not, under a name that the model made up. */
+  callsNobody(callId: string): void {
+    const begun = { type: "tool.started", toolName: CANARY, kind: "function" } as const;
+    this.#add({ ...begun, description: "" }, callId);
   }
 
   gets(callId: string, toolName: string, ended: Partial<Body<"tool.ended">> = {}): void {

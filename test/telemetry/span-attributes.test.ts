@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { SpanProjector } from "../../src/telemetry/span-projector.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import { pausedRun } from "./paused-run.ts";
 import { placeAll, recorder, type RecordedSpan } from "./recorded-spans.ts";

@@ -5,7 +5,7 @@
 
 import { expect, test } from "vitest";
 
-import { SpanProjector } from "../../src/telemetry/span-projector.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 

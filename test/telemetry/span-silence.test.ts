@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { EVENT_TYPES } from "../../src/protocol/event.ts";
-import { SpanProjector } from "../../src/telemetry/span-projector.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { placeAll, recorder } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
@@ -27,10 +27,12 @@ test("nothing that was written by a user, a model, a tool or who answers is expo
     "execute_tool unknown_tool",
     "chat model-1",
     "execute_tool SpawnSubagent",
+    "approval write",
     "invoke_agent reader",
     "execute_tool SpawnSubagent reader",
     "invoke_agent lead",
     "invoke_workflow lead",
+    "approval write",
     "chat model-1",
     "invoke_agent reader",
     "execute_tool SpawnSubagent reader",
@@ -74,7 +76,7 @@ function tellEverything(run: RunScript): void {
   lead.hears({ usage: ONE_CALL });
   lead.notes(REPEATED, "call_1");
   lead.notes({ ...GUARDED, decision: "ask" }, "call_1");
-  lead.calls("call_1", CANARY);
+  lead.callsNobody("call_1");
   lead.notes(GUARDED, "call_1");
   lead.notes(RETRIED, "call_1");
   lead.notes(PROGRESSED, "call_1");

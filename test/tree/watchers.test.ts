@@ -41,7 +41,7 @@ test("a tracing that fails to place events is left out, and the run stays one tr
       if (count === failing) throw new Error("no exporter");
       return local.place(draft);
     };
-    const { s, result } = await fiveEndings({ tracing: { place, within: local.within } });
+    const { s, result } = await fiveEndings({ tracing: { ...local, place } });
     await quiet();
     expect(takeWarnings()).toHaveLength(1);
     expect(
@@ -58,7 +58,7 @@ test("a tracing that fails around model and tool calls does not keep them from h
   const lead = part("lead", [calls(spawn("helper")), says("Done.")], {
     subagents: [helper.role],
   });
-  const s = scene({ tracing: { place: localTracing().place, within: noContext } });
+  const s = scene({ tracing: { ...localTracing(), within: noContext } });
   const result = await s.run(lead.role, { budget: { steps: 10 } });
   takeWarnings();
   expect([result.status, result.text, worked]).toEqual(["completed", "Done.", ["lead/helper#1"]]);
@@ -73,7 +73,7 @@ test("a tracing that fails after a call has begun does not take the call's resul
   const lead = part("lead", [calls(use("look"), use("late")), says("Done.")], {
     tools: [look, late],
   });
-  const s = scene({ tracing: { place: localTracing().place, within: lateContext } });
+  const s = scene({ tracing: { ...localTracing(), within: lateContext } });
   const result = await s.run(lead.role, { budget: { steps: 10 } });
   await quiet();
   takeWarnings();

@@ -8,6 +8,7 @@
 import { prefixOf, type SentRequest } from "../../model/request-prefix.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
+import type { EventPlace } from "../agent-context.ts";
 import type { Subtask } from "../agent-state.ts";
 import type { LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
 import { modelEffectName, placeName, toolEffectName } from "../effect-names.ts";
@@ -64,7 +65,11 @@ class LocalEffects implements Effects {
   }
 
   callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd> {
-    return effect(toolEffectName(place, call), callToolLocally(this.#options, place, call));
+    const options = this.#options;
+    const { stepId } = place;
+    const { callId } = call.call;
+    const called = options.at({ stepId, callId }, () => callToolLocally(options, place, call));
+    return effect(toolEffectName(place, call), called);
   }
 
   delegate(
@@ -73,7 +78,9 @@ class LocalEffects implements Effects {
     const options = this.#options;
     return effect(
       `subtask.${place.stepNumber}.${index}`,
-      consult(options, () => delegate(options, place, subtask, { history, nth: index })),
+      options.at({ stepId: place.stepId }, () =>
+        consult(options, () => delegate(options, place, subtask, { history, nth: index })),
+      ),
     );
   }
 
@@ -91,11 +98,11 @@ class LocalEffects implements Effects {
     return effect(`detachment:${childId}`, Promise.resolve(this.#options.detachChild(childId)));
   }
 
-  consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>> {
+  consult<T>(...[name, work, at = {}]: Consultation<T>): Effect<Consulted<T>> {
     const options = this.#options;
     return effect(
       name,
-      atWork(options, () => consult(options, work)),
+      atWork(options, () => options.at(at, () => consult(options, work))),
     );
   }
 
@@ -107,6 +114,8 @@ class LocalEffects implements Effects {
     return this.#options.clock.nowMs();
   }
 }
+
+type Consultation<T> = [name: string, work: () => T | Promise<T>, at?: EventPlace];
 
 /** What is put in must not reject: failures of foreign code are data by then. */
 function effect<T>(name: string, settled: Promise<T>): Effect<T> {

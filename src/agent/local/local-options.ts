@@ -8,6 +8,7 @@ import type { Model } from "../../model/model.ts";
 import type { RetryPolicy } from "../../model/retry.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, StepId } from "../../protocol/ids.ts";
+import type { SpanContent } from "../../protocol/span-content.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
 import type { SubagentService } from "../../tools/tool-context.ts";
@@ -81,8 +82,12 @@ export interface LocalEffectsOptions {
   asking(): () => void;
   raise(signal: StopSignal): void;
   record(body: EventBody, place: EventPlace): void;
-  /** Runs foreign code inside the span of its place. */
+  /** Runs what belongs to a place: `correlation()` gives its ids to all that it begins. */
+  at<T>(place: EventPlace, work: () => T): T;
+  /** The same for foreign code that has a span: inside that. */
   within<T>(place: EventPlace, work: () => Promise<T>): Promise<T>;
+  /** Tells what is said within the span of a place, which must be open; `content` is made only if a trace shows it. */
+  tell(place: EventPlace, content: () => SpanContent): void;
 }
 
 /** The call behind a delegation, with the history that it was made in; a subtask has no call. */

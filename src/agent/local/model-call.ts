@@ -7,7 +7,7 @@ import type { ModelCall } from "../../hooks/hook.ts";
 import { hookContract } from "../../hooks/hook-error.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import { checkReply } from "../../model/check-reply.ts";
-import type { GenerateOptions, ModelReply, ModelRequest } from "../../model/model.ts";
+import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../model/model.ts";
 import type { RequestPrefix } from "../../model/request-prefix.ts";
 import { generateWithRetries, type GenerateOutcome } from "../../model/retry.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -29,6 +29,8 @@ export interface InferCall {
   readonly request: ModelRequest;
   readonly isEstimated: boolean;
   readonly prefix: RequestPrefix | undefined;
+  /** Which of the calls that hooks made of one it is, from 1. Default 1. */
+  readonly number?: number;
 }
 
 /** Calls the model through the hooks around it. Never rejects. */
@@ -48,7 +50,7 @@ async function inferWrapped(options: LocalEffectsOptions, call: InferCall): Prom
   });
   const bounds = wrapBounds(options);
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
-  const bounded = await runBounded(work, options);
+  const bounded = await runBounded(() => options.at(at(call), work), options);
   const usage = await inner.close();
   const { spans } = inner;
   return { ...outcomeOfHooks(options, call, inner, { bounded, usage }), ...timed(spans) };
@@ -137,7 +139,8 @@ class InnerCalls {
     this.#begun += 1;
     const paid = isFirst ? request : Object.freeze({ ...request, maxOutputTokens });
     const leave = this.#time.inside();
-    const outcome = await inferOnce(this.#options, { ...this.#call, request: paid });
+    const number = this.#begun;
+    const outcome = await inferOnce(this.#options, { ...this.#call, request: paid, number });
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
@@ -209,6 +212,8 @@ async function inferOnce(options: LocalEffectsOptions, call: InferCall): Promise
   const outcome = await options.slots.model(options.startSignal, () => {
     const queuedMs = options.clock.nowMs() - askedAtMs;
     options.record(requested(options, call), at(call));
+    const { messages, tools } = call.request;
+    options.tell(at(call), () => ({ type: "request", messages, tools }));
     return timedCall(options, () => askModel(options, call, queuedMs));
   });
   if (outcome !== undefined) return outcome;
@@ -260,12 +265,17 @@ async function askModel(
   const outcome = settledOutcome(options, call, bounded);
   if (outcome.type === "replied") {
     const { reply, usage } = outcome;
+    const { message, finishReason } = reply;
+    options.tell(place, () => ({ type: "reply", message, finishReason }));
     options.record(
       {
         type: "model.replied",
-        finishReason: reply.finishReason,
-        toolCalls: reply.message.toolCalls.length,
+        finishReason,
+        toolCalls: message.toolCalls.length,
         usage,
+        ...(reply.usage?.cacheWriteInputTokens === undefined
+          ? {}
+          : { cacheWriteInputTokens: reply.usage.cacheWriteInputTokens }),
         attempts,
         queuedMs,
         ...(reply.responseId === undefined ? {} : { responseId: reply.responseId }),
@@ -292,6 +302,7 @@ function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"mo
     type: "model.requested",
     provider: options.model.provider,
     model: options.model.id,
+    ...serverOf(options.model),
     messageCount: request.messages.length,
     toolNames: request.tools.map((tool) => tool.name),
     estimatedInputTokens: lease.inputTokens,
@@ -303,14 +314,22 @@ function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"mo
   };
 }
 
+/** Where the model is served; what it says besides is left out. */
+function serverOf({ server }: Model): Pick<EventBody<"model.requested">, "server"> {
+  if (server === undefined) return {};
+  const { address, port } = server;
+  return { server: { address, ...(port === undefined ? {} : { port }) } };
+}
+
 /** What a step says aside is nothing that anybody waits to read. */
 function listenerFor({ onText }: LocalEffectsOptions, { place }: InferCall): typeof onText {
   return place.aside === undefined ? onText : undefined;
 }
 
-function at({ place: { stepId, aside } }: InferCall): EventPlace {
-  if (aside === undefined) return { stepId };
-  return aside.callId === undefined ? {} : { stepId, callId: aside.callId };
+function at({ place: { stepId, aside }, number = 1 }: InferCall): EventPlace {
+  const further = number === 1 ? {} : { modelCallNumber: number };
+  if (aside === undefined) return { stepId, ...further };
+  return aside.callId === undefined ? further : { stepId, callId: aside.callId, ...further };
 }
 
 /** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */

@@ -255,6 +255,7 @@ async function perform(
     { type: isResumed ? "tool.resumed" : "tool.started", toolName, ...faceOf(planned.bound) },
     where,
   );
+  options.tell(where, () => ({ type: "arguments", value: inputOf(planned) }));
   const worked = await work();
   const workedAtMs = clock.nowMs();
   const own = worked.type === "paused" ? undefined : worked.spans;
@@ -276,6 +277,7 @@ async function perform(
   const followedAtMs = clock.nowMs();
   const outcome = formatted(planned, followed);
   const endedAtMs = clock.nowMs();
+  options.tell(where, () => ({ type: "result", text: outcome.text }));
   options.record(
     ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }),
     where,

@@ -80,8 +80,10 @@ async function process(agent: AgentContext, state: AgentState): Promise<AgentSta
   if (step === undefined || agent.isEnding) return state;
   const { effects } = agent;
   const [said] = await effects.join([
-    effects.consult(`processors.${step.number}`, () =>
-      runProcessors(processors, step, agent.hookBounds(step.number)),
+    effects.consult(
+      `processors.${step.number}`,
+      () => runProcessors(processors, step, agent.hookBounds(step.number)),
+      { stepId: step.stepId },
     ),
   ]);
   return said?.type === "failed" ? failWith(agent, state, said.error) : state;

@@ -22,9 +22,11 @@ export function delivered(
   letters: readonly Letter[],
 ): Prepared {
   const place = stepPlace(agent, state);
-  for (const { text, from } of letters) {
+  for (const { text, from, by = from } of letters) {
     const origin = from === undefined ? "steering" : "report";
-    agent.record({ type: "message.delivered", origin, characters: text.length }, place);
+    const sender = by === undefined ? {} : { fromAgentId: by };
+    const characters = text.length;
+    agent.record({ type: "message.delivered", origin, characters, ...sender }, place);
   }
   return { state: withLetters(state, letters), call };
 }

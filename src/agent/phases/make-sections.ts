@@ -61,13 +61,15 @@ async function textsOf(
   due: readonly PlacedSection[],
 ): Promise<Map<string, string | undefined> | AgentState> {
   const { effects } = agent;
-  const { stepNumber } = stepPlace(agent, state);
+  const { stepId, stepNumber } = stepPlace(agent, state);
   const asked = due.flatMap(({ name, text }) =>
     typeof text === "function" ? [{ name, text }] : [],
   );
   const answers = await effects.join(
     asked.map(({ name, text }) =>
-      effects.consult(`section.${stepNumber}:${name}`, () => ask(agent, state, name, text)),
+      effects.consult(`section.${stepNumber}:${name}`, () => ask(agent, state, name, text), {
+        stepId,
+      }),
     ),
   );
   const failed = answers.find((answer) => answer.type === "failed");

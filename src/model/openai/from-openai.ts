@@ -163,11 +163,16 @@ function toUsage(usage: unknown): TokenUsage | undefined {
   );
   // Zeros are what servers send that do not count. No request is empty.
   if (inputTokens === 0) return undefined;
-  const cached = countOf(usage["prompt_tokens_details"], "cached_tokens") ?? 0;
+  const details = usage["prompt_tokens_details"];
+  const cached = Math.min(countOf(details, "cached_tokens") ?? 0, inputTokens);
+  const written = countOf(details, "cache_write_tokens"); // What servers with a cache of their own add to OpenAI's form.
   const reasoning = countOf(usage["completion_tokens_details"], "reasoning_tokens") ?? 0;
   return {
     inputTokens,
-    cachedInputTokens: Math.min(cached, inputTokens),
+    cachedInputTokens: cached,
+    ...(written === undefined
+      ? {}
+      : { cacheWriteInputTokens: Math.min(written, inputTokens - cached) }),
     outputTokens,
     reasoningTokens: Math.min(reasoning, outputTokens),
   };

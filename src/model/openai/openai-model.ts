@@ -5,7 +5,7 @@
 import { checkKeys, checkText, mismatch } from "../../kernel/check.ts";
 import { systemClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import type { Model, ModelRequest } from "../model.ts";
+import type { Model, ModelRequest, ModelServer } from "../model.ts";
 import { knownPrice } from "../known-price.ts";
 import { checkPrice, copyPrice, type ModelPrice } from "../model-price.ts";
 import type { ConnectionSettings, OpenAiConnection } from "./openai-connection.ts";
@@ -56,6 +56,8 @@ const MAX_TOKENS_FIELDS: readonly unknown[] = [
   "max_completion_tokens",
   "max_tokens",
 ] satisfies MaxTokensField[];
+const HTTP_PORT = 80;
+const HTTPS_PORT = 443;
 const OPENAI_ORIGIN = "https://api.openai.com";
 const OPENAI_HOSTS = /(^|\.)openai(\.azure)?\.com$/;
 
@@ -75,6 +77,12 @@ export function openai(modelId: string, options: OpenAiOptions = {}): Model {
     id: modelId,
     ...(price === undefined || price === "unknown" ? {} : { price: copyPrice(price) }),
     ...(countTokens === undefined ? {} : { countTokens }),
+    /** The environment has a say in it until the model is used. */
+    get server(): ModelServer | undefined {
+      return serverAt(
+        (settings === undefined ? baseUrlOf(options) : settings.baseUrl) ?? OPENAI_ORIGIN,
+      );
+    },
     assertReady: () => {
       settings ??= settingsOf(modelId, options);
     },
@@ -121,6 +129,13 @@ function settingsOf(modelId: string, options: OpenAiOptions): ConnectionSettings
 
 function baseUrlOf(options: OpenAiOptions): string | undefined {
   return options.baseUrl ?? readVariable(URL_VARIABLE);
+}
+
+function serverAt(url: string): ModelServer | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { hostname, port, protocol } = new URL(url);
+  const usual = protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
+  return { address: hostname, port: port === "" ? usual : Number(port) };
 }
 
 /** Not so at a region's address or at Azure: they may charge more. */

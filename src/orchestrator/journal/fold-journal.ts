@@ -1,14 +1,18 @@
 // From a journal to the run as it stood when its process died, or when it came to rest. Pure: the same records give the same run.
 
+import { z } from "zod";
+
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
+import type { LostSpan } from "../../protocol/event-sink.ts";
 import { AgentIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import { LedgerCopy, type KeptHold } from "../ledger-operation.ts";
 import { readPausedRun } from "../paused-run.ts";
 import type { StandingRun } from "../standing-run.ts";
+import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
 import {
   JOURNAL_VERSION,
@@ -31,12 +35,18 @@ export interface FoldedRun {
   readonly lost: readonly KeptHold[];
   /** Who was cancelled, and has not ended. */
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
+  /** Whose time was over, and who has not ended. */
+  readonly overdue: readonly { readonly agentId: AgentId; readonly deadlineAtMs: number }[];
   /** The wish that the whole tree stop. */
   readonly stop: StopSignal | undefined;
   /** Answers that were given when it went on last. */
   readonly answers: readonly Answer[];
+  /** What its result says that nothing else does; undefined: it has not come to rest. */
+  readonly said: RecordOf<"result"> | undefined;
   /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
   readonly unknownIds: readonly AgentId[];
+  /** Spans that were open: none, if it had come to rest. */
+  readonly lostSpans: readonly LostSpan[];
 }
 
 /** Throws `unsupported_version` or `invalid_journal`, naming the record. */
@@ -58,17 +68,20 @@ class Fold {
   #definitions: Record<string, string> = {};
   #stop: StopSignal | undefined;
   #ledger = new LedgerCopy();
+  readonly #spans = new OpenSpans();
   #count = 0;
   #head: RecordOf<"run"> | undefined;
   #status: FoldedRun["status"] = "open";
   #pauses = 0;
   #eventCount = 0;
   #lastAtMs = 0;
-  #traceId = "";
+  #trace: Pick<StandingRun, "traceId" | "spanId"> = { traceId: "" };
   #prices: StandingRun["prices"] = [];
   #answered: readonly QuestionId[] = [];
   #answers: readonly Answer[] = [];
   #cancelled: FoldedRun["cancelled"] = [];
+  #overdue: FoldedRun["overdue"] = [];
+  #said: RecordOf<"result"> | undefined;
 
   constructor(runId: RunId) {
     this.#runId = runId;
@@ -104,7 +117,7 @@ class Fold {
         runId: head.runId,
         pauses: this.#pauses,
         pausedAtMs: this.#lastAtMs,
-        traceId: this.#traceId,
+        ...this.#trace,
         eventCount: this.#eventCount,
         leaseCount: this.#ledger.leaseCount,
         limits: head.limits,
@@ -112,7 +125,7 @@ class Fold {
         refusalsByCode: this.#refusals,
         subagentsByDepth: this.#byDepth,
         questions,
-        answered: this.#answered.filter((questionId) => !open.has(questionId)),
+        answered: [...new Set(this.#answered)].filter((questionId) => !open.has(questionId)),
         agents,
         definitions: this.#definitions,
         prices: this.#prices,
@@ -124,9 +137,12 @@ class Fold {
       texts: this.#texts,
       lost: leases.filter((lease) => !isEnded(lease)),
       cancelled: this.#cancelled,
+      overdue: this.#overdue,
       stop: this.#stop,
       answers: this.#answers,
+      said: this.#said,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
+      lostSpans: this.#spans.lost(),
     };
   }
 
@@ -138,6 +154,9 @@ class Fold {
       case "restored":
         this.#restore(record);
         return;
+      case "result":
+        this.#said = record;
+        return;
       case "definition":
         this.#definitions[record.hash] = record.text;
         return;
@@ -145,6 +164,7 @@ class Fold {
         this.#stop = record.signal;
         return;
       case "pause":
+      case "recovered":
       case "skip":
         return;
       case "text":
@@ -157,6 +177,7 @@ class Fold {
         const agent = this.#agent(record.agentId);
         agent.goOn(record);
         this.#cancelled = this.#cancelled.filter(({ agentId }) => agentId !== record.agentId);
+        this.#overdue = this.#overdue.filter(({ agentId }) => agentId !== record.agentId);
         this.#parent(agent)?.lead(agent, { isNew: false, nth: record.nth });
         return;
       }
@@ -173,6 +194,9 @@ class Fold {
       case "cancel":
         this.#cancelled = [...this.#cancelled, record];
         this.#act(record);
+        return;
+      case "deadline":
+        this.#overdue = [...this.#overdue, record];
         return;
       case "letter":
         this.#agent(record.agentId).take(record);
@@ -212,10 +236,12 @@ class Fold {
     this.#answered = run.answered;
     this.#answers = [];
     this.#cancelled = [];
+    this.#overdue = [];
+    this.#said = undefined;
     this.#stop = undefined;
     this.#status = "open";
     this.#lastAtMs = run.pausedAtMs;
-    this.#traceId = run.traceId;
+    this.#trace = traceOf(run);
     this.#refusals = { ...run.refusalsByCode };
     this.#byDepth = { ...run.subagentsByDepth };
     this.#definitions = { ...run.definitions };
@@ -233,15 +259,19 @@ class Fold {
 
   #tell(event: RecordOf<"event">["event"]): void {
     this.#eventCount = event.seq;
+    this.#spans.take(event);
     this.#lastAtMs = event.atMs;
-    if (typeof event["traceId"] === "string") this.#traceId = event["traceId"];
     if (event["executionId"] !== null) this.#known(event["agentId"])?.tell(event);
     switch (event.type) {
       case "run.paused":
         this.#pauses += 1;
         this.#status = "paused";
         return;
+      case "run.started":
+        this.#trace = traceOf(event);
+        return;
       case "run.resumed":
+        this.#trace = traceOf(event);
         this.#status = "open";
         return;
       case "run.ended":
@@ -275,6 +305,14 @@ class Fold {
     return agent;
   }
 }
+
+/** The trace of a run, and its span in it, as one who says them has them. */
+function traceOf(said: object): Pick<StandingRun, "traceId" | "spanId"> {
+  const { traceId, spanId } = TraceSchema.parse(said);
+  return { traceId: traceId ?? "", ...(spanId === undefined ? {} : { spanId }) };
+}
+
+const TraceSchema = z.looseObject({ traceId: z.string(), spanId: z.string() }).partial();
 
 /** Throws `unsupported_version` if the first record of a journal says another version. */
 export function checkVersion(value: unknown, number: number): void {

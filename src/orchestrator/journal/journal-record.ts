@@ -18,7 +18,10 @@ import {
 } from "../../protocol/ids.ts";
 import { AnswerSchema } from "../../protocol/question.ts";
 import { StopSignalSchema } from "../../protocol/stop.ts";
+import { RemovedToolSchema } from "../../protocol/tool-rule.ts";
 import { LedgerOperationSchema } from "../ledger-operation.ts";
+import { PriceUsedSchema } from "../prices-used.ts";
+import { SessionOutcomeSchema } from "../session/session-outcome.ts";
 import { SessionRefSchema } from "../session/session-ref.ts";
 import { PausedAgentSchema, TreeLimitsSchema } from "../paused-run.ts";
 
@@ -37,7 +40,7 @@ const nth = count;
 /** The tool call by which an agent acts upon a subagent of its own. */
 const BySchema = z.strictObject({ agentId, callId: CallIdSchema });
 
-/** A wish from outside that came by itself: all that had happened before had come to a stand. For replays. */
+/** A wish from outside, or the end of a time, that came by itself: all that had happened before had come to a stand. For replays. */
 const isApart = z.literal(true).exactOptional();
 
 const DeltaSchema = z.custom<JsonDelta>(isRecord);
@@ -53,6 +56,8 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
   }),
   /** The paused run that it goes on from. */
   z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
+  /** Another process goes on with the run from here, after a crash or a pause. For replays. */
+  z.strictObject({ type: z.literal("recovered") }),
   /** A long text, to which later records refer by its number since the last record `run`, from 0. */
   z.strictObject({ type: z.literal("text"), text: z.string() }),
   z.strictObject({
@@ -111,12 +116,25 @@ export const JournalRecordSchema = z.discriminatedUnion("type", [
     by: BySchema.exactOptional(),
     isApart,
   }),
+  /** The time of an agent was over. */
+  z.strictObject({ type: z.literal("deadline"), agentId, deadlineAtMs: z.number(), isApart }),
   /** The whole tree was asked to pause. */
   z.strictObject({ type: z.literal("pause"), isApart }),
   /** The calls of the root's open step, or of its next one, are to be left out. */
   z.strictObject({ type: z.literal("skip"), message: z.string(), isApart }),
   /** The whole tree was asked to stop. */
   z.strictObject({ type: z.literal("stop"), signal: StopSignalSchema, isApart }),
+  /** The run has ended, or is paused: what its result says that no other record does. */
+  z.strictObject({
+    type: z.literal("result"),
+    atMs: z.number(),
+    models: z.array(z.strictObject({ model: z.string(), agentIds: z.array(agentId) })),
+    removedTools: z.array(
+      z.strictObject({ agentId, removed: z.array(RemovedToolSchema).readonly() }),
+    ),
+    prices: z.array(PriceUsedSchema).readonly(),
+    session: SessionOutcomeSchema.exactOptional(),
+  }),
   /** A text that steps speak of (C28). */
   z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
   /** The answers with which the run goes on after a pause. */

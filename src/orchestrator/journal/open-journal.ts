@@ -128,7 +128,9 @@ export function recoveredJournal(
   { recordCount, texts }: FoldedRun,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
-  return new RunJournal(new Journal({ store, clock, open, texts }));
+  const journal = new RunJournal(new Journal({ store, clock, open, texts }));
+  journal.append({ type: "recovered" });
+  return journal;
 }
 
 /** Who owns runs that this process leads. */

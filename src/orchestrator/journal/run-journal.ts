@@ -13,6 +13,7 @@ import { deltaOf } from "../../kernel/json-delta.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
 import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
+import type { DeadlineKeeper } from "../agent-clock.ts";
 import type { AgentNode } from "../agent-node.ts";
 import { bornAgent } from "../born-agent.ts";
 import type { Journal } from "./journal.ts";
@@ -35,17 +36,26 @@ interface Born {
   readonly nth?: number;
 }
 
-export class RunJournal {
+/** How the journal of a replay is another one. */
+export interface KeepingOptions {
+  /** Default: effects are kept in the journal. */
+  readonly keeperOf?: (node: AgentNode) => EffectKeeper;
+  /** False: no agent ends by the clock. Default true. */
+  readonly hasDeadlines?: boolean;
+}
+
+export class RunJournal implements DeadlineKeeper {
   readonly #journal: JournalWriter;
   readonly #keeperOf: (node: AgentNode) => EffectKeeper;
+  readonly #hasDeadlines: boolean;
   readonly #states = new Map<AgentId, object>();
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
 
-  /** `keeperOf`: default, effects are kept in the journal. */
-  constructor(journal: JournalWriter, keeperOf?: (node: AgentNode) => EffectKeeper) {
+  constructor(journal: JournalWriter, { keeperOf, hasDeadlines = true }: KeepingOptions = {}) {
     this.#journal = journal;
     this.#keeperOf = keeperOf ?? ((node) => journalKeeper(journal, node));
+    this.#hasDeadlines = hasDeadlines;
   }
 
   append(record: JournalRecord): void {
@@ -116,6 +126,11 @@ export class RunJournal {
     this.#states.set(agentId, keptState(state));
   }
 
+  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
+    if (this.#hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });
+    return this.#hasDeadlines;
+  }
+
   /** Resolves once all that has happened so far is kept. */
   kept(): Promise<void> {
     return this.#journal.kept();
@@ -136,15 +151,22 @@ export class RunJournal {
   }
 }
 
-type Wish = RecordOf<"cancel" | "ledger" | "letter" | "pause" | "skip" | "stop">;
+type Wish = RecordOf<"cancel" | "deadline" | "ledger" | "letter" | "pause" | "skip" | "stop">;
 
-/** True for what somebody outside wants of the run. */
+/** True for what somebody outside, or the clock, wants of the run. */
 function isWish(record: JournalRecord): record is Wish {
   if (record.type === "ledger") return record.done.operation === "grant";
   return WISHES.has(record.type);
 }
 
-const WISHES: ReadonlySet<string> = new Set(["cancel", "letter", "pause", "skip", "stop"]);
+const WISHES: ReadonlySet<string> = new Set([
+  "cancel",
+  "deadline",
+  "letter",
+  "pause",
+  "skip",
+  "stop",
+]);
 
 function journalKeeper(journal: JournalWriter, node: AgentNode): EffectKeeper {
   const log = new AgentLog(journal, node);

@@ -1,8 +1,8 @@
 import { z } from "zod";
 
-import type { SessionId } from "../../protocol/ids.ts";
+import { SessionIdSchema, type SessionId } from "../../protocol/ids.ts";
 import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.ts";
-import type { ErrorRecord } from "../../protocol/stop.ts";
+import { ErrorRecordSchema, type ErrorRecord } from "../../protocol/stop.ts";
 import { SessionExecutionSchema, type SessionExecution } from "./session-record.ts";
 
 /** What became of the session of a run. */
@@ -21,6 +21,15 @@ export interface SessionOutcome {
   /** Why it was not saved. */
   readonly error: ErrorRecord | undefined;
 }
+
+/** The form in which a journal keeps it. */
+export const SessionOutcomeSchema = z.strictObject({
+  sessionId: SessionIdSchema,
+  status: z.enum(["saved", "conflict", "failed", "open"]),
+  version: z.int().nonnegative(),
+  execution: SessionExecutionSchema.optional(),
+  error: ErrorRecordSchema.optional(),
+});
 
 /** What of a result is put into a session. */
 export interface SessionResult {

@@ -1,4 +1,4 @@
-// What somebody outside wanted of a recorded run, wanted once more.
+// What somebody outside wanted of a recorded run, wanted once more; and the ends of agents' time.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
@@ -52,6 +52,9 @@ export class Commands {
     switch (record.type) {
       case "cancel":
         run.cancelAgent(record.agentId, record.message);
+        return;
+      case "deadline":
+        this.#scope.tree.find(record.agentId)?.endAt(record.deadlineAtMs);
         return;
       case "letter":
         void run.steer(record.text, record.agentId);

@@ -3,7 +3,7 @@
 
 import { isRecord } from "../../kernel/json.ts";
 import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
-import { DeedReader, isTime, isTimeOnly, type Deed } from "./deeds.ts";
+import { DeedReader, isTime, isTimeOnly, type AgentPlaces, type Deed } from "./deeds.ts";
 
 /** Where a replay goes its own way. */
 export interface Divergence {
@@ -38,13 +38,28 @@ const FOREIGN: ReadonlySet<string> = new Set([
   "toolCalls",
 ]);
 
+/** What is said by later releases only: a recording that does not have it is as good. */
+const YOUNG: ReadonlySet<string> = new Set([
+  "cacheWriteInputTokens",
+  "fromAgentId",
+  "modelCallNumber",
+  "server",
+  "sessionId",
+]);
+
+export interface ComparisonOptions {
+  readonly isInOrder: boolean;
+  readonly places: AgentPlaces;
+}
+
 export class Comparison {
-  readonly #reader = new DeedReader();
+  readonly #reader: DeedReader;
   readonly #deeds = new Map<string, Deed[]>();
   readonly #isInOrder: boolean;
 
-  /** `isInOrder`: effects end in the order in which they did. */
-  constructor({ isInOrder }: { readonly isInOrder: boolean }) {
+  /** `isInOrder`: effects end in the order in which they did. `places`: where agents stand that live already. */
+  constructor({ isInOrder, places }: ComparisonOptions) {
+    this.#reader = new DeedReader(places);
     this.#isInOrder = isInOrder;
   }
 
@@ -100,6 +115,11 @@ export class Comparison {
     return undefined;
   }
 
+  #isLeftOut(key: string, expected: unknown): boolean {
+    if (isTime(key) || (YOUNG.has(key) && expected === undefined)) return true;
+    return !this.#isInOrder && SHARED.has(key);
+  }
+
   #differenceIn(
     field: string,
     expected: unknown,
@@ -111,7 +131,7 @@ export class Comparison {
     const pairs = pairsOf(expected, got);
     if (pairs === undefined) return { field, expected, got };
     for (const [key, one, other] of pairs) {
-      if (!isForeign && (isTime(key) || (!this.#isInOrder && SHARED.has(key)))) continue;
+      if (!isForeign && this.#isLeftOut(key, one)) continue;
       const name = key.startsWith("[") ? `${field}${key}` : `${field}.${key}`;
       const found = this.#differenceIn(name, one, other, isForeign || FOREIGN.has(key));
       if (found !== undefined) return found;

@@ -17,14 +17,19 @@ export interface Deed {
 const OUTSIDE =
   /^(?:model|tool|question|guards?|hook|result|reply|external|budget\.threshold)[._]/u;
 
+/** Where agents stand, by their ids. */
+export type AgentPlaces = ReadonlyMap<string, Pick<Deed, "agentPath" | "stepNumber">>;
+
 /** Reads records one after the other. Owns where each agent stands. */
 export class DeedReader {
   readonly #unallowed: ReadonlySet<string>;
-  readonly #paths = new Map<string, string>();
-  readonly #steps = new Map<string, number>();
+  readonly #paths: Map<string, string>;
+  readonly #steps: Map<string, number>;
 
-  /** `unallowed`: delegations that a replay does not make, by `callKey`. Default: none. */
-  constructor(unallowed: ReadonlySet<string> = new Set()) {
+  /** `places`: of agents that live already. `unallowed`: delegations that a replay does not make, by `callKey`. Default: none. */
+  constructor(places: AgentPlaces, unallowed: ReadonlySet<string> = new Set()) {
+    this.#paths = new Map([...places].map(([id, { agentPath }]) => [id, agentPath]));
+    this.#steps = new Map([...places].map(([id, { stepNumber }]) => [id, stepNumber]));
     this.#unallowed = unallowed;
   }
 
@@ -89,8 +94,10 @@ function birthOf({ agent, isBackground, account }: RecordOf<"agent">): object {
 
 /** Times, what is counted in them, and places in a trace or in the order of all agents. */
 export function isTime(key: string): boolean {
-  return key.endsWith("Ms") || key === "traceId" || key === "spanId" || key === "seq";
+  return key.endsWith("Ms") || key === "seq" || TRACE_PLACE.test(key);
 }
+
+const TRACE_PLACE = /^(?:trace|span|parentSpan|previousTrace|previousSpan)Id$/u;
 
 /** True for a change that is nothing but time: another one took longer. */
 export function isTimeOnly(value: unknown): boolean {

@@ -10,8 +10,11 @@ const LEAD_IN = 40;
 
 export class DivergenceTeller {
   readonly #texts = new Map<string, string>();
+  readonly #stretch: number;
 
-  constructor(records: readonly JournalRecord[]) {
+  /** `stretch`: which one of the recording is played, from 1. */
+  constructor(records: readonly JournalRecord[], stretch: number) {
+    this.#stretch = stretch;
     for (const record of records) this.take(record);
   }
 
@@ -22,10 +25,12 @@ export class DivergenceTeller {
 
   error({ agentPath, stepNumber, field, expected, got }: Divergence): EspalierError {
     const [was, is] = this.#shown(expected, got);
+    const stretch = this.#stretch;
+    const where = `in step ${stepNumber}${stretch === 1 ? "" : ` of stretch ${stretch}`}`;
     return new EspalierError({
       code: "replay_diverged",
-      message: `Expected ${agentPath} to do in step ${stepNumber} what was recorded, got another ${field}: ${was} was recorded, ${is} came. Find what changed in roles, prompts or tools, or record the run anew.`,
-      data: { agentPath, stepNumber, field, expected: was, got: is },
+      message: `Expected ${agentPath} to do ${where} what was recorded, got another ${field}: ${was} was recorded, ${is} came. Find what changed in roles, prompts or tools, or record the run anew.`,
+      data: { stretch, agentPath, stepNumber, field, expected: was, got: is },
     });
   }
 

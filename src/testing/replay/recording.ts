@@ -12,6 +12,7 @@ import {
 import { readRecord } from "../../orchestrator/journal/text-table.ts";
 import { RunIdSchema } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
+import { headless, stretchesIn, type ReadLine, type Stretch } from "./stretch.ts";
 
 /** The journal of one run: lines of JSON, with a line break after each. Good to keep in a file and to look at in a review. */
 export type Recording = string;
@@ -28,32 +29,22 @@ export async function recordingOf(store: RunStore, runId: string): Promise<Recor
   return lines.join("");
 }
 
-/**
- * The records of a recording up to its first pause or crash, with their texts. Throws `invalid_journal`, naming the line, or
- * `unsupported_version`.
- */
-export function recordsOf(recording: unknown): readonly JournalRecord[] {
+/** What a recording holds, stretch by stretch. Throws `invalid_journal`, naming the line, or `unsupported_version`. */
+export function stretchesOf(recording: unknown): readonly Stretch[] {
   if (typeof recording !== "string")
     throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
   const texts: string[] = [];
-  const records: JournalRecord[] = [];
+  const lines: ReadLine[] = [];
   for (const [index, line] of recording.split("\n").entries()) {
     if (line.trim() === "") continue;
-    const record = recordIn(line, { number: index + 1, texts });
+    const number = index + 1;
+    const record = recordIn(line, { number, texts });
+    if (record.type === "run") texts.length = 0;
     if (record.type === "text") texts.push(record.text);
-    const isFirst = records.length === 0;
-    if (!isFirst && isNextLife(record)) break;
-    if (isFirst !== (record.type === "run")) throw headless(index + 1);
-    records.push(record);
+    lines.push({ line, record, number });
   }
-  if (records.length === 0) throw headless(1);
-  if (records[1]?.type === "restored") throw headless(2);
-  return records;
-}
-
-/** A run that goes on after a pause opens its journal anew, or says that it goes on. */
-function isNextLife(record: JournalRecord): boolean {
-  return record.type === "run" || (record.type === "event" && record.event.type === "run.resumed");
+  if (lines.length === 0) throw headless(1);
+  return stretchesIn(lines);
 }
 
 function recordIn(
@@ -78,12 +69,4 @@ function recordIn(
       cause,
     });
   }
-}
-
-function headless(number: number): EspalierError {
-  return new EspalierError({
-    code: "invalid_journal",
-    message: `Expected the recording of a run from its start, got one of which line ${number} is not what stands there. Record a run that was started with a store.`,
-    data: { record: number },
-  });
 }

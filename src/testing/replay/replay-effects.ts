@@ -2,6 +2,7 @@
 // budget, the waiting for others, and code that decides.
 
 import type { EffectLog } from "../../agent/effect-log.ts";
+import type { EventPlace } from "../../agent/agent-context.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
 import {
@@ -18,18 +19,24 @@ import { executed, formatted } from "../../agent/local/call-end.ts";
 import { CANCELLED } from "../../agent/local/call-outcome.ts";
 import type { AgentNode } from "../../orchestrator/agent-node.ts";
 import type { EffectKeeper } from "../../orchestrator/journal/run-journal.ts";
+import type { CallId } from "../../protocol/ids.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { ReplayStage } from "./replay-stage.ts";
 
 /** How an agent of a replay comes by what its effects came to. */
 export function replayKeeper(stage: ReplayStage, node: AgentNode): EffectKeeper {
-  const log = new ReplayLog();
+  const log = new ReplayLog(node);
   return { log, around: (local) => new ReplayEffects(stage, { node, local, log }) };
 }
 
-/** What was allowed in the recording is allowed. */
+/** What was allowed in the recording is allowed; what an agent had begun when its process died is known, as it was to the next process. */
 class ReplayLog implements EffectLog {
+  readonly #node: AgentNode;
   readonly #permits = new Map<string, unknown>();
+
+  constructor(node: AgentNode) {
+    this.#node = node;
+  }
 
   allow(name: string, permit: unknown): void {
     this.#permits.set(name, permit);
@@ -38,7 +45,7 @@ class ReplayLog implements EffectLog {
   outcome(name: string): unknown {
     const permit = this.#permits.get(name);
     this.#permits.delete(name);
-    return permit;
+    return permit ?? this.#node.unfinished?.outcome(name);
   }
 
   keep(): Promise<void> {
@@ -49,20 +56,20 @@ class ReplayLog implements EffectLog {
     return Promise.resolve();
   }
 
-  hadBegun(): boolean {
-    return false;
+  hadBegun(name: string): boolean {
+    return this.#node.unfinished?.takeBegun(name) === true;
   }
 
   begin(): Promise<void> {
     return Promise.resolve();
   }
 
-  lease(): undefined {
-    return undefined;
+  lease(name: string): ReturnType<EffectLog["lease"]> {
+    return this.#node.unfinished?.takeLease(name);
   }
 
-  hasChildOf(): boolean {
-    return false;
+  hasChildOf(callId: CallId | null, nth?: number): boolean {
+    return this.#node.unfinished?.hasChildOf(callId, nth) === true;
   }
 }
 
@@ -83,7 +90,9 @@ class ReplayEffects implements Effects {
 
   infer(place: EffectPlace): Effect<InferOutcome> {
     const name = modelEffectName(place);
-    return effect(name, this.#inferred(name));
+    const known = this.#parts.log.outcome(name);
+    if (known === undefined) return effect(name, this.#inferred(name));
+    return effect(name, Promise.resolve(InferOutcomeSchema.parse(known)));
   }
 
   async #inferred(name: string): Promise<InferOutcome> {
@@ -96,14 +105,19 @@ class ReplayEffects implements Effects {
     const name = toolEffectName(place, call);
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
-    const { local, node } = this.#parts;
-    if (!isWork) {
+    const { local, log, node } = this.#parts;
+    const known = log.outcome(name);
+    if (known !== undefined) return effect(name, Promise.resolve(CallEndSchema.parse(known)));
+    if (!isWork && call.deferral === undefined) {
       this.#stage.pass(node.identity.agentId, name);
       return local.callTool(place, call);
     }
     const isAgain = type === "delegation" && !this.#isUnallowed(place, call);
-    if (!isAgain) this.#stage.begin(node.identity.agentId, place.stepId, call.call.callId);
-    return effect(name, isAgain ? this.#delegated(name, place, call) : this.#called(name, call));
+    if (isAgain || !isWork) return effect(name, this.#delegated(name, place, call));
+    this.#stage.begin(node.identity.agentId, place.stepId, call.call.callId);
+    // As it was looked for when the call was made.
+    if (!log.hadBegun(name)) log.outcome(permitOf(place, call));
+    return effect(name, this.#called(name, call));
   }
 
   async #called(name: string, call: PlannedCall): Promise<CallEnd> {
@@ -116,7 +130,7 @@ class ReplayEffects implements Effects {
   async #delegated(name: string, place: EffectPlace, call: PlannedCall): Promise<CallEnd> {
     const { local, log, node } = this.#parts;
     const { agentId } = node.identity;
-    const permit = `permit.${place.stepNumber}.${call.index}`;
+    const permit = permitOf(place, call);
     if (this.#stage.hasEnd(agentId, permit)) {
       const allowed = await this.#turn(permit);
       if (allowed === undefined) return this.#givenUp(call);
@@ -142,7 +156,10 @@ class ReplayEffects implements Effects {
   }
 
   reserve(...asked: Parameters<Effects["reserve"]>): ReturnType<Effects["reserve"]> {
-    return this.#parts.local.reserve(...asked);
+    const lease = this.#parts.log.lease(modelEffectName(asked[0]));
+    return lease === undefined
+      ? this.#parts.local.reserve(...asked)
+      : effect("lease", Promise.resolve(lease));
   }
 
   delegate(...asked: Parameters<Effects["delegate"]>): ReturnType<Effects["delegate"]> {
@@ -163,9 +180,9 @@ class ReplayEffects implements Effects {
     return this.#parts.local.detach(...asked);
   }
 
-  consult<T>(name: string, work: () => T | Promise<T>): Effect<Consulted<T>> {
+  consult<T>(name: string, work: () => T | Promise<T>, at?: EventPlace): Effect<Consulted<T>> {
     const rest = this.#stage.working();
-    const consulted = this.#parts.local.consult(name, work);
+    const consulted = this.#parts.local.consult(name, work, at);
     void consulted[settledBy]().then(rest);
     return consulted;
   }
@@ -177,6 +194,10 @@ class ReplayEffects implements Effects {
   nowMs(): number {
     return this.#parts.local.nowMs();
   }
+}
+
+function permitOf({ stepNumber }: EffectPlace, { index }: PlannedCall): string {
+  return `permit.${stepNumber}.${index}`;
 }
 
 function effect<T>(name: string, settled: Promise<T>): Effect<T> {

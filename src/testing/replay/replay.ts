@@ -5,11 +5,12 @@ import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../orchestrator/orchestrator-options.ts";
+import { settingsOf, type OrchestratorOptions } from "../../orchestrator/orchestrator-options.ts";
 import type { RunResult } from "../../orchestrator/run-result.ts";
-import { recordsOf, type Recording } from "./recording.ts";
+import { stretchesOf, type Recording } from "./recording.ts";
 import { Replayer, type ReplayOrder } from "./replayer.ts";
-import { scoreOf } from "./score.ts";
+import { scoreOf, type StretchEnd } from "./score.ts";
+import { beginningOf, type StretchBegin } from "./stretch.ts";
 
 /** What the run had besides its roles: hooks, guards and the like are code, and run again. */
 export interface ReplayOptions extends Pick<
@@ -27,29 +28,68 @@ export interface ReplayOptions extends Pick<
 
 const FIELDS = ["role", "roles", "hooks", "guards", "sinks", "hookTimeoutMs", "graceMs", "order"];
 
+/** What one process did of the run: from its start, a resume or a recovery to its end, a pause, or the death of the process. */
+export interface PlayedStretch {
+  readonly begin: StretchBegin;
+  /** `broken`: its process died, or the recording breaks off. */
+  readonly end: StretchEnd;
+}
+
+/** The result of a replay: that of the last stretch that was played. */
+export interface ReplayResult extends RunResult {
+  /** The stretches that were played, in their order. */
+  readonly played: readonly PlayedStretch[];
+  /** How many stretches follow in the recording that were not played, and why; undefined: none. */
+  readonly unplayed: { readonly stretches: number; readonly reason: string } | undefined;
+}
+
 /**
- * Runs a recording again and gives its result, the same as that of the recorded run except for times and traces. A recording of a run that
- * was paused, or whose process died, is replayed up to there: the result then is paused, or cancelled since "The recording ends here.".
+ * Runs a recording again and gives its result, the same as that of the recorded run except for times and traces. A run that was paused, or
+ * whose process died, is replayed stretch by stretch: each goes on from what was kept. A recording that breaks off is replayed up to there:
+ * the result then is cancelled, since "The recording ends here.".
  *
- * Rejects with `replay_diverged` at the first thing that an agent does otherwise: `data` names agent, step and field, what was recorded and
- * what came instead. Rejects with `invalid_journal` or `unsupported_version` for what is no recording, with `invalid_option`, and with what
- * `Orchestrator.start` throws of roles.
+ * Rejects with `replay_diverged` at the first thing that an agent does otherwise: `data` names stretch, agent, step and field, what was
+ * recorded and what came instead. Rejects with `invalid_journal`, `invalid_paused_run` or `unsupported_version` for what is no recording,
+ * with `invalid_option`, and with what `Orchestrator.start` and `resume` throw of roles.
  */
-export async function replay(recording: Recording, options: ReplayOptions): Promise<RunResult> {
+export async function replay(recording: Recording, options: ReplayOptions): Promise<ReplayResult> {
   checkKeys("replay options", options, FIELDS);
   const { role, order = "recorded", ...means } = options;
   checkRole("role", role);
   checkOrder(order);
-  const records = recordsOf(recording);
-  const score = scoreOf(records);
-  if (score === undefined)
-    throw new EspalierError({
-      code: "invalid_journal",
-      message:
-        "Expected a recording of at least the start of a run, got one that breaks off before. Record it anew.",
-      data: { record: records.length },
-    });
-  return await new Replayer({ score, records, role, means, order }).play();
+  settingsOf(means);
+  const stretches = stretchesOf(recording);
+  const last = stretches.findIndex(({ isMarked }) => !isMarked);
+  const playable = last === -1 ? stretches : stretches.slice(0, last);
+  const records = stretches.flatMap((one) => one.records);
+  const played: PlayedStretch[] = [];
+  let result: RunResult | undefined;
+  for (const [index, stretch] of playable.entries()) {
+    const beginning = await beginningOf(stretch);
+    if (beginning === undefined) continue;
+    const earlier = playable.slice(0, index).flatMap((one) => one.records);
+    const score = scoreOf(stretch, beginning, earlier);
+    const place = { number: index + 1, isLast: index === playable.length - 1 };
+    const parts = { ...place, score, beginning, stretch, records, role, means, order };
+    result = await new Replayer(parts).play();
+    played.push({ begin: beginning.type, end: score.end });
+  }
+  if (result === undefined) throw brokenOff(records.length);
+  const count = stretches.length - playable.length;
+  const unplayed = count === 0 ? undefined : { stretches: count, reason: UNMARKED };
+  return { ...result, played, unplayed };
+}
+
+const UNMARKED =
+  "The journal does not say where the run was recovered: an early release wrote it. Record it anew.";
+
+function brokenOff(record: number): EspalierError {
+  return new EspalierError({
+    code: "invalid_journal",
+    message:
+      "Expected a recording of at least the start of a run, got one that breaks off before. Record it anew.",
+    data: { record },
+  });
 }
 
 function checkOrder(order: unknown): void {

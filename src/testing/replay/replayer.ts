@@ -11,7 +11,9 @@ import {
   type RecordOf,
 } from "../../orchestrator/journal/journal-record.ts";
 import type { Run } from "../../orchestrator/run.ts";
+import type { RunShared } from "../../orchestrator/run-shared.ts";
 import type { RunResult } from "../../orchestrator/run-result.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { Commands } from "./commands.ts";
 import { Comparison, type Divergence } from "./compare-deeds.ts";
@@ -20,6 +22,7 @@ import { DivergenceTeller } from "./divergence-error.ts";
 import { replayKeeper } from "./replay-effects.ts";
 import { ReplayStage } from "./replay-stage.ts";
 import type { CommandCue, CommandRecord, Cue, EffectCue, Score } from "./score.ts";
+import { beginsAtMs, placesOf, rootOf, type Beginning, type Stretch } from "./stretch.ts";
 import { setStage, type Means } from "./stage-set.ts";
 import { passages, randomFrom } from "./shuffle.ts";
 
@@ -27,8 +30,15 @@ import { passages, randomFrom } from "./shuffle.ts";
 export type ReplayOrder = "recorded" | { readonly shuffledBy: number };
 
 export interface ReplayerParts {
+  /** The stretch that is played, from 1. */
+  readonly number: number;
   readonly score: Score;
+  readonly beginning: Beginning;
+  readonly stretch: Stretch;
+  /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
+  /** No other stretch follows. */
+  readonly isLast: boolean;
   readonly role: AgentRole;
   readonly means: Means;
   readonly order: ReplayOrder;
@@ -44,7 +54,7 @@ const NEVER = new AbortController().signal;
 
 export class Replayer {
   readonly #score: Score;
-  readonly #role: AgentRole;
+  readonly #root: ReturnType<typeof rootOf>;
   readonly #order: ReplayOrder;
   readonly #clock = new ManualClock();
   readonly #stage: ReplayStage;
@@ -60,41 +70,49 @@ export class Replayer {
   /** Deeds of the recording that were looked at. */
   #seen = 0;
   #result: RunResult | undefined;
-  readonly #graceMs: number;
+  /** Nobody is told what becomes of agents that go on in the next stretch. */
+  #isSilent = false;
+  readonly #isLast: boolean;
+  readonly #scope: RunShared;
 
-  constructor({ score, records, role, means, order }: ReplayerParts) {
+  constructor(parts: ReplayerParts) {
+    const { score, beginning, stretch, records, role, means, order, number } = parts;
     this.#score = score;
-    this.#role = role;
     this.#order = order;
+    this.#isLast = parts.isLast;
+    this.#root = rootOf(beginning);
+    this.#teller = new DivergenceTeller(records, number);
+    this.#checkRole(role);
     this.#deeds = score.cues.flatMap((cue) => (cue.type === "deed" ? [cue.deed] : []));
     this.#atOnce = Map.groupBy(
       score.cues.flatMap((cue) => (cue.type === "command" && cue.isAtOnce ? [cue] : [])),
       ({ deedsBefore }) => deedsBefore,
     );
-    const effects = records.filter((record) => record.type === "effect");
+    const effects = stretch.records.filter((record) => record.type === "effect");
     this.#stage = new ReplayStage(effects, score.unallowed, (call) => this.#giveAt(call));
-    this.#teller = new DivergenceTeller(records);
-    this.#compared = new Comparison({ isInOrder: order === "recorded" });
-    this.#clock.advance(score.birth.agent.startedAtMs);
+    const isInOrder = order === "recorded";
+    this.#compared = new Comparison({ isInOrder, places: placesOf(beginning) });
+    this.#clock.advance(beginsAtMs(beginning, stretch));
+    const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
     const { scope, run } = setStage({
       score,
+      beginning,
       records,
       clock: this.#clock,
       role,
-      means: { ...means, sinks: [...(means.sinks ?? []), { take: () => this.#giveDue() }] },
+      means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
       keeperOf: (node) => replayKeeper(this.#stage, node),
       append: (record) => this.#take(record),
     });
     this.#run = run;
-    this.#graceMs = scope.graceMs;
+    this.#scope = scope;
     this.#commands = new Commands(scope, run);
-    this.#giveDue();
+    this.#giveEarly();
     void run.settled.then((result) => (this.#result = result)).catch(() => undefined);
   }
 
   async play(): Promise<RunResult> {
     try {
-      this.#checkRole();
       await endOfTurn();
       if (this.#order === "recorded") for (const cue of this.#score.cues) await this.#follow(cue);
       else await this.#shuffle(this.#order.shuffledBy);
@@ -105,11 +123,18 @@ export class Replayer {
     }
   }
 
-  #checkRole(): void {
-    const { agentPath, role: expected } = this.#score.birth.agent;
-    const got = this.#role.name;
+  #checkRole({ name: got }: AgentRole): void {
+    const { agentPath = "", role: expected } = this.#root ?? {};
     const place = { agentPath, stepNumber: 0, field: "role" };
     if (got !== expected) throw this.#teller.error({ ...place, expected, got });
+  }
+
+  #heard(sink: EventSink): EventSink {
+    return {
+      take: (event) => {
+        if (!this.#isSilent) sink.take(event);
+      },
+    };
   }
 
   async #follow(cue: Cue): Promise<void> {
@@ -129,15 +154,17 @@ export class Replayer {
   async #shuffle(seed: number): Promise<void> {
     const random = randomFrom(seed);
     for (const passage of passages(this.#score)) {
+      // Within it time stands still: whoever comes before its turn must not come after its time.
+      const [first] = passage;
+      if (first !== undefined && "atMs" in first) this.#moveTo(first.atMs);
       const left = passage.filter((cue) => cue.type === "effect");
       while (left.length > 0) {
-        await endOfTurn();
-        await endOfTurn();
+        await this.#rest();
         const ready = left.filter(({ record }) => this.#stage.isAwaited(record));
         const chosen = ready[Math.floor(random() * ready.length)] ?? left[0];
         if (chosen === undefined) break;
         left.splice(left.indexOf(chosen), 1);
-        await this.#release(chosen);
+        await this.#release({ ...chosen, atMs: undefined });
       }
       for (const cue of passage) if (cue.type !== "effect") await this.#follow(cue);
     }
@@ -148,13 +175,25 @@ export class Replayer {
   }
 
   /** Waits until the agent asks for the effect, and lets it end. */
-  async #release({ record, atMs }: EffectCue): Promise<void> {
+  async #release(cue: EffectCue): Promise<void> {
+    const { record } = cue;
     const isPermit = record.name.startsWith("permit.");
     const isAwaited = (): boolean => isPermit || this.#stage.isAwaited(record);
     if (!isAwaited() && !(await this.#until(isAwaited))) throw this.#missing(record);
-    this.#moveTo(atMs);
+    this.#moveTo(this.#timeOf(cue));
     this.#stage.release(record);
     await endOfTurn();
+  }
+
+  /**
+   * By then what comes of it was done. What is decided in between was decided a little earlier: the time of an agent is over only where the
+   * recording says so.
+   */
+  #timeOf({ record, atMs, isLate }: EffectCue): number | undefined {
+    if (atMs === undefined || isLate || this.#score.hasDeadlines) return atMs;
+    const isKnown = this.#scope.tree.find(record.agentId) !== undefined;
+    const deadlineAtMs = isKnown ? this.#scope.ledger.deadlineAtMs(record.agentId) : null;
+    return deadlineAtMs === null ? atMs : Math.min(atMs, deadlineAtMs - 1);
   }
 
   /** Waits until the agent has done what was recorded, and compares. */
@@ -186,7 +225,14 @@ export class Replayer {
         await this.#until(() => !this.#stage.isBusy || (isRaised = commands.takeRaised(record)));
       if (isRaised) return;
     }
+    await this.#rest();
     this.#give(record);
+    await endOfTurn();
+  }
+
+  /** What comes of the last effect without anything else comes first. */
+  async #rest(): Promise<void> {
+    await endOfTurn();
     await endOfTurn();
   }
 
@@ -217,6 +263,13 @@ export class Replayer {
       if (!commands.isDone(record)) commands.give(record);
   }
 
+  /** What was wanted before the run began, or went on. */
+  #giveEarly(): void {
+    const early = [...this.#atOnce].filter(([deedsBefore]) => deedsBefore <= this.#done);
+    for (const { record } of early.flatMap(([, cues]) => cues))
+      if (!this.commands.isDone(record)) this.commands.give(record);
+  }
+
   /** What was wanted right after the beginning of a call. */
   #giveAt(call: string): void {
     const commands = this.#commands;
@@ -238,7 +291,7 @@ export class Replayer {
   }
 
   async #end(): Promise<RunResult> {
-    if (!this.#score.isWhole) {
+    if (this.#score.end === "broken") {
       for (let turns = 0; turns < 3; turns += 1) await endOfTurn();
       if (this.#result !== undefined) return this.#result;
       return await this.#leave("The recording ends here.");
@@ -248,7 +301,7 @@ export class Replayer {
     if (found !== undefined) throw this.#teller.error(found);
     if (this.#result !== undefined) return this.#result;
     throw this.#teller.error({
-      agentPath: this.#score.birth.agent.agentPath,
+      agentPath: this.#root?.agentPath ?? "",
       stepNumber: 0,
       field: "result",
       expected: "the end of the run",
@@ -266,7 +319,7 @@ export class Replayer {
       const field = unknown === undefined ? what : "effect";
       return this.#teller.error({ agentPath, stepNumber, field, expected: facts, got: unknown });
     }
-    const agentId = "agentId" in expected ? expected.agentId : this.#score.birth.agent.agentId;
+    const agentId = "agentId" in expected ? expected.agentId : (this.#root?.agentId ?? "");
     const last = this.#deeds.slice(0, this.#seen).findLast((deed) => deed.agentId === agentId);
     const { agentPath = agentId, stepNumber = 0 } = last ?? {};
     const field = expected.type;
@@ -276,12 +329,13 @@ export class Replayer {
 
   /** Ends what is under way, and waits for it. */
   async #leave(message: string): Promise<RunResult> {
+    this.#isSilent = !this.#isLast;
     const ending = this.#run.cancel(message);
     ending.catch(() => undefined);
     this.#stage.close();
     for (let turns = 0; turns < MOST_TURNS && this.#result === undefined; turns += 1) {
       await endOfTurn();
-      if (turns % 10 === 9) this.#clock.advance(this.#graceMs);
+      if (turns % 10 === 9) this.#clock.advance(this.#scope.graceMs);
     }
     return await ending;
   }

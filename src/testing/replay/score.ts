@@ -1,12 +1,15 @@
 // Score: a recording as what is to be done and seen, in its order. Pure.
 
 import { isRecord } from "../../kernel/json.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/journal/journal-record.ts";
+import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
 import { callKey, DeedReader, type Deed } from "./deeds.ts";
+import { placesOf, type Beginning, type Stretch } from "./stretch.ts";
 
-/** Somebody outside wanted something of the run. */
+/** Somebody outside wanted something of the run, or its time was over. */
 export type CommandRecord = RecordOf<
-  "cancel" | "letter" | "pause" | "signal" | "skip" | "stop" | "ledger"
+  "cancel" | "deadline" | "letter" | "pause" | "signal" | "skip" | "stop" | "ledger"
 >;
 
 export interface EffectCue {
@@ -14,6 +17,8 @@ export interface EffectCue {
   readonly record: RecordOf<"effect">;
   /** The time by which what comes of it is done, where that is known. */
   readonly atMs: number | undefined;
+  /** What comes of it says that a time is over. */
+  readonly isLate: boolean;
 }
 
 export interface CommandCue {
@@ -34,33 +39,62 @@ export type Cue =
   | { readonly type: "time"; readonly atMs: number };
 
 export interface Score {
-  readonly head: RecordOf<"run">;
-  readonly birth: RecordOf<"agent">;
-  /** What the root began with, as it is kept. */
-  readonly opening: unknown;
   readonly cues: readonly Cue[];
   /** Delegations that were left open, or denied. */
   readonly unallowed: ReadonlySet<string>;
-  /** True if the recording goes on until the run had ended, or was paused. */
-  readonly isWhole: boolean;
+  /** True if agents end by the clock: the recording does not say when their time was over, as those of early releases did not. */
+  readonly hasDeadlines: boolean;
+  /** How the run was left. */
+  readonly end: StretchEnd;
 }
 
-/** Undefined: the process died before there was anything to replay. */
-export function scoreOf(records: readonly JournalRecord[]): Score | undefined {
-  const head = records.find((record) => record.type === "run");
-  const birth = records.find((record) => record.type === "agent");
-  const first = records.find((record) => record.type === "state");
-  if (head === undefined || birth === undefined || first === undefined) return undefined;
-  const isWhole = records.some(
-    ({ type, ...record }) => type === "event" && "event" in record && ENDS.has(record.event.type),
+/** `broken`: the process died, or the recording breaks off. */
+export type StretchEnd = "ended" | "paused" | "broken";
+
+/** What one stretch of a recording says is to be done. `earlier`: the records of those before it. */
+export function scoreOf(
+  { records }: Pick<Stretch, "records">,
+  beginning: Beginning,
+  earlier: readonly JournalRecord[],
+): Score {
+  const unallowed = unallowedIn([...earlier, ...records]);
+  const writer = new Writer(beginning, unallowed);
+  return {
+    cues: timed(writer.written(records)),
+    unallowed,
+    hasDeadlines: hasUntoldDeadline(records, earlier),
+    end: endOf(records),
+  };
+}
+
+function endOf(records: readonly JournalRecord[]): StretchEnd {
+  const told = new Set(records.flatMap((one) => (one.type === "event" ? [one.event.type] : [])));
+  if (told.has("run.ended")) return "ended";
+  return told.has("run.paused") ? "paused" : "broken";
+}
+
+/** True if an agent ended at a deadline of which no record tells. */
+function hasUntoldDeadline(
+  records: readonly JournalRecord[],
+  earlier: readonly JournalRecord[],
+): boolean {
+  const told = new Set(
+    [...earlier, ...records].flatMap((one) => (one.type === "deadline" ? [one.agentId] : [])),
   );
-  const opening = "set" in first.delta ? first.delta.set : undefined;
-  const unallowed = unallowedIn(records);
-  const cues = timed(new Writer(unallowed).written(records));
-  return { head, birth, opening, cues, unallowed, isWhole };
+  return records.some((record) => {
+    if (record.type !== "event" || record.event.type !== "signal.raised") return false;
+    const ended = deadlineIn(record.event["signal"]);
+    return ended !== undefined && !told.has(ended);
+  });
 }
 
-const ENDS = new Set(["run.ended", "run.paused"]);
+/** Whose deadline a signal tells of; undefined: of none. */
+function deadlineIn(signal: unknown): AgentId | undefined {
+  const reason = isRecord(signal) ? signal["reason"] : undefined;
+  const data = isRecord(reason) && reason["code"] === "time_limit" ? reason["data"] : undefined;
+  const agentId = AgentIdSchema.safeParse(isRecord(data) ? data["agentId"] : undefined);
+  return agentId.data;
+}
 
 /** An effect is acted upon when its agent does the next thing, and not before: what others do in between comes before it. */
 class Writer {
@@ -68,13 +102,18 @@ class Writer {
   readonly #cues: Cue[] = [];
   /** Effects that have ended, and that nobody has acted upon, by their agents. */
   readonly #due = new Map<string, RecordOf<"effect">[]>();
+  /** Grants with which the run goes on. */
+  readonly #granted: ReadonlySet<JournalRecord>;
   #deeds = 0;
-  #isAfterDeed = false;
+  #isAfterDeed: boolean;
   /** The call whose beginning was told last, if nothing was told since. */
   #lastCall: string | undefined;
 
-  constructor(unallowed: ReadonlySet<string>) {
-    this.#reader = new DeedReader(unallowed);
+  constructor(beginning: Beginning, unallowed: ReadonlySet<string>) {
+    const isNew = beginning.type === "started";
+    this.#reader = new DeedReader(placesOf(beginning), unallowed);
+    this.#granted = "granted" in beginning ? beginning.granted : new Set();
+    this.#isAfterDeed = !isNew;
   }
 
   written(records: readonly JournalRecord[]): readonly Cue[] {
@@ -84,6 +123,7 @@ class Writer {
   }
 
   #take(record: JournalRecord): void {
+    if (this.#granted.has(record)) return;
     if (record.type === "effect") {
       const due = this.#due.get(record.agentId);
       if (due === undefined) this.#due.set(record.agentId, [record]);
@@ -104,8 +144,11 @@ class Writer {
       this.#isAfterDeed = true;
     } else if (isCommand(record)) {
       const isApart = record.type === "signal" || record.isApart === true;
-      const isAtOnce = this.#isAfterDeed && !isApart;
-      const call = isApart ? undefined : this.#lastCall;
+      if (isApart) {
+        this.#isAfterDeed = false;
+        this.#lastCall = undefined;
+      }
+      const [isAtOnce, call] = [this.#isAfterDeed, this.#lastCall];
       this.#cues.push({ type: "command", record, deedsBefore: this.#deeds, isAtOnce, call });
     } else if (atMs !== undefined) {
       this.#cues.push({ type: "time", atMs });
@@ -116,7 +159,8 @@ class Writer {
   #act(agentId: string): void {
     const due = this.#due.get(agentId) ?? [];
     this.#due.delete(agentId);
-    for (const record of due) this.#cues.push({ type: "effect", record, atMs: undefined });
+    for (const record of due)
+      this.#cues.push({ type: "effect", record, atMs: undefined, isLate: false });
   }
 }
 
@@ -145,6 +189,7 @@ const BY_OTHERS: ReadonlySet<string> = new Set([
 /** What agents do to their subagents they do again. */
 function isCommand(record: JournalRecord): record is CommandRecord {
   switch (record.type) {
+    case "deadline":
     case "pause":
     case "signal":
     case "skip":
@@ -163,20 +208,30 @@ function isCommand(record: JournalRecord): record is CommandRecord {
 /** What comes of an effect has the time of the next event, unless something else comes first. */
 function timed(cues: readonly Cue[]): readonly Cue[] {
   let nextAtMs: number | undefined;
+  const late = new Set<string>();
   return cues
     .toReversed()
     .map((cue) => {
       if (cue.type === "effect") {
-        const timely = { ...cue, atMs: nextAtMs };
+        const timely = { ...cue, atMs: nextAtMs, isLate: late.delete(cue.record.agentId) };
         nextAtMs = undefined;
         return timely;
       }
       if (cue.type === "command") nextAtMs = undefined;
       else nextAtMs = cue.atMs ?? nextAtMs;
+      if (cue.type === "deed" && saysLate(cue.deed)) late.add(cue.deed.agentId);
       return cue;
     })
     .toReversed();
 }
+
+/** True for a wish to stop, a refusal or a state by which a time is over. */
+function saysLate({ what, facts }: Deed): boolean {
+  return MAY_BE_LATE.has(what) && LATE.test(JSON.stringify(facts));
+}
+
+const MAY_BE_LATE: ReadonlySet<string> = new Set(["signal.raised", "state", "subagent.refused"]);
+const LATE = /"time_limit"|"axis":"wallTimeMs"/u;
 
 /** Calls of delegations about which somebody was asked, and that nobody allowed, by `callKey`. */
 function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
@@ -195,11 +250,11 @@ function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
 }
 
 /** The ids of the recording: by what they are for, or else in their order. */
-export function idsOf(records: readonly JournalRecord[]): {
-  next(kind: string, place?: string): string;
-} {
+export function idsOf(records: readonly JournalRecord[], beginning: Beginning): IdSource {
   const ids = new Map<string, string>();
-  const paths = new Map<string, string>();
+  const paths = new Map(
+    [...placesOf(beginning)].map(([id, { agentPath }]) => [id, agentPath] as const),
+  );
   for (const record of records) {
     if (record.type === "run") ids.set("run", record.runId);
     if (record.type === "agent") {

@@ -25,19 +25,24 @@ function racesIn(cues: readonly Cue[]): ReadonlySet<number> {
   const { racing, parents } = racersIn(cues);
   const races = new Set<number>();
   const lastOf = new Map<string, number>();
+  let lastOfAll: number | undefined;
   for (const [index, cue] of cues.entries()) {
     if (cue.type === "effect") {
       const { agentId } = cue.record;
+      lastOfAll = index;
       lastOf.set(agentId, index);
       if (racing.has(agentId)) races.add(index);
     }
+    // What was wanted in the midst of what came of an effect is wanted there again.
+    const isAmid = cue.type === "command" && (cue.isAtOnce || cue.call !== undefined);
+    if (isAmid && lastOfAll !== undefined) races.add(lastOfAll);
     if (cue.type !== "deed") continue;
     const { agentId, what } = cue.deed;
-    const isEnd = what === "agent.ended" && racing.has(parents.get(agentId) ?? "");
-    const last = isEnd ? lastOf.get(agentId) : undefined;
-    if (last !== undefined) races.add(last);
     const isLate = isRecord(cue.deed.facts) && isTimeLimit(cue.deed.facts["signal"]);
     if (isLate) races.add(index);
+    const isEnd = what === "agent.ended" && racing.has(parents.get(agentId) ?? "");
+    const last = isEnd || isLate ? lastOf.get(agentId) : undefined;
+    if (last !== undefined) races.add(last);
   }
   return races;
 }

@@ -1,15 +1,18 @@
-// The run of a replay before its first step: the recorded root, led by the real loop, tree, ledger and policies.
+// The run of a replay before its first step: the recorded root, or all agents as they stood, led by the real loop, tree, ledger and policies.
 
 import { isRecord } from "../../kernel/json.ts";
 import { stateFromKept } from "../../agent/kept-state.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { bringToLife } from "../../orchestrator/birth.ts";
+import { goOn, readyToGoOn, type Gone } from "../../orchestrator/go-on.ts";
 import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
 import { RunJournal, type EffectKeeper } from "../../orchestrator/journal/run-journal.ts";
+import { leadFork } from "../../orchestrator/lead-fork.ts";
 import { leadRun, NO_HISTORY, started } from "../../orchestrator/lead-run.ts";
 import { settingsOf, type OrchestratorOptions } from "../../orchestrator/orchestrator-options.ts";
+import { rolesOf } from "../../orchestrator/pause-run.ts";
+import { rootRole } from "../../orchestrator/resumption.ts";
 import { RoleRegistry } from "../../orchestrator/role-registry.ts";
-import type { Run } from "../../orchestrator/run.ts";
 import { runScope } from "../../orchestrator/run-scope.ts";
 import type { RunShared } from "../../orchestrator/run-shared.ts";
 import type { AgentNode } from "../../orchestrator/agent-node.ts";
@@ -18,6 +21,7 @@ import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { idsOf, type Score } from "./score.ts";
+import type { Beginning, ForkStart, GoingOn, Start } from "./stretch.ts";
 
 /** What the run had besides its roles. */
 export type Means = Pick<
@@ -26,7 +30,9 @@ export type Means = Pick<
 >;
 
 export interface SetParts {
-  readonly score: Score;
+  readonly score: Pick<Score, "hasDeadlines">;
+  readonly beginning: Beginning;
+  /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
   readonly clock: ManualClock;
   readonly role: AgentRole;
@@ -36,27 +42,32 @@ export interface SetParts {
   readonly append: (record: JournalRecord) => void;
 }
 
-export function setStage(parts: SetParts): { readonly scope: RunShared; readonly run: Run } {
-  const { score, clock, role, means, keeperOf, append, records } = parts;
-  const { head } = score;
-  const ids = idsOf(records);
-  const { limits } = head;
-  const settings = settingsOf({ ...means, limits, clock, ids, unanswered: "pause" });
+export function setStage(parts: SetParts): Gone {
+  const { beginning } = parts;
+  switch (beginning.type) {
+    case "started":
+      return startAnew(parts, beginning);
+    case "forked":
+      return forkAgain(parts, beginning);
+    case "resumed":
+    case "recovered":
+      return goOnAgain(parts, beginning);
+  }
+}
+
+function startAnew(parts: SetParts, beginning: Start): Gone {
+  const { clock, role, means, records } = parts;
+  const { head } = beginning;
+  const ids = idsOf(records, parts.beginning);
+  const settings = settingsOf({ ...means, limits: head.limits, clock, ids, unanswered: "pause" });
   const registry = new RoleRegistry(role, settings.roles);
   const session =
     head.session === undefined
       ? undefined
       : RunSession.again(head.session, { store: memoryStore({ clock }), clock, ids });
-  const writer = {
-    append,
-    broken: new Promise<never>(() => undefined),
-    kept: () => Promise.resolve(),
-    close: () => Promise.resolve(),
-    abandon: () => undefined,
-  };
-  const journal = (): RunJournal => new RunJournal(writer, keeperOf);
+  const journal = (): RunJournal => journalOf(parts);
   const scope = runScope(settings, { registry, onText: undefined, session, journal });
-  const root = rootOf(scope, parts);
+  const root = rootAgain(scope, parts, beginning);
   scope.journal?.born(root, {
     account: scope.ledger.account(root.identity.agentId),
     isBackground: false,
@@ -65,9 +76,54 @@ export function setStage(parts: SetParts): { readonly scope: RunShared; readonly
   return { scope, run };
 }
 
+function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Gone {
+  const { clock, role, means, records } = parts;
+  const settings = settingsOf({
+    ...means,
+    limits: run.limits,
+    clock,
+    ids: idsOf(records, parts.beginning),
+    unanswered: "pause",
+  });
+  const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
+  const roles = rolesOf(run, registry);
+  const journal = journalOf(parts);
+  const told = { message, forkedFrom, onText: undefined };
+  return leadFork(settings, { run, registry, roles, journal, ...told });
+}
+
+/** By the machinery of a resume. */
+function goOnAgain(parts: SetParts, beginning: GoingOn): Gone {
+  const { clock, role, means, records } = parts;
+  const { run, folded, answers, grants } = beginning;
+  const settings = settingsOf({
+    ...means,
+    limits: run.limits,
+    clock,
+    ids: idsOf(records, parts.beginning),
+    unanswered: "pause",
+    store: memoryStore({ clock }), // Of a session; the run is not kept.
+  });
+  const areAllNeeded = folded?.status !== "open";
+  const going = readyToGoOn(settings, run, { role, grants }, { answers, areAllNeeded });
+  const journal = journalOf(parts);
+  return goOn(settings, run, going, { journal, ...(folded === undefined ? {} : { folded }) });
+}
+
+function journalOf({ append, keeperOf, score: { hasDeadlines } }: SetParts): RunJournal {
+  const writer = {
+    append,
+    broken: new Promise<never>(() => undefined),
+    kept: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    abandon: () => undefined,
+  };
+  return new RunJournal(writer, { keeperOf, hasDeadlines });
+}
+
 /** The root as it was started. What its role allows now may be less than what was recorded. */
-function rootOf(scope: RunShared, { score, role }: SetParts): AgentNode {
-  const { agent, account } = score.birth;
+function rootAgain(scope: RunShared, { role }: SetParts, { birth, ...start }: Start): AgentNode {
+  const { agent, account } = birth;
   const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
   return bringToLife(scope, {
     role,
@@ -79,7 +135,7 @@ function rootOf(scope: RunShared, { score, role }: SetParts): AgentNode {
     spawnCallId: undefined,
     spawnStepId: undefined,
     inherited: [],
-    history: historyOf(score),
+    history: historyOf(start),
     limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),
     wallTimeMs: limitsMs.length === 0 ? undefined : Math.min(...limitsMs),
     deadlineAtMs: account.fixedDeadlineAtMs ?? undefined,
@@ -87,7 +143,7 @@ function rootOf(scope: RunShared, { score, role }: SetParts): AgentNode {
 }
 
 /** What the session had before: all but the instructions. */
-function historyOf({ head, opening }: Score) {
+function historyOf({ head, opening }: Pick<Start, "head" | "opening">) {
   if (head.session === undefined || !isRecord(opening)) return undefined;
   const { messages, tags } = stateFromKept(opening).conversation;
   return { messages: messages.slice(1), tags: tags.slice(1) };

@@ -3,10 +3,10 @@
 
 import type { Attributes } from "@opentelemetry/api";
 
-import type { EventBody } from "../protocol/event.ts";
-import { kindAnsweredBy } from "../protocol/question.ts";
-import type { Moment, Note } from "../protocol/span-scope.ts";
-import { ERROR_TYPE, ESPALIER, GEN_AI, OUTCOME, SPAN_EVENT } from "./gen-ai-attributes.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import { kindAnsweredBy } from "../../protocol/question.ts";
+import type { Moment, Note } from "../../protocol/span-scope.ts";
+import { ERROR_TYPE, ESPALIER, GEN_AI, OUTCOME, SPAN_EVENT } from "../gen-ai-attributes.ts";
 import { refusalAttributes } from "./span-attributes.ts";
 
 /** An event on a span, as OpenTelemetry has them. */
@@ -91,7 +91,7 @@ function grantAttributes({ accountPath, budget }: EventBody<"budget.granted">): 
 }
 
 /** Only calls that fit a tool are asked about, so its name is nothing that a model invented. */
-function requestAttributes({ question }: EventBody<"question.asked">): Attributes {
+export function requestAttributes({ question }: EventBody<"question.asked">): Attributes {
   return {
     [ESPALIER.approvalId]: question.questionId,
     [ESPALIER.approvalKind]: question.kind,
@@ -100,7 +100,8 @@ function requestAttributes({ question }: EventBody<"question.asked">): Attribute
   };
 }
 
-function decisionAttributes(
+/** What a decision says, and not in which words: for an event, and for a span of its own. */
+export function decisionAttributes(
   body: EventBody<"question.answered">,
   { correlation }: Moment,
 ): Attributes {
@@ -128,6 +129,7 @@ function messageAttributes(body: EventBody<"message.delivered">): Attributes {
   return {
     [ESPALIER.messageOrigin]: body.origin,
     [ESPALIER.messageCharacters]: body.characters,
+    [ESPALIER.messageFromAgentId]: body.fromAgentId,
   };
 }
 

@@ -4,12 +4,12 @@
 
 import type { Attributes } from "@opentelemetry/api";
 
-import { assertNever } from "../kernel/assert.ts";
-import type { ContextManifest } from "../protocol/context-manifest.ts";
-import type { EventBody } from "../protocol/event.ts";
-import type { Closing, Moment, Note, Opening } from "../protocol/span-scope.ts";
-import type { SpawnRefusalCode } from "../protocol/subagent.ts";
-import type { Usage } from "../protocol/usage.ts";
+import { assertNever } from "../../kernel/assert.ts";
+import type { ContextManifest } from "../../protocol/context-manifest.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
+import type { SpawnRefusalCode } from "../../protocol/subagent.ts";
+import type { Usage } from "../../protocol/usage.ts";
 import {
   budgetLimit,
   ESPALIER,
@@ -18,10 +18,11 @@ import {
   OPERATION,
   OUTCOME,
   RUN_STATE,
+  SERVER,
   spanName,
   SUBTREE,
   UNKNOWN_TOOL,
-} from "./gen-ai-attributes.ts";
+} from "../gen-ai-attributes.ts";
 
 const MICRO_USD_PER_USD = 1_000_000;
 
@@ -38,10 +39,18 @@ export function openingName(body: Opening): string {
       return spanName(OPERATION.model, body.model);
     case "tool.started":
     case "tool.resumed":
-      return spanName(OPERATION.tool, body.toolName);
+      return spanName(OPERATION.tool, knownToolName(body));
     default:
       return assertNever(body, "opening event");
   }
+}
+
+/** A tool that there is has a description. Another name may be an invention of the model. */
+export function knownToolName({
+  toolName,
+  description,
+}: EventBody<"tool.started" | "tool.resumed">): string {
+  return description === "" ? UNKNOWN_TOOL : toolName;
 }
 
 /** What a sampler may decide by: the few attributes that must be there when a span begins. */
@@ -62,18 +71,24 @@ export function samplingAttributes(body: Opening): Attributes {
         [GEN_AI.operation]: OPERATION.model,
         [GEN_AI.provider]: body.provider,
         [GEN_AI.requestModel]: body.model,
+        [SERVER.address]: body.server?.address,
+        [SERVER.port]: body.server?.port,
       };
     case "tool.started":
     case "tool.resumed":
-      return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: body.toolName };
+      return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: knownToolName(body) };
     default:
       return assertNever(body, "opening event");
   }
 }
 
-/** Where a span is in the tree and in the event log: on every span. */
-export function placeAttributes({ seq, correlation: place }: Moment): Attributes {
+/** Where a span is in the tree and in the event log: on every span. `conversationId`: the session of the run. */
+export function placeAttributes(
+  { seq, correlation: place }: Moment,
+  conversationId: string | undefined,
+): Attributes {
   return {
+    [GEN_AI.conversationId]: conversationId,
     [ESPALIER.eventSeq]: seq,
     [ESPALIER.runId]: place.runId,
     [ESPALIER.agentId]: place.agentId,
@@ -94,15 +109,25 @@ function limitsAttributes({ limits }: EventBody<"run.started" | "run.resumed">):
   };
 }
 
+function forkAttributes({ forkedFrom }: EventBody<"run.started">): Attributes {
+  if (forkedFrom === undefined) return {};
+  return {
+    [ESPALIER.forkOf]: forkedFrom.runId,
+    [ESPALIER.forkStep]: forkedFrom.stepNumber,
+    [ESPALIER.forkedFromTraceId]: forkedFrom.traceId,
+  };
+}
+
 /** What is known besides when a span begins. `role` is that of the agent that does it. */
 export function openingAttributes(body: Opening, role: string): Attributes {
   switch (body.type) {
     case "run.started":
-      return limitsAttributes(body);
+      return { ...limitsAttributes(body), ...forkAttributes(body) };
     case "run.resumed":
       return {
         ...limitsAttributes(body),
-        [ESPALIER.runSegment]: body.pauses + 1,
+        [ESPALIER.runSegment]: body.recovery === undefined ? body.pauses + 1 : undefined,
+        [ESPALIER.runLostCalls]: body.recovery?.lostCalls,
         [ESPALIER.resumedFromTraceId]: body.previousTraceId,
         [ESPALIER.runPausedMs]: body.pausedMs,
         [ESPALIER.runAnswers]: body.answers,
@@ -171,6 +196,8 @@ export function closingAttributes(body: Closing): Attributes {
         [GEN_AI.finishReasons]: [body.finishReason],
         [GEN_AI.responseId]: body.responseId,
         [GEN_AI.responseModel]: body.responseModel,
+        [GEN_AI.cacheWriteInputTokens]: body.cacheWriteInputTokens,
+        [GEN_AI.cacheCreationInputTokens]: body.cacheWriteInputTokens,
         ...callAttributes(body),
       };
     case "model.failed":
@@ -311,7 +338,6 @@ function toolEndAttributes(body: EventBody<"tool.ended">): Attributes {
     [ESPALIER.queueWaitMs]: body.queuedMs,
     [ESPALIER.toolResultCharacters]: body.resultCharacters,
     [ESPALIER.refusalCode]: body.outcome === "refused" ? body.errorCode : undefined,
-    [GEN_AI.toolName]: body.errorCode === UNKNOWN_TOOL ? UNKNOWN_TOOL : undefined,
   };
 }
 

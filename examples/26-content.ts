@@ -1,0 +1,92 @@
+// Content in traces: off unless somebody asks for it, on the spans of model and tool calls, bounded, and redacted on its way out.
+
+import assert from "node:assert/strict";
+
+import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
+import { z } from "zod";
+
+import {
+  defineAgent,
+  defineTool,
+  Orchestrator,
+  type AssistantMessage,
+  type Message,
+} from "espalier";
+import type { RedactContent } from "espalier/otel";
+import { setUpNodeTracing } from "espalier/otel/node";
+import { asks, says, ScriptedModel } from "espalier/testing";
+
+const lookUp = defineTool({
+  name: "lookUp",
+  description: "Looks up a customer.",
+  input: z.object({ mail: z.string() }),
+  execute: ({ mail }) => ({ mail, balance: 12 }),
+});
+const clerk = defineAgent({
+  name: "clerk",
+  instructions: "Answer our customers.",
+  model: new ScriptedModel(({ messages }) =>
+    messages.at(-1)?.role === "user"
+      ? asks("lookUp", { mail: "ann@example.org" })
+      : says("ann@example.org has 12 left."),
+  ),
+  tools: [lookUp],
+});
+
+const hide = (text: string): string => text.replaceAll(/[\w.+-]+@[\w-]+\.[\w.]+/g, "[mail]");
+const hideReply = (message: AssistantMessage): AssistantMessage => ({
+  ...message,
+  text: hide(message.text),
+  toolCalls: message.toolCalls.map((call) => ({
+    ...call,
+    argumentsText: hide(call.argumentsText),
+  })),
+});
+const hideMessage = (message: Message): Message =>
+  message.role === "assistant" ? hideReply(message) : { ...message, text: hide(message.text) };
+
+const redact: RedactContent = (content) => {
+  switch (content.type) {
+    case "request": // what a model is asked: messages and tools
+      return { ...content, messages: content.messages.map(hideMessage) };
+    case "reply": // what it says
+      return { ...content, message: hideReply(content.message) };
+    case "arguments": // with which a tool was called: not exported at all
+      return undefined;
+    case "result": // what a tool gave, as the model reads it
+      return { ...content, text: hide(content.text) };
+  }
+};
+
+// An exporter that keeps the spans. Leave it out, and they go to the endpoint that OTEL_EXPORTER_OTLP_ENDPOINT names.
+const exporter = new InMemorySpanExporter();
+
+const node = setUpNodeTracing({ content: { redact }, exporter });
+const orchestrator = new Orchestrator({ tracing: node.tracing });
+
+const result = await orchestrator.start(clerk, "What is left for ann@example.org?").result;
+await node.flush();
+
+const content = exporter
+  .getFinishedSpans()
+  .flatMap(({ name, attributes }) =>
+    Object.entries(attributes).flatMap(([key, value]) =>
+      /^gen_ai\.(input|output|tool\.call\.(arguments|result))/.test(key)
+        ? [[name, key, value]]
+        : [],
+    ),
+  );
+assert.ok(!JSON.stringify(content).includes("ann@example.org"));
+for (const line of content) console.log(line.join("  "));
+assert.equal(result.text, "ann@example.org has 12 left."); // A redaction changes traces, never the run.
+assert.deepEqual(content.at(-1), [
+  "chat scripted",
+  "gen_ai.output.messages",
+  '[{"role":"assistant","parts":[{"type":"text","content":"[mail] has 12 left."}],"finish_reason":"stop"}]',
+]);
+assert.deepEqual(
+  content.filter(([name]) => name === "execute_tool lookUp"),
+  [["execute_tool lookUp", "gen_ai.tool.call.result", '{"balance":12,"mail":"[mail]"}']],
+);
+
+await node.shutdown();

@@ -1,0 +1,61 @@
+// Spans on their way: the set-up that espalier brings along, and two lanes in a provider of your own. Both end well if the endpoint does not.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+
+import { trace } from "@opentelemetry/api";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+
+import { defineAgent, Orchestrator } from "espalier";
+import { openTelemetry, runIdGenerator, twoLanes } from "espalier/otel";
+import { setUpNodeTracing } from "espalier/otel/node";
+import { says, ScriptedModel } from "espalier/testing";
+
+// An endpoint that takes everything. Yours is Jaeger, or a collector.
+let requests = 0;
+const endpoint = createServer((request, response) => {
+  requests += 1;
+  request.resume().on("end", () => response.end("{}"));
+}).listen(0, "127.0.0.1");
+await new Promise((resolve) => endpoint.once("listening", resolve));
+const address = endpoint.address();
+assert(typeof address === "object" && address !== null);
+process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = `http://127.0.0.1:${address.port}`;
+
+const role = defineAgent({
+  name: "gardener",
+  instructions: "Answer in a sentence.",
+  model: new ScriptedModel(() => says("An espalier is a tree trained to grow within a frame.")),
+});
+
+// A program that has no SDK.
+const node = setUpNodeTracing({ serviceName: "survey" });
+const orchestrator = new Orchestrator({ tracing: node.tracing });
+const budget = { totalTokens: 10_000 };
+const { status } = await orchestrator.start(role, "What is an espalier?", { budget }).result;
+const { deliveredSpans, lostSpans, pendingSpans } = await node.shutdown({ timeoutMs: 5_000 });
+
+assert.equal(status, "completed");
+assert.deepEqual([deliveredSpans, lostSpans, pendingSpans], [3, 0, 0]);
+
+// An application that has a provider of its own, SDK 2.x.
+const lanes = twoLanes({
+  exporter: new OTLPTraceExporter(),
+  processor: (exporter, settings) => new BatchSpanProcessor(exporter, settings),
+});
+const provider = new NodeTracerProvider({
+  spanProcessors: [lanes],
+  idGenerator: runIdGenerator,
+});
+trace.setGlobalTracerProvider(provider);
+const traced = new Orchestrator({ tracing: openTelemetry() });
+
+await traced.start(role, "What is an espalier?", { budget }).result;
+await provider.shutdown();
+assert.deepEqual(lanes.counts(), { deliveredSpans: 3, lostSpans: 0, pendingSpans: 0 });
+
+// Two lanes, two programs: what holds the tree together, and all else.
+assert.equal(requests, 4);
+endpoint.close();
+console.log(`${deliveredSpans} spans delivered, twice.`);

@@ -1,0 +1,206 @@
+// `npm run check:sdks`: runs a small tree with the built package in every set-up of OpenTelemetry that we promise, each installed as a
+// user would install it, and compares what arrives at an OTLP endpoint. Needs a build. `npm run check:sdks -- v3` runs that one only.
+
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+
+import { z } from "zod";
+
+import type { SinkSpan } from "../test/support/otlp-schema.ts";
+import { OtlpSink, type SinkRequest } from "../test/support/otlp-sink.ts";
+import { spanTree } from "../test/telemetry/span-tree.ts";
+
+const INSTALL_MS = 240_000;
+const RUN_MS = 30_000;
+const NPM = process.env["npm_execpath"];
+const QUIET = ["--ignore-scripts", "--prefer-offline", "--loglevel=error"];
+
+interface Case {
+  readonly contentTypes: readonly string[];
+  /** What arrives. */
+  readonly isTraced: boolean;
+  readonly warnings: readonly RegExp[];
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  none: { contentTypes: [], isTraced: false, warnings: [] },
+  v2: { contentTypes: ["application/json"], isTraced: true, warnings: [] },
+  v3: { contentTypes: ["application/json"], isTraced: true, warnings: [] },
+  "app-provider": { contentTypes: ["application/x-protobuf"], isTraced: true, warnings: [] },
+  "mixed-api": {
+    contentTypes: [],
+    isTraced: false,
+    warnings: [
+      /got two: .* with version 1\.9\.1, .* version 1\.10\.0, .*npm ls @opentelemetry\/api/,
+    ],
+  },
+};
+
+const TREE = `
+invoke_workflow lead
+  invoke_agent lead
+    chat scripted
+    execute_tool SpawnSubagent reader
+      invoke_agent reader
+        chat scripted
+        execute_tool search
+        chat scripted
+    chat scripted
+`.trim();
+
+/** What a program prints. */
+const FactsSchema = z.object({
+  status: z.literal("completed"),
+  traceIds: z.tuple([z.string().regex(/^(?!0{32})[0-9a-f]{32}$/)]),
+  toolSpanId: z.string().regex(/^(?!0{16})[0-9a-f]{16}$/),
+  seenByTool: z.string().nullable(),
+});
+
+const EVENT_SEQ = "espalier.event.seq";
+
+const asked = process.argv.slice(2);
+const names = asked.length === 0 ? Object.keys(CASES) : asked;
+const place = mkdtempSync(join(tmpdir(), "sdk-matrix-"));
+try {
+  const tarball = await pack();
+  // Two at once: an install waits for the disk, a run for the machine.
+  const rest = [...names];
+  const lane = async (): Promise<void> => {
+    for (let name = rest.shift(); name !== undefined; name = rest.shift())
+      await check(name, tarball);
+  };
+  await Promise.all([lane(), lane()]);
+} finally {
+  rmSync(place, { recursive: true, force: true });
+}
+
+async function pack(): Promise<string> {
+  await npm(["pack", "--pack-destination", place], process.cwd());
+  const file = readdirSync(place).find((name) => name.endsWith(".tgz"));
+  if (file === undefined) throw new Error("Expected npm pack to make a tarball, found none.");
+  return join(place, file);
+}
+
+async function check(name: string, tarball: string): Promise<void> {
+  const wanted = CASES[name];
+  if (wanted === undefined) throw new Error(`Expected one of ${Object.keys(CASES).join(", ")}.`);
+  const folder = join(place, name);
+  cpSync(join("test/sdk", name), folder, { recursive: true });
+  for (const file of ["test/sdk/small-tree.mjs", ".npmrc"]) {
+    cpSync(file, join(folder, file.split("/").at(-1) ?? file));
+  }
+  await npm(["ci"], folder);
+  await npm(["install", "--no-save", tarball], folder);
+  if (name === "mixed-api") giveOwnApi(folder);
+
+  await using sink = await OtlpSink.open();
+  const { code, stdout, stderr } = await bounded(process.execPath, ["program.mjs"], {
+    cwd: folder,
+    env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint },
+    timeoutMs: RUN_MS,
+  });
+  const got = { code, ...factsOf(sink, stdout, wanted), ...warningsIn(stderr, wanted) };
+  const expected = { code: 0, problems: [], unexpectedOutput: [] };
+  const isRight = isDeepStrictEqual(got, expected);
+  console.log(`${isRight ? "ok    " : "FAILED"} ${name}`);
+  if (isRight) return;
+  console.error({ ...got, stdout, stderr });
+  process.exitCode = 1;
+}
+
+/** As npm does it where the versions that two packages allow have nothing in common. */
+function giveOwnApi(folder: string): void {
+  const own = join(folder, "node_modules/espalier/node_modules/@opentelemetry");
+  mkdirSync(own, { recursive: true });
+  renameSync(join(folder, "node_modules/newer-api"), join(own, "api"));
+}
+
+function factsOf(
+  sink: OtlpSink,
+  stdout: string,
+  { isTraced, contentTypes }: Case,
+): { readonly problems: readonly string[] } {
+  const facts = stdout
+    .trim()
+    .split("\n")
+    .map((line) => FactsSchema.parse(JSON.parse(line)));
+  const problems: string[] = [];
+  const expect = (what: string, got: unknown, expected: unknown): void => {
+    if (!isDeepStrictEqual(got, expected))
+      problems.push(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(got)}`);
+  };
+  const types = sink.requests.map(({ contentType }: SinkRequest) => contentType);
+  expect("content types", [...new Set(types)], contentTypes);
+  const trees = [...sink.traces().values()].map(treeOf);
+  expect("trees", trees, isTraced ? [TREE] : []);
+  expect(
+    "traces",
+    [...sink.traces().keys()],
+    isTraced ? facts.flatMap((fact) => fact.traceIds) : [],
+  );
+  for (const { seenByTool, toolSpanId } of facts)
+    expect("span seen by the tool", seenByTool, isTraced ? toolSpanId : null);
+  return { problems };
+}
+
+/** Names alone, in the order of the event log: two spans may begin within the same millisecond. */
+function treeOf(spans: readonly SinkSpan[]): string {
+  const inOrder = spans.map((span) => ({ ...span, startMs: Number(span.attributes[EVENT_SEQ]) }));
+  return spanTree(inOrder, { originMs: 0, attributes: [] }).replaceAll(/ -?\d+[^\n]*$/gm, "");
+}
+
+function warningsIn(
+  stderr: string,
+  { warnings }: Case,
+): { readonly unexpectedOutput: readonly string[] } {
+  const lines = stderr
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("(Use `node --trace-warnings"));
+  const isAsWanted =
+    lines.length === warnings.length && lines.every((line, at) => warnings[at]?.test(line));
+  return { unexpectedOutput: isAsWanted ? [] : lines.length === 0 ? ["no warning"] : lines };
+}
+
+async function npm(words: readonly string[], cwd: string): Promise<void> {
+  const args = [...words, ...QUIET];
+  const [command, ...rest] =
+    NPM === undefined ? ["npm", ...args] : [process.execPath, NPM, ...args];
+  const { code, stderr } = await bounded(command ?? "npm", rest, {
+    cwd,
+    env: process.env,
+    timeoutMs: INSTALL_MS,
+  });
+  if (code !== 0)
+    throw new Error(`Expected npm ${words.join(" ")} to succeed, got ${code}:\n${stderr}`);
+}
+
+interface Bounds {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly timeoutMs: number;
+}
+
+interface Ending {
+  /** Null if it was ended because it took too long. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function bounded(
+  command: string,
+  args: readonly string[],
+  { cwd, env, timeoutMs }: Bounds,
+): Promise<Ending> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd, env, timeout: timeoutMs, killSignal: "SIGKILL" });
+    const said = { stdout: "", stderr: "" };
+    child.stdout.on("data", (data: Buffer) => (said.stdout += data.toString()));
+    child.stderr.on("data", (data: Buffer) => (said.stderr += data.toString()));
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, ...said }));
+  });
+}

@@ -1,0 +1,93 @@
+// Addresses of pages of Jaeger's. Pure: nothing is asked, and a page may not be there.
+
+import { checkText, mismatch } from "../kernel/check.ts";
+
+/** What to search for. */
+export interface JaegerSearch {
+  /** `service.name` of the process that ran the run. */
+  readonly service: string;
+  /** Attributes that one span must have, all of them: `{ error: "true" }`. */
+  readonly tags?: Readonly<Record<string, string>>;
+  /** Only spans of this name: `invoke_agent researcher`. */
+  readonly operation?: string;
+  /** How far back, as Jaeger says it: `30m`, `2d`. Default `1h`. */
+  readonly lookback?: string;
+}
+
+/** Pages of one Jaeger. */
+export interface JaegerLinks {
+  /** A trace: a whole run, as `traceId` of its result or of any event says. */
+  trace(traceId: string): string;
+  /** The same, with the spans of one agent and of all below it found. `agentPath`: `lead/researcher#2`. */
+  agent(traceId: string, agentPath: string): string;
+  /** The same, with everything found that failed; the arrows beside the search box go from one to the next. */
+  failures(traceId: string): string;
+  /** The traces that have a span with these attributes. */
+  search(query: JaegerSearch): string;
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/i;
+const EXAMPLE = "Give the address of its pages, http://localhost:16686 for instance.";
+
+/**
+ * Gives addresses of pages of the Jaeger at `baseUrl`, which may have a path of its own: `https://tools.example.org/jaeger`.
+ *
+ * @throws EspalierError `invalid_option` if `baseUrl` is not an address of http or https, or has a query, a fragment or a password.
+ * Its functions: `invalid_option` for a trace id that is none, `invalid_definition` for a path or a service that is empty.
+ */
+export function jaegerLinks(baseUrl: string): JaegerLinks {
+  const base = checkedBase(baseUrl);
+  const trace = (traceId: string): string => {
+    if (typeof traceId !== "string" || !TRACE_ID.test(traceId))
+      throw mismatch("traceId", "32 hexadecimal digits", traceId, "Every event and result has it.");
+    return `${base}/trace/${traceId}`;
+  };
+  return Object.freeze({
+    trace,
+    agent: (traceId: string, agentPath: string) => {
+      checkText("agentPath", agentPath);
+      return found(trace(traceId), `espalier.agent.path=${agentPath}`);
+    },
+    failures: (traceId: string) => found(trace(traceId), "error=true"),
+    search: (query: JaegerSearch) => `${base}/search?${searchText(query)}`,
+  });
+}
+
+function found(page: string, text: string): string {
+  return `${page}?uiFind=${encoded(text)}`;
+}
+
+function searchText({ service, tags = {}, operation, lookback = "1h" }: JaegerSearch): string {
+  checkText("service", service);
+  const fields: readonly (readonly [string, string])[] = [
+    ["service", service],
+    ...(operation === undefined ? [] : [["operation", operation] as const]),
+    ...(Object.keys(tags).length === 0 ? [] : [["tags", JSON.stringify(tags)] as const]),
+    ["lookback", lookback],
+    ["limit", "20"],
+  ];
+  return fields.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
+}
+
+/** Whatever a name holds, also half of a surrogate pair. */
+function encoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
+function checkedBase(baseUrl: string): string {
+  const url = typeof baseUrl === "string" && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  const expected = "an address of http or https without query, fragment and password";
+  if (url === undefined || !isBase(url))
+    throw mismatch("baseUrl", expected, withoutPassword(baseUrl), EXAMPLE);
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+function isBase({ protocol, search, hash, username, password }: URL): boolean {
+  const isWeb = protocol === "http:" || protocol === "https:";
+  return isWeb && search + hash + username + password === "";
+}
+
+/** No message repeats a password. */
+function withoutPassword(given: unknown): unknown {
+  return typeof given === "string" ? given.replace(/\/\/.*@/s, "//…@") : given;
+}

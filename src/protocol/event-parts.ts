@@ -1,0 +1,31 @@
+// Parts of which several events are made.
+
+import { z } from "zod";
+
+import { RunIdSchema } from "./ids.ts";
+
+const count = z.int().nonnegative();
+
+/** Amounts left on the limited axes of a budget. Axes without a limit are absent. */
+export const RemainingSchema = z.record(z.string(), z.number()).readonly();
+
+export const LimitsSchema = z.strictObject({
+  maxDepth: count,
+  maxBreadthPerParent: count,
+  maxTotalSubagents: count,
+});
+
+export const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
+
+export const GuardDecisionSchema = z.enum(["allow", "ask", "deny"]);
+
+/** The host that serves a model. */
+export const ServerSchema = z.strictObject({ address: z.string(), port: count.optional() });
+
+/** The run and the step of its root from which another one was forked, and where that run is in its trace. */
+export const ForkOriginSchema = z.strictObject({
+  runId: RunIdSchema,
+  stepNumber: count,
+  traceId: z.string(),
+  spanId: z.string().optional(),
+});

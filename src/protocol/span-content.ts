@@ -1,0 +1,25 @@
+// What was said to a model and to a tool, and what they answered: told to a tracing that asks for it, and to nobody else.
+
+import type { JsonValue } from "../kernel/json.ts";
+import type { AssistantMessage, Message } from "./message.ts";
+
+/** What a model is offered, as far as a trace may show it. */
+export interface OfferedTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema. */
+  readonly inputSchema: JsonValue;
+}
+
+/** One piece of what was said: the values that the run itself works with, which whoever is told must not change. */
+export type SpanContent =
+  | {
+      readonly type: "request";
+      readonly messages: readonly Message[];
+      readonly tools: readonly OfferedTool[];
+    }
+  | { readonly type: "reply"; readonly message: AssistantMessage; readonly finishReason: string }
+  /** With which a tool runs, as hooks and answers left them; as text, if they are no JSON. */
+  | { readonly type: "arguments"; readonly value: JsonValue }
+  /** What the model reads of it. */
+  | { readonly type: "result"; readonly text: string };

@@ -1,0 +1,105 @@
+// Attributes that a backend can take: no value is longer than 16,384 characters, whoever wrote it.
+// What was shortened is named on its span, in `espalier.truncated`; a name or a description that is too long is also worth a warning, once.
+
+import type { Attributes, AttributeValue, Span } from "@opentelemetry/api";
+
+import { warnOnce } from "../../kernel/warn-once.ts";
+import { boundedText, leftOutMark } from "./bounded-json.ts";
+import { ESPALIER } from "../gen-ai-attributes.ts";
+
+/**
+ * The most UTF-16 code units of one attribute. OpenTelemetry has no limit of its own, and a receiver refuses a batch that is too large
+ * whole.
+ */
+export const MAX_ATTRIBUTE_CHARACTERS = 16_384;
+
+/** By span: the names of the attributes that were shortened. */
+const shortenedOf = new WeakMap<Span, readonly string[]>();
+
+/** Sets attributes, shortened where they are too long. */
+export function setAttributes(span: Span, attributes: Attributes): void {
+  const { bounded, shortened } = boundedAttributes(attributes);
+  span.setAttributes(bounded);
+  noteShortened(span, shortened);
+}
+
+/** Says on a span which of its attributes are not whole. */
+export function noteShortened(span: Span, names: readonly string[]): void {
+  if (names.length === 0) return;
+  const all = [...new Set([...(shortenedOf.get(span) ?? []), ...names])];
+  shortenedOf.set(span, all);
+  span.setAttribute(ESPALIER.truncated, all);
+}
+
+/** Attributes as they can be exported, and the names of those that were shortened; warns about each name once. */
+export function boundedAttributes(attributes: Attributes): {
+  readonly bounded: Attributes;
+  readonly shortened: readonly string[];
+} {
+  const long = Object.entries(attributes).filter(([, value]) => isTooLong(value));
+  if (long.length === 0) return { bounded: attributes, shortened: [] };
+  for (const [name, value] of long) warnOnce(offenderOf(name), warningOf(name, value));
+  const bounded = { ...attributes };
+  for (const [name, value] of long) bounded[name] = shortenedValue(value);
+  return { bounded, shortened: long.map(([name]) => name) };
+}
+
+/** The same for an event on a span, where OpenTelemetry exports what is undefined as a value without a type. */
+export function eventAttributes(attributes: Attributes): Attributes {
+  const there = Object.entries(attributes).filter(([, value]) => value !== undefined);
+  return boundedAttributes(Object.fromEntries(there)).bounded;
+}
+
+function isTooLong(value: AttributeValue | undefined): boolean {
+  return charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
+}
+
+/** Of a list, with what its entries cost besides. */
+function charactersOf(value: AttributeValue | undefined): number {
+  if (typeof value === "string") return value.length;
+  if (!Array.isArray(value)) return 0;
+  return value.reduce<number>((sum, entry) => sum + lengthOfEntry(entry), 0);
+}
+
+const ROOM_OF_ENTRY = 16;
+
+function lengthOfEntry(entry: unknown): number {
+  return ROOM_OF_ENTRY + (typeof entry === "string" ? entry.length : 0);
+}
+
+function shortenedValue(value: AttributeValue | undefined): AttributeValue | undefined {
+  if (typeof value === "string") return boundedText(value, MAX_ATTRIBUTE_CHARACTERS);
+  return Array.isArray(value) ? shortenedList(value) : value;
+}
+
+/** Of an entry of a list that is too long. */
+const MAX_ENTRY_CHARACTERS = 256;
+
+/** The first entries, as many as there is room for, none of them alone taking all of it. */
+function shortenedList(list: readonly unknown[]): string[] {
+  const kept: string[] = [];
+  let left = MAX_ATTRIBUTE_CHARACTERS - MAX_ENTRY_CHARACTERS;
+  for (const entry of list) {
+    const short = boundedText(String(entry), MAX_ENTRY_CHARACTERS);
+    left -= lengthOfEntry(short);
+    if (left < 0) break;
+    kept.push(short);
+  }
+  const lost = list.length - kept.length;
+  return lost === 0 ? kept : [...kept, leftOutMark(lost, "entry")];
+}
+
+/** What warnings are about, by the name of the attribute: as many as there are names in `gen-ai-attributes.ts`. */
+const offenders = new Map<string, object>();
+
+function offenderOf(name: string): object {
+  const offender = offenders.get(name) ?? {};
+  offenders.set(name, offender);
+  return offender;
+}
+
+function warningOf(name: string, value: AttributeValue | undefined): string {
+  const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");
+  const got = charactersOf(value).toLocaleString("en-US");
+  return `Expected ${name} to have at most ${most} characters, got ${got}. Traces show its beginning; say it shorter.`;
+}

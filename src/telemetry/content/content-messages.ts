@@ -1,0 +1,96 @@
+// Content in the shape of the GenAI semantic conventions: messages of parts. Pure.
+
+import { parseJson, unsoundness, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import type { AssistantMessage, Message, ToolCall } from "../../protocol/message.ts";
+import type { OfferedTool } from "../../protocol/span-content.ts";
+import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
+import { leftOutMark } from "../bounded/bounded-json.ts";
+
+/** What an agent is told before all else, for `gen_ai.system_instructions`: the system messages with which a request begins. */
+export function instructionsOf(messages: readonly Message[]): readonly JsonObject[] {
+  return messages.slice(0, firstSaid(messages)).map(({ text }) => textPart(text));
+}
+
+/** The others, for `gen_ai.input.messages`. */
+export function inputOf(messages: readonly Message[]): readonly JsonObject[] {
+  return messages.slice(firstSaid(messages)).map((message) => {
+    switch (message.role) {
+      case "assistant":
+        return { role: "assistant", parts: partsOf(message) };
+      case "tool":
+        return {
+          role: "tool",
+          parts: [{ type: "tool_call_response", id: message.callId, response: message.text }],
+        };
+      case "system":
+      case "user":
+        return { role: message.role, parts: [textPart(message.text)] };
+    }
+  });
+}
+
+function firstSaid(messages: readonly Message[]): number {
+  const index = messages.findIndex(({ role }) => role !== "system");
+  return index === -1 ? messages.length : index;
+}
+
+/** For `gen_ai.output.messages`: the one that the model wrote. */
+export function outputOf(message: AssistantMessage, finishReason: string): readonly JsonObject[] {
+  const reason = finishReason === "tool_calls" ? "tool_call" : finishReason;
+  return [{ role: "assistant", parts: partsOf(message), finish_reason: reason }];
+}
+
+/** For `gen_ai.tool.definitions`. */
+export function definitionsOf(tools: readonly OfferedTool[]): readonly JsonObject[] {
+  return tools.map(({ name, description, inputSchema }) => ({
+    type: "function",
+    name,
+    description,
+    parameters: inputSchema,
+  }));
+}
+
+/** Stands for entries of the lists above, in their own shape. */
+export function leftOutOf(count: number, first: JsonValue): JsonValue {
+  if (typeof first !== "object" || first === null) return leftOutMark(count, "entry");
+  if (Object.hasOwn(first, "parts"))
+    return { role: "left_out", parts: [textPart(leftOutMark(count, "message"))] };
+  if (Object.hasOwn(first, "parameters"))
+    return { type: "function", name: leftOutMark(count, "tool") };
+  return Object.hasOwn(first, "type")
+    ? textPart(leftOutMark(count, "part"))
+    : leftOutMark(count, "entry");
+}
+
+/** An answer, also one by which the model declined, and the calls that it wishes for. */
+function partsOf({ text, refusal, toolCalls }: AssistantMessage): readonly JsonObject[] {
+  const texts = [text, refusal ?? ""].filter((one) => one !== "");
+  return [...texts.map(textPart), ...toolCalls.map(callPart)];
+}
+
+function textPart(content: string): JsonObject {
+  return { type: "text", content };
+}
+
+function callPart({ callId, toolName, argumentsText }: ToolCall): JsonObject {
+  const called = argumentsText.trim() === "" ? {} : structureOf(argumentsText);
+  return { type: "tool_call", id: callId, name: toolName, arguments: called ?? argumentsText };
+}
+
+/** Deeper values are shown as the text that they are. */
+const MOST_LEVELS = 200;
+
+/**
+ * The object or the list that a text says; undefined for any other text, for one that would be shortened in any case, and for numbers that
+ * would not come back as they were.
+ */
+export function structureOf(text: string): JsonValue | undefined {
+  if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;
+  if (/\d{16}/.test(text)) return undefined;
+  try {
+    const value = parseJson(text);
+    return unsoundness(value, MOST_LEVELS) === undefined ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,117 @@
+// Whether spans hold content: what a model was asked and what it said, arguments and results of tools. They do not, unless somebody says so,
+// in code or by the variables that instrumentations of many languages share. Code wins.
+
+import { checkKeys, mismatch, shown } from "../../kernel/check.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import type { Correlation } from "../../protocol/event.ts";
+import type { SpanContent } from "../../protocol/span-content.ts";
+import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
+
+/**
+ * Says what of a piece of content goes out: another one of the same type, or `undefined` for nothing. Called at once for each piece, with a
+ * frozen copy and the place in the run; must not wait. If it throws, or gives something else, the piece is left out, one process warning
+ * says why, and the run goes on.
+ */
+export type RedactContent = (content: SpanContent, place: Correlation) => SpanContent | undefined;
+
+export interface ContentOptions {
+  /** Left out: content goes out as it is. */
+  readonly redact?: RedactContent;
+}
+
+/** What is to be done with content. */
+export interface ContentSettings {
+  readonly redact: RedactContent | undefined;
+  /** Of one attribute. */
+  readonly maxCharacters: number;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * What was chosen; undefined: no content. Left out, the variables decide as they are now.
+ *
+ * @throws EspalierError `invalid_option` for a choice that does not fit.
+ */
+export function contentSettings(
+  choice: boolean | ContentOptions | undefined,
+  env: Environment = environment(),
+): ContentSettings | undefined {
+  const whole = { redact: undefined, maxCharacters: maxCharactersOf(env) };
+  if (choice === undefined) return isCaptured(env) ? whole : undefined;
+  if (typeof choice === "boolean") return choice ? whole : undefined;
+  if (typeof choice !== "object" || choice === null)
+    throw mismatch("content", "true, false or an object", choice, "Leave it out for no content.");
+  checkKeys("content", choice, ["redact"]);
+  const { redact } = choice;
+  if (redact !== undefined && typeof redact !== "function")
+    throw mismatch("content.redact", "a function", redact, "Leave it out to redact nothing.");
+  return { ...whole, redact };
+}
+
+const LENGTH_LIMITS = [
+  "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+  "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+];
+/** Shorter JSON says nothing: the SDK may cut it as it cuts everything. */
+const LEAST_CHARACTERS = 240;
+
+/** An SDK that goes by a lower limit would cut through the JSON. */
+function maxCharactersOf(env: Environment): number {
+  const said = LENGTH_LIMITS.map((name) => env[name]?.trim() ?? "").find((word) => word !== "");
+  const limit = said !== undefined && /^\d+$/.test(said) ? Number(said) : Infinity;
+  return Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
+}
+
+function environment(): Environment {
+  return typeof process === "undefined" ? {} : process.env;
+}
+
+const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+const EMIT_EVENT = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
+const CAPTURE_WORDS = ["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT", "true", "false"];
+const EMIT_WORDS = ["true", "false"];
+
+function isCaptured(env: Environment): boolean {
+  const emits = wordOf(env, EMIT_EVENT, EMIT_WORDS, "Events of espalier hold no content anyway.");
+  switch (wordOf(env, CAPTURE, CAPTURE_WORDS, "Traces hold no content.")) {
+    case "SPAN_ONLY":
+    case "SPAN_AND_EVENT":
+    case "TRUE":
+      return true;
+    case "EVENT_ONLY":
+      if (emits !== "FALSE")
+        warn(
+          `${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`,
+        );
+      return false;
+    default:
+      return false;
+  }
+}
+
+/** What a variable says, in capitals; undefined: nothing, or nothing that is known. */
+function wordOf(
+  env: Environment,
+  name: string,
+  words: readonly string[],
+  consequence: string,
+): string | undefined {
+  const said = env[name]?.trim() ?? "";
+  if (said === "") return undefined;
+  const word = said.toUpperCase();
+  if (words.some((one) => one.toUpperCase() === word)) return word;
+  warn(
+    `Expected ${name} to be one of ${words.join(", ")}, got ${shown(said.slice(0, 100))}. ${consequence} Correct it.`,
+  );
+  return undefined;
+}
+
+/** What was said, so that it is said once however often tracing is set up. */
+const said = new Map<string, object>();
+
+function warn(message: string): void {
+  const offender = said.get(message) ?? {};
+  said.set(message, offender);
+  warnOnce(offender, message);
+}

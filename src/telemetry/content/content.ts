@@ -1,0 +1,74 @@
+// What spans say of content: on `chat` what the model was asked and what it said, on `execute_tool` arguments and result.
+// 1. Nothing of this runs unless content was switched on, and nothing is made for a span that does not record.
+// 2. Content is on the span of its own call or nowhere: never on what is around it.
+// 3. Every attribute is JSON, and no longer than 16,384 characters.
+
+import type { Span } from "@opentelemetry/api";
+
+import type { JsonValue } from "../../kernel/json.ts";
+import type { Correlation, EventType } from "../../protocol/event.ts";
+import type { SpanContent } from "../../protocol/span-content.ts";
+import { noteShortened } from "../bounded/bounded-attributes.ts";
+import { boundedJson } from "../bounded/bounded-json.ts";
+import {
+  definitionsOf,
+  inputOf,
+  instructionsOf,
+  leftOutOf,
+  outputOf,
+  structureOf,
+} from "./content-messages.ts";
+import type { ContentSettings } from "./content-options.ts";
+import { redacted } from "./content-redaction.ts";
+import { GEN_AI } from "../gen-ai-attributes.ts";
+
+/** The span that is open at a place, and the event with which it began. */
+export interface ContentPlace {
+  readonly span: Span;
+  readonly opening: { readonly type: EventType };
+  readonly scope: Correlation;
+}
+
+/** Puts a piece of content on the span of its call, as far as the settings let it out. */
+export function writeContent(
+  { redact, maxCharacters }: ContentSettings,
+  { span, opening, scope }: ContentPlace,
+  content: SpanContent,
+): void {
+  if (!span.isRecording() || !belongs(content, opening.type)) return;
+  const said = redact === undefined ? content : redacted(redact, content, scope);
+  if (said === undefined) return;
+  const shortened: string[] = [];
+  for (const [name, value] of Object.entries(attributesOf(said))) {
+    const { text, isShortened } = boundedJson(value, maxCharacters, leftOutOf);
+    span.setAttribute(name, text);
+    if (isShortened) shortened.push(name);
+  }
+  noteShortened(span, shortened);
+}
+
+function belongs({ type }: SpanContent, opening: EventType): boolean {
+  return type === "request" || type === "reply"
+    ? opening === "model.requested"
+    : opening === "tool.started" || opening === "tool.resumed";
+}
+
+function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>> {
+  switch (content.type) {
+    case "request": {
+      const { messages, tools } = content;
+      const instructions = instructionsOf(messages);
+      return {
+        ...(instructions.length === 0 ? {} : { [GEN_AI.systemInstructions]: instructions }),
+        [GEN_AI.inputMessages]: inputOf(messages),
+        ...(tools.length === 0 ? {} : { [GEN_AI.toolDefinitions]: definitionsOf(tools) }),
+      };
+    }
+    case "reply":
+      return { [GEN_AI.outputMessages]: outputOf(content.message, content.finishReason) };
+    case "arguments":
+      return { [GEN_AI.toolCallArguments]: content.value };
+    case "result":
+      return { [GEN_AI.toolCallResult]: structureOf(content.text) ?? content.text };
+  }
+}

@@ -1,0 +1,69 @@
+// Why spans did not arrive, in words.
+
+import { messageOf } from "../../kernel/error.ts";
+
+/** Spans that were given up. */
+export interface Loss {
+  readonly spans: number;
+  readonly reason: string;
+  /** What a user can do about it. */
+  readonly advice: string;
+  /** The message of the exporter's error, as the SDK reports it a second time. */
+  readonly sdkMessage?: string;
+}
+
+const CHECK_ENDPOINT =
+  "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), and that it takes OTLP over HTTP.";
+const CHECK_QUEUE =
+  "More spans ended at once than may wait. Sample (OTEL_TRACES_SAMPLER), or let more of them wait.";
+
+/** The endpoint, or the exporter in front of it, did not take them. */
+export function notTaken(spans: number, error: unknown): Loss {
+  const said = error instanceof Error ? { sdkMessage: error.message } : {};
+  return { spans, reason: reasonOf(error), advice: CHECK_ENDPOINT, ...said };
+}
+
+export function notQueued(waitingSpans: number): Loss {
+  const reason = `${waitingSpans.toLocaleString("en")} spans were waiting`;
+  return { spans: 1, reason, advice: CHECK_QUEUE };
+}
+
+export function afterShutdown(): Loss {
+  const advice = "Shut tracing down when the last run has ended.";
+  return { spans: 1, reason: "tracing was shut down before", advice };
+}
+
+/** What a processor was given and never handed to the exporter. */
+export function neverExported(spans: number): Loss {
+  const advice = "Give the processor the settings that it is made with.";
+  return { spans, reason: "the processor of a lane dropped them", advice };
+}
+
+/**
+ * A refused connection to a name with two addresses has a code and no message; an answer with a
+ * status has it as its code, and the body beside it.
+ */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) {
+    return error === undefined ? "the endpoint did not take them" : messageOf(error);
+  }
+  const code = "code" in error ? error.code : undefined;
+  if (typeof code === "number") return `status ${code}${inBrackets(error.message)}${pageOf(error)}`;
+  return error.message || (typeof code === "string" ? code : error.name);
+}
+
+function inBrackets(words: string): string {
+  return words === "" ? "" : ` (${words})`;
+}
+
+function pageOf(error: Error): string {
+  const body = "data" in error ? error.data : undefined;
+  return typeof body === "string" && isWebPage(body) ? ` with a web page, ${NO_OTLP}` : "";
+}
+
+/** What OTLP never answers. */
+export function isWebPage(body: string): boolean {
+  return body.trimStart().startsWith("<");
+}
+
+export const NO_OTLP = "so this does not look like an OTLP endpoint";

@@ -1,0 +1,118 @@
+// AgentTally: what has been counted of one agent since it began, or went on. Owns the counts.
+
+import type { EventBody } from "../../protocol/event.ts";
+import type { AgentId, QuestionId } from "../../protocol/ids.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
+import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
+import type { Dimensions, Instruments } from "./instruments.ts";
+import { endDimensions, type Caller, type ScopeEnd } from "./measurements.ts";
+
+type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
+
+interface Beginning {
+  readonly agentId: AgentId;
+  readonly opening: AgentOpening;
+  /** The agent that started it, if that is open. */
+  readonly parent: AgentTally | undefined;
+}
+
+export class AgentTally {
+  readonly agentId: AgentId;
+  readonly caller: Caller;
+  readonly #budget: AgentOpening["budget"];
+  readonly #parent: AgentTally | undefined;
+  readonly #instruments: Instruments;
+  readonly #pending = new Map<QuestionId, Dimensions>();
+  #modelCalls = 0;
+  #toolCalls = 0;
+  /** By it and by all below it, since it began or went on. */
+  #spent: Usage = NO_USAGE;
+
+  /** It begins, or goes on. */
+  constructor(instruments: Instruments, { agentId, opening, parent }: Beginning) {
+    const { role, provider, model, budget } = opening;
+    this.#instruments = instruments;
+    this.agentId = agentId;
+    this.caller = { role, provider, model };
+    this.#budget = budget;
+    this.#parent = parent;
+    instruments.measure("activeAgents", 1, { [GEN_AI.agentName]: role });
+  }
+
+  /** Model calls that were booked before it went on: they are not of what it could spend since. */
+  countEarlier(usage: Usage): void {
+    this.#modelCalls += usage.modelCalls;
+  }
+
+  /** A model call was booked. */
+  charge(usage: Usage): void {
+    this.#modelCalls += usage.modelCalls;
+    this.#spend(usage);
+  }
+
+  /** A step is complete, and with it so many tool calls. */
+  chargeTools(toolCalls: number): void {
+    this.#toolCalls += toolCalls;
+    this.#spend({ ...NO_USAGE, toolCalls });
+  }
+
+  ask({ questionId, toolName }: EventBody<"question.asked">["question"]): void {
+    if (this.#pending.has(questionId)) return;
+    const { role } = this.caller;
+    const dimensions = { [GEN_AI.agentName]: role, [GEN_AI.toolName]: toolName };
+    this.#pending.set(questionId, dimensions);
+    this.#instruments.measure("pendingApprovals", 1, dimensions);
+  }
+
+  /** Nothing to come down for a question that was asked before a pause. */
+  hearAnswer(questionId: QuestionId): void {
+    const dimensions = this.#pending.get(questionId);
+    if (dimensions === undefined) return;
+    this.#pending.delete(questionId);
+    this.#instruments.measure("pendingApprovals", -1, dimensions);
+  }
+
+  /** It has ended, or rests. */
+  close(seconds: number, end: ScopeEnd): void {
+    const { role, model } = this.caller;
+    this.leave();
+    this.#instruments.measure("agentDuration", seconds, {
+      [GEN_AI.operation]: OPERATION.agent,
+      [GEN_AI.agentName]: role,
+      [GEN_AI.requestModel]: model,
+      ...endDimensions(end),
+    });
+    if (typeof end !== "string" && end.type === "agent.ended") this.#measureBudget(end);
+  }
+
+  /** Nothing more of it happens in this process: what went up comes down. */
+  leave(): void {
+    const byRole = { [GEN_AI.agentName]: this.caller.role };
+    for (const questionId of this.#pending.keys()) this.hearAnswer(questionId);
+    this.#instruments.measure("activeAgents", -1, byRole);
+    this.#instruments.measure("agentInferenceCalls", this.#modelCalls, byRole);
+    this.#instruments.measure("agentToolCalls", this.#toolCalls, byRole);
+  }
+
+  #spend(usage: Usage): void {
+    this.#spent = addUsage(this.#spent, usage);
+    if (this.#parent !== undefined) this.#parent.#spend(usage);
+  }
+
+  /** What was used before this stretch belongs to the limit as to the use: pauses change nothing. */
+  #measureBudget({ status, usage }: EventBody<"agent.ended">): void {
+    const used: Readonly<Record<string, number>> = usage.total;
+    const spent: Readonly<Record<string, number>> = this.#spent;
+    for (const [axis, left] of Object.entries(this.#budget)) {
+      const [amount, since] = [used[axis], spent[axis]];
+      if (amount === undefined || since === undefined) continue;
+      const limit = left + Math.max(0, amount - since);
+      if (limit > 0)
+        this.#instruments.measure("budgetUtilization", amount / limit, {
+          [GEN_AI.agentName]: this.caller.role,
+          [ESPALIER.budgetAxis]: axis,
+          [ESPALIER.outcome]: status,
+        });
+    }
+  }
+}

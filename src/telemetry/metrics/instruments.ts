@@ -1,0 +1,123 @@
+// Instruments: what measures of one meter, and how few values each of its attributes may have.
+// Owns the values that were seen. Talks to one meter.
+// 1. Nothing here throws: a meter that does is complained of once, and that measurement is missing.
+// 2. An attribute has at most `MOST_VALUES` values: models can make up names without end, and a
+//    backend keeps a series for each.
+
+import {
+  createNoopMeter,
+  metrics,
+  type Attributes,
+  type Meter,
+  type MetricOptions,
+} from "@opentelemetry/api";
+
+import { assertNever } from "../../kernel/assert.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import { INSTRUMENTATION } from "../gen-ai-attributes.ts";
+import { METRICS, OTHER, type Metric, type MetricDefinition } from "./metric-names.ts";
+
+/** So many values of an attribute are told apart; all others are `_OTHER`. */
+export const MOST_VALUES = 200;
+
+/** Characters; what is longer is no name. */
+const LONGEST_VALUE = 256;
+
+/** What is told apart in a measurement; undefined: left out. */
+export type Dimensions = Readonly<Record<string, string | undefined>>;
+
+type Measure = (value: number, attributes: Attributes) => void;
+
+export class Instruments {
+  readonly #meter: Meter;
+  readonly #hasLegacy: boolean;
+  /** Made when the first thing is measured; undefined: it could not be made. */
+  readonly #measures = new Map<Metric, Measure | undefined>();
+  readonly #values = new Map<string, Set<string>>();
+
+  constructor(meter: Meter, options: { readonly legacyMetrics: boolean }) {
+    this.#meter = meter;
+    this.#hasLegacy = options.legacyMetrics;
+  }
+
+  /** Adds to a counter, or records in a histogram. A metric that is not asked for takes nothing. */
+  measure(metric: Metric, value: number, dimensions: Dimensions = {}): void {
+    const measure = this.#measureOf(metric);
+    if (measure === undefined || !Number.isFinite(value)) return;
+    const attributes = this.#bounded(dimensions);
+    this.#attempt(() => measure(value, attributes));
+  }
+
+  #measureOf(metric: Metric): Measure | undefined {
+    const definition: MetricDefinition = METRICS[metric];
+    if (definition.isLegacy === true && !this.#hasLegacy) return undefined;
+    if (!this.#measures.has(metric)) {
+      this.#measures.set(metric, undefined);
+      this.#attempt(() => this.#measures.set(metric, measureOf(this.#meter, definition)));
+    }
+    return this.#measures.get(metric);
+  }
+
+  #bounded(dimensions: Dimensions): Attributes {
+    const attributes: Record<string, string> = {};
+    for (const [name, value] of Object.entries(dimensions)) {
+      if (value !== undefined) attributes[name] = this.#known(name, value) ? value : OTHER;
+    }
+    return attributes;
+  }
+
+  /** A value that is known once stays known: what goes up under a name comes down under it. */
+  #known(name: string, value: string): boolean {
+    const values = this.#values.get(name) ?? new Set();
+    this.#values.set(name, values);
+    if (values.size < MOST_VALUES && value.length <= LONGEST_VALUE) values.add(value);
+    return values.has(value);
+  }
+
+  #attempt(work: () => void): void {
+    try {
+      work();
+    } catch (cause) {
+      warnOnce(this.#meter, `A meter threw (${messageOf(cause)}); what it measures has gaps.`);
+    }
+  }
+}
+
+function measureOf(meter: Meter, definition: MetricDefinition): Measure {
+  const { name, kind, unit, description, boundaries } = definition;
+  const options: MetricOptions = { unit, description };
+  switch (kind) {
+    case "counter": {
+      const counter = meter.createCounter(name, options);
+      return (value, attributes) => counter.add(value, attributes);
+    }
+    case "upDownCounter": {
+      const counter = meter.createUpDownCounter(name, options);
+      return (value, attributes) => counter.add(value, attributes);
+    }
+    case "histogram": {
+      const advice = boundaries === undefined ? {} : { explicitBucketBoundaries: [...boundaries] };
+      const histogram = meter.createHistogram(name, { ...options, advice });
+      return (value, attributes) => histogram.record(value, attributes);
+    }
+    default:
+      return assertNever(kind, "kind of metric");
+  }
+}
+
+/** A meter that keeps what it is given; undefined: it does not. */
+export function keepingMeter(meter: Meter): Meter | undefined {
+  return meter === createNoopMeter() ? undefined : meter;
+}
+
+/** The meter `espalier` of the provider that is registered now; undefined: there is none. */
+export function registeredMeter(): Meter | undefined {
+  const provider = metrics.getMeterProvider();
+  try {
+    return keepingMeter(provider.getMeter(INSTRUMENTATION.name, INSTRUMENTATION.version));
+  } catch (cause) {
+    warnOnce(provider, `A meter provider threw (${messageOf(cause)}); nothing is measured.`);
+    return undefined;
+  }
+}

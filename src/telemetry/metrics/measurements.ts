@@ -1,0 +1,137 @@
+// What metrics tell apart, and what the end of a call comes to in numbers. Owns nothing. Each value
+// is one of few: roles, models and tools by name, and words of our own.
+
+import { assertNever } from "../../kernel/assert.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { Abandonment, Closing } from "../../protocol/span-scope.ts";
+import type { Usage } from "../../protocol/usage.ts";
+import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
+import type { Dimensions, Instruments } from "./instruments.ts";
+import { TOKEN_TYPE, UNKNOWN_MODALITY } from "./metric-names.ts";
+import { failureOf, knownToolName } from "../spans/span-attributes.ts";
+
+/** How a scope ended: with an event of its own, or with the scope around it. */
+export type ScopeEnd = Closing | Exclude<Abandonment, "left">;
+
+/** Whose model was called. */
+export interface Caller {
+  readonly role: string;
+  readonly provider: string;
+  readonly model: string;
+}
+
+/** Outcome and class of failure, as the span of the scope has them. */
+export function endDimensions(end: ScopeEnd): Dimensions {
+  if (typeof end === "string") return { [ESPALIER.outcome]: OUTCOME[end] };
+  return { [ESPALIER.outcome]: outcomeOf(end), [ERROR_TYPE]: failureOf(end) };
+}
+
+function outcomeOf(body: Closing): string | undefined {
+  switch (body.type) {
+    case "run.ended":
+    case "agent.ended":
+      return body.status;
+    case "run.paused":
+    case "agent.paused":
+    case "tool.paused":
+      return OUTCOME.suspended;
+    case "tool.ended":
+      return body.outcome;
+    case "model.replied":
+      return undefined;
+    case "model.failed":
+      return failureOf(body) === undefined ? OUTCOME.cancelled : OUTCOME.failed;
+    default:
+      return assertNever(body, "closing event");
+  }
+}
+
+/** Tokens as they are booked. A call that never left is none. */
+export function measureUsage(instruments: Instruments, caller: Caller, usage: Usage): void {
+  if (usage.modelCalls === 0 && usage.totalTokens === 0) return;
+  const dimensions = { ...callerDimensions(caller), [GEN_AI.tokenModality]: UNKNOWN_MODALITY };
+  instruments.measure("inputTokens", usage.inputTokens, dimensions);
+  instruments.measure("outputTokens", usage.outputTokens, dimensions);
+  instruments.measure("cacheReadTokens", usage.cachedInputTokens, dimensions);
+  instruments.measure("reasoningTokens", usage.reasoningTokens, dimensions);
+}
+
+/** One model call that has ended. */
+export function measureModelCall(
+  instruments: Instruments,
+  caller: Caller,
+  { seconds, end }: { readonly seconds: number; readonly end: ScopeEnd },
+): void {
+  const known = callerDimensions(caller);
+  const dimensions = { ...known, ...endDimensions(end) };
+  instruments.measure("inferenceDuration", seconds, dimensions);
+  instruments.measure("legacyDuration", seconds, dimensions);
+  if (!isModelEnd(end)) return;
+  const { inputTokens, outputTokens } = end.usage;
+  instruments.measure("operationInputTokens", inputTokens, dimensions);
+  instruments.measure("operationOutputTokens", outputTokens, dimensions);
+  const [input, output] = [TOKEN_TYPE.input, TOKEN_TYPE.output];
+  instruments.measure("legacyTokens", inputTokens, { ...known, [GEN_AI.tokenType]: input });
+  instruments.measure("legacyTokens", outputTokens, { ...known, [GEN_AI.tokenType]: output });
+  measureQueue(instruments, OPERATION.model, caller.role, end.queuedMs);
+}
+
+function isModelEnd(end: ScopeEnd): end is EventBody<"model.replied" | "model.failed"> {
+  return typeof end !== "string" && (end.type === "model.replied" || end.type === "model.failed");
+}
+
+/** One tool call that has ended, or is paused. */
+export function measureToolCall(
+  instruments: Instruments,
+  {
+    opening,
+    role,
+  }: {
+    readonly opening: EventBody<"tool.started" | "tool.resumed">;
+    readonly role: string;
+  },
+  { seconds, end }: { readonly seconds: number; readonly end: ScopeEnd },
+): void {
+  const ended = typeof end !== "string" && end.type === "tool.ended" ? end : undefined;
+  instruments.measure("toolDuration", seconds, {
+    [GEN_AI.operation]: OPERATION.tool,
+    [GEN_AI.toolName]: knownToolName(opening),
+    [GEN_AI.agentName]: role,
+    ...endDimensions(end),
+  });
+  if (ended !== undefined) measureQueue(instruments, OPERATION.tool, role, ended.queuedMs);
+}
+
+function measureQueue(
+  instruments: Instruments,
+  operation: string,
+  role: string,
+  queuedMs: number,
+): void {
+  const dimensions = { [GEN_AI.operation]: operation, [GEN_AI.agentName]: role };
+  instruments.measure("queueWait", queuedMs / 1_000, dimensions);
+}
+
+function callerDimensions({ role, provider, model }: Caller): Dimensions {
+  return {
+    [GEN_AI.operation]: OPERATION.model,
+    [GEN_AI.provider]: provider,
+    [GEN_AI.requestModel]: model,
+    [GEN_AI.agentName]: role,
+  };
+}
+
+/** An approval that has its answer. Another kind of question is none. */
+export function measureApproval(
+  instruments: Instruments,
+  role: string,
+  { answer, by, toolName, waitedMs }: EventBody<"question.answered">,
+): void {
+  if (answer !== "approved" && answer !== "denied") return;
+  instruments.measure("approvalWait", Math.max(0, waitedMs) / 1_000, {
+    [GEN_AI.agentName]: role,
+    [GEN_AI.toolName]: toolName,
+    // With the end of its agent nobody has decided.
+    [ESPALIER.outcome]: by === "end" ? OUTCOME.abandoned : answer,
+  });
+}

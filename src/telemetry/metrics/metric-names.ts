@@ -1,0 +1,227 @@
+// Every metric that espalier gives to OpenTelemetry, and the only place of such names.
+// `gen_ai.*` follows the GenAI semantic conventions as of October 2026, all "Development" there;
+// `espalier.*` is what they have no word for. docs/metrics.md shows this table; a test holds both
+// together.
+
+import { ERROR_TYPE, ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
+
+/** What a metric is, and what may be told apart in it. */
+export interface MetricDefinition {
+  readonly name: string;
+  readonly kind: "counter" | "histogram" | "upDownCounter";
+  readonly unit: string;
+  readonly description: string;
+  /** The only attributes that it ever has: few values each, no id, no text. */
+  readonly attributes: readonly string[];
+  /** Of a histogram: upper bounds of its buckets, as advice for the SDK. */
+  readonly boundaries?: readonly number[];
+  /** Of 1.41 of the conventions: only where it is asked for. */
+  readonly isLegacy?: true;
+}
+
+/** Seconds of a call. */
+const CALL_SECONDS = doubling(0.01, 14);
+/** Seconds of an agent, which makes many calls. */
+const AGENT_SECONDS = doubling(0.1, 13);
+/** Seconds of a whole run, and of people who are waited for. */
+const LONG_SECONDS = [1, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
+const TOKENS = Array.from({ length: 14 }, (_none, power) => 4 ** power);
+const CALLS = doubling(1, 8);
+/** Parts of a limit. */
+const PARTS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.5, 2];
+
+const MODEL_CALL = [GEN_AI.operation, GEN_AI.provider, GEN_AI.requestModel, GEN_AI.agentName];
+const MODEL_CALL_END = [...MODEL_CALL, ESPALIER.outcome, ERROR_TYPE];
+const TOKEN_COUNT = [...MODEL_CALL, GEN_AI.tokenModality];
+
+export const METRICS = {
+  inferenceDuration: {
+    name: "gen_ai.client.inference.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time of one model call, from its request to its last byte, retries included.",
+    attributes: MODEL_CALL_END,
+    boundaries: CALL_SECONDS,
+  },
+  inputTokens: {
+    name: "gen_ai.client.inference.usage.input_tokens",
+    kind: "counter",
+    unit: "{token}",
+    description: "Input tokens of model calls, cached ones and failed attempts included.",
+    attributes: TOKEN_COUNT,
+  },
+  outputTokens: {
+    name: "gen_ai.client.inference.usage.output_tokens",
+    kind: "counter",
+    unit: "{token}",
+    description: "Output tokens of model calls, reasoning and failed attempts included.",
+    attributes: TOKEN_COUNT,
+  },
+  cacheReadTokens: {
+    name: "gen_ai.client.inference.usage.cache_read.input_tokens",
+    kind: "counter",
+    unit: "{token}",
+    description: "The part of the input tokens that providers read from their caches.",
+    attributes: TOKEN_COUNT,
+  },
+  reasoningTokens: {
+    name: "gen_ai.client.inference.usage.reasoning.output_tokens",
+    kind: "counter",
+    unit: "{token}",
+    description: "The part of the output tokens that went into reasoning.",
+    attributes: TOKEN_COUNT,
+  },
+  operationInputTokens: {
+    name: "gen_ai.client.inference.operation.input_tokens",
+    kind: "histogram",
+    unit: "{token}",
+    description: "Input tokens of one model call. For percentiles; totals are in the counters.",
+    attributes: MODEL_CALL_END,
+    boundaries: TOKENS,
+  },
+  operationOutputTokens: {
+    name: "gen_ai.client.inference.operation.output_tokens",
+    kind: "histogram",
+    unit: "{token}",
+    description: "Output tokens of one model call. For percentiles; totals are in the counters.",
+    attributes: MODEL_CALL_END,
+    boundaries: TOKENS,
+  },
+  agentDuration: {
+    name: "gen_ai.invoke_agent.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time of an agent, from its start or its resumption to its end or its pause.",
+    attributes: [
+      GEN_AI.operation,
+      GEN_AI.agentName,
+      GEN_AI.requestModel,
+      ESPALIER.outcome,
+      ERROR_TYPE,
+    ],
+    boundaries: AGENT_SECONDS,
+  },
+  agentInferenceCalls: {
+    name: "gen_ai.invoke_agent.inference_calls",
+    kind: "histogram",
+    unit: "{inference_call}",
+    description: "Model calls of an agent in that time, its subagents' not counted.",
+    attributes: [GEN_AI.agentName],
+    boundaries: CALLS,
+  },
+  agentToolCalls: {
+    name: "gen_ai.invoke_agent.tool_calls",
+    kind: "histogram",
+    unit: "{tool_call}",
+    description: "Tool calls of an agent in that time, as its usage counts them.",
+    attributes: [GEN_AI.agentName],
+    boundaries: CALLS,
+  },
+  toolDuration: {
+    name: "gen_ai.execute_tool.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time of one tool call. That of a delegation is the time of its subagent.",
+    attributes: [GEN_AI.operation, GEN_AI.toolName, GEN_AI.agentName, ESPALIER.outcome, ERROR_TYPE],
+    boundaries: CALL_SECONDS,
+  },
+  workflowDuration: {
+    name: "gen_ai.invoke_workflow.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time of a run, from its start or its resumption to its end or its pause.",
+    attributes: [GEN_AI.operation, GEN_AI.workflowName, ESPALIER.outcome, ERROR_TYPE],
+    boundaries: LONG_SECONDS,
+  },
+  activeAgents: {
+    name: "espalier.agents.active",
+    kind: "upDownCounter",
+    unit: "{agent}",
+    description: "Agents that are running in this process, roots included.",
+    attributes: [GEN_AI.agentName],
+  },
+  spawnedAgents: {
+    name: "espalier.agents.spawned",
+    kind: "counter",
+    unit: "{agent}",
+    description:
+      "Subagents that were started. One that is continued or resumed is not counted again.",
+    attributes: [GEN_AI.agentName],
+  },
+  pendingApprovals: {
+    name: "espalier.approvals.pending",
+    kind: "upDownCounter",
+    unit: "{approval}",
+    description:
+      "Approvals that a running agent waits for. What waits in a paused run is not counted.",
+    attributes: [GEN_AI.agentName, GEN_AI.toolName],
+  },
+  approvalWait: {
+    name: "espalier.approval.wait.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time from the question to the answer, pauses of the run included.",
+    attributes: [GEN_AI.agentName, GEN_AI.toolName, ESPALIER.outcome],
+    boundaries: LONG_SECONDS,
+  },
+  queueWait: {
+    name: "espalier.queue.wait.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time that a call waited for a free place among those that may run at once.",
+    attributes: [GEN_AI.operation, GEN_AI.agentName],
+    boundaries: CALL_SECONDS,
+  },
+  budgetUtilization: {
+    name: "espalier.budget.utilization",
+    kind: "histogram",
+    unit: "1",
+    description:
+      "The part of a limit that an agent and its subagents had used at its end; above 1 after a grant.",
+    attributes: [GEN_AI.agentName, ESPALIER.budgetAxis, ESPALIER.outcome],
+    boundaries: PARTS,
+  },
+  droppedSpans: {
+    name: "espalier.telemetry.spans.dropped",
+    kind: "counter",
+    unit: "{span}",
+    description: "Spans that never reached their backend.",
+    attributes: [],
+  },
+  legacyDuration: {
+    name: "gen_ai.client.operation.duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Time of one model call, under its name of version 1.41.",
+    attributes: MODEL_CALL_END,
+    boundaries: CALL_SECONDS,
+    isLegacy: true,
+  },
+  legacyTokens: {
+    name: "gen_ai.client.token.usage",
+    kind: "histogram",
+    unit: "{token}",
+    description: "Tokens of one model call, under their name of version 1.41.",
+    attributes: [...MODEL_CALL, GEN_AI.tokenType],
+    boundaries: TOKENS,
+    isLegacy: true,
+  },
+} as const satisfies Readonly<Record<string, MetricDefinition>>;
+
+export type Metric = keyof typeof METRICS;
+
+/** Value of `gen_ai.token.modality`: no provider tells us which tokens were images or sounds. */
+export const UNKNOWN_MODALITY = "unknown";
+
+/** Values of `gen_ai.token.type`. */
+export const TOKEN_TYPE = { input: "input", output: "output" } as const;
+
+/** Stands for what would be one value too many of an attribute. */
+export const OTHER = "_OTHER";
+
+/** Stands for the model of a call that was lost with its process, if its agent never goes on. */
+export const UNKNOWN = "unknown";
+
+function doubling(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_none, power) => (first * 100 * 2 ** power) / 100);
+}

@@ -1,0 +1,286 @@
+// RunMetrics: what a run and its agents come to in numbers, from the same events as its spans.
+// Owns what has been counted of each run, agent and call that is open.
+// 1. Nothing here throws, whatever a meter does: a fault in a number takes no span away.
+// 2. Tokens are counted when they are booked in the ledger, which is once for each model call: also
+//    if a hook made several of one, and if one was lost with its process. So the counters agree
+//    with the usage of the run (X18).
+// 3. Durations are measured where spans end, as often as there are spans: a pause ends them.
+// 4. What goes up comes down: agents and approvals at the end or the pause around them, or when the
+//    run is left to another process.
+// 5. A run looks for a meter when it begins, or goes on, and keeps it. Without one, nothing is kept.
+
+import type { Meter } from "@opentelemetry/api";
+
+import { assertNever } from "../../kernel/assert.ts";
+import { messageOf } from "../../kernel/error.ts";
+import { warnOnce } from "../../kernel/warn-once.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { AgentId, RunId } from "../../protocol/ids.ts";
+import type {
+  Abandonment,
+  Closing,
+  Moment,
+  Note,
+  Opening,
+  ScopeKeeper,
+} from "../../protocol/span-scope.ts";
+import { addUsage, type Usage } from "../../protocol/usage.ts";
+import { AgentTally } from "./agent-tally.ts";
+import { GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
+import { Instruments, keepingMeter, registeredMeter } from "./instruments.ts";
+import {
+  endDimensions,
+  measureApproval,
+  measureModelCall,
+  measureToolCall,
+  measureUsage,
+  type ScopeEnd,
+} from "./measurements.ts";
+import { UNKNOWN } from "./metric-names.ts";
+import { checkMetricsOptions, type MetricsOptions } from "./metrics-options.ts";
+
+/** What becomes a span: the same object from its beginning to its end. */
+export interface MeasuredScope {
+  readonly opening: Opening;
+  readonly startedAtMs: number;
+  /** Of the agent that does it. */
+  readonly role: string;
+}
+
+interface OpenRun {
+  readonly runId: RunId;
+  readonly role: string;
+  readonly instruments: Instruments;
+  readonly agents: Map<AgentId, AgentTally>;
+  /** What was booked for agents that had not gone on yet. */
+  readonly early: Map<AgentId, Usage>;
+}
+
+/** What is known of a scope that is open. */
+interface Place {
+  readonly run: OpenRun;
+  /** Undefined for the run itself. */
+  readonly agent: AgentTally | undefined;
+}
+
+export class RunMetrics {
+  readonly #options: MetricsOptions;
+  readonly #runs = new Map<RunId, OpenRun>();
+  readonly #places = new WeakMap<MeasuredScope, Place>();
+  readonly #byMeter = new WeakMap<Meter, Instruments>();
+
+  /** @throws EspalierError `invalid_option` for an option that cannot be used. */
+  constructor(options: MetricsOptions = {}) {
+    checkMetricsOptions(options);
+    this.#options = options;
+  }
+
+  /** A scope begins. */
+  opened(scope: MeasuredScope, moment: Moment): void {
+    this.#attempt(() => this.#open(scope, moment));
+  }
+
+  /** Something happened within a scope. */
+  noted(scope: MeasuredScope, body: Note, moment: Moment): void {
+    const place = this.#places.get(scope);
+    if (place !== undefined) this.#attempt(() => note(place, scope, body, moment));
+  }
+
+  /** A scope ends. */
+  closed(scope: MeasuredScope, body: Closing, moment: Moment): void {
+    const place = this.#places.get(scope);
+    if (place !== undefined) this.#attempt(() => this.#close(place, scope, moment, body));
+  }
+
+  /** The scope around this one ended, and its own end never came. */
+  abandoned(scope: MeasuredScope, moment: Moment, why: Abandonment): void {
+    const place = this.#places.get(scope);
+    if (place === undefined) return;
+    this.#attempt(() =>
+      why === "left" ? this.#leave(place, scope) : this.#close(place, scope, moment, why),
+    );
+  }
+
+  /** How many runs are measured. */
+  get openRuns(): number {
+    return this.#runs.size;
+  }
+
+  #open(scope: MeasuredScope, { correlation }: Moment): void {
+    const { opening } = scope;
+    const { runId, agentId, parentAgentId } = correlation;
+    if (opening.type === "run.started" || opening.type === "run.resumed") {
+      this.#openRun(scope, opening, runId);
+      return;
+    }
+    const run = this.#runs.get(runId);
+    if (run === undefined) return;
+    if (opening.type === "agent.started" || opening.type === "agent.resumed") {
+      const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
+      const agent = new AgentTally(run.instruments, { agentId, opening, parent });
+      run.agents.set(agentId, agent);
+      this.#places.set(scope, { run, agent });
+      chargeEarly(run, agent);
+      return;
+    }
+    this.#places.set(scope, { run, agent: run.agents.get(agentId) });
+  }
+
+  #openRun(
+    scope: MeasuredScope,
+    { role }: EventBody<"run.started" | "run.resumed">,
+    runId: RunId,
+  ): void {
+    const instruments = this.#instruments();
+    if (instruments === undefined) return;
+    const run = { runId, role, instruments, agents: new Map(), early: new Map() };
+    this.#runs.set(runId, run);
+    this.#places.set(scope, { run, agent: undefined });
+  }
+
+  #close({ run, agent }: Place, scope: MeasuredScope, { atMs }: Moment, end: ScopeEnd): void {
+    const { opening, role, startedAtMs } = scope;
+    const seconds = Math.max(0, atMs - startedAtMs) / 1_000;
+    this.#places.delete(scope);
+    switch (opening.type) {
+      case "run.started":
+      case "run.resumed":
+        this.#runs.delete(run.runId);
+        closeRun(run, seconds, end);
+        return;
+      case "agent.started":
+      case "agent.resumed":
+        if (agent === undefined) return;
+        run.agents.delete(agent.agentId);
+        agent.close(seconds, end);
+        return;
+      case "model.requested": {
+        const { provider, model } = opening;
+        measureModelCall(run.instruments, { role, provider, model }, { seconds, end });
+        return;
+      }
+      case "tool.started":
+      case "tool.resumed":
+        measureToolCall(run.instruments, { opening, role }, { seconds, end });
+        return;
+      default:
+        assertNever(opening, "opening event");
+    }
+  }
+
+  /** Its span has no end here, so it has no duration: another process may go on with the run. */
+  #leave({ run, agent }: Place, scope: MeasuredScope): void {
+    this.#places.delete(scope);
+    const { type } = scope.opening;
+    if (type === "run.started" || type === "run.resumed") {
+      this.#runs.delete(run.runId);
+      chargeNobody(run);
+    }
+    if (agent === undefined || (type !== "agent.started" && type !== "agent.resumed")) return;
+    run.agents.delete(agent.agentId);
+    agent.leave();
+  }
+
+  /** Undefined: there is no meter. */
+  #instruments(): Instruments | undefined {
+    const { meter: given, legacyMetrics = false } = this.#options;
+    const meter = given === undefined ? registeredMeter() : keepingMeter(given);
+    if (meter === undefined) return undefined;
+    const known = this.#byMeter.get(meter) ?? new Instruments(meter, { legacyMetrics });
+    this.#byMeter.set(meter, known);
+    return known;
+  }
+
+  #attempt(work: () => void): void {
+    try {
+      work();
+    } catch (cause) {
+      warnOnce(this, `Metrics have gaps, since they could not be measured: ${messageOf(cause)}`);
+    }
+  }
+}
+
+/** The same keeper, with all that it keeps measured. */
+export function measured<Scope extends MeasuredScope>(
+  keeper: ScopeKeeper<Scope>,
+  metrics: RunMetrics,
+): ScopeKeeper<Scope> {
+  return {
+    open: (body, moment, parent) => {
+      const scope = keeper.open(body, moment, parent);
+      metrics.opened(scope, moment);
+      return scope;
+    },
+    note: (scope, body, moment) => {
+      metrics.noted(scope, body, moment);
+      keeper.note(scope, body, moment);
+    },
+    close: (scope, body, moment) => {
+      metrics.closed(scope, body, moment);
+      keeper.close(scope, body, moment);
+    },
+    abandon: (scope, moment, why) => {
+      metrics.abandoned(scope, moment, why);
+      keeper.abandon(scope, moment, why);
+    },
+  };
+}
+
+function note({ run }: Place, { role }: MeasuredScope, body: Note, moment: Moment): void {
+  const { agentId } = moment.correlation;
+  const agent = run.agents.get(agentId);
+  switch (body.type) {
+    case "budget.settled":
+      charge(run, agentId, body.usage);
+      return;
+    case "step.completed":
+      agent?.chargeTools(body.usage.toolCalls);
+      return;
+    case "subagent.spawned":
+      run.instruments.measure("spawnedAgents", 1, { [GEN_AI.agentName]: body.role });
+      return;
+    case "question.asked":
+      if (body.question.kind === "approval") agent?.ask(body.question);
+      return;
+    case "question.answered":
+      agent?.hearAnswer(body.questionId);
+      measureApproval(run.instruments, role, body);
+      return;
+    default:
+  }
+}
+
+/** What was lost with a process is booked before its agent goes on. */
+function charge(run: OpenRun, agentId: AgentId, usage: Usage): void {
+  const agent = run.agents.get(agentId);
+  if (agent === undefined) {
+    const before = run.early.get(agentId);
+    run.early.set(agentId, before === undefined ? usage : addUsage(before, usage));
+    return;
+  }
+  agent.charge(usage);
+  measureUsage(run.instruments, agent.caller, usage);
+}
+
+function chargeEarly(run: OpenRun, agent: AgentTally): void {
+  const usage = run.early.get(agent.agentId);
+  if (usage === undefined) return;
+  run.early.delete(agent.agentId);
+  agent.countEarlier(usage);
+  measureUsage(run.instruments, agent.caller, usage);
+}
+
+function closeRun(run: OpenRun, seconds: number, end: ScopeEnd): void {
+  chargeNobody(run);
+  run.instruments.measure("workflowDuration", seconds, {
+    [GEN_AI.operation]: OPERATION.workflow,
+    [GEN_AI.workflowName]: run.role,
+    ...endDimensions(end),
+  });
+}
+
+/** What was booked for agents that never went on. */
+function chargeNobody({ instruments, early }: OpenRun): void {
+  const nobody = { role: UNKNOWN, provider: UNKNOWN, model: UNKNOWN };
+  for (const usage of early.values()) measureUsage(instruments, nobody, usage);
+}

@@ -1,0 +1,13 @@
+// BaggageProjector: the same spans, and user code that carries the place at which it runs in its baggage. Owns nothing besides.
+
+import { context } from "@opentelemetry/api";
+
+import type { Correlation } from "../../protocol/event.ts";
+import { contextWithBaggage } from "./run-baggage.ts";
+import { SpanProjector } from "./span-projector.ts";
+
+export class BaggageProjector extends SpanProjector {
+  override within<T>(scope: Correlation, work: () => T): T {
+    return super.within(scope, () => context.with(contextWithBaggage(scope), work));
+  }
+}

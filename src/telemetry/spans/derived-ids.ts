@@ -1,0 +1,89 @@
+// Ids of spans that follow from the event log, for providers that let them be chosen.
+// 1. The id of a span follows from its run and the event with which it began: whoever has the log can name it, and a span that is
+//    exported again is the same span.
+// 2. The trace of a run that goes on, or that is split, has half of its id in common with the one before. A sampler that takes a share
+//    of all traces decides by that half: it takes all traces of a run, or none.
+
+import { hash } from "node:crypto";
+
+import { randomHex } from "../../kernel/trace-ids.ts";
+
+/** Names a span: its run, its event, and what it is if the event has a span besides its own. */
+export type SpanSeed = readonly (string | number)[];
+
+const TRACE_ID_BYTES = 16;
+const SPAN_ID_BYTES = 8;
+/** Hexadecimal digits in one of the four words of a trace id. */
+const WORD_DIGITS = 8;
+
+/** 16 hexadecimal digits. */
+export function spanIdFrom(seed: SpanSeed): string {
+  return digest(["span", ...seed]).slice(0, 2 * SPAN_ID_BYTES);
+}
+
+/** 32 hexadecimal digits. */
+export function traceIdFrom(seed: SpanSeed): string {
+  return digest(["trace", ...seed]).slice(0, 2 * TRACE_ID_BYTES);
+}
+
+/**
+ * The trace that goes on from another one. Ratio samplers look at the last 14 digits, or at what the four words give when each is
+ * combined with the others by exclusive or: neither changes.
+ */
+export function traceIdAfter(traceId: string, seed: SpanSeed): string {
+  const change = digest(["after", traceId, ...seed]).slice(0, WORD_DIGITS);
+  const [first, second] = [traceId.slice(0, WORD_DIGITS), traceId.slice(WORD_DIGITS, 16)];
+  return `${combined(first, change)}${combined(second, change)}${traceId.slice(16)}`;
+}
+
+function digest(seed: SpanSeed): string {
+  return hash("sha256", JSON.stringify(seed), "hex");
+}
+
+function combined(word: string, change: string): string {
+  const bits = (Number.parseInt(word, 16) ^ Number.parseInt(change, 16)) >>> 0;
+  return bits.toString(16).padStart(WORD_DIGITS, "0");
+}
+
+/** The ids that the next span is to have. Made only if a provider asks for them. */
+export interface WantedIds {
+  readonly spanId: () => string;
+  /** Asked for only if the span begins a trace. */
+  readonly traceId: () => string;
+}
+
+/** Gives ids to a tracer provider, as the option `idGenerator` of OpenTelemetry's own takes it. */
+export interface SpanIdGenerator {
+  readonly generateTraceId: () => string;
+  readonly generateSpanId: () => string;
+}
+
+let wanted: Partial<WantedIds> = {};
+
+/**
+ * For the `idGenerator` of an application's own tracer provider: spans of runs get ids that follow from the event log, so that spans
+ * which were open when a process died can be told again by the process that recovers the run, under their own ids. All other spans of
+ * the application get random ids, as ever. `setUpNodeTracing` has it already.
+ */
+export const runIdGenerator: SpanIdGenerator = Object.freeze({
+  generateTraceId: () => {
+    const { traceId, ...rest } = wanted;
+    wanted = rest;
+    return traceId === undefined ? randomHex(TRACE_ID_BYTES) : traceId();
+  },
+  generateSpanId: () => {
+    const { spanId, ...rest } = wanted;
+    wanted = rest;
+    return spanId === undefined ? randomHex(SPAN_ID_BYTES) : spanId();
+  },
+});
+
+/** Starts one span that has the wanted ids, if its provider asks `runIdGenerator` for them. */
+export function withIds<Made>(ids: WantedIds, start: () => Made): Made {
+  wanted = ids;
+  try {
+    return start();
+  } finally {
+    wanted = {};
+  }
+}

@@ -1,0 +1,108 @@
+// Spans that were open when their process died. A span that is never ended is never exported, and all that was exported below it has
+// no parent: so the process that recovers the run begins them once more, under the ids that the events of the run say, and ends them at
+// the last event of the dead one.
+// Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
+// events: what was exported before stays without its parent there.
+
+import {
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  trace,
+  TraceFlags,
+  type Attributes,
+  type Context,
+  type Link,
+} from "@opentelemetry/api";
+
+import type { TraceIds } from "../../protocol/event.ts";
+import type { LostSpan } from "../../protocol/event-sink.ts";
+import { setAttributes } from "../bounded/bounded-attributes.ts";
+import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
+import type { OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
+import { continuation, originOf, remoteSpan } from "./span-links.ts";
+import { hasId, type SpanMaker } from "./span-maker.ts";
+import { tellAbandoned, tellNote } from "./span-story.ts";
+
+/** `lost`: the outermost first. `atMs`: when the last event of the dead process happened. */
+export function tellLost(maker: SpanMaker, lost: readonly LostSpan[], atMs: number): void {
+  const teller = new Teller(maker);
+  const told = lost.map((span) => teller.tell(span));
+  for (const open of told.toReversed()) tellAbandoned(open, { atMs }, "crashed");
+}
+
+class Teller {
+  readonly #maker: SpanMaker;
+  readonly #told = new Map<string, OpenSpan>();
+  readonly #run: RunFacts;
+  readonly #trace: TraceSize = { spans: 0 };
+  #flags = TraceFlags.SAMPLED;
+
+  constructor(maker: SpanMaker) {
+    this.#maker = maker;
+    this.#run = { conversationId: undefined, background: new Map(), awaited: new WeakMap() };
+  }
+
+  tell(lost: LostSpan): OpenSpan {
+    const open = this.#begin(lost, this.#around(lost));
+    const isOwn = hasId(open.span, lost.ids.spanId);
+    const told = isOwn || lost.parent !== undefined ? open : this.#inItsTrace(lost);
+    if (told.span.isRecording()) setAttributes(told.span, attributesOf(told, lost));
+    if (lost.parent === undefined) this.#flags = told.span.spanContext().traceFlags;
+    for (const { body, ...moment } of lost.notes) tellNote(told, body, moment);
+    this.#told.set(lost.ids.spanId, told);
+    return told;
+  }
+
+  /** The first one began a trace of its own, and is never ended: nobody sees it. This one stands below the id that it should have. */
+  #inItsTrace(lost: LostSpan): OpenSpan {
+    return this.#begin(lost, below(lost.ids, TraceFlags.SAMPLED));
+  }
+
+  #begin(lost: LostSpan, around: Context): OpenSpan {
+    const { body, ids, parent } = lost;
+    const { traceId, spanId } = ids;
+    const role = parent === undefined ? "" : (this.#told.get(parent.spanId)?.role ?? "");
+    const run = { ...this.#run, conversationId: lost.conversationId };
+    const begun = this.#maker.begin(body, lost, {
+      around,
+      role,
+      ids: { spanId: () => spanId, traceId: () => traceId },
+      links: this.#linksOf(lost),
+      run,
+      trace: this.#trace,
+    });
+    return { ...begun, ids };
+  }
+
+  #linksOf({ body, ids, parent }: LostSpan): readonly Link[] {
+    if (parent === undefined || parent.traceId === ids.traceId) return originOf(body);
+    return [continuation(LINK.continuesFrom, remoteSpan(parent)).link];
+  }
+
+  #around({ ids, parent }: LostSpan): Context {
+    if (parent === undefined) {
+      const { traceId, parentSpanId: spanId } = ids;
+      return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId }, TraceFlags.SAMPLED);
+    }
+    if (parent.traceId !== ids.traceId) return ROOT_CONTEXT;
+    return this.#told.get(parent.spanId)?.context ?? below(parent, this.#flags);
+  }
+}
+
+/** Below a span that another process has exported. */
+function below(ids: TraceIds, flags: TraceFlags): Context {
+  return trace.setSpanContext(ROOT_CONTEXT, remoteSpan(ids, flags));
+}
+
+function attributesOf({ span }: OpenSpan, { ids, parent }: LostSpan): Attributes {
+  const own = span.spanContext();
+  const replaced =
+    isSpanContextValid(own) && own.spanId !== ids.spanId
+      ? { [ESPALIER.replacesSpanId]: ids.spanId }
+      : {};
+  const split =
+    parent !== undefined && parent.traceId !== ids.traceId
+      ? continuation(LINK.continuesFrom, remoteSpan(parent)).attributes
+      : {};
+  return { [ESPALIER.replayed]: true, ...replaced, ...split };
+}

@@ -1,0 +1,40 @@
+// What the projection knows of a span that is open, and of the run and the trace that it belongs to.
+
+import type { Context, Span, SpanContext } from "@opentelemetry/api";
+
+import type { TraceIds } from "../../protocol/event.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import type { Opening } from "../../protocol/span-scope.ts";
+
+/** What the spans of one run have in common. */
+export interface RunFacts {
+  /** The session on which it runs: `gen_ai.conversation.id`. */
+  readonly conversationId: string | undefined;
+  /** Subagents in the background, with their spans once they have some: whoever waited for one is linked to it. */
+  readonly background: Map<AgentId, SpanContext | undefined>;
+  /** How many of them the agents behind spans have heard of. */
+  readonly awaited: WeakMap<Span, number>;
+}
+
+/** How many spans one trace has, so far. */
+export interface TraceSize {
+  spans: number;
+}
+
+export interface OpenSpan {
+  readonly span: Span;
+  /** The event with which it began, and when that was. */
+  readonly opening: Opening;
+  readonly startedAtMs: number;
+  readonly ids: TraceIds;
+  /** What it stands below: the context of the span around it. */
+  readonly around: Context;
+  /** The same, with this span in it. */
+  readonly context: Context;
+  readonly name: string;
+  /** Of the agent that does it. */
+  readonly role: string;
+  readonly isToolCall: boolean;
+  readonly run: RunFacts;
+  readonly trace: TraceSize;
+}

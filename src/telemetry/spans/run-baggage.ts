@@ -1,0 +1,46 @@
+// What of a run travels in baggage, where that is wanted: its id and the path of the agent, and nothing else of ours.
+// A context that carries it has a mark, by which it is told apart from such entries that came in from another process.
+
+import {
+  context,
+  createContextKey,
+  propagation,
+  type Baggage,
+  type Context,
+} from "@opentelemetry/api";
+
+import type { Correlation } from "../../protocol/event.ts";
+import { ESPALIER } from "../gen-ai-attributes.ts";
+
+type BaggagePlace = Pick<Correlation, "runId" | "agentPath">;
+
+const OWN_BAGGAGE = createContextKey("espalier.baggage");
+
+/** The active context with the place of user code in its baggage, besides what the caller of the run had in it. */
+export function contextWithBaggage(place: BaggagePlace): Context {
+  const active = context.active();
+  const own = entriesOf(place);
+  const given = propagation.getBaggage(active) ?? propagation.createBaggage();
+  const merged = own
+    .getAllEntries()
+    .reduce((baggage, [key, entry]) => baggage.setEntry(key, entry), given);
+  return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE, own);
+}
+
+/** What we put into the baggage of the active context, without what anybody else did; undefined: nothing. */
+export function ownBaggage(): Baggage | undefined {
+  const own = context.active().getValue(OWN_BAGGAGE);
+  return isBaggage(own) ? own : undefined;
+}
+
+function entriesOf({ runId, agentPath }: BaggagePlace): Baggage {
+  return propagation.createBaggage({
+    [ESPALIER.runId]: { value: runId },
+    [ESPALIER.agentPath]: { value: agentPath },
+  });
+}
+
+/** The key is the same for all copies of the package. */
+function isBaggage(value: unknown): value is Baggage {
+  return typeof value === "object" && value !== null && "getAllEntries" in value;
+}

@@ -1,0 +1,45 @@
+// Links from a span to one that it does not stand below: the run that it goes on from, the subagent that it waited for, who wrote to it.
+// Attributes of links are lost in Jaeger, so what a link means stands on the span, too. Pure.
+
+import { TraceFlags, type Attributes, type Link, type SpanContext } from "@opentelemetry/api";
+
+import type { Opening } from "../../protocol/span-scope.ts";
+import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
+
+/** The earlier run, or the earlier part of this run, from which a run goes on. */
+export function originOf(body: Opening): readonly Link[] {
+  if (body.type === "run.resumed") {
+    return linksTo(LINK.resumes, body.previousTraceId, body.previousSpanId);
+  }
+  if (body.type !== "run.started" || body.forkedFrom === undefined) return [];
+  return linksTo(LINK.forkedFrom, body.forkedFrom.traceId, body.forkedFrom.spanId);
+}
+
+/** A span of a trace that was split, and the span in the other trace: each names the other. */
+export function continuation(
+  link: typeof LINK.continuesFrom | typeof LINK.continuesIn,
+  other: SpanContext,
+): { readonly link: Link; readonly attributes: Attributes } {
+  const name =
+    link === LINK.continuesIn ? ESPALIER.continuesInTraceId : ESPALIER.continuesFromTraceId;
+  return { link: linkTo(link, other), attributes: { [name]: other.traceId } };
+}
+
+/** `meaning`: one of `LINK`. */
+export function linkTo(meaning: string, context: SpanContext): Link {
+  return { context, attributes: { [ESPALIER.linkType]: meaning } };
+}
+
+function linksTo(meaning: string, traceId: string, spanId: string | undefined): readonly Link[] {
+  if (spanId === undefined) return [];
+  return [linkTo(meaning, remoteSpan({ traceId, spanId }))];
+}
+
+/** A span that this process knows by its ids alone. */
+export function remoteSpan(
+  ids: { readonly traceId: string; readonly spanId: string },
+  traceFlags = TraceFlags.SAMPLED,
+): SpanContext {
+  const { traceId, spanId } = ids;
+  return { traceId, spanId, traceFlags, isRemote: true };
+}

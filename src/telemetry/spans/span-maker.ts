@@ -1,0 +1,122 @@
+// SpanMaker: begins spans, with the ids that follow from the event log where the provider lets them be chosen.
+// Talks to one tracer. A parent is passed, never taken from the active context; times are those of events, never of the clock of
+// OpenTelemetry; attributes are built only for a span that records, but for the few that a sampler decides by.
+
+import {
+  SpanKind,
+  trace,
+  type Attributes,
+  type Context,
+  type HrTime,
+  type Link,
+  type Span,
+  type Tracer,
+} from "@opentelemetry/api";
+
+import type { Moment, Opening } from "../../protocol/span-scope.ts";
+import { boundedAttributes, noteShortened, setAttributes } from "../bounded/bounded-attributes.ts";
+import { spanIdFrom, withIds, type WantedIds } from "./derived-ids.ts";
+import type { OpenSpan } from "./open-span.ts";
+import type { SideSpan } from "./side-spans.ts";
+import {
+  openingAttributes,
+  openingName,
+  placeAttributes,
+  samplingAttributes,
+} from "./span-attributes.ts";
+
+/** A span that begins, without the ids of its own. */
+export type BegunSpan = Omit<OpenSpan, "ids">;
+
+/** What is known of a span before there is one. */
+export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace"> {
+  /** Of the agent around it. */
+  readonly role: string;
+  readonly ids: WantedIds;
+  readonly links: readonly Link[];
+}
+
+export class SpanMaker {
+  readonly #tracer: Tracer;
+
+  constructor(tracer: Tracer) {
+    this.#tracer = tracer;
+  }
+
+  /** Begins the span of a scope. */
+  begin(body: Opening, moment: Moment, plan: SpanPlan): BegunSpan {
+    const { around, run } = plan;
+    const name = openingName(body);
+    const role = "role" in body ? body.role : plan.role;
+    const sampled = boundedAttributes(samplingAttributes(body));
+    const span = withIds(plan.ids, () =>
+      this.#tracer.startSpan(
+        name,
+        {
+          kind: body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL,
+          startTime: hrTimeOf(moment.atMs),
+          attributes: sampled.bounded,
+          links: [...plan.links],
+        },
+        around,
+      ),
+    );
+    if (span.isRecording()) {
+      plan.trace.spans += 1;
+      noteShortened(span, sampled.shortened);
+      setAttributes(span, placeAttributes(moment, run.conversationId));
+      setAttributes(span, openingAttributes(body, role));
+    }
+    return {
+      span,
+      opening: body,
+      startedAtMs: moment.atMs,
+      around,
+      context: trace.setSpan(around, span),
+      name,
+      role,
+      isToolCall: body.type === "tool.started" || body.type === "tool.resumed",
+      run,
+      trace: plan.trace,
+    };
+  }
+
+  /** A span that is over when it is told, below `around`. */
+  beside(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): void {
+    const { kind, name, startMs, endMs } = side;
+    const seed = [...seedOf(moment), kind];
+    const ids = { spanId: () => spanIdFrom(seed), traceId: () => open.ids.traceId };
+    const attributes = (): Attributes => ({
+      ...placeAttributes(moment, open.run.conversationId),
+      ...side.attributes,
+    });
+    const span = withIds(ids, () =>
+      this.#tracer.startSpan(name, { startTime: hrTimeOf(startMs) }, around),
+    );
+    if (!span.isRecording()) return;
+    open.trace.spans += 1;
+    setAttributes(span, attributes());
+    span.end(hrTimeOf(endMs));
+  }
+}
+
+/** What the ids of the span that begins with an event follow from. */
+export function seedOf({ seq, atMs, correlation }: Moment): readonly (string | number)[] {
+  return [correlation.runId, seq, atMs];
+}
+
+/** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */
+export function hrTimeOf(atMs: number): HrTime {
+  const seconds = Math.floor(atMs / 1_000);
+  return [seconds, Math.floor((atMs - seconds * 1_000) * 1_000_000)];
+}
+
+/** Begins no further trace: for `around` of a span that is to have none above it. */
+export function rootOf(around: Context): Context {
+  return trace.deleteSpan(around);
+}
+
+/** True if the span has the id that was wanted for it: its provider lets ids be chosen. */
+export function hasId(span: Span, spanId: string): boolean {
+  return span.spanContext().spanId === spanId;
+}

@@ -1,0 +1,203 @@
+// SpanProjector: the spans of a run, drawn from its events as they happen.
+// Owns the open spans. Knows neither which event belongs where (ScopeTree) nor how a span is begun (SpanMaker) and what is told of it
+// (span-story.ts).
+// 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there.
+// 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
+// 3. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run is a new trace with a link to the
+//    one before, unless it joins that of whoever resumes it.
+// 4. A trace that has grown large takes no further agents: the next one begins a trace of its own, with links in both directions.
+// 5. A span is ended once: by its process, or, if that died, by the one that recovers its run.
+
+import {
+  context,
+  isSpanContextValid,
+  trace,
+  type Context,
+  type Span,
+  type SpanContext,
+  type Tracer,
+} from "@opentelemetry/api";
+
+import type { Correlation, EventBody, EventDraft, TraceIds } from "../../protocol/event.ts";
+import type { LostSpan, Tracing } from "../../protocol/event-sink.ts";
+import type { SpanContent } from "../../protocol/span-content.ts";
+import {
+  ScopeTree,
+  type Closing,
+  type Moment,
+  type Note,
+  type Opening,
+  type ScopeKeeper,
+} from "../../protocol/span-scope.ts";
+import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
+import { warnOfUnseenProvider } from "./api-versions.ts";
+import { writeContent } from "../content/content.ts";
+import type { ContentSettings } from "../content/content-options.ts";
+import { spanIdFrom, traceIdAfter, traceIdFrom, type WantedIds } from "./derived-ids.ts";
+import { LINK } from "../gen-ai-attributes.ts";
+import { tellLost } from "./lost-spans.ts";
+import type { OpenSpan, RunFacts } from "./open-span.ts";
+import { measured, type RunMetrics } from "../metrics/run-metrics.ts";
+import { sideSpanOf, waitBefore } from "./side-spans.ts";
+import { continuation, linkTo, originOf } from "./span-links.ts";
+import { rootOf, seedOf, SpanMaker } from "./span-maker.ts";
+import { tellAbandoned, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
+
+export interface ProjectorOptions {
+  /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
+  readonly maxSpansPerTrace?: number;
+  /** What is to be done with content. Default: it is neither asked for nor shown. */
+  readonly content?: ContentSettings | undefined;
+  /** Measures what is shown. */
+  readonly metrics?: RunMetrics;
+}
+
+export class SpanProjector implements Tracing {
+  readonly #maker: SpanMaker;
+  readonly #mintHex: MintHex;
+  readonly #maxSpansPerTrace: number;
+  readonly #scopes: ScopeTree<OpenSpan>;
+  /** Only if content was switched on. */
+  readonly told: Tracing["told"];
+
+  /** `mintHex` gives ids to runs that no SDK records. */
+  constructor(tracer: Tracer, mintHex: MintHex, options: ProjectorOptions = {}) {
+    this.#maker = new SpanMaker(tracer);
+    this.#mintHex = mintHex;
+    this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
+    const { content, metrics } = options;
+    if (content !== undefined) this.told = (scope, said) => this.#tell(content, scope, said);
+    const keeper: ScopeKeeper<OpenSpan> = {
+      open: (body, moment, parent) => this.#open(body, moment, parent),
+      note: (open, body, moment) => this.#note(open, body, moment),
+      close: (open, body, moment) => this.#close(open, body, moment),
+      abandon: (open, moment, why) => tellAbandoned(open, moment, why),
+    };
+    this.#scopes = new ScopeTree(metrics === undefined ? keeper : measured(keeper, metrics));
+  }
+
+  place(draft: EventDraft): TraceIds {
+    const open = this.#scopes.place(draft);
+    if (open === undefined) return mintTraceIds(this.#mintHex, undefined);
+    const { type } = draft.body;
+    const isFirst = type === "run.started" || type === "run.resumed";
+    const caller = isFirst ? callerOf(open.around) : undefined;
+    return caller === undefined ? open.ids : { ...open.ids, parentSpanId: caller.spanId };
+  }
+
+  within<T>(scope: Correlation, work: () => T): T {
+    const open = this.#scopes.find(scope);
+    return open === undefined ? work() : context.with(open.context, work);
+  }
+
+  idsOf(scope: Correlation): TraceIds | undefined {
+    return this.#scopes.find(scope)?.ids;
+  }
+
+  endLost(lost: readonly LostSpan[], atMs: number): void {
+    tellLost(this.#maker, lost, atMs);
+  }
+
+  leave(moment: Moment): void {
+    this.#scopes.leave(moment);
+  }
+
+  /** How many spans are open: none, when all runs have ended or are paused. */
+  get openSpans(): number {
+    return this.#scopes.size;
+  }
+
+  #open(body: Opening, moment: Moment, parent: OpenSpan | undefined): OpenSpan {
+    const isSplit = isAgent(body) && (parent?.trace.spans ?? 0) >= this.#maxSpansPerTrace;
+    const above = parent?.context ?? context.active();
+    const around = isSplit ? rootOf(above) : above;
+    const further =
+      isSplit && parent !== undefined
+        ? continuation(LINK.continuesFrom, parent.span.spanContext())
+        : undefined;
+    const begun = this.#maker.begin(body, moment, {
+      around,
+      role: parent?.role ?? "",
+      ids: wantedIds(body, moment, parent),
+      links: further === undefined ? originOf(body) : [further.link],
+      run: parent?.run ?? runFacts(body),
+      trace: isSplit || parent === undefined ? { spans: 0 } : parent.trace,
+    });
+    if (parent === undefined && !begun.span.isRecording()) warnOfUnseenProvider();
+    const open = { ...begun, ids: this.#idsOf(begun.span, around, parent) };
+    if (parent !== undefined && further !== undefined) {
+      open.span.setAttributes(further.attributes);
+      const onward = continuation(LINK.continuesIn, open.span.spanContext());
+      parent.span.addLink(onward.link).setAttributes(onward.attributes);
+    }
+    if (body.type === "agent.resumed" && parent?.isToolCall === true)
+      tellResumedChild(parent, body, moment);
+    const { agentId } = moment.correlation;
+    if (isAgent(body) && open.run.background.has(agentId))
+      open.run.background.set(agentId, open.span.spanContext());
+    return open;
+  }
+
+  #tell(settings: ContentSettings, scope: Correlation, content: SpanContent): void {
+    const open = this.#scopes.find(scope);
+    if (open !== undefined) writeContent(settings, { ...open, scope }, content);
+  }
+
+  #note(open: OpenSpan, body: Note, moment: Moment): void {
+    tellNote(open, body, moment);
+    if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
+    const side = open.span.isRecording() ? sideSpanOf(body, moment, open.startedAtMs) : undefined;
+    if (side !== undefined) this.#maker.beside(open, open.context, side, moment);
+  }
+
+  #close(open: OpenSpan, body: Closing, moment: Moment): void {
+    const wait = open.span.isRecording() ? waitBefore(body, open.startedAtMs) : undefined;
+    if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
+    tellEnd(open, body, moment);
+  }
+
+  /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */
+  #linkToWriter(
+    { span }: OpenSpan,
+    { origin, fromAgentId }: EventBody<"message.delivered">,
+    { correlation }: Moment,
+  ): void {
+    if (origin !== "steering" || fromAgentId === undefined || !span.isRecording()) return;
+    const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
+    const writer = this.#scopes.find({ ...correlation, ...place, agentId: fromAgentId });
+    if (writer !== undefined) span.addLink(linkTo(LINK.messageFrom, writer.span.spanContext()));
+  }
+
+  // Without an SDK a span is its parent's, or has no ids at all: then this scope gets a span id of its own.
+  #idsOf(span: Span, around: Context, parent: OpenSpan | undefined): TraceIds {
+    const { traceId, spanId } = span.spanContext();
+    const above = callerOf(around);
+    if (isSpanContextValid(span.spanContext()) && spanId !== above?.spanId)
+      return { traceId, spanId };
+    return mintTraceIds(this.#mintHex, parent?.ids ?? above);
+  }
+}
+
+/** The span in a context. */
+function callerOf(around: Context): SpanContext | undefined {
+  const caller = trace.getSpanContext(around);
+  return caller !== undefined && isSpanContextValid(caller) ? caller : undefined;
+}
+
+function isAgent(body: Opening): boolean {
+  return body.type === "agent.started" || body.type === "agent.resumed";
+}
+
+function runFacts(body: Opening): RunFacts {
+  const conversationId = "sessionId" in body ? body.sessionId : undefined;
+  return { conversationId, background: new Map(), awaited: new WeakMap() };
+}
+
+function wantedIds(body: Opening, moment: Moment, parent: OpenSpan | undefined): WantedIds {
+  const seed = seedOf(moment);
+  const before = body.type === "run.resumed" ? body.previousTraceId : parent?.ids.traceId;
+  return {
+    spanId: () => spanIdFrom(seed),
+    traceId: () => (before === undefined ? traceIdFrom(seed) : traceIdAfter(before, seed)),
+  };
+}

@@ -1,0 +1,98 @@
+// What happens within a span, and how it ends.
+// A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
+
+import { SpanStatusCode } from "@opentelemetry/api";
+
+import type { EventBody } from "../../protocol/event.ts";
+import type { Abandonment, Closing, Moment, Note } from "../../protocol/span-scope.ts";
+import { eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
+import { ERROR_TYPE, ESPALIER, LINK, OUTCOME } from "../gen-ai-attributes.ts";
+import type { OpenSpan } from "./open-span.ts";
+import {
+  closingAttributes,
+  delegationAttributes,
+  failureOf,
+  resumedChildAttributes,
+  spawnedRole,
+} from "./span-attributes.ts";
+import { spanEventOf, subtaskEventOf } from "./span-events.ts";
+import { linkTo } from "./span-links.ts";
+import { hrTimeOf } from "./span-maker.ts";
+
+/** OpenTelemetry keeps 128 links of a span: some are left for others than these. */
+const MOST_AWAITED = 100;
+
+/** Something happened within a span. */
+export function tellNote(open: OpenSpan, body: Note, moment: Moment): void {
+  const { span, isToolCall } = open;
+  if (!span.isRecording()) return;
+  if (isToolCall) describeDelegation(open, body);
+  const event = spanEventOf(body, moment) ?? (isToolCall ? undefined : subtaskEventOf(body));
+  if (event !== undefined)
+    span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atMs));
+  if (isStartInBackground(body)) open.run.background.set(body.childId, undefined);
+  if (body.type === "subagent.ended") linkToAwaited(open, body);
+}
+
+function isStartInBackground(
+  body: Note,
+): body is EventBody<"subagent.spawned" | "subagent.continued"> {
+  return (
+    (body.type === "subagent.spawned" || body.type === "subagent.continued") && body.isBackground
+  );
+}
+
+/** Whoever waited for a subagent in the background is linked to it, where it hears of its end. */
+function linkToAwaited({ span, run }: OpenSpan, { childId }: EventBody<"subagent.ended">): void {
+  const awaited = run.background.get(childId);
+  if (!run.background.delete(childId) || awaited === undefined) return;
+  const heard = (run.awaited.get(span) ?? 0) + 1;
+  run.awaited.set(span, heard);
+  span.setAttribute(ESPALIER.awaitsCount, heard);
+  if (heard <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
+}
+
+/** What becomes of a delegation is said by the call. A subtask has no call, only its own span. */
+function describeDelegation({ span, name }: OpenSpan, body: Note): void {
+  setAttributes(span, delegationAttributes(body));
+  const role = spawnedRole(body);
+  if (role !== undefined) span.updateName(`${name} ${role}`);
+}
+
+/** Whom a resumed delegation is about is known when its subagent goes on. */
+export function tellResumedChild(
+  { span, name }: OpenSpan,
+  body: EventBody<"agent.resumed">,
+  moment: Moment,
+): void {
+  if (!span.isRecording()) return;
+  setAttributes(span, resumedChildAttributes(body, moment));
+  span.updateName(`${name} ${body.role}`);
+}
+
+/** What a span shows is over. */
+export function tellEnd({ span }: OpenSpan, body: Closing, moment: Moment): void {
+  if (span.isRecording()) {
+    setAttributes(span, closingAttributes(body));
+    const failure = failureOf(body);
+    if (failure !== undefined) {
+      span.setStatus({ code: SpanStatusCode.ERROR });
+      span.setAttribute(ERROR_TYPE, failure);
+    }
+  }
+  span.end(hrTimeOf(moment.atMs));
+}
+
+/**
+ * What is around a span is over, and its own end never came. `crashed`: its process died. One that is `left` is not ended: whoever goes
+ * on with its run does that.
+ */
+export function tellAbandoned(
+  { span }: OpenSpan,
+  { atMs }: Pick<Moment, "atMs">,
+  why: Abandonment | "crashed",
+): void {
+  if (why === "left") return;
+  if (span.isRecording()) span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
+  span.end(hrTimeOf(atMs));
+}

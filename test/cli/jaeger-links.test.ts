@@ -1,0 +1,110 @@
+// Goal: a link leads where it says, whatever stands in a name; what cannot be an address is said at once.
+// Method: whole addresses; what a browser would read in them; names and addresses made to do harm.
+
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { jaegerLinks } from "../../src/cli/jaeger-links.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
+const links = jaegerLinks("http://localhost:16686");
+
+test("the four pages of a run", () => {
+  expect([
+    links.trace(TRACE_ID),
+    links.agent(TRACE_ID, "lead/researcher#2"),
+    links.failures(TRACE_ID),
+    links.search({ service: "espalier", tags: { error: "true" }, operation: "chat gpt 5" }),
+  ]).toEqual([
+    `http://localhost:16686/trace/${TRACE_ID}`,
+    `http://localhost:16686/trace/${TRACE_ID}?uiFind=espalier.agent.path%3Dlead%2Fresearcher%232`,
+    `http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue`,
+    "http://localhost:16686/search?service=espalier&operation=chat%20gpt%205&tags=%7B%22error%22%3A%22true%22%7D&lookback=1h&limit=20",
+  ]);
+});
+
+test("a search without tags, and further back", () => {
+  expect(links.search({ service: "espalier", lookback: "2d" })).toBe(
+    "http://localhost:16686/search?service=espalier&lookback=2d&limit=20",
+  );
+});
+
+test.each([
+  ["http://localhost:16686/", "http://localhost:16686/trace/ID"],
+  ["https://tools.example.org/jaeger", "https://tools.example.org/jaeger/trace/ID"],
+  ["https://tools.example.org/jaeger//", "https://tools.example.org/jaeger/trace/ID"],
+  ["http://[::1]:16686", "http://[::1]:16686/trace/ID"],
+  ["HTTP://LOCALHOST:80", "http://localhost/trace/ID"],
+])("%s is an address of Jaeger", (baseUrl, page) => {
+  expect(jaegerLinks(baseUrl).trace(TRACE_ID)).toBe(page.replace("ID", TRACE_ID));
+});
+
+test.each([
+  "",
+  "localhost:16686",
+  "//localhost",
+  "javascript:alert(1)",
+  "file:///etc/passwd",
+  "http://localhost:16686/?x=1",
+  "http://localhost:16686/#here",
+  "http://user@localhost:16686",
+  "http://",
+])("%j is none", (baseUrl) => {
+  const { code, message } = thrownBy(() => jaegerLinks(baseUrl));
+  expect([code, message]).toEqual([
+    "invalid_option",
+    expect.stringMatching(
+      /^Expected baseUrl to be an address of http or https without query, fragment and password, got .*\. Give the address of its pages, /,
+    ),
+  ]);
+});
+
+test("a password in an address is not repeated", () => {
+  for (const baseUrl of ["http://user:secret@localhost", "http://user:secret@:none"])
+    expect(JSON.stringify(thrownBy(() => jaegerLinks(baseUrl)))).not.toContain("secret");
+});
+
+test("what is no text is no address", () => {
+  const nothing: unknown = { base: undefined };
+  const { code, message } = thrownBy(() => Reflect.apply(jaegerLinks, undefined, [nothing]));
+  expect([code, message]).toEqual(["invalid_option", expect.stringContaining("got an object")]);
+});
+
+test("no name leads anywhere else, and each is read back whole", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", minLength: 1 }), (name) => {
+      fc.pre(name.trim() !== "");
+      const whole = name.toWellFormed();
+      const agent = new URL(links.agent(TRACE_ID, name));
+      expect(agent.href.startsWith(`${links.trace(TRACE_ID)}?`)).toBe(true);
+      expect([...agent.searchParams]).toEqual([["uiFind", `espalier.agent.path=${whole}`]]);
+      const search = new URL(links.search({ service: name, tags: { [name]: name } }));
+      expect([...search.searchParams]).toEqual([
+        ["service", whole],
+        ["tags", JSON.stringify({ [name]: name })],
+        ["lookback", "1h"],
+        ["limit", "20"],
+      ]);
+    }),
+  );
+});
+
+test("a page of nothing, or of what is no trace, is refused", () => {
+  const attempts = [
+    () => links.trace(""),
+    () => links.trace("../search"),
+    () => links.failures(`${TRACE_ID}?x`),
+    () => links.agent(".", "lead"),
+    () => links.agent(TRACE_ID, " "),
+    () => links.search({ service: "" }),
+  ];
+  expect(attempts.map((attempt) => thrownBy(attempt).code)).toEqual([
+    "invalid_option",
+    "invalid_option",
+    "invalid_option",
+    "invalid_option",
+    "invalid_definition",
+    "invalid_definition",
+  ]);
+});

@@ -1,0 +1,140 @@
+// Goal: the Jaeger that goes with the examples listens to this machine alone, has its files, and lifts tags that spans really have.
+// Method: read its files as Docker and Jaeger would. Neither runs here.
+
+import { existsSync, globSync, readFileSync } from "node:fs";
+
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+
+import * as names from "../../src/telemetry/gen-ai-attributes.ts";
+
+const FOLDER = "examples/jaeger";
+const read = (file: string): string => readFileSync(`${FOLDER}/${file}`, "utf8");
+
+const ComposeSchema = z.strictObject({
+  services: z.strictObject({
+    jaeger: z.strictObject({
+      image: z.string(),
+      working_dir: z.string(),
+      command: z.array(z.string()),
+      environment: z.record(z.string(), z.string()),
+      ports: z.array(z.string()),
+      volumes: z.array(z.string()),
+    }),
+  }),
+});
+
+const endpoint = z.strictObject({ endpoint: z.string() });
+const JaegerSchema = z.strictObject({
+  service: z.strictObject({
+    extensions: z.array(z.string()),
+    pipelines: z.record(
+      z.string(),
+      z.strictObject({ receivers: z.array(z.string()), exporters: z.array(z.string()) }),
+    ),
+  }),
+  extensions: z.strictObject({
+    jaeger_storage: z.strictObject({
+      backends: z.record(
+        z.string(),
+        z.strictObject({ memory: z.strictObject({ max_traces: z.int() }) }),
+      ),
+    }),
+    jaeger_query: z.strictObject({
+      storage: z.strictObject({ traces: z.string() }),
+      ui: z.strictObject({ config_file: z.string() }),
+      http: endpoint,
+      grpc: endpoint,
+    }),
+  }),
+  receivers: z.record(z.string(), z.strictObject({ protocols: z.record(z.string(), endpoint) })),
+  exporters: z.record(z.string(), z.strictObject({ trace_storage: z.string() })),
+});
+
+const UiSchema = z.strictObject({
+  topTagPrefixes: z.array(z.string()),
+  linkPatterns: z.array(
+    z.strictObject({
+      type: z.literal("tags"),
+      key: z.string(),
+      url: z.string(),
+      text: z.string(),
+    }),
+  ),
+});
+
+const { jaeger } = ComposeSchema.parse(parse(read("compose.yaml"))).services;
+const config = JaegerSchema.parse(parse(read("jaeger.yaml")));
+const page = UiSchema.parse(JSON.parse(read("jaeger-ui.json")));
+
+test("nobody but this machine reaches it", () => {
+  expect(jaeger.ports).toEqual(["127.0.0.1:16686:16686", "127.0.0.1:4318:4318"]);
+  const { http, grpc } = config.extensions.jaeger_query;
+  const received = config.receivers["otlp"]?.protocols["http"]?.endpoint;
+  const host = "${env:JAEGER_LISTEN_HOST:-localhost}";
+  expect([http.endpoint, grpc.endpoint, received]).toEqual([
+    `${host}:16686`,
+    `${host}:16685`,
+    `${host}:4318`,
+  ]);
+});
+
+test("the container has the files that it is told of, and its version is said alike everywhere", () => {
+  const mounted = jaeger.volumes.map((volume) => volume.split(":"));
+  const { working_dir: folder } = jaeger;
+  for (const [here = "", there] of mounted) {
+    expect([existsSync(`${FOLDER}/${here}`), there]).toEqual([
+      true,
+      `${folder}/${here.replace("./", "")}`,
+    ]);
+  }
+  expect(jaeger.command).toEqual(["--config", "jaeger.yaml"]);
+  const files = mounted.map(([here]) => here);
+  expect(files).toEqual(["./jaeger.yaml", config.extensions.jaeger_query.ui.config_file]);
+  const documents = [...globSync("docs/*.md"), "README.md"].map((file) =>
+    readFileSync(file, "utf8"),
+  );
+  const versions = documents
+    .flatMap((text) => [...text.matchAll(/jaegertracing\/jaeger:([\w.]+)/g)])
+    .map(([, version]) => version);
+  expect(new Set(versions)).toEqual(new Set([jaeger.image.split(":")[1]]));
+});
+
+test("every part that is named in the configuration is there", () => {
+  const { service, extensions, receivers, exporters } = config;
+  expect(service.extensions).toEqual(Object.keys(extensions));
+  expect(service.pipelines["traces"]).toEqual({
+    receivers: Object.keys(receivers),
+    exporters: Object.keys(exporters),
+  });
+  const [storage] = Object.keys(extensions.jaeger_storage.backends);
+  expect([
+    extensions.jaeger_query.storage.traces,
+    exporters["jaeger_storage_exporter"]?.trace_storage,
+  ]).toEqual([storage, storage]);
+});
+
+test("every tag with the id of another trace is a link to it, and to nothing else", () => {
+  const traceIds = Object.values(names.ESPALIER).filter((name) => name.endsWith(".trace_id"));
+  expect(page.topTagPrefixes).toEqual(["espalier.", "gen_ai."]);
+  expect(new Set(page.linkPatterns.map(({ key, url }) => [key, url]))).toEqual(
+    new Set(traceIds.map((name) => [name, `/trace/#{${name}}`])),
+  );
+});
+
+test("every attribute that the document about Jaeger speaks of is one that spans have", () => {
+  const known = new Set<string>();
+  for (const group of Object.values(names)) {
+    if (typeof group !== "object") continue;
+    for (const name of Object.values(group)) known.add(name);
+  }
+  const text = readFileSync("docs/jaeger.md", "utf8");
+  const spoken = [...text.matchAll(/\b(?:espalier|gen_ai)\.[a-z_]+(?:\.[a-z_]+)*/g)].map(
+    ([name]) => name,
+  );
+  expect(spoken.length).toBeGreaterThan(20);
+  const isKnown = (name: string): boolean =>
+    known.has(name) || [...known].some((other) => other.startsWith(`${name}.`));
+  expect([...new Set(spoken)].filter((name) => !isKnown(name))).toEqual([]);
+});

@@ -1,0 +1,141 @@
+// Goal: the result of a run at rest can be read from the store alone, and it is the one that the process gave.
+// Method: whatever a test of this folder records is compared, see play.ts and crash-play.ts; here is what they do not have.
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { playThrough, type Play } from "./crash-play.ts";
+import { world } from "./crash-world.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+function role(isAsking = false): AgentRole {
+  const calls = new Map<string, number>();
+  const tools = [
+    countedTool(calls, "look"),
+    countedTool(calls, "pay", undefined, { needsApproval: isAsking }),
+  ];
+  const worker = defineAgent({
+    name: "worker",
+    purpose: "Works",
+    instructions: "You work.",
+    model: thinker("small", ({ results }) =>
+      results.length === 0 ? { calls: [["pay", { thing: "bill" }]] } : { text: "Paid." },
+    ),
+    tools,
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("large", ({ results }) =>
+      results.length === 0
+        ? { calls: [["look", { thing: "map" }], spawnCall("worker", "a")] }
+        : { text: results.join(" ") },
+    ),
+    tools,
+    subagents: [worker],
+    context: { deniedTools: ["look"] },
+  });
+}
+
+function smallWorld(): Play {
+  return world({ leads: 1, workers: 2 });
+}
+
+async function codeOf(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work;
+    return "fine";
+  } catch (cause) {
+    if (!EspalierError.is(cause)) throw cause;
+    return cause.code;
+  }
+}
+
+function reader(store: Store): Orchestrator {
+  return new Orchestrator({ store });
+}
+
+test("D1: the result of a run that has ended is read from its store, without its roles", async () => {
+  const store = memoryStore();
+  const stage = scene({ store });
+  const run = stage.start(role(), "Go.", { metadata: { place: "here" } });
+  const result = await stage.outcome(run);
+  const kept = await reader(store).resultOf(run.runId);
+  expect(kept).toEqual(result);
+  expect(kept.agents.map(({ removedTools }) => removedTools.length)).toEqual([0, 1]);
+  expect(JSON.parse(JSON.stringify(kept))).toEqual(JSON.parse(JSON.stringify(result)));
+  expect(await codeOf(reader(store).recover(run.runId, { role: role() }))).toBe("run_ended");
+});
+
+test("D1: the result of a run that is paused says what it waits for, and can be resumed", async () => {
+  const store = memoryStore();
+  const stage = scene({ store });
+  const run = stage.start(role(true));
+  const result = await stage.outcome(run);
+  const kept = await reader(store).resultOf(run.runId);
+  expect(kept).toEqual(result);
+  expect(kept.questions.map(({ toolName }) => toolName)).toEqual(["pay"]);
+  expect(JSON.stringify(kept.pausedRun).length).toBe(JSON.stringify(result.pausedRun).length);
+});
+
+test("D1: the result of a run whose process died after its last word", async () => {
+  const plain = await playThrough(smallWorld);
+  const story = await playThrough(smallWorld, [{ at: plain.appends, how: "after" }]);
+  expect(story.result).toBeUndefined();
+  expect([story.kept.status, story.kept.text, story.kept.usage]).toEqual([
+    "completed",
+    plain.result?.text,
+    plain.result?.usage,
+  ]);
+});
+
+test("D1: there is none of a run that goes on, that nobody knows, or without a store", async () => {
+  const store = memoryStore();
+  const held = gate();
+  const waiting = defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0 ? { calls: [["wait", { thing: "it" }]] } : { text: "Done." },
+    ),
+    tools: [
+      countedTool(new Map(), "wait", async () => {
+        await held.opened;
+        return "waited";
+      }),
+    ],
+  });
+  const stage = scene({ store });
+  const run = stage.start(waiting);
+  for (let turn = 0; turn < 10; turn += 1) await settled();
+  expect(await codeOf(reader(store).resultOf(run.runId))).toBe("invalid_state");
+  held.open();
+  const result = await stage.outcome(run);
+  expect(await reader(store).resultOf(run.runId)).toEqual(result);
+  expect(await codeOf(reader(store).resultOf("nobody"))).toBe("unknown_run");
+  expect(await codeOf(reader(store).resultOf(""))).toBe("invalid_definition");
+  expect(await codeOf(new Orchestrator().resultOf(run.runId))).toBe("invalid_option");
+});
+
+test("D1: what became of the session of a run is kept: saved, left open, and in conflict", async () => {
+  const store = memoryStore();
+  const orchestrator = new Orchestrator({ store });
+  const [mine, other] = [await orchestrator.session("talk"), await orchestrator.session("talk")];
+  const statuses: unknown[] = [];
+  for (const [session, isAsking] of [
+    [mine, false],
+    [other, false],
+    [await orchestrator.session("more"), true],
+  ] as const) {
+    const run = orchestrator.start(role(isAsking), "Go.", { session });
+    const result = await run.result;
+    expect(await reader(store).resultOf(run.runId)).toEqual(result);
+    statuses.push(result.session?.status);
+  }
+  expect(statuses).toEqual(["saved", "conflict", "open"]);
+});

@@ -1,0 +1,181 @@
+// Goal: a time limit ends an agent in a replay where it did in the recording, whatever the clock of the recording said at that moment.
+// Method: a clock like that of a machine, whose timers fire a little before or after the time that it shows; replayed in the recorded
+// order and in twenty others.
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { Clock } from "../../src/kernel/clock.ts";
+import type { StartOptions } from "../../src/orchestrator/run-options.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { Cast } from "../journals/cast.ts";
+import { gist, replayed } from "../journals/play.ts";
+import { inTurn, lead, worker } from "../journals/roles.ts";
+import { spawnCall } from "./thinkers.ts";
+
+/** Its timers go by another clock than the one that it shows. */
+class LooseClock implements Clock {
+  readonly timers = new ManualClock();
+  shownMs = 0;
+
+  nowMs(): number {
+    return this.shownMs;
+  }
+
+  setTimer(delayMs: number, wake: () => void): () => void {
+    return this.timers.setTimer(delayMs, wake);
+  }
+}
+
+interface Scene {
+  readonly role: (cast: Cast) => AgentRole;
+  readonly start?: StartOptions;
+  /** What happens to the clock, each once, when something has happened. */
+  readonly moves: readonly {
+    readonly when: (event: EspalierEvent) => boolean;
+    readonly move: (clock: LooseClock) => void;
+    readonly isAtOnce?: boolean;
+  }[];
+}
+
+async function recorded({ role, start = {}, moves }: Scene): Promise<{
+  readonly recording: Recording;
+  readonly result: RunResult;
+}> {
+  const clock = new LooseClock();
+  const store = memoryStore({ clock: new ManualClock() });
+  const left = [...moves];
+  const take = (event: EspalierEvent): void => {
+    const at = left.findIndex(({ when }) => when(event));
+    const [due] = at === -1 ? [] : left.splice(at, 1);
+    if (due?.isAtOnce === true) due.move(clock);
+    else if (due !== undefined) setImmediate(() => due.move(clock));
+  };
+  const stage = scene({ clock, store, sinks: [{ take }] });
+  const run: Run = stage.start(role(new Cast({ isAlive: true })), "Go.", start);
+  const result = await stage.outcome(run);
+  expect(left.length, "all has happened").toBe(0);
+  expect(clock.timers.pendingTimers, "timers left behind").toBe(0);
+  return { recording: await recordingOf(store, run.runId), result };
+}
+
+/** Replays in the recorded order and in others: always the same. */
+async function comesToTheSame(played: Scene): Promise<RunResult> {
+  const { recording, result } = await recorded(played);
+  const build = (cast: Cast): { readonly role: AgentRole } => ({ role: played.role(cast) });
+  const again = await replayed(build, recording);
+  expect(gist(again.result)).toEqual(gist(result));
+  for (let seed = 1; seed <= 20; seed += 1) {
+    const other = await replayed(build, recording, { order: { shuffledBy: seed } });
+    expect(endsOf(other.result), `order ${seed}`).toEqual(endsOf(result));
+  }
+  return result;
+}
+
+function endsOf({ agents }: RunResult): readonly unknown[] {
+  return agents
+    .map(({ agentPath, status, reason, text }) => [agentPath, status, reason, text] as const)
+    .toSorted(([one], [other]) => one.localeCompare(other));
+}
+
+/** One that does not end, for a while, and others that do. */
+function crew(cast: Cast): AgentRole {
+  const calls = [spawnCall("endless", "a"), spawnCall("worker", "b"), spawnCall("worker", "c")];
+  const limited = defineAgent({
+    name: "endless",
+    purpose: "Does not end",
+    instructions: "You go on.",
+    model: cast.model("endless", () => ({ calls: [["wait", { thing: "it" }]] })),
+    tools: [cast.endless("wait")],
+    budget: { wallTimeMs: 1_000 },
+  });
+  return lead(cast, inTurn(calls, [["look", { thing: "map" }]]), {
+    tools: [cast.slow("look", 3)],
+    subagents: [limited, worker(cast)],
+  });
+}
+
+function tool(toolName: string, type = "tool.started"): (event: EspalierEvent) => boolean {
+  return (event) => event.type === type && "toolName" in event && event.toolName === toolName;
+}
+
+function ended(agentPath: string): (event: EspalierEvent) => boolean {
+  return (event) => event.type === "agent.ended" && event.agentPath === agentPath;
+}
+
+/** The clock that is shown, and the timers. */
+function moved(shownMs: number, timersMs: number): (clock: LooseClock) => void {
+  return (clock) => {
+    clock.shownMs += shownMs;
+    clock.timers.advance(timersMs);
+  };
+}
+
+const FIRED = {
+  "in time": [[1_000, 1_000]],
+  early: [[999, 1_000]],
+  "very early": [[2, 1_000]],
+  late: [
+    [1_030, 0],
+    [0, 1_000],
+  ],
+} as const;
+
+for (const [name, [first, second]] of Object.entries(FIRED))
+  proves(["R175", "X25"], `a time limit that fires ${name} ends who it ended`, async () => {
+    const moves = [
+      { when: ended("lead/worker#1"), move: moved(first[0], first[1]) },
+      ...(second === undefined
+        ? []
+        : [{ when: ended("lead/worker#2"), move: moved(second[0], second[1]) }]),
+    ];
+    const { agents } = await comesToTheSame({ role: crew, moves });
+    expect(agents.map(({ reason }) => reason.code)).toEqual([
+      "completed",
+      "time_limit",
+      "completed",
+      "completed",
+    ]);
+  });
+
+test("X25: a time limit of the whole run, early and late, in the midst of what happens and at rest", async () => {
+  for (const [first] of Object.values(FIRED))
+    for (const isAtOnce of [true, false]) {
+      const late = { when: tool("measure", "tool.ended"), move: moved(0, 1_000), isAtOnce };
+      const { reason } = await comesToTheSame({
+        role: crew,
+        start: { budget: { wallTimeMs: 500 } },
+        moves: [
+          { when: tool("measure"), move: moved(first[0], first[1]), isAtOnce },
+          ...(first[1] === 0 ? [late] : []),
+        ],
+      });
+      expect(reason.code).toBe("time_limit");
+    }
+});
+
+test("X25: a deadline that stands by the clock", async () => {
+  const { reason } = await comesToTheSame({
+    role: crew,
+    start: { deadlineAtMs: 700 },
+    moves: [{ when: tool("wait"), move: moved(650, 700) }],
+  });
+  expect(reason.code).toBe("time_limit");
+});
+
+test("X25: a time limit that is reached, and that nobody heeds any more", async () => {
+  const { status } = await comesToTheSame({
+    role: (cast) =>
+      lead(cast, inTurn([["look", { thing: "map" }]]), { tools: [cast.tool("look")] }),
+    start: { budget: { wallTimeMs: 500 } },
+    moves: [{ when: ended("lead"), move: moved(500, 500), isAtOnce: true }],
+  });
+  expect(status).toBe("completed");
+});

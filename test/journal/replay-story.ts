@@ -1,0 +1,45 @@
+// Replays a run with all its pauses and deaths: every stretch of it, to the same result.
+
+import { expect } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Recording } from "../../src/testing/replay/recording.ts";
+import { replay, type ReplayOptions, type ReplayResult } from "../../src/testing/replay/replay.ts";
+import { gist } from "../journals/play.ts";
+
+/** What a process brings along. */
+export interface Means {
+  readonly role: AgentRole;
+  readonly options?: OrchestratorOptions;
+}
+
+/** What is kept of a run. */
+export interface Kept {
+  readonly recording: Recording;
+  /** Undefined: the process died right after the end. */
+  readonly result: RunResult | undefined;
+}
+
+export async function replaysToTheSame(
+  { role, options = {} }: Means,
+  { recording, result }: Kept,
+  more: Pick<ReplayOptions, "order"> = {},
+): Promise<ReplayResult> {
+  const { roles, hooks, guards, graceMs, hookTimeoutMs } = options;
+  const again = await replay(recording, {
+    role,
+    ...(roles === undefined ? {} : { roles }),
+    ...(hooks === undefined ? {} : { hooks }),
+    ...(guards === undefined ? {} : { guards }),
+    ...(graceMs === undefined ? {} : { graceMs }),
+    ...(hookTimeoutMs === undefined ? {} : { hookTimeoutMs }),
+    ...more,
+  });
+  if (result !== undefined && more.order === undefined) expect(gist(again)).toEqual(gist(result));
+  const lives = recording.split("\n").filter((line) => /^\{"type":"(?:run|recovered)"/u.test(line));
+  expect(again.played.length, "every stretch is played").toBe(lives.length);
+  expect(again.unplayed).toBeUndefined();
+  return again;
+}

@@ -1,0 +1,267 @@
+// Goal: a replay goes on over pauses and over deaths, as the run did, and says how far it went.
+// Method: runs that pause for answers, that die at appends, that go on with more of the budget, or that are forked; what is kept of each is
+// replayed, in the recorded order and in others. The crash stories of the other files are replayed, too: see crash-play.ts.
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { RecordingSink } from "../../src/testing/recording-sink.ts";
+import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
+import { replay, type ReplayResult } from "../../src/testing/replay/replay.ts";
+import { proves } from "../harness/proves.ts";
+import { playThrough, turns, type Play, type PlannedDeath, type Story } from "./crash-play.ts";
+import { world } from "./crash-world.ts";
+import { worker } from "./measuring-worker.ts";
+import { replaysToTheSame } from "./replay-story.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+const ORDERS = Array.from({ length: 20 }, (_one, index) => index + 1);
+
+type More = Partial<Parameters<typeof defineAgent>[0]>;
+
+/** One that asks, and two that work meanwhile. */
+function askingRole(more: More = {}): AgentRole {
+  const calls = new Map<string, number>();
+  const asker = defineAgent({
+    name: "asker",
+    purpose: "Asks",
+    instructions: "You ask.",
+    model: thinker("asker", ({ results }) =>
+      results.length < 2
+        ? { calls: [["pay", { thing: `bill ${results.length}` }]] }
+        : { text: results.join(" ") },
+    ),
+    tools: [countedTool(calls, "pay", undefined, { needsApproval: true })],
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0
+        ? { calls: [spawnCall("asker", "a"), spawnCall("worker", "b"), spawnCall("worker", "c")] }
+        : { text: results.join(" | ") },
+    ),
+    subagents: [asker, worker(calls)],
+    ...more,
+  });
+}
+
+function asking(goesOnBy: "recover" | "resume"): () => Play {
+  return () => ({ role: askingRole(), answer: (question) => approve(question), goesOnBy });
+}
+
+function smallWorld(): Play {
+  return world({ leads: 1, workers: 3 });
+}
+
+function stretchesOf({ played }: ReplayResult): readonly string[] {
+  return played.map(({ begin, end }) => `${begin}, ${end}`);
+}
+
+/** Replays a story in its order and in twenty others: the same words each time, and the same from every agent. */
+async function inEveryOrder(play: () => Play, story: Story): Promise<ReplayResult> {
+  const again = await replaysToTheSame(play(), story);
+  for (const seed of ORDERS) {
+    const other = await replaysToTheSame(play(), story, { order: { shuffledBy: seed } });
+    expect([other.status, other.text, other.usage], `order ${seed}`).toEqual([
+      again.status,
+      again.text,
+      again.usage,
+    ]);
+  }
+  return again;
+}
+
+for (const goesOnBy of ["recover", "resume"] as const)
+  proves(["R175", "X25"], `a replay goes on over pauses that end by ${goesOnBy}`, async () => {
+    const play = asking(goesOnBy);
+    const again = await inEveryOrder(play, await playThrough(play));
+    const second = goesOnBy === "resume" ? "resumed" : "recovered";
+    expect(stretchesOf(again)).toEqual([
+      "started, paused",
+      `${second}, paused`,
+      `${second}, ended`,
+    ]);
+    expect(again.text).toContain("pay of bill 0 pay of bill 1");
+  });
+
+proves(
+  ["R175", "X25"],
+  "a replay goes on over deaths, with the calls that were lost in them",
+  async () => {
+    const deaths: readonly PlannedDeath[] = [
+      { at: 5, how: "before" },
+      { at: 4, how: "after" },
+      { at: 6, how: "before" },
+    ];
+    const again = await inEveryOrder(smallWorld, await playThrough(smallWorld, deaths));
+    expect(stretchesOf(again)).toEqual([
+      "started, broken",
+      "recovered, broken",
+      "recovered, broken",
+      "recovered, ended",
+    ]);
+  },
+);
+
+test("X25: deaths before, in the midst of and after a pause", async () => {
+  const play = asking("recover");
+  const plain = await playThrough(play);
+  const seen = new Set<string>();
+  for (let at = 2; at <= plain.appends; at += 4) {
+    const story = await playThrough(play, [
+      { at, how: "before" },
+      { at: 2, how: "after" },
+    ]);
+    seen.add(stretchesOf(await replaysToTheSame(play(), story)).join("; "));
+  }
+  expect(seen.size, "deaths at different places").toBeGreaterThan(3);
+});
+
+test("R175: the events of a replay are told once, and those of agents that go on say nothing of an end", async () => {
+  const play = asking("resume");
+  const { recording } = await playThrough(play, [{ at: 5, how: "before" }]);
+  const sink = new RecordingSink();
+  await replay(recording, { role: askingRole(), sinks: [sink] });
+  const ends = sink.of("agent.ended").map(({ agentPath, reason }) => `${agentPath} ${reason.code}`);
+  expect(new Set(ends)).toEqual(
+    new Set([
+      "lead completed",
+      "lead/asker#1 completed",
+      "lead/worker#1 completed",
+      "lead/worker#2 completed",
+    ]),
+  );
+  expect(ends.length).toBe(4);
+  expect(sink.of("run.ended").length).toBe(1);
+});
+
+async function divergence(recording: Recording, role: AgentRole): Promise<unknown> {
+  try {
+    return (await replay(recording, { role })).status;
+  } catch (cause) {
+    if (!EspalierError.is(cause)) throw cause;
+    const { stretch, agentPath, stepNumber, field } = cause.data;
+    return [cause.code, stretch, agentPath, stepNumber, field, cause.message.slice(0, 70)];
+  }
+}
+
+proves(["R175"], "a divergence after a pause names the stretch", async () => {
+  const play = asking("recover");
+  const { recording } = await playThrough(play);
+  const impatient = askingRole({
+    stopWhen: [
+      ({ steps }) =>
+        steps.length === 0 ? undefined : { code: "enough", message: "One step.", data: {} },
+    ],
+  });
+  expect(await divergence(recording, askingRole())).toBe("completed");
+  expect(await divergence(recording, impatient)).toEqual([
+    "replay_diverged",
+    3,
+    "lead",
+    1,
+    "record",
+    "Expected lead to do in step 1 of stretch 3 what was recorded, got anot",
+  ]);
+});
+
+proves(
+  ["R175"],
+  "a journal that does not say where a recovery begins is played up to there, and says so",
+  async () => {
+    const play = asking("recover");
+    const { recording } = await playThrough(play);
+    const unmarked = recording.replaceAll('{"type":"recovered"}\n', "");
+    const again = await replay(unmarked, { role: askingRole() });
+    expect([again.status, stretchesOf(again), again.unplayed]).toEqual([
+      "paused",
+      ["started, paused"],
+      {
+        stretches: 2,
+        reason:
+          "The journal does not say where the run was recovered: an early release wrote it. Record it anew.",
+      },
+    ]);
+  },
+);
+
+test("R175: a recording that breaks off anywhere, also in a later stretch, is replayed up to there", async () => {
+  const play = asking("resume");
+  const { recording } = await playThrough(play, [{ at: 6, how: "before" }]);
+  const lines = recording.trimEnd().split("\n");
+  const found = new Set<string>();
+  for (let count = 12; count < lines.length; count += 9) {
+    const again = await replay(`${lines.slice(0, count).join("\n")}\n`, { role: askingRole() });
+    found.add(`${again.played.length} ${again.played.at(-1)?.end} ${again.status}`);
+  }
+  expect([...found].filter((one) => !/^\d (?:broken|paused) /u.test(one))).toEqual([]);
+  expect(new Set([...found].map((one) => one[0]))).toEqual(new Set(["1", "2", "3", "4"]));
+});
+
+function lookingRole(): AgentRole {
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results, heard }) =>
+      results.length < 3 && heard.length === 0
+        ? { calls: [["look", { thing: `${results.length}` }]] }
+        : { text: [...results, ...heard].join(" ") },
+    ),
+    tools: [
+      countedTool(new Map(), "look", async () => {
+        await turns(1);
+        return "seen";
+      }),
+    ],
+  });
+}
+
+function limited(): Play {
+  return {
+    role: lookingRole(),
+    start: { budget: { steps: 2 } },
+    onward: (orchestrator, run) =>
+      orchestrator.resume(run.snapshot(), [], { grants: [{ budget: { steps: 5 }, by: "test" }] }),
+  };
+}
+
+function forking(): Play {
+  return {
+    role: lookingRole(),
+    onward: (orchestrator, run) =>
+      orchestrator.fork(run.snapshot(), { atStep: 2, message: "Stop here." }),
+  };
+}
+
+test("R175: what went on with more of the budget, and what was forked", async () => {
+  const raised = await inEveryOrder(limited, await playThrough(limited));
+  expect(stretchesOf(raised)).toEqual(["started, ended", "resumed, ended"]);
+  const forked = await inEveryOrder(forking, await playThrough(forking));
+  expect([stretchesOf(forked), forked.text]).toEqual([["forked, ended"], "seen seen Stop here."]);
+});
+
+test("R175: a run on a session that is paused and resumed", async () => {
+  const store = memoryStore();
+  const role = askingRole();
+  const orchestrator = new Orchestrator({ store, roles: [role] });
+  const played: number[] = [];
+  for (let turn = 0; turn < 2; turn += 1) {
+    const session = await orchestrator.session("talk");
+    const run = orchestrator.start(role, "Go.", { session });
+    let result = await run.result;
+    while (result.status === "paused") {
+      const answers = result.questions.map((question) => approve(question));
+      result = await orchestrator.resume(result.pausedRun ?? "", answers).result;
+    }
+    const recording = await recordingOf(store, run.runId);
+    const again = await replaysToTheSame({ role: askingRole() }, { recording, result });
+    expect(again.messages.map(({ text }) => text)).toEqual(result.messages.map(({ text }) => text));
+    played.push(again.played.length);
+  }
+  expect(played, "the second time it knows what it was told").toEqual([3, 1]);
+});

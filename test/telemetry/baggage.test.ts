@@ -1,0 +1,215 @@
+// Goal: where it is wanted, and only there, calls that leave a tool say for which run and agent they are made; nothing else of ours does.
+// Method: an SDK in memory with the propagators of W3C, an HTTP server that says which headers came, and a real MCP server.
+
+import { context, propagation, ProxyTracerProvider, trace } from "@opentelemetry/api";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+
+import { parseJson } from "../../src/kernel/json.ts";
+import { connectMcp } from "../../src/mcp/connect-mcp.ts";
+import type { McpTransport } from "../../src/mcp/mcp-options.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { openTelemetry, type OpenTelemetryOptions } from "../../src/telemetry/otel.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { made, textsOf } from "../mcp/agents.ts";
+import { handMadeOverHttp } from "../mcp/http-server.ts";
+import { handMadeOverStdio } from "../mcp/servers.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+import { recorder } from "./recorded-spans.ts";
+
+const recording = recorder();
+beforeAll(() => recording.provider.register());
+afterAll(() => {
+  trace.disable();
+  context.disable();
+  propagation.disable();
+});
+
+/** The headers that an HTTP call in a tool of a subagent sends. */
+async function headersOfCall(stage: Scene): Promise<IncomingHttpHeaders> {
+  const received: IncomingHttpHeaders[] = [];
+  const server = createServer((request, response) => {
+    received.push(request.headers);
+    response.end("ok");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  const call = defineTool({
+    name: "call",
+    description: "Calls a service, as an instrumented client does.",
+    input: z.object({}),
+    execute: async () => {
+      await settled();
+      const headers: Record<string, string> = {};
+      propagation.inject(context.active(), headers);
+      return await (await fetch(`http://127.0.0.1:${port}/`, { headers })).text();
+    },
+  });
+  const helper = part("helper", [asks("call", {}), says("Called.")], { tools: [call] });
+  const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
+  await stage.run(lead.role);
+  server.closeAllConnections();
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  const [headers] = received;
+  if (headers === undefined) throw new Error("Expected a request.");
+  return headers;
+}
+
+function traced(options: OpenTelemetryOptions = {}): Scene {
+  return scene({ tracing: openTelemetry({ tracer: recording.tracer, ...options }) });
+}
+
+function started({ sink }: Scene): EspalierEvent {
+  const event = sink.events.findLast(({ type }) => type === "tool.started");
+  if (event === undefined) throw new Error("Expected a call of a tool.");
+  return event;
+}
+
+/** The entries of a header of baggage, decoded. */
+function entriesOf(header: unknown): Readonly<Record<string, string>> {
+  const pairs = String(header).split(",");
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [key = "", value = ""] = pair.split("=");
+      return [key, decodeURIComponent(value)];
+    }),
+  );
+}
+
+test("by default a call in a tool carries the trace and no baggage", async () => {
+  for (const options of [{}, { baggage: false }]) {
+    const stage = traced(options);
+    const headers = await headersOfCall(stage);
+    const { traceId, spanId } = started(stage);
+    expect([headers["traceparent"], headers["baggage"]]).toEqual([
+      `00-${traceId}-${spanId}-01`,
+      undefined,
+    ]);
+  }
+});
+
+test("switched on, it says the run and the agent, and keeps what the caller of the run put there", async () => {
+  const given = propagation.createBaggage({
+    customer: { value: "17" },
+    "espalier.run.id": { value: "of somebody else" },
+  });
+  const stage = traced({ baggage: true });
+  const headers = await context.with(propagation.setBaggage(context.active(), given), () =>
+    headersOfCall(stage),
+  );
+  const { runId, traceId, spanId } = started(stage);
+  expect(headers["traceparent"]).toBe(`00-${traceId}-${spanId}-01`);
+  expect(entriesOf(headers["baggage"])).toEqual({
+    customer: "17",
+    "espalier.run.id": runId,
+    "espalier.agent.path": "lead/helper#1",
+  });
+});
+
+test("switched off, what the caller put there goes on as it is", async () => {
+  const given = propagation.createBaggage({ customer: { value: "17" } });
+  const stage = traced();
+  const headers = await context.with(propagation.setBaggage(context.active(), given), () =>
+    headersOfCall(stage),
+  );
+  expect(headers["baggage"]).toBe("customer=17");
+});
+
+/** What stands in the baggage for an agent. */
+function place({ sink }: Scene, agentPath: string): object {
+  return { "espalier.run.id": sink.events[0]?.runId, "espalier.agent.path": agentPath };
+}
+
+test("a run that a tool starts says its own place", async () => {
+  const seen: unknown[] = [];
+  const note = defineTool({
+    name: "note",
+    description: "Notes.",
+    input: z.object({}),
+    execute: () => {
+      const entries = propagation.getActiveBaggage()?.getAllEntries() ?? [];
+      seen.push(Object.fromEntries(entries.map(([key, { value }]) => [key, value])));
+      return "noted";
+    },
+  });
+  const inner = part("inner", [asks("note", {}), says("Inner.")], { tools: [note] });
+  const innerStage = traced({ baggage: true });
+  const nest = defineTool({
+    name: "nest",
+    description: "Nests.",
+    input: z.object({}),
+    execute: async () => (await innerStage.run(inner.role)).text,
+  });
+  const outer = part("outer", [asks("nest", {}), asks("note", {}), says("Outer.")], {
+    tools: [nest, note],
+  });
+  const stage = traced({ baggage: true });
+  await stage.run(outer.role);
+  expect(seen).toEqual([place(innerStage, "inner"), place(stage, "outer")]);
+});
+
+/** What the server's tool `meta` gives, called in a run whose caller has baggage of its own. */
+async function metaOf(transport: McpTransport, stage: Scene): Promise<unknown> {
+  const server = await connectMcp({
+    name: "peer",
+    transport,
+    filter: ({ name }) => name === "meta",
+  });
+  const given = propagation.createBaggage({
+    customer: { value: "17" },
+    "espalier.run.id": { value: "of somebody else" },
+  });
+  try {
+    const [text = ""] = await context.with(
+      propagation.setBaggage(context.active(), given),
+      async () => textsOf(await made(server.tools, [["peer_meta"]], stage)),
+    );
+    return parseJson(text);
+  } finally {
+    await server.close();
+  }
+}
+
+test("to an MCP server nothing of the baggage goes by default, whoever put it there", async () => {
+  const stage = traced();
+  const meta = await metaOf(handMadeOverStdio("well").transport, stage);
+  const { traceId, spanId } = started(stage);
+  expect(meta).toEqual({ traceparent: `00-${traceId}-${spanId}-01` });
+});
+
+test("switched on, our two entries go to an MCP server, in _meta and in the headers, and those of others stay", async () => {
+  const { transport, headers } = await handMadeOverHttp();
+  const stage = traced({ baggage: true });
+  const meta = await metaOf(transport, stage);
+  const { runId, traceId, spanId } = started(stage);
+  const baggage = `espalier.run.id=${runId},espalier.agent.path=solo`;
+  expect(meta).toEqual({ traceparent: `00-${traceId}-${spanId}-01`, baggage });
+  expect(headers.map((sent) => sent["baggage"])).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    baggage,
+  ]);
+});
+
+test("without a tracer that records, baggage is there all the same", async () => {
+  const tracer = new ProxyTracerProvider().getTracer("none");
+  const stage = traced({ tracer, baggage: true });
+  const headers = await headersOfCall(stage);
+  expect(Object.keys(entriesOf(headers["baggage"]))).toEqual([
+    "espalier.run.id",
+    "espalier.agent.path",
+  ]);
+});
+
+test("an option that is neither true nor false is refused", () => {
+  const given: unknown = "yes";
+  const options: object = { baggage: given };
+  expect(() => openTelemetry(options)).toThrow(
+    'Expected baggage to be true or false, got "yes". Say which.',
+  );
+});

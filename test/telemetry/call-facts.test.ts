@@ -1,0 +1,84 @@
+// Goal: what a span says of a model call besides its usage: where the model is served, and what was written to a cache.
+// Method: real runs, the OpenAI driver against a server on the loopback among them; an exporter in memory.
+
+import { expect, test, vi } from "vitest";
+
+import type { Model } from "../../src/model/model.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { OpenAiServer, says } from "../support/openai-server.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { recorder, type RecordedSpan } from "./recorded-spans.ts";
+
+async function chatSpan(model: Model): Promise<RecordedSpan> {
+  const recording = recorder();
+  const tracing = new SpanProjector(recording.tracer, () => expect.fail("no ids"));
+  await scene({ tracing }).run(defineAgent({ name: "solo", instructions: "You answer.", model }));
+  return recording.spans().find(({ name }) => name.startsWith("chat ")) ?? expect.fail("no span");
+}
+
+const REPLY = {
+  message: { role: "assistant", text: "Well.", toolCalls: [] },
+  finishReason: "stop",
+} as const;
+
+test("a call says where its model is served", async () => {
+  await using server = await OpenAiServer.start(() => says("Well."));
+  const { attributes } = await chatSpan(openai("m", { baseUrl: server.baseUrl }));
+  const { hostname, port } = new URL(server.baseUrl);
+  expect([attributes["server.address"], attributes["server.port"]]).toEqual([
+    hostname,
+    Number(port),
+  ]);
+});
+
+test("OpenAI's own address is the default, and the environment's wins over it", () => {
+  vi.stubEnv("OPENAI_BASE_URL", "");
+  expect(openai("m").server).toEqual({ address: "api.openai.com", port: 443 });
+  vi.stubEnv("OPENAI_BASE_URL", "http://models.internal/v1");
+  expect(openai("m").server).toEqual({ address: "models.internal", port: 80 });
+  vi.unstubAllEnvs();
+});
+
+test("a model that says nothing of a server has no such attributes", async () => {
+  const model: Model = { provider: "own", id: "m", generate: () => Promise.resolve(REPLY) };
+  const { attributes } = await chatSpan(model);
+  expect(Object.keys(attributes).filter((name) => name.startsWith("server."))).toEqual([]);
+});
+
+test("a server that is none is refused with the role", () => {
+  const model: Model = {
+    provider: "own",
+    id: "m",
+    server: { address: "here", port: -443 },
+    generate: () => Promise.resolve(REPLY),
+  };
+  const role = (): unknown => defineAgent({ name: "solo", instructions: "Go.", model });
+  expect(thrownBy(role)).toMatchObject({ code: "invalid_option" });
+});
+
+test("what was written to a cache stands under its new name and under the one that viewers read", async () => {
+  const usage = { inputTokens: 900, cachedInputTokens: 100, outputTokens: 5, reasoningTokens: 0 };
+  const model = (written?: number): Model => ({
+    provider: "own",
+    id: "m",
+    generate: () => {
+      const more = written === undefined ? {} : { cacheWriteInputTokens: written };
+      return Promise.resolve({ ...REPLY, usage: { ...usage, ...more } });
+    },
+  });
+  const said = async (written?: number): Promise<readonly unknown[]> => {
+    const { attributes } = await chatSpan(model(written));
+    return [
+      attributes["gen_ai.usage.cache_write.input_tokens"],
+      attributes["gen_ai.usage.cache_creation.input_tokens"],
+      attributes["gen_ai.usage.input_tokens"],
+    ];
+  };
+  expect(await said(512)).toEqual([512, 512, 900]);
+  expect(await said()).toEqual([undefined, undefined, 900]);
+  const [, , charged] = await said(801); // More than there is: as good as no usage, and charged by estimate.
+  expect(charged).not.toBe(900);
+});

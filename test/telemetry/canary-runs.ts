@@ -1,0 +1,267 @@
+// Runs of every kind in which whatever anybody wrote holds a canary: users, models, tools, hooks, guards and those who answer.
+// Names that are exported by design hold none: of roles, tools and models, call ids, keys of metadata, purposes and descriptions.
+
+import { z } from "zod";
+
+import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import { approve, deny, giveResult } from "../../src/protocol/question.ts";
+import { says, ScriptedModel, type ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn, use } from "../tree/cast.ts";
+
+export const CANARY = "canary-5150";
+
+type Watched = Pick<OrchestratorOptions, "tracing" | "sinks">;
+
+/** Each goes its whole way with the tracing that it is given. */
+export const CANARY_RUNS: Readonly<Record<string, (options: Watched) => Promise<void>>> = {
+  "tools that succeed, fail, are refused and are made up": toolCalls,
+  "hooks, sections and a filter of texts": hooked,
+  "approvals with reasons and changed arguments, over a pause": asked,
+  "delegations, drafts, refusals and a result by a tool": delegated,
+  "background work and messages on the way": background,
+  "summaries of results and of the history": summarized,
+  "models that fail and callers that cancel": broken,
+  "limits, grants, retries and filters": limited,
+};
+
+const called = (name: string, more: object = {}): ScriptedCall => ({
+  name,
+  arguments: { note: CANARY, ...more },
+});
+const SAID = `It is ${CANARY}.`;
+const INSTRUCTIONS = `You know ${CANARY}.`;
+const START = { metadata: { note: CANARY } };
+
+async function toolCalls(options: Watched): Promise<void> {
+  const looks = spyTool("looks", () => ({ found: CANARY }));
+  const throws = spyTool("throws", () => {
+    throw new Error(CANARY);
+  });
+  const retries = spyTool("retries", () => {
+    throw new ToolError(CANARY, { severity: "retryable", hint: CANARY, data: { note: CANARY } });
+  });
+  const guarded = spyTool("guarded", () => CANARY);
+  const guards = [
+    toolGuard(({ toolName }) =>
+      toolName === "guarded" ? { type: "deny", reason: CANARY } : { type: "allow" },
+    ),
+  ];
+  const all = ["looks", "throws", "retries", "guarded", CANARY].map((name) => called(name));
+  const wrong: readonly ScriptedCall[] = [
+    { name: "looks", arguments: `{"${CANARY}` },
+    { name: "looks", arguments: `[${JSON.stringify(CANARY)}]` },
+  ];
+  const { role } = part("solo", [calls(...all, ...wrong), says(SAID)], {
+    tools: [looks, throws, retries, guarded],
+    guards,
+  });
+  const stage = scene(options);
+  await stage.outcome(stage.start(role, CANARY, START));
+}
+
+async function hooked(options: Watched): Promise<void> {
+  const hooks = [
+    transform("userInput", ({ task }) => ({ task: `${task} ${CANARY}` }), { name: CANARY }),
+    transform("beforeModel", ({ messages }) => ({
+      messages: messages.filter(({ role }) => role !== "tool"),
+    })),
+    transform("beforeTool", () => ({ arguments: { note: `${CANARY} by a hook` } })),
+    transform("afterTool", () => ({ text: CANARY, metadata: { note: CANARY } })),
+    wrapModelCall((_call, next) => next(), { name: CANARY }),
+    wrapToolCall((_call, next) => next(), { name: CANARY }),
+    transform("stop", ({ vetoes }) => (vetoes === 0 ? { goOn: CANARY } : undefined)),
+  ];
+  const { role } = part("solo", [calls(called("looks")), says(SAID), says(SAID)], {
+    tools: [spyTool("looks", () => CANARY)],
+    hooks,
+    sections: [
+      { name: "memory", lifeCycle: "execution", text: CANARY },
+      { name: "day", lifeCycle: "step", text: () => CANARY },
+    ],
+  });
+  const stage = scene(options);
+  await stage.outcome(stage.start(role, CANARY, START));
+}
+
+async function asked(options: Watched): Promise<void> {
+  const pays = spyTool("pays", () => CANARY, { needsApproval: true });
+  const elsewhere = defineTool({
+    name: "elsewhere",
+    description: "Asks.",
+    input: z.looseObject({}),
+  });
+  const clerk = part(
+    "clerk",
+    [calls(called("pays"), called("pays", { nth: 2 }), called("elsewhere")), says(SAID)],
+    { tools: [pays, elsewhere] },
+  );
+  const lead = part("lead", [calls(spawn("clerk", CANARY)), says(SAID)], {
+    subagents: [clerk.role],
+  });
+  const stage = scene(options);
+  const paused = await stage.outcome(stage.start(lead.role, CANARY, START));
+  const answers = paused.questions.map((question, index) => {
+    if (question.kind === "external") return giveResult(question, { said: CANARY });
+    return index === 0
+      ? approve(question, { arguments: { note: `${CANARY} changed` } })
+      : deny(question, CANARY);
+  });
+  await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
+}
+
+async function delegated(options: Watched): Promise<void> {
+  const reader = part("reader", [calls(called("Finish"))], {
+    output: z.object({ note: z.string() }),
+    context: {
+      inheritMetadata: true,
+      inheritMessages: true,
+      contextInjections: [CANARY],
+    },
+  });
+  const ceiling = {
+    tools: [],
+    models: { small: new ScriptedModel(() => says(SAID), { id: "small" }) },
+    budget: { steps: 2 },
+  };
+  const draft = {
+    name: "SpawnSubagent",
+    arguments: { role: "critic", task: CANARY, draft: { instructions: INSTRUCTIONS } },
+  };
+  const lead = part(
+    "lead",
+    [
+      calls(spawn("reader", CANARY), spawn(CANARY, CANARY), draft),
+      calls({ name: "SpawnSubagent", arguments: { note: CANARY } }),
+      says(SAID),
+    ],
+    { subagents: [reader.role], ceiling },
+  );
+  const stage = scene(options);
+  await stage.outcome(stage.start(lead.role, CANARY, START));
+}
+
+async function background(options: Watched): Promise<void> {
+  const told = gate();
+  const worker = part("worker", () => says(SAID));
+  const beside = {
+    name: "SpawnSubagent",
+    arguments: { role: "worker", task: CANARY, background: true },
+  };
+  const lead = part(
+    "lead",
+    [
+      calls(beside, use("waits")),
+      calls({
+        name: "SpawnSubagent",
+        arguments: { role: "worker", task: CANARY, continue: "worker#1" },
+      }),
+      calls(beside),
+      says(SAID),
+    ],
+    {
+      subagents: [worker.role],
+      delegation: { background: true, atEnd: "detach" },
+      tools: [
+        spyTool("waits", async () => {
+          await told.opened;
+          return CANARY;
+        }),
+      ],
+    },
+  );
+  const stage = scene(options);
+  const run = stage.start(lead.role, CANARY, START);
+  await settled();
+  const delivery = run.steer(CANARY);
+  told.open();
+  await delivery;
+  await stage.outcome(run);
+}
+
+async function summarized(options: Watched): Promise<void> {
+  const reads = spyTool("reads", () => `${CANARY} `.repeat(20), {
+    maxResultCharacters: 10,
+    longResults: "summarize",
+  });
+  let read = 0;
+  const { role } = part(
+    "solo",
+    ({ tools }) => {
+      if (tools.length === 0) return says(`${CANARY} in short`);
+      read += 1;
+      return read > 4 ? says(SAID) : calls(called("reads", { read }));
+    },
+    {
+      tools: [reads],
+      compaction: { strategy: "summarize", maxInputTokens: 60, keepMessages: 2 },
+      scripted: { countTokens: ({ messages }) => messages.length * 12 },
+    },
+  );
+  const stage = scene(options);
+  const run = stage.start(role, CANARY, START);
+  await stage.outcome(run);
+}
+
+async function broken(options: Watched): Promise<void> {
+  const refusing = part("refusing", [says("", { refusal: CANARY })]);
+  const failing = part("failing", [
+    { error: new ModelError({ code: "model_refused_request", message: CANARY }) },
+  ]);
+  const lead = part(
+    "lead",
+    [calls(spawn("refusing", CANARY), spawn("failing", CANARY)), calls(use("waits")), says(SAID)],
+    {
+      subagents: [refusing.role, failing.role],
+      tools: [spyTool("waits", () => new Promise<string>(() => undefined))],
+    },
+  );
+  const stage = scene(options);
+  const run = stage.start(lead.role, CANARY, START);
+  for (let turn = 0; turn < 20; turn += 1) await settled();
+  const ended = run.cancel(CANARY);
+  for (let turn = 0; turn < 20; turn += 1) await settled();
+  stage.clock.advance(60_000);
+  await ended;
+  await stage.outcome(run);
+}
+
+async function limited(options: Watched): Promise<void> {
+  const busy = new ModelError({ code: "model_overloaded", message: CANARY });
+  let tries = 0;
+  const stubborn = spyTool("tries", () => {
+    tries += 1;
+    if (tries < 2) throw new Error(CANARY);
+    return CANARY;
+  });
+  const leak = { note: CANARY };
+  const { role } = part(
+    "solo",
+    [
+      { error: busy },
+      { text: JSON.stringify(leak), calls: [{ name: "tries", arguments: leak }] },
+      says(SAID),
+    ],
+    {
+      tools: [withRetries(stubborn, { maxAttempts: 2 }), spyTool("hidden")],
+      toolFilters: [toolFilter((toolName) => toolName !== "hidden", { name: CANARY })],
+    },
+  );
+  const stage = scene(options);
+  const run = stage.start(role, CANARY, { ...START, budget: { steps: 1 } });
+  for (let round = 0; round < 6; round += 1) {
+    for (let turn = 0; turn < 10; turn += 1) await settled();
+    stage.clock.advance(1_000);
+  }
+  await stage.outcome(run);
+  const grants = [{ budget: { steps: 2 }, by: CANARY }];
+  await stage.outcome(stage.grantOn(role, run.snapshot(), grants));
+}

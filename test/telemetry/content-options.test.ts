@@ -1,0 +1,151 @@
+// Goal: content goes out only if somebody said so, in words that can be understood, and code wins over variables.
+// Method: every word of the variables against what it switches on and what it warns about; then options that do not fit.
+
+import { afterEach, expect, test, vi } from "vitest";
+
+import {
+  contentSettings,
+  type ContentOptions,
+} from "../../src/telemetry/content/content-options.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { proves } from "../harness/proves.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+const EMIT = "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT";
+
+afterEach(() => vi.unstubAllEnvs());
+
+proves(["R178"], "content is off unless an option or a variable says otherwise", () => {
+  const words = ["", " ", "NO_CONTENT", "no_content", "false", "False", "SPAN_ONLY", "span_only"];
+  words.push("SPAN_AND_EVENT", "true", "TRUE", " true ");
+  expect(words.map((word) => [word, isOn({ [CAPTURE]: word })])).toEqual([
+    ["", false],
+    [" ", false],
+    ["NO_CONTENT", false],
+    ["no_content", false],
+    ["false", false],
+    ["False", false],
+    ["SPAN_ONLY", true],
+    ["span_only", true],
+    ["SPAN_AND_EVENT", true],
+    ["true", true],
+    ["TRUE", true],
+    [" true ", true],
+  ]);
+  expect(isOn({})).toBe(false);
+  for (const [word, choice] of [
+    ["SPAN_ONLY", false],
+    ["NO_CONTENT", true],
+  ] as const) {
+    vi.stubEnv(CAPTURE, word);
+    expect([
+      openTelemetry().told === undefined,
+      openTelemetry({ content: choice }).told === undefined,
+    ]).toEqual([choice, !choice]);
+  }
+});
+
+test("the variable is read when the tracing is made", () => {
+  vi.stubEnv(CAPTURE, "SPAN_ONLY");
+  const tracing = openTelemetry();
+  vi.stubEnv(CAPTURE, "NO_CONTENT");
+  expect([tracing.told === undefined, openTelemetry().told === undefined]).toEqual([false, true]);
+});
+
+test("content that is to be in events only is nowhere, and one warning says so", async () => {
+  expect([isOn({ [CAPTURE]: "event_only" }), isOn({ [CAPTURE]: "EVENT_ONLY" })]).toEqual([
+    false,
+    false,
+  ]);
+  expect(isOn({ [CAPTURE]: "EVENT_ONLY", [EMIT]: "false" })).toBe(false);
+  expect(await warnings()).toEqual([
+    `EspalierWarning: ${CAPTURE} is EVENT_ONLY, and espalier puts content on spans only. Traces hold no content; say SPAN_ONLY to have it.`,
+  ]);
+});
+
+test("a word that nobody knows is off, and one warning names variable, words and what came", async () => {
+  const unknown = { [CAPTURE]: "yes", [EMIT]: "sometimes" };
+  expect([isOn(unknown), isOn(unknown)]).toEqual([false, false]);
+  expect(isOn({ [CAPTURE]: "x".repeat(2_000_000) })).toBe(false);
+  expect(isOn({ [CAPTURE]: "SPAN_ONLY", [EMIT]: "true" })).toBe(true);
+  const words = "NO_CONTENT, SPAN_ONLY, EVENT_ONLY, SPAN_AND_EVENT, true, false";
+  expect(await warnings()).toEqual([
+    `EspalierWarning: Expected ${EMIT} to be one of true, false, got "sometimes". Events of espalier hold no content anyway. Correct it.`,
+    `EspalierWarning: Expected ${CAPTURE} to be one of ${words}, got "yes". Traces hold no content. Correct it.`,
+    `EspalierWarning: Expected ${CAPTURE} to be one of ${words}, got "${"x".repeat(100)}". Traces hold no content. Correct it.`,
+  ]);
+});
+
+test("a variable is not looked at when code has said what is wanted", async () => {
+  for (const content of [true, false, {}]) contentSettings(content, { [CAPTURE]: "perhaps" });
+  expect(await warnings()).toEqual([]);
+});
+
+test("JSON is shortened to what the SDK lets through, where a variable lowers that", () => {
+  const lengths = ["100", "1000", "16384", "20000", "-1", "many", ""].map(
+    (limit) => contentSettings(true, { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit })?.maxCharacters,
+  );
+  expect(lengths).toEqual([240, 1_000, 16_384, 16_384, 16_384, 16_384, 16_384]);
+  const both = { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: "500" };
+  const own = { ...both, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: "800" };
+  expect(contentSettings(true, own)?.maxCharacters).toBe(800);
+});
+
+test("a choice that is none is refused", () => {
+  const refused = ["SPAN_ONLY", 1, null, [], { redacted: true }, { redact: "secrets" }, new Map()];
+  expect(
+    refused.map((choice) => {
+      const { code, message } = thrownBy(() => contentSettings(foreign(choice), {}));
+      return [code, message];
+    }),
+  ).toEqual([
+    [
+      "invalid_option",
+      'Expected content to be true, false or an object, got "SPAN_ONLY". Leave it out for no content.',
+    ],
+    [
+      "invalid_option",
+      "Expected content to be true, false or an object, got 1. Leave it out for no content.",
+    ],
+    [
+      "invalid_option",
+      "Expected content to be true, false or an object, got null. Leave it out for no content.",
+    ],
+    [
+      "invalid_option",
+      "Expected content to be a plain object, got an array. Its fields are redact.",
+    ],
+    [
+      "invalid_option",
+      'Expected content.redacted to be one of redact, got "redacted". Correct the name.',
+    ],
+    [
+      "invalid_option",
+      'Expected content.redact to be a function, got "secrets". Leave it out to redact nothing.',
+    ],
+    [
+      "invalid_option",
+      "Expected content to be a plain object, got an object. Its fields are redact.",
+    ],
+  ]);
+});
+
+/** What a user without types may hand over. */
+function foreign(choice: unknown): boolean | ContentOptions {
+  return isChoice(choice) ? choice : expect.fail("nothing");
+}
+
+function isChoice(choice: unknown): choice is boolean | ContentOptions {
+  return choice !== undefined;
+}
+
+function isOn(env: Readonly<Record<string, string>>): boolean {
+  return contentSettings(undefined, env) !== undefined;
+}
+
+async function warnings(): Promise<readonly string[]> {
+  await new Promise((resolve) => setImmediate(resolve));
+  return takeWarnings();
+}

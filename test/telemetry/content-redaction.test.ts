@@ -1,0 +1,192 @@
+// Goal: a redaction decides what goes out, and one that is wrong in any way lets nothing out and harms no run.
+// Method: a run whose content is redacted, its spans compared whole; then every way in which foreign code can be wrong.
+
+import { expect, test } from "vitest";
+
+import type { Correlation } from "../../src/protocol/event.ts";
+import type { Message } from "../../src/protocol/message.ts";
+import type { SpanContent } from "../../src/protocol/span-content.ts";
+import { openTelemetry, type RedactContent } from "../../src/telemetry/otel.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { unfrozenParts } from "../support/frozen.ts";
+import { recorder } from "./recorded-spans.ts";
+import { contentOf, type SpokenSpan } from "./spoken-spans.ts";
+
+/** What the spans of a run say whose every text holds a secret. */
+async function spoken(redact: RedactContent): Promise<readonly SpokenSpan[]> {
+  const recording = recorder();
+  const tracing = openTelemetry({ tracer: recording.tracer, content: { redact } });
+  const { role } = soloist([asks("look", { key: "secret" }), says("The secret is out.")], {
+    tools: [spyTool("look", ({ callId }) => `secret of ${callId}`)],
+  });
+  const result = await scene({ tracing }).run(role);
+  expect([result.status, result.text]).toEqual(["completed", "The secret is out."]);
+  return contentOf(recording.spans());
+}
+
+proves(["R178"], "what a redaction gives is what goes out", async () => {
+  const spans = await spoken((content) => {
+    switch (content.type) {
+      case "request":
+        return { ...content, messages: content.messages.map(hideMessage), tools: [] };
+      case "reply":
+        return {
+          ...content,
+          message: { ...content.message, text: hide(content.message.text), toolCalls: [] },
+        };
+      case "arguments":
+        return undefined;
+      case "result":
+        return { ...content, text: hide(content.text) };
+    }
+  });
+  expect(spans.slice(0, 2)).toEqual([
+    {
+      span: "chat scripted",
+      system_instructions: [{ type: "text", content: "Work." }],
+      "input.messages": [{ role: "user", parts: [{ type: "text", content: "Do it." }] }],
+      "output.messages": [{ role: "assistant", parts: [], finish_reason: "tool_call" }],
+    },
+    { span: "execute_tool look", "tool.call.result": "[hidden] of call_1" },
+  ]);
+  const [, , last] = spans;
+  expect(last?.["output.messages"]).toEqual([
+    {
+      role: "assistant",
+      parts: [{ type: "text", content: "The [hidden] is out." }],
+      finish_reason: "stop",
+    },
+  ]);
+});
+
+test("it is asked about each piece once, with the place of its call and a frozen copy", async () => {
+  const asked: [SpanContent["type"], Correlation["stepId"], Correlation["callId"]][] = [];
+  const unfrozen: string[] = [];
+  await spoken((content, place) => {
+    asked.push([content.type, place.stepId, place.callId]);
+    unfrozen.push(...unfrozenParts({ content, place }).slice(1));
+    return content;
+  });
+  expect(asked).toEqual([
+    ["request", "execution_1.1", null],
+    ["reply", "execution_1.1", null],
+    ["arguments", "execution_1.1", "call_1"],
+    ["result", "execution_1.1", "call_1"],
+    ["request", "execution_1.2", null],
+    ["reply", "execution_1.2", null],
+  ]);
+  expect(unfrozen).toEqual([]);
+});
+
+test("the copy is a copy: what the tool works with is never frozen", async () => {
+  const recording = recorder();
+  const tracing = openTelemetry({ tracer: recording.tracer, content: { redact: (one) => one } });
+  let last: unknown;
+  const { role } = soloist([asks("look", { list: [1] }), says("Done.")], {
+    tools: [spyTool("look")],
+  });
+  const stage = scene({
+    tracing: {
+      place: (draft) => tracing.place(draft),
+      within: (scope, work) => tracing.within(scope, work),
+      idsOf: (scope) => tracing.idsOf(scope),
+      told: (scope, content) => {
+        if (content.type === "arguments") last = content.value;
+        const before = Object.isFrozen(last);
+        tracing.told?.(scope, content);
+        if (content.type === "arguments") expect(Object.isFrozen(last)).toBe(before);
+      },
+    },
+  });
+  expect((await stage.run(role)).status).toBe("completed");
+  expect(last).toEqual({ list: [1] });
+});
+
+const cyclic: Record<string, unknown> = { type: "arguments" };
+cyclic["value"] = cyclic;
+const deep: unknown = JSON.parse(`${"[".repeat(400)}${"]".repeat(400)}`);
+
+const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknown, string]>> = {
+  throws: [fails, "no patterns"],
+  "throws null": [
+    () => {
+      // oxlint-disable-next-line typescript/only-throw-error -- what foreign code may do
+      throw null;
+    },
+    "null",
+  ],
+  "gives a promise": [(content) => Promise.resolve(content), "it gave a promise; it must not wait"],
+  rejects: [() => Promise.reject(new Error("late")), "it gave a promise; it must not wait"],
+  "gives something to wait for": [
+    // oxlint-disable-next-line unicorn/no-thenable -- what foreign code may do
+    () => ({ then: () => undefined }),
+    "it gave a promise; it must not wait",
+  ],
+  "gives true": [() => true, "✖ Invalid input"],
+  "gives null": [() => null, "✖ Invalid input"],
+  "gives a text": [() => "redacted", "✖ Invalid input"],
+  "gives a function": [() => fails, "it gave a function"],
+  "gives another type": [
+    ({ type }) =>
+      type === "result" ? { type: "arguments", value: 1 } : { type: "result", text: "x" },
+    "it gave",
+  ],
+  "gives a field more": [(content) => ({ ...content, secret: "secret" }), "✖ Unrecognized key"],
+  "gives a cycle": [() => cyclic, "Converting circular structure"],
+  "gives what is nested beyond reason": [
+    () => ({ type: "arguments", value: deep }),
+    "it is nested too deep",
+  ],
+  "gives what nobody may look at": [
+    () => ({
+      get type() {
+        return fails();
+      },
+    }),
+    "no patterns",
+  ],
+  "changes what it was given": [
+    (content) => Object.assign(content, { text: "x", value: "x" }),
+    "Cannot",
+  ],
+};
+
+for (const [name, [redact, why]] of Object.entries(BROKEN)) {
+  test(`of one that ${name} nothing goes out; one warning says why, and the run goes on`, async () => {
+    expect(await spoken(foreign(redact))).toEqual([]);
+    const [warning = "", ...more] = takeWarnings();
+    expect(more).toEqual([]);
+    expect(warning).toContain(
+      "EspalierWarning: Expected content.redact to give content, got an error (",
+    );
+    expect(warning).toContain(why);
+    expect(warning).toContain("is not exported; runs are not affected.");
+    expect(warning).not.toContain("secret of");
+  });
+}
+
+/** Foreign code keeps to no type. */
+function foreign(redact: (content: SpanContent) => unknown): RedactContent {
+  return isRedaction(redact) ? redact : expect.fail("no function");
+}
+
+function isRedaction(value: unknown): value is RedactContent {
+  return typeof value === "function";
+}
+
+function fails(): never {
+  throw new Error("no patterns");
+}
+
+function hideMessage(message: Message): Message {
+  return { ...message, text: hide(message.text) };
+}
+
+function hide(text: string): string {
+  return text.replaceAll("secret", "[hidden]");
+}

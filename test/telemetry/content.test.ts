@@ -1,0 +1,330 @@
+// Goal: with content switched on, each call's span says what went in and what came out, and nothing is anywhere else.
+// Method: real runs with an in-memory exporter; the content of all their spans compared whole.
+
+import { trace } from "@opentelemetry/api";
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform, wrapModelCall } from "../../src/hooks/hook.ts";
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import type { Tracing } from "../../src/protocol/event-sink.ts";
+import { approve, giveResult } from "../../src/protocol/question.ts";
+import type { SpanContent } from "../../src/protocol/span-content.ts";
+import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolSet } from "../../src/tools/tool-set.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn, use } from "../tree/cast.ts";
+import { contentOf, type SpokenSpan } from "./spoken-spans.ts";
+import { recorder } from "./recorded-spans.ts";
+
+type Traced = Pick<OrchestratorOptions, "approver" | "hooks">;
+
+/** What the spans of a run of one agent say, in the order of their ends. */
+async function spoken(
+  script: readonly ScriptStep[],
+  role: Partial<Omit<AgentDefinition, "model">> = {},
+  options: Traced = {},
+): Promise<readonly SpokenSpan[]> {
+  const recording = recorder();
+  const tracing = openTelemetry({ tracer: recording.tracer, content: true });
+  await scene({ ...options, tracing }).run(soloist(script, role).role);
+  return contentOf(recording.spans());
+}
+
+const text = (content: string) => [{ type: "text", content }];
+const add = defineTool({
+  name: "add",
+  description: "Adds.",
+  input: z.object({ a: z.int(), b: z.int().default(1) }),
+  execute: ({ a, b }) => ({ sum: a + b }),
+});
+
+proves(
+  ["R178"],
+  "a model call holds what was asked and said, a tool call arguments and result",
+  async () => {
+    const question = [{ role: "user", parts: text("Do it.") }];
+    const call = { type: "tool_call", id: "call_1", name: "add", arguments: { a: 2 } };
+    const spans = await spoken([asks("add", { a: 2 }, { text: "Let me add." }), says("Three.")], {
+      tools: [add],
+    });
+    const [offered] = toolSet("solo", [add]).specs;
+    const {
+      name,
+      description,
+      inputSchema: parameters,
+    } = offered ?? expect.fail("offered nothing");
+    const shared = {
+      system_instructions: text("Work."),
+      "tool.definitions": [{ type: "function", name, description, parameters }],
+    };
+    expect(spans).toEqual([
+      {
+        span: "chat scripted",
+        ...shared,
+        "input.messages": question,
+        "output.messages": [
+          { role: "assistant", parts: [...text("Let me add."), call], finish_reason: "tool_call" },
+        ],
+      },
+      { span: "execute_tool add", "tool.call.arguments": { a: 2 }, "tool.call.result": { sum: 3 } },
+      {
+        span: "chat scripted",
+        ...shared,
+        "input.messages": [
+          ...question,
+          { role: "assistant", parts: [...text("Let me add."), call] },
+          {
+            role: "tool",
+            parts: [{ type: "tool_call_response", id: "call_1", response: '{"sum":3}' }],
+          },
+        ],
+        "output.messages": [{ role: "assistant", parts: text("Three."), finish_reason: "stop" }],
+      },
+    ]);
+  },
+);
+
+test("what calls came to is said as it was: failures, refusals, names that were made up, arguments that are no JSON", async () => {
+  const broken = spyTool("broken", () => {
+    throw new Error("the disk is full");
+  });
+  const spans = await spoken(
+    [
+      calls(
+        use("broken"),
+        { name: "nobody", arguments: { x: 1 } },
+        { name: "broken", arguments: "{oops" },
+        { name: "broken", arguments: "" },
+      ),
+      says("", { refusal: "I must not." }),
+    ],
+    { tools: [broken] },
+  );
+  expect(callsOf(spans)).toEqual([
+    [
+      "execute_tool unknown_tool",
+      { x: 1 },
+      'There is no tool named "nobody". Your tools are: broken.',
+    ],
+    ["execute_tool broken", "{oops", expect.stringContaining("are not valid JSON")],
+    ["execute_tool broken", {}, "broken failed: the disk is full"],
+    ["execute_tool broken", {}, "broken failed: the disk is full"],
+  ]);
+  const [, last] = spans.filter(({ span }) => span === "chat scripted");
+  const [, asked] = z
+    .array(z.object({ parts: z.array(z.unknown()) }))
+    .parse(last?.["input.messages"]);
+  expect(asked?.parts).toEqual([
+    { type: "tool_call", id: "call_1", name: "broken", arguments: {} },
+    { type: "tool_call", id: "call_2", name: "nobody", arguments: { x: 1 } },
+    { type: "tool_call", id: "call_3", name: "broken", arguments: "{oops" },
+    { type: "tool_call", id: "call_4", name: "broken", arguments: {} },
+  ]);
+  expect(last?.["output.messages"]).toEqual([
+    { role: "assistant", parts: text("I must not."), finish_reason: "stop" },
+  ]);
+});
+
+test("arguments are those of the call that ran, and the result is what the model read", async () => {
+  const write = spyTool("write", () => "x".repeat(50), {
+    needsApproval: true,
+    maxResultCharacters: 10,
+  });
+  const hooks = [
+    transform("beforeTool", () => ({ arguments: { by: "hook" } })),
+    transform("afterTool", ({ text: result }) => ({ text: `${result}!` })),
+  ];
+  const spans = await spoken(
+    [asks("write", { by: "model" }), says("Done.")],
+    { tools: [write], hooks },
+    { approver: (question) => approve(question, { arguments: { by: "person" } }) },
+  );
+  expect(callsOf(spans)).toEqual([
+    [
+      "execute_tool write",
+      { by: "person" },
+      "xxxxxxxxxx\n[Shortened: 10 of 51 characters are shown. Ask for a smaller part.]",
+    ],
+  ]);
+  const [, last] = spans.filter(({ span }) => span === "chat scripted");
+  expect(JSON.stringify(last)).toContain("[Shortened: 10 of 51 characters");
+});
+
+test("a delegation, its subagent, and the tool by which an agent gives its result", async () => {
+  const recording = recorder();
+  const reader = part("reader", [asks("Finish", { pages: 3 })], {
+    output: z.object({ pages: z.int() }),
+  });
+  const lead = part("lead", [calls(spawn("reader", "Read.")), says("Done.")], {
+    subagents: [reader.role],
+  });
+  const tracing = openTelemetry({ tracer: recording.tracer, content: true });
+  await scene({ tracing }).run(lead.role);
+  const result = { outcome: "completed", output: { pages: 3 }, steps: 1 };
+  expect(callsOf(contentOf(recording.spans()))).toEqual([
+    ["execute_tool Finish", { pages: 3 }, "Your result was taken."],
+    [
+      "execute_tool SpawnSubagent reader",
+      { role: "reader", task: "Read." },
+      expect.objectContaining(result),
+    ],
+  ]);
+});
+
+test("over a pause, a call says its arguments on both spans, and its result on the last", async () => {
+  const recording = recorder();
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const elsewhere = defineTool({ name: "ask", description: "Asks.", input: z.object({}) });
+  const clerk = part("clerk", [calls(use("pay"), use("ask")), says("Paid.")], {
+    tools: [pay, elsewhere],
+  });
+  const lead = part("lead", [calls(spawn("clerk", "Pay.")), says("Done.")], {
+    subagents: [clerk.role],
+  });
+  const tracing = openTelemetry({ tracer: recording.tracer, content: true });
+  const stage = scene({ tracing });
+  const paused = await stage.run(lead.role);
+  const answers = paused.questions.map((question) =>
+    question.kind === "approval" ? approve(question) : giveResult(question, { yes: true }),
+  );
+  await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
+  const delegation = ["execute_tool SpawnSubagent clerk", { role: "clerk", task: "Pay." }];
+  expect(callsOf(contentOf(recording.spans()))).toEqual([
+    [...delegation, undefined],
+    ["execute_tool ask", {}, { yes: true }],
+    ["execute_tool pay", {}, "paid"],
+    [...delegation, expect.objectContaining({ text: "Paid." })],
+  ]);
+});
+
+test("a summary is a model call like any other", async () => {
+  const read = spyTool("read", () => "long ".repeat(20), {
+    maxResultCharacters: 10,
+    longResults: "summarize",
+  });
+  const spans = await spoken([asks("read", {}), says("Short."), says("Done.")], { tools: [read] });
+  const summary = spans[2];
+  expect(summary?.span).toBe("chat scripted");
+  expect(JSON.stringify(summary?.["input.messages"])).toContain("long long long");
+  expect(summary?.["output.messages"]).toEqual([
+    { role: "assistant", parts: text("Short."), finish_reason: "stop" },
+  ]);
+});
+
+test("a call that a hook makes twice has two spans, each with what was said in it", async () => {
+  const twice = wrapModelCall(async (_call, next) => {
+    await next();
+    return await next();
+  });
+  const spans = await spoken([says("First."), says("Second.")], { hooks: [twice] });
+  const said = spans.map((span) => JSON.stringify(span["output.messages"]));
+  expect(said.map((one) => [one.includes("First."), one.includes("Second.")])).toEqual([
+    [true, false],
+    [false, true],
+  ]);
+});
+
+test("a call that fails says what was asked, and a span that a sampler left out says nothing", async () => {
+  const recording = recorder();
+  const tracing = openTelemetry({ tracer: recording.tracer, content: true });
+  const { role } = soloist([{ error: new TypeError("The model is down.") }]);
+  await scene({ tracing }).run(role);
+  expect(contentOf(recording.spans())).toEqual([
+    {
+      span: "chat scripted",
+      system_instructions: text("Work."),
+      "input.messages": [{ role: "user", parts: text("Do it.") }],
+    },
+  ]);
+  const off = openTelemetry({ tracer: trace.getTracer("none"), content: { redact: neverAsked } });
+  await scene({ tracing: off }).run(soloist([says("Done.")]).role);
+});
+
+test("content whose call is not open is on no span: not on the agent's, nor on that of another call", async () => {
+  const recording = recorder();
+  const tracing = openTelemetry({ tracer: recording.tracer, content: true });
+  const { told } = tracing;
+  if (told === undefined) expect.fail("content is on");
+  const stray: readonly SpanContent[] = [
+    { type: "request", messages: [], tools: [] },
+    {
+      type: "reply",
+      message: { role: "assistant", text: "stray", toolCalls: [] },
+      finishReason: "stop",
+    },
+    { type: "arguments", value: "stray" },
+    { type: "result", text: "stray" },
+  ];
+  const astray: Tracing = {
+    ...tracing,
+    place: (draft) => {
+      const ids = tracing.place(draft);
+      const { correlation } = draft;
+      for (const content of stray) {
+        told({ ...correlation, callId: null, stepId: null }, content);
+        if (
+          draft.body.type === "tool.started" &&
+          content.type !== "arguments" &&
+          content.type !== "result"
+        )
+          told(correlation, content);
+      }
+      return ids;
+    },
+    within: (scope, work) => tracing.within(scope, work),
+    idsOf: (scope) => tracing.idsOf(scope),
+    told: undefined,
+  };
+  const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
+  await scene({ tracing: astray }).run(role);
+  expect(recording.spans().length).toBe(5);
+  expect(contentOf(recording.spans())).toEqual([]);
+});
+
+test("a tracing that fails to take content is left out, and the run goes on as without", async () => {
+  for (const failing of [1, 2, 3, 4]) {
+    const local = localTracing();
+    let pieces = 0;
+    const told = (): void => {
+      pieces += 1;
+      if (pieces === failing) throw new Error("no room");
+    };
+    const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
+    const result = await scene({ tracing: { ...local, told } }).run(role);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([result.text, pieces, takeWarnings()]).toEqual([
+      "Done.",
+      failing,
+      ["EspalierWarning: The tracing threw (no room); the run goes on without it."],
+    ]);
+  }
+});
+
+test("nothing is made for a tracing that does not ask for content", async () => {
+  const local = localTracing();
+  expect([local.told, openTelemetry().told, openTelemetry({ content: false }).told]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+function neverAsked(): undefined {
+  throw new Error("asked about a span that is not recorded");
+}
+
+/** Tool calls with arguments and result. */
+function callsOf(spans: readonly SpokenSpan[]): readonly (readonly unknown[])[] {
+  return spans
+    .filter(({ span }) => span.startsWith("execute_tool"))
+    .map((span) => [span.span, span["tool.call.arguments"], span["tool.call.result"]]);
+}

@@ -1,0 +1,89 @@
+// Goal: lines of clients, and of code around them, carry the ids of their request; with OpenTelemetry, those of the active span.
+// Method: real clients of OpenAI and of MCP against servers of our own; an SDK in memory.
+
+import { context, trace } from "@opentelemetry/api";
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/index.ts";
+import { connectMcp } from "../../src/mcp/connect-mcp.ts";
+import { openai } from "../../src/model/openai/openai-model.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { scene, settled } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
+import { caller, made } from "../mcp/agents.ts";
+import { handMadeOverHttp } from "../mcp/http-server.ts";
+import { API_KEY } from "../support/openai-calls.ts";
+import { OpenAiServer, says as serverSays } from "../support/openai-server.ts";
+import { firstIds, logbook } from "./logbook.ts";
+import { recorder } from "./recorded-spans.ts";
+
+test("text that arrives in pieces, and a client's own fetch, have the ids of their request", async () => {
+  const { lines, write } = logbook();
+  const reply = serverSays("It is a tree.");
+  await using server = await OpenAiServer.start(() => reply);
+  const options = { baseUrl: server.baseUrl, apiKey: API_KEY };
+  const fetched: typeof fetch = (...request) => {
+    write("fetch");
+    return fetch(...request);
+  };
+  for (const more of [{}, { fetch: fetched }]) {
+    lines.length = 0;
+    const stage = scene();
+    const role = defineAgent({
+      name: "solo",
+      instructions: "Say.",
+      model: openai("test-model", { ...options, ...more }),
+    });
+    await stage.outcome(stage.start(role, "What is it?", { onText: () => write("text") }));
+    const asked = firstIds(stage.sink.events, "model.requested");
+    const pieces = ["text", "text", "text", "text"];
+    const expected = "fetch" in more ? ["fetch", ...pieces] : pieces;
+    expect(lines).toEqual(expected.map((at) => [at, asked]));
+  }
+});
+
+test("the request to an MCP server has the ids of the call", async () => {
+  const { lines, write } = logbook();
+  const { transport } = await handMadeOverHttp();
+  const server = await connectMcp({
+    name: "peer",
+    transport: {
+      ...transport,
+      fetch: (url, init) => {
+        if (typeof init?.body === "string" && init.body.includes('"tools/call"')) write("fetch");
+        return fetch(url, init);
+      },
+    },
+    filter: ({ name }) => name === "meta",
+  });
+  const stage = scene();
+  await made(server.tools, [["peer_meta"]], stage);
+  await server.close();
+  const started = firstIds(stage.sink.events, "tool.started");
+  expect(lines).toEqual([["fetch", started]]);
+});
+
+for (const [kind, isRegistered] of [
+  ["without an SDK", false],
+  ["with an SDK", true],
+] as const) {
+  test(`with OpenTelemetry ${kind} the ids are those of the events, and of the active span if there is one`, async () => {
+    const recording = recorder();
+    if (isRegistered) recording.provider.register();
+    const { lines, write } = logbook();
+    const active: (string | undefined)[] = [];
+    const look = spyTool("look", async () => {
+      await settled();
+      write("tool");
+      active.push(trace.getActiveSpan()?.spanContext().spanId);
+      return "looked";
+    });
+    const stage = scene({ tracing: openTelemetry() });
+    await stage.run(caller([look], [["look"]]));
+    trace.disable();
+    context.disable();
+    const started = firstIds(stage.sink.events, "tool.started");
+    expect(lines).toEqual([["tool", started]]);
+    expect(active).toEqual([isRegistered ? started.spanId : undefined]);
+  });
+}

@@ -1,0 +1,321 @@
+// Goal: a logger finds the ids of the place at which it is called, wherever the code of users runs, and nothing anywhere else.
+// Method: code of every kind that writes down what `correlation()` gives, compared with the events of the same place.
+
+import { z } from "zod";
+import { expect, test } from "vitest";
+
+import {
+  approve,
+  correlation,
+  defineAgent,
+  defineTool,
+  observe,
+  Orchestrator,
+  processStep,
+  toolGuard,
+  transform,
+  withRetries,
+  wrapModelCall,
+  wrapToolCall,
+  type EspalierEvent,
+  type Model,
+} from "../../src/index.ts";
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+import { firstIds, idsOf, logbook, type Ids } from "./logbook.ts";
+
+proves(["R176"], "code of every kind has the ids of the events of its place", async () => {
+  const { lines, write } = logbook();
+  const later = async (at: string): Promise<void> => {
+    write(at);
+    await settled();
+    write(at);
+  };
+  const work = defineTool({
+    name: "work",
+    description: "Works.",
+    input: z.object({}),
+    needsApproval: async () => {
+      await later("needsApproval");
+      return "Somebody must see it.";
+    },
+    execute: async () => {
+      await later("tool");
+      return "worked";
+    },
+  });
+  const scripted = new ScriptedModel([asks("work", {}), says("Done.")]);
+  const model: Model = {
+    provider: "own",
+    id: "own",
+    countTokens: () => 10,
+    generate: async (request, options) => {
+      await later("model");
+      return await scripted.generate(request, options);
+    },
+  };
+  const lead = defineAgent({
+    name: "lead",
+    instructions: "Work.",
+    model,
+    tools: [withRetries(work)],
+    sections: [
+      {
+        name: "note",
+        role: "user",
+        lifeCycle: "step",
+        text: async () => {
+          await later("section");
+          return undefined;
+        },
+      },
+    ],
+    guards: [
+      toolGuard(async function guard() {
+        await later("guard");
+        return { type: "allow" };
+      }),
+    ],
+    hooks: [
+      transform("beforeModel", () => later("beforeModel")),
+      transform("beforeTool", () => later("beforeTool")),
+      transform("afterTool", () => later("afterTool")),
+      transform("stop", () => later("stop hook")),
+      wrapModelCall(async function around(_call, next) {
+        await later("wrapModelCall");
+        return await next();
+      }),
+      wrapToolCall(async function around(_call, next) {
+        await later("wrapToolCall");
+        return await next();
+      }),
+      processStep(() => later("processor")),
+      observe("step.started", () => write("observer")),
+    ],
+    stopWhen: [
+      async () => {
+        await later("condition");
+        return undefined;
+      },
+    ],
+  });
+  const stage = scene({
+    approver: async (question) => {
+      await later("approver");
+      return approve(question);
+    },
+    sinks: [{ take: ({ type }) => (type === "tool.ended" ? write("sink") : undefined) }],
+  });
+  const result = await stage.run(lead);
+  expect([result.status, result.text]).toEqual(["completed", "Done."]);
+
+  const first = (type: EspalierEvent["type"], nth = 0): Ids =>
+    firstIds(stage.sink.events, type, nth);
+  const agent = first("agent.started");
+  const inStep = (nth: number): Ids => ({ ...agent, stepId: first("step.started", nth).stepId });
+  const inCall = { ...inStep(0), callId: first("tool.started").callId };
+  expect(lines).toEqual([
+    ...twice("condition", agent),
+    ...twice("section", inStep(0)),
+    ...twice("beforeModel", inStep(0)),
+    ["observer", inStep(0)],
+    ...twice("wrapModelCall", inStep(0)),
+    ...twice("model", first("model.requested")),
+    ...twice("beforeTool", inCall),
+    ...twice("guard", inCall),
+    ...twice("needsApproval", inCall),
+    ...twice("approver", inCall),
+    ...twice("wrapToolCall", first("tool.started")),
+    ...twice("tool", first("tool.started")),
+    ...twice("afterTool", first("tool.started")),
+    ["sink", first("tool.ended")],
+    ...twice("processor", inStep(0)),
+    ...twice("condition", inStep(0)),
+    ...twice("section", inStep(1)),
+    ...twice("beforeModel", inStep(1)),
+    ["observer", inStep(1)],
+    ...twice("wrapModelCall", inStep(1)),
+    ...twice("model", first("model.requested", 1)),
+    ...twice("processor", inStep(1)),
+    ...twice("condition", inStep(1)),
+    ...twice("stop hook", inStep(1)),
+  ]);
+});
+
+/** A line before something was waited for, and one after it. */
+function twice(at: string, ids: Ids): [string, Ids][] {
+  return [
+    [at, ids],
+    [at, ids],
+  ];
+}
+
+/** A tool that writes down where it is before and after it waited. */
+function loggingTool(write: (at: string) => void, opened: Promise<void>) {
+  return spyTool("look", async () => {
+    write("before");
+    await opened;
+    write("after");
+    return "looked";
+  });
+}
+
+proves(["R176"], "agents beside each other never see each other's ids", async () => {
+  const { lines, write } = logbook();
+  const [first, second] = [gate(), gate()];
+  const gates = [first, second];
+  const begun = gate();
+  let waiting = 0;
+  const look = spyTool("look", async () => {
+    const own = gates[waiting];
+    waiting += 1;
+    if (waiting === gates.length) begun.open();
+    write("before");
+    await own?.opened;
+    write("after");
+    return "looked";
+  });
+  const helper = part(
+    "helper",
+    (request) =>
+      request.messages.some(({ role }) => role === "tool") ? says("Seen.") : asks("look", {}),
+    {
+      tools: [look],
+    },
+  );
+  const lead = part("lead", [calls(spawn("helper"), spawn("helper")), says("Done.")], {
+    subagents: [helper.role],
+  });
+  const stage = scene();
+  const run = stage.start(lead.role);
+  await begun.opened;
+  second.open();
+  await settled();
+  first.open();
+  await stage.outcome(run);
+  const bodies = stage.sink.events.filter(
+    (event) => event.type === "tool.started" && event.toolName === "look",
+  );
+  const [one, two] = bodies.map(idsOf);
+  expect([one?.agentPath, two?.agentPath]).toEqual(["lead/helper#1", "lead/helper#2"]);
+  expect(lines).toEqual([
+    ["before", one],
+    ["before", two],
+    ["after", two],
+    ["after", one],
+  ]);
+});
+
+test("a run that a tool starts has its own ids, and the tool has its own again afterwards", async () => {
+  const { lines, write } = logbook();
+  const inner = soloist([asks("note", {}), says("Inner.")], {
+    name: "inner",
+    tools: [spyTool("note", () => (write("inner tool"), "noted"))],
+  });
+  const innerEvents: EspalierEvent[] = [];
+  const sinks = [
+    {
+      take: (event: EspalierEvent): void => {
+        innerEvents.push(event);
+        if (event.type === "run.started" || event.type === "run.ended") write(event.type);
+      },
+    },
+  ];
+  const outer = soloist([asks("nest", {}), says("Outer.")], {
+    name: "outer",
+    tools: [
+      spyTool("nest", async () => {
+        write("before");
+        const { text } = await new Orchestrator({ sinks }).start(inner.role, "Go in.").result;
+        write("after");
+        return text;
+      }),
+    ],
+  });
+  const stage = scene();
+  await stage.run(outer.role);
+  const own = firstIds(stage.sink.events, "tool.started");
+  const within = (type: EspalierEvent["type"]): Ids => firstIds(innerEvents, type);
+  expect(lines).toEqual([
+    ["before", own],
+    ["run.started", within("run.started")],
+    ["inner tool", within("tool.started")],
+    ["run.ended", within("run.ended")],
+    ["after", own],
+  ]);
+});
+
+test("outside of runs there is an empty object, a new one each time", async () => {
+  const stage = scene();
+  const seen: Partial<Ids>[] = [correlation()];
+  const run = stage.start(soloist([says("Done.")]).role);
+  seen.push(correlation());
+  for await (const _event of run.events()) seen.push(correlation());
+  await stage.outcome(run).then(() => seen.push(correlation()));
+  expect(seen.length).toBeGreaterThan(10);
+  expect(seen.filter((ids) => Object.keys(ids).length > 0)).toEqual([]);
+  expect(Object.assign(correlation(), { level: 30 })).toEqual({ level: 30 });
+  expect(correlation()).toEqual({});
+});
+
+test("what a logger does to the ids changes nothing", async () => {
+  const seen: Partial<Ids>[] = [];
+  const look = spyTool("look", () => {
+    Object.assign(correlation(), { runId: "mine", level: 30 });
+    seen.push(correlation());
+    return "looked";
+  });
+  const stage = scene();
+  await stage.run(soloist([asks("look", {}), says("Done.")], { tools: [look] }).role);
+  expect(seen).toEqual([firstIds(stage.sink.events, "tool.started")]);
+});
+
+test("a body that was left behind has the ids of its call, in the trace of its run", async () => {
+  const { lines, write } = logbook();
+  const late = gate();
+  const stage = scene({ graceMs: 0 });
+  const begun = gate();
+  const stuck = spyTool("stuck", async () => {
+    begun.open();
+    await late.opened;
+    write("late");
+    return "too late";
+  });
+  const run = stage.start(soloist([asks("stuck", {})], { tools: [stuck] }).role);
+  await begun.opened;
+  void run.cancel("Enough.");
+  await settled();
+  stage.clock.advance(0);
+  await stage.outcome(run);
+  late.open();
+  await settled();
+  const started = firstIds(stage.sink.events, "tool.started");
+  const { spanId } = idsOf(stage.sink.events.at(-1));
+  expect(lines).toEqual([["late", { ...started, spanId }]]);
+});
+
+function throws(): never {
+  throw new Error("no ids");
+}
+
+test("a tracing that cannot say its ids is left out once, and lines keep the trace that was begun", async () => {
+  const { lines, write } = logbook();
+  const stage = scene({ tracing: { ...localTracing(), idsOf: throws } });
+  const opened = Promise.resolve();
+  const look = loggingTool(write, opened);
+  await stage.run(soloist([asks("look", {}), says("Done.")], { tools: [look] }).role);
+  const started = firstIds(stage.sink.events, "tool.started");
+  expect(lines).toEqual([
+    ["before", started],
+    ["after", started],
+  ]);
+  expect(takeWarnings()).toEqual([
+    "EspalierWarning: The tracing threw (no ids); the run goes on without it.",
+  ]);
+});

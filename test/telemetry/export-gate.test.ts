@@ -1,0 +1,146 @@
+// Goal: an endpoint has few batches at once; what holds the tree together goes first; an endpoint that is gone holds nobody up; and
+// every batch is answered once.
+// Method: an exporter whose answers are given by hand.
+
+import { context, createContextKey, trace } from "@opentelemetry/api";
+import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+import { expect, test } from "vitest";
+
+import type { LaneExporter, LaneResult, LaneSpan } from "../../src/telemetry/delivery/any-sdk.ts";
+import { ExportGate } from "../../src/telemetry/delivery/export-gate.ts";
+
+const SUCCESS: LaneResult = { code: 0 };
+const FAILURE: LaneResult = { code: 1, error: new Error("gone") };
+
+/** Batches are named by a span that only has a name. */
+function stage(): {
+  readonly gate: ExportGate;
+  readonly exported: readonly string[];
+  readonly answered: readonly string[];
+  answer(name: string, result: LaneResult): void;
+  send(name: string, isUrgent?: boolean): void;
+} {
+  const exported: string[] = [];
+  const answered: string[] = [];
+  const open = new Map<string, (result: LaneResult) => void>();
+  const exporter: LaneExporter = {
+    export: (spans, done) => {
+      const name = String(spans[0]?.attributes["name"]);
+      exported.push(name);
+      open.set(name, done);
+      if (name === "broken") throw new Error("broken");
+    },
+    shutdown: () => Promise.resolve(),
+  };
+  const gate = new ExportGate(exporter);
+  return {
+    gate,
+    exported,
+    answered,
+    answer: (name, result) => open.get(name)?.(result),
+    send: (name, isUrgent = false) =>
+      gate.send([span(name)], isUrgent, ({ code }) => answered.push(`${name} ${code}`)),
+  };
+}
+
+function span(name: string): LaneSpan {
+  const ids = { traceId: "a".repeat(32), spanId: "b".repeat(16), traceFlags: 1 };
+  return { attributes: { name }, spanContext: () => ids };
+}
+
+const EIGHT = ["1", "2", "3", "4", "5", "6", "7", "8"];
+
+test("eight batches are in flight; then the urgent ones go first, each lane in its order", () => {
+  const { send, answer, exported } = stage();
+  for (const name of [...EIGHT, "9", "10"]) send(name);
+  send("urgent 1", true);
+  send("urgent 2", true);
+  expect(exported).toEqual(EIGHT);
+  for (const name of ["3", "1", "urgent 1", "2"]) answer(name, SUCCESS);
+  expect(exported).toEqual([...EIGHT, "urgent 1", "urgent 2", "9", "10"]);
+});
+
+test("eight failures in a row give up what waits; one success among them does not", () => {
+  const { send, answer, exported, answered } = stage();
+  for (const name of [...EIGHT, "9", "10"]) send(name);
+  for (const name of EIGHT.slice(0, 7)) answer(name, FAILURE);
+  answer("8", SUCCESS);
+  expect(exported).toEqual([...EIGHT, "9", "10"]);
+  for (const name of ["11", "12", "13", "14", "15", "16", "17"]) send(name);
+  for (const name of ["9", "10", "11", "12", "13", "14", "15"]) answer(name, FAILURE);
+  send("18");
+  answer("16", FAILURE);
+  const failed = ["11", "12", "13", "14", "15", "16", "17", "18"];
+  expect(answered.slice(10)).toEqual(failed.map((name) => `${name} 1`));
+  send("19");
+  expect(exported.at(-1)).toBe("19");
+});
+
+test("what waits is given up with the failure of the eighth, and is never exported", () => {
+  const { send, answer, exported, answered } = stage();
+  for (const name of [...EIGHT, "9", "10"]) send(name);
+  send("urgent", true);
+  for (const name of EIGHT.slice(0, 5)) answer(name, FAILURE);
+  send("11");
+  for (const name of EIGHT.slice(5)) answer(name, FAILURE);
+  expect(exported).toEqual(EIGHT);
+  expect(answered).toEqual([...EIGHT, "urgent", "9", "10", "11"].map((name) => `${name} 1`));
+});
+
+test("an endpoint that was gone is tried with one batch, and has eight again when it takes it", () => {
+  const { send, answer, exported } = stage();
+  for (const name of EIGHT) send(name);
+  for (const name of EIGHT) answer(name, FAILURE);
+  const later = ["9", "10", "11", "12", "13", "14", "15", "16", "17", "18"];
+  for (const name of later) send(name);
+  expect(exported).toEqual([...EIGHT, "9"]);
+  answer("9", SUCCESS);
+  expect(exported).toEqual([...EIGHT, ...later.slice(0, 9)]);
+});
+
+test("each batch is answered once, also by an exporter that answers twice or throws", async () => {
+  const { send, answer, answered, gate } = stage();
+  send("broken");
+  send("twice");
+  answer("broken", SUCCESS);
+  answer("twice", SUCCESS);
+  answer("twice", FAILURE);
+  await gate.idle();
+  expect(answered).toEqual(["broken 1", "twice 0"]);
+});
+
+test("it is idle when nothing waits and nothing is in flight", async () => {
+  const { send, answer, gate } = stage();
+  await gate.idle();
+  const told: string[] = [];
+  for (const name of [...EIGHT, "9"]) send(name);
+  const idle = gate.idle().then(() => told.push("idle"));
+  for (const name of EIGHT) answer(name, SUCCESS);
+  await Promise.resolve();
+  told.push("the last");
+  answer("9", SUCCESS);
+  await idle;
+  expect(told).toEqual(["the last", "idle"]);
+});
+
+test("a batch is exported in the context in which it was sent", () => {
+  new NodeTracerProvider().register({ propagator: null });
+  const key = createContextKey("whose");
+  const seen: unknown[] = [];
+  const answers: ((result: LaneResult) => void)[] = [];
+  const gate = new ExportGate({
+    export: (_spans, done) => {
+      seen.push(context.active().getValue(key));
+      answers.push(done);
+    },
+    shutdown: () => Promise.resolve(),
+  });
+  for (let batch = 1; batch <= 9; batch += 1) {
+    const sent = context.active().setValue(key, batch);
+    context.with(sent, () => gate.send([], false, () => {}));
+  }
+  for (const answer of answers) answer(SUCCESS);
+  context.disable();
+  trace.disable();
+  expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+});

@@ -1,0 +1,76 @@
+// Goal: the spans of whole runs, as an exporter gets them and as they reach an OTLP endpoint, are the golden ones.
+// Method: real runs on a clock moved by hand, ids that follow from the event log; every story in memory, over OTLP as JSON and as
+// protobuf, and twice, compared with one golden file.
+
+import { OTLPTraceExporter as JsonExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  SimpleSpanProcessor,
+  type SpanExporter,
+} from "@opentelemetry/sdk-trace-node";
+import { afterEach, describe, expect, test, vi } from "vitest";
+
+import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { proves } from "../harness/proves.ts";
+import { checkGolden } from "../support/golden-files.ts";
+import { goldenSpans, type ToldSpan } from "../support/golden-spans.ts";
+import { OtlpSink } from "../support/otlp-sink.ts";
+import { recorded } from "./recorded-spans.ts";
+import { SPAN_STORIES, type NewTracing } from "./span-stories.ts";
+
+type Story = (newTracing: NewTracing) => Promise<void>;
+
+async function told(story: Story, exporter: SpanExporter): Promise<void> {
+  const provider = new NodeTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+    idGenerator: runIdGenerator,
+  });
+  await story(() => openTelemetry({ tracer: provider.getTracer("espalier") }));
+  await provider.forceFlush();
+}
+
+async function inMemory(story: Story): Promise<readonly ToldSpan[]> {
+  const exporter = new InMemorySpanExporter();
+  await told(story, exporter);
+  return exporter.getFinishedSpans().map(recorded);
+}
+
+interface Wire {
+  readonly form: string;
+  readonly compression: "none" | "gzip";
+  readonly exporterTo: (url: string) => SpanExporter;
+}
+
+const WIRES: readonly Wire[] = [
+  { form: "json", compression: "none", exporterTo: (url) => new JsonExporter({ url }) },
+  { form: "x-protobuf", compression: "gzip", exporterTo: (url) => new ProtobufExporter({ url }) },
+];
+
+afterEach(() => vi.unstubAllEnvs());
+
+describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
+  proves(["R178"], `the spans of ${name} are the golden ones`, async () => {
+    checkGolden(`spans/${name}`, goldenSpans(await inMemory(story)));
+  });
+
+  test("they are the same every time, ids included", async () => {
+    expect(byId(await inMemory(story))).toEqual(byId(await inMemory(story)));
+  });
+
+  test.each(WIRES)("they arrive over OTLP as $form, compressed by $compression", async (wire) => {
+    const { form, compression, exporterTo } = wire;
+    vi.stubEnv("OTEL_EXPORTER_OTLP_COMPRESSION", compression);
+    await using sink = await OtlpSink.open();
+    await told(story, exporterTo(sink.tracesUrl));
+    checkGolden(`spans/${name}`, goldenSpans(sink.spans));
+    const [request] = sink.requests;
+    const encoding = compression === "none" ? undefined : compression;
+    expect(request).toMatchObject({ contentType: `application/${form}`, encoding });
+  });
+});
+
+function byId(spans: readonly ToldSpan[]): readonly ToldSpan[] {
+  return spans.toSorted((left, right) => (left.spanId < right.spanId ? -1 : 1));
+}

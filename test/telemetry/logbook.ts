@@ -1,0 +1,36 @@
+// A log for tests of correlation: lines with the ids that a logger finds, and the ids of events to compare them with.
+
+import { correlation, type CorrelationIds, type EspalierEvent } from "../../src/index.ts";
+
+/** All ids of a place. */
+export type Ids = CorrelationIds;
+
+/** A log, and what writes a line into it. */
+export interface Logbook {
+  readonly lines: [at: string, ids: Partial<Ids>][];
+  write(at: string): void;
+}
+
+/** An empty one. */
+export function logbook(): Logbook {
+  const lines: Logbook["lines"] = [];
+  return { lines, write: (at) => void lines.push([at, correlation()]) };
+}
+
+/** The ids of an event, as a logger should have them. */
+export function idsOf(event: EspalierEvent | undefined): Ids {
+  if (event === undefined) throw new Error("Expected such an event.");
+  const { runId, agentId, parentAgentId, agentPath, depth } = event;
+  const { executionId, stepId, callId, traceId, spanId } = event;
+  const agent = { runId, agentId, parentAgentId, agentPath, depth };
+  return { ...agent, executionId, stepId, callId, traceId, spanId };
+}
+
+/** Of the first event of a type. */
+export function firstIds(
+  events: readonly EspalierEvent[],
+  type: EspalierEvent["type"],
+  nth = 0,
+): Ids {
+  return idsOf(events.filter((event) => event.type === type)[nth]);
+}

@@ -1,0 +1,188 @@
+// Goal: whatever meter there is, or none, the run and its spans are as they were.
+// Method: meters that come late, go, throw or keep nothing; spans compared with those of a run that
+// nothing measures.
+
+import { createNoopMeter, metrics as globalMetrics } from "@opentelemetry/api";
+import { afterEach, describe, expect, test } from "vitest";
+
+import { DroppedSpans } from "../../src/telemetry/metrics/dropped-spans.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
+import { settled } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { measuredTeam } from "./measured-team.ts";
+import { linesOf, linesWith, metricRecorder, sumOf } from "./recorded-metrics.ts";
+import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
+import { RunScript } from "./run-script.ts";
+
+afterEach(() => globalMetrics.disable());
+
+describe("meters", () => {
+  test("without a provider nothing is kept, and one that comes later takes effect with the next run", async () => {
+    const metrics = new RunMetrics();
+    const projector = new SpanProjector(recorder().tracer, String, { metrics });
+    const [first, second] = [new RunScript("1"), new RunScript("2")];
+    first.started();
+    placeAll(projector, first.drafts.splice(0));
+    expect(metrics.openRuns).toBe(0);
+    const recording = metricRecorder();
+    globalMetrics.setGlobalMeterProvider(recording.provider);
+    first.root.lives();
+    first.ended();
+    placeAll(projector, first.drafts);
+    expect(linesOf(await recording.read())).toEqual([]);
+    second.started();
+    second.root.lives();
+    second.ended();
+    placeAll(projector, second.drafts);
+    expect(sumOf(await recording.read(), "inputTokens")).toBe(100);
+    expect(metrics.openRuns).toBe(0);
+  });
+
+  test("a run keeps the meter that it began with", async () => {
+    const [before, after] = [metricRecorder(), metricRecorder()];
+    globalMetrics.setGlobalMeterProvider(before.provider);
+    const projector = new SpanProjector(recorder().tracer, String, { metrics: new RunMetrics() });
+    const run = new RunScript();
+    run.started();
+    placeAll(projector, run.drafts.splice(0));
+    globalMetrics.disable();
+    globalMetrics.setGlobalMeterProvider(after.provider);
+    run.root.lives();
+    run.ended();
+    placeAll(projector, run.drafts);
+    expect(sumOf(await before.read(), "inputTokens")).toBe(100);
+    expect(linesOf(await after.read())).toEqual([]);
+  });
+
+  test("one that keeps nothing is as none", () => {
+    const metrics = new RunMetrics({ meter: createNoopMeter() });
+    const run = new RunScript();
+    run.started();
+    placeAll(new SpanProjector(recorder().tracer, String, { metrics }), run.drafts);
+    expect(metrics.openRuns).toBe(0);
+  });
+
+  test("one that throws, at once or later, takes no span away and is complained of once", async () => {
+    const plain = recorder();
+    placeAll(new SpanProjector(plain.tracer, String), measuredTeam().drafts);
+    const { meter } = metricRecorder();
+    const lame = { add: throwing, record: throwing };
+    for (const make of [throwing, () => lame, () => undefined]) {
+      const { tracer, spans } = recorder();
+      const metrics = new RunMetrics({ meter: new Proxy(meter, { get: () => make }) });
+      placeAll(new SpanProjector(tracer, String, { metrics }), measuredTeam().drafts);
+      expect(treeOf(spans())).toBe(treeOf(plain.spans()));
+      await settled();
+      const complaints = takeWarnings();
+      expect(complaints).toHaveLength(1);
+      expect(complaints[0]).toMatch(
+        /^EspalierWarning: A meter threw \(.+\); what it measures has gaps\.$/,
+      );
+    }
+  });
+
+  test("a provider that throws takes no span away either", async () => {
+    const provider = {
+      getMeter: () => {
+        throw new Error("no provider");
+      },
+    };
+    globalMetrics.setGlobalMeterProvider(provider);
+    const { tracer, spans } = recorder();
+    const projector = new SpanProjector(tracer, String, { metrics: new RunMetrics() });
+    placeAll(projector, [...measuredTeam().drafts]);
+    new DroppedSpans().add(1);
+    expect(spans()).not.toEqual([]);
+    await settled();
+    expect(takeWarnings()).toEqual([
+      "EspalierWarning: A meter provider threw (no provider); nothing is measured.",
+    ]);
+  });
+
+  test("whatever else breaks is complained of once", async () => {
+    const { drafts } = measuredTeam();
+    const metrics = new RunMetrics({ meter: metricRecorder().meter });
+    const [moment] = drafts;
+    if (moment === undefined) throw new Error("a run has events");
+    const scope = {
+      startedAtMs: 0,
+      role: "lead",
+      get opening(): never {
+        throw new Error("broken");
+      },
+    };
+    metrics.opened(scope, moment);
+    metrics.opened(scope, moment);
+    await settled();
+    expect(takeWarnings()).toEqual([
+      "EspalierWarning: Metrics have gaps, since they could not be measured: broken",
+    ]);
+  });
+
+  test("what is no number is not measured, and a clock that goes back gives no negative time", async () => {
+    const run = new RunScript();
+    run.started();
+    run.root.started();
+    run.root.asks();
+    run.root.hears({ queuedMs: Number.NaN });
+    run.root.ended();
+    run.ended();
+    const back = run.drafts.map((draft, index) => ({ ...draft, atMs: 9_000 - index }));
+    const { meter, read } = metricRecorder();
+    const metrics = new RunMetrics({ meter });
+    placeAll(new SpanProjector(recorder().tracer, String, { metrics }), back);
+    const readings = await read();
+    expect(linesWith(readings, "queue")).toEqual([]);
+    expect(linesWith(readings, ".duration").map((line) => line.split(" | ")[2])).toEqual([
+      "0 in 1",
+      "0 in 1",
+      "0 in 1",
+    ]);
+  });
+});
+
+test("options that cannot be used are refused by name", () => {
+  const meter: object = { createCounter: () => undefined };
+  const wrong = [{ meter }, { meter: null }, { legacyMetrics: "yes" }, { meters: meter }];
+  const messages = wrong.map((options) => refusalOf(options));
+  expect(messages.map((message) => message.split(". ")[0])).toEqual([
+    "Expected openTelemetry.meter to be an object with createCounter() and createUpDownCounter() and createHistogram(), got an object",
+    "Expected openTelemetry.meter to be an object with createCounter() and createUpDownCounter() and createHistogram(), got null",
+    'Expected openTelemetry.legacyMetrics to be true or false, got "yes"',
+    expect.stringMatching(
+      /^Expected openTelemetry\.meters to be one of .*meter, legacyMetrics, got/,
+    ),
+  ]);
+});
+
+test("spans that were dropped are counted, by a meter that may come late", async () => {
+  const dropped = new DroppedSpans();
+  dropped.add(3);
+  const recording = metricRecorder();
+  globalMetrics.setGlobalMeterProvider(recording.provider);
+  dropped.add(5);
+  dropped.add(2);
+  dropped.add(0);
+  dropped.add(-1);
+  dropped.add(Number.NaN);
+  expect(linesOf(await recording.read())).toEqual(["espalier.telemetry.spans.dropped |  | 7"]);
+  const own = metricRecorder();
+  new DroppedSpans(own.meter).add(1);
+  expect(linesOf(await own.read())).toEqual(["espalier.telemetry.spans.dropped |  | 1"]);
+  new DroppedSpans(createNoopMeter()).add(1);
+});
+
+function throwing(): never {
+  throw new Error("no meter");
+}
+
+function refusalOf(options: object): string {
+  try {
+    Reflect.apply(openTelemetry, undefined, [options]);
+  } catch (cause) {
+    return String(cause).replace(/^\w+: /, "");
+  }
+  return "nothing";
+}

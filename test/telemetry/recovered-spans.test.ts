@@ -1,0 +1,240 @@
+// Goal (E3): spans that were open when their process died are ended once, by the process that recovers the run, under the ids that the
+// events of the run say; the tree is whole in every trace.
+// Method: one run through deaths of its processes at every append; every process traces into the same exporter until it dies.
+
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  SimpleSpanProcessor,
+} from "@opentelemetry/sdk-trace-node";
+import { context, propagation, ROOT_CONTEXT, trace, TraceFlags } from "@opentelemetry/api";
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { Tracing } from "../../src/protocol/event-sink.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { turns } from "../journal/crash-play.ts";
+import { dyingStore, type Kill } from "../journal/dying-store.ts";
+import { eventsIn } from "../journal/stored-story.ts";
+import { storedRecords } from "../journal/stored-events.ts";
+import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
+import { recorded, type RecordedSpan } from "./recorded-spans.ts";
+
+/** A lead with two readers, each of which uses a tool; one of them works in the background. */
+function cast(): AgentRole {
+  const reader = defineAgent({
+    name: "reader",
+    purpose: "Reads.",
+    instructions: "You read.",
+    model: thinker("reader-model", ({ results }) =>
+      results.length === 0 ? { calls: [["look", { thing: "it" }]] } : { text: "Read." },
+    ),
+    tools: [countedTool(new Map(), "look", () => Promise.resolve("seen"))],
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead-model", ({ results }) => {
+      if (results.length > 0) return { text: "Done." };
+      const [name, input] = spawnCall("reader", "One.");
+      return { calls: [spawnCall("reader", "Two."), [name, { ...input, background: true }]] };
+    }),
+    subagents: [reader],
+    delegation: { background: true },
+  });
+}
+
+interface Told {
+  readonly spans: readonly RecordedSpan[];
+  readonly events: readonly EspalierEvent[];
+  readonly appends: number;
+}
+
+const CALLER = { traceId: "a".repeat(32), spanId: "b".repeat(16), traceFlags: TraceFlags.SAMPLED };
+const BELOW_CALLER = trace.setSpanContext(ROOT_CONTEXT, CALLER);
+
+/** Plays a run whose processes die, one after the other; the last one lives. */
+async function told(
+  kills: readonly Kill[],
+  options: { readonly isBelowCaller?: boolean; readonly maxSpansPerTrace?: number } = {},
+): Promise<Told> {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+    idGenerator: runIdGenerator,
+  });
+  const { maxSpansPerTrace = 5_000, isBelowCaller = false } = options;
+  const tracer = provider.getTracer("test");
+  const store = memoryStore({ clock: new ManualClock() });
+  const ids = sequentialIds();
+  const clock = new ManualClock(1_000);
+  let runId: Run["runId"] | undefined;
+  let appends = 0;
+  for (const kill of [...kills, undefined]) {
+    const dying = dyingStore(store, kill);
+    const tracing = mortal(openTelemetry({ tracer, maxSpansPerTrace }), () => dying.isDead);
+    const role = cast();
+    const orchestrator = new Orchestrator({
+      clock,
+      ids,
+      store: dying.store,
+      tracing,
+      roles: [role],
+    });
+    const below = isBelowCaller && runId === undefined ? BELOW_CALLER : ROOT_CONTEXT;
+    const run = await context.with(below, () => begun(orchestrator, role, runId));
+    if (run === undefined) break;
+    runId = run.runId;
+    await run.result.catch((cause: unknown) => {
+      if (!EspalierError.is(cause)) throw cause;
+    });
+    await turns(5);
+    clock.advance(1_000);
+    appends += dying.appends;
+  }
+  const events = runId === undefined ? [] : eventsIn(await storedRecords(store, runId));
+  return { spans: exporter.getFinishedSpans().map(recorded), events, appends };
+}
+
+async function begun(
+  orchestrator: Orchestrator,
+  role: AgentRole,
+  runId: Run["runId"] | undefined,
+): Promise<Run | undefined> {
+  if (runId === undefined) return orchestrator.start(role, "Go.");
+  try {
+    return await orchestrator.recover(runId, { takeOver: true });
+  } catch (cause) {
+    if (EspalierError.is(cause) && cause.code === "unknown_run")
+      return orchestrator.start(role, "Go.");
+    if (EspalierError.is(cause) && cause.code === "run_ended") return undefined;
+    throw cause;
+  }
+}
+
+/** Nothing is heard of a tracing whose process is dead. */
+function mortal(tracing: Tracing, isDead: () => boolean): Tracing {
+  const nowhere = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
+  return {
+    place: (draft) => (isDead() ? nowhere : tracing.place(draft)),
+    within: (scope, work) => (isDead() ? work() : tracing.within(scope, work)),
+    idsOf: (scope) => tracing.idsOf(scope),
+    endLost: (lost, atMs) => tracing.endLost?.(lost, atMs),
+  };
+}
+
+const OPENINGS: ReadonlySet<string> = new Set([
+  "run.started",
+  "run.resumed",
+  "agent.started",
+  "agent.resumed",
+  "model.requested",
+  "tool.started",
+  "tool.resumed",
+]);
+
+/** Every trace is a whole tree, and every span of which the journal knows was told. Gives spans that were told twice. */
+function checkWhole({ spans, events }: Told): readonly (readonly RecordedSpan[])[] {
+  const byId = Map.groupBy(spans, ({ traceId, spanId }) => `${traceId} ${spanId}`);
+  const orphans = spans.filter(
+    ({ traceId, parentSpanId }) =>
+      parentSpanId !== undefined && !byId.has(`${traceId} ${parentSpanId}`),
+  );
+  expect(orphans).toEqual([]);
+  const untold = events.filter(
+    ({ type, traceId, spanId }) => OPENINGS.has(type) && !byId.has(`${traceId} ${spanId}`),
+  );
+  expect(untold).toEqual([]);
+  return [...byId.values()].filter((same) => same.length > 1);
+}
+
+test("killed at any append, after it was kept: every span is told once, and no tree has a gap", async () => {
+  const plain = await told([]);
+  expect(checkWhole(plain)).toEqual([]);
+  let crashed = 0;
+  for (let at = 1; at <= plain.appends; at += 1) {
+    const story = await told([{ at, how: "after" }]);
+    expect(checkWhole(story), `killed after append ${at}`).toEqual([]);
+    crashed += story.spans.filter(isCrashed).length;
+  }
+  expect(crashed).toBeGreaterThan(plain.appends);
+});
+
+test("before it was kept: what was told of the lost events is told again as crashed, nothing else is told twice", async () => {
+  const plain = await told([]);
+  for (let at = 1; at <= plain.appends; at += 1) {
+    const twice = checkWhole(await told([{ at, how: "before" }]));
+    for (const same of twice) expect(same.map(isCrashed)).toEqual([false, true]);
+  }
+});
+
+test("spans of a process that dies while it recovers are told by the next one", async () => {
+  const plain = await told([]);
+  for (let at = 2; at < plain.appends; at += 1) {
+    const story = await told([
+      { at, how: "after" },
+      { at: 2, how: "after" },
+      { at: 3, how: "after" },
+    ]);
+    expect(checkWhole(story), `killed after append ${at}`).toEqual([]);
+    const runs = story.events.filter(({ type }) => type.startsWith("run."));
+    expect(new Set(runs.map(({ traceId }) => traceId)).size).toBe(
+      runs.filter(({ type }) => type !== "run.ended").length,
+    );
+  }
+});
+
+test("a tree that was split is whole in each of its traces", async () => {
+  const plain = await told([], { maxSpansPerTrace: 3 });
+  expect(new Set(plain.spans.map(({ traceId }) => traceId)).size).toBeGreaterThan(1);
+  for (let at = 1; at <= plain.appends; at += 1)
+    expect(checkWhole(await told([{ at, how: "after" }], { maxSpansPerTrace: 3 }))).toEqual([]);
+});
+
+test("below a span of the caller: it stands there again, and the resumed run in a trace of its own", async () => {
+  new NodeTracerProvider().register();
+  const { spans } = await told([{ at: 6, how: "after" }], { isBelowCaller: true });
+  for (const api of [context, trace, propagation]) api.disable();
+  const roots = spans.filter(({ name }) => name === "invoke_workflow lead");
+  expect(
+    roots.map(({ traceId, parentSpanId }) => [traceId === CALLER.traceId, parentSpanId]),
+  ).toEqual([
+    [true, CALLER.spanId],
+    [false, undefined],
+  ]);
+  expect(roots.map(isCrashed)).toEqual([true, false]);
+  const first = roots[0] ?? expect.fail("no span");
+  expect(roots[1]?.links).toEqual([
+    {
+      traceId: first.traceId,
+      spanId: first.spanId,
+      attributes: { "espalier.link.type": "resumes" },
+    },
+  ]);
+});
+
+test("a process that lives on without its store keeps nothing of the run, and ends none of its spans", async () => {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
+  const { store } = dyingStore(memoryStore({ clock: new ManualClock() }), { at: 4, how: "before" });
+  const clock = new ManualClock();
+  const run = new Orchestrator({ clock, store, tracing: projector }).start(cast(), "Go.");
+  await expect(run.result).rejects.toMatchObject({ code: "store_failed" });
+  await turns(5);
+  expect(projector.openSpans).toBe(0);
+  const told_ = exporter.getFinishedSpans().map(({ name }) => name.split(" ")[0]);
+  expect(told_.filter((name) => name !== "chat" && name !== "execute_tool")).toEqual([]);
+});
+
+function isCrashed({ attributes }: RecordedSpan): boolean {
+  return attributes["espalier.outcome"] === "crashed" && attributes["espalier.replayed"] === true;
+}

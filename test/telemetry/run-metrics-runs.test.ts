@@ -1,0 +1,200 @@
+// Goal: in real runs the numbers agree with what the runs report, and nothing stays up.
+// Method: scripted models under the manual clock, one meter for all processes of a run; the sums are
+// compared with the usage in the results, and what is special of each run line by line.
+
+import { trace } from "@opentelemetry/api";
+import { expect, test } from "vitest";
+
+import { wrapModelCall } from "../../src/hooks/hook.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { aborted, calls, part, quiet, spawn, tool, until, use } from "../tree/cast.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import {
+  checkMetrics,
+  linesWith,
+  metricRecorder,
+  sumOf,
+  type MetricRecorder,
+} from "./recorded-metrics.ts";
+
+interface Stage extends Scene {
+  readonly recording: MetricRecorder;
+}
+
+function stage(options: OrchestratorOptions = {}): Stage {
+  const recording = metricRecorder();
+  const { meter } = recording;
+  const tracing = openTelemetry({ tracer: trace.getTracer("none"), meter });
+  return { ...scene({ ...options, tracing }), recording };
+}
+
+proves(
+  ["X18"],
+  "tools, refusals, subagents and a failing model: the sums are the usage",
+  async () => {
+    const { recording, ...s } = stage({ limits: { maxBreadthPerParent: 1 } });
+    const failing = part("failing", [{ error: new Error("down") }]);
+    const lead = part(
+      "lead",
+      [
+        calls(
+          use("look"),
+          use("nothing-like-it"),
+          spawn("failing"),
+          spawn("failing"),
+          spawn("ghost"),
+        ),
+        says("Done.", {
+          usage: { inputTokens: 100, cachedInputTokens: 40, outputTokens: 20, reasoningTokens: 7 },
+        }),
+      ],
+      {
+        subagents: [failing.role],
+        tools: [tool("look", () => "seen")],
+        budget: { totalTokens: 1_000, steps: 10, toolCalls: 20 },
+      },
+    );
+    const result = await s.run(lead.role);
+    const readings = await recording.read();
+    checkMetrics(readings, [result]);
+    const { totalTokens } = result.usage.total;
+    expect([result.status, totalTokens]).toEqual(["completed", 135]);
+    expect(linesWith(readings, "execute_tool.duration")).toEqual([
+      "gen_ai.execute_tool.duration | agent.name=lead error.type=subagent_failed operation.name=execute_tool outcome=failed tool.name=SpawnSubagent | 0 in 1",
+      "gen_ai.execute_tool.duration | agent.name=lead error.type=unknown_tool operation.name=execute_tool outcome=failed tool.name=unknown_tool | 0 in 1",
+      "gen_ai.execute_tool.duration | agent.name=lead operation.name=execute_tool outcome=refused tool.name=SpawnSubagent | 0 in 2",
+      "gen_ai.execute_tool.duration | agent.name=lead operation.name=execute_tool outcome=succeeded tool.name=look | 0 in 1",
+    ]);
+    expect(linesWith(readings, "utilization")).toEqual([
+      "espalier.budget.utilization | agent.name=failing budget.axis=steps outcome=failed | 0.111111 in 1",
+      "espalier.budget.utilization | agent.name=failing budget.axis=toolCalls outcome=failed | 0 in 1",
+      "espalier.budget.utilization | agent.name=failing budget.axis=totalTokens outcome=failed | 0 in 1",
+      "espalier.budget.utilization | agent.name=lead budget.axis=steps outcome=completed | 0.3 in 1",
+      "espalier.budget.utilization | agent.name=lead budget.axis=toolCalls outcome=completed | 0.2 in 1",
+      "espalier.budget.utilization | agent.name=lead budget.axis=totalTokens outcome=completed | 0.135 in 1",
+    ]);
+  },
+);
+
+test("an approval over a pause, in another process: what is pending is down while it stands", async () => {
+  const { recording, ...s } = stage();
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const { role } = soloist([calls(use("pay"), use("pay")), says("Done.")], {
+    tools: [pay],
+    budget: { totalTokens: 100 },
+  });
+  const paused = await s.run(role);
+  const standing = await recording.read();
+  expect([paused.status, sumOf(standing, "pendingApprovals")]).toEqual(["paused", 0]);
+  expect(sumOf(standing, "activeAgents")).toBe(0);
+  s.clock.advance(60_000);
+  const answers = paused.questions.map((one, index) => (index === 0 ? approve(one) : deny(one)));
+  const result = await s.outcome(s.resume(role, paused.pausedRun, answers));
+  const readings = await recording.read();
+  checkMetrics(readings, [result]);
+  expect(linesWith(readings, "approval")).toEqual([
+    "espalier.approval.wait.duration | agent.name=solo outcome=approved tool.name=pay | 60 in 1",
+    "espalier.approval.wait.duration | agent.name=solo outcome=denied tool.name=pay | 60 in 1",
+    "espalier.approvals.pending | agent.name=solo tool.name=pay | 0",
+  ]);
+  expect(linesWith(readings, "utilization")).toEqual([
+    "espalier.budget.utilization | agent.name=solo budget.axis=totalTokens outcome=completed | 0.3 in 1",
+  ]);
+  expect(linesWith(readings, "invoke_agent.duration")).toEqual([
+    "gen_ai.invoke_agent.duration | agent.name=solo operation.name=invoke_agent outcome=completed request.model=scripted | 0 in 1",
+    "gen_ai.invoke_agent.duration | agent.name=solo operation.name=invoke_agent outcome=suspended request.model=scripted | 0 in 1",
+  ]);
+});
+
+test("an approver who is asked: pending while it thinks", async () => {
+  const mayAnswer = gate();
+  const { recording, ...s } = stage({
+    approver: async (question) => {
+      await mayAnswer.opened;
+      return approve(question);
+    },
+  });
+  const pay = spyTool("pay", () => "paid", { needsApproval: true });
+  const { role } = soloist([asks("pay", {}), says("Done.")], { tools: [pay] });
+  const run = s.start(role);
+  await until(() => s.sink.of("question.asked").length === 1);
+  expect(sumOf(await recording.read(), "pendingApprovals")).toBe(1);
+  expect(sumOf(await recording.read(), "activeAgents")).toBe(1);
+  s.clock.advance(2_500);
+  mayAnswer.open();
+  const result = await s.outcome(run);
+  const readings = await recording.read();
+  checkMetrics(readings, [result]);
+  expect(linesWith(readings, "approval.wait")).toEqual([
+    "espalier.approval.wait.duration | agent.name=solo outcome=approved tool.name=pay | 2.5 in 1",
+  ]);
+});
+
+test("subagents in the background, and a cancel", async () => {
+  const { recording, ...s } = stage();
+  const worker = part("worker", [calls(use("work"))], {
+    tools: [tool("work", ({ signal }) => aborted(signal))],
+  });
+  const beside = {
+    name: "SpawnSubagent",
+    arguments: { role: "worker", task: "Work.", background: true },
+  };
+  const lead = part("lead", [calls(beside), says("Waiting.")], {
+    delegation: { background: true },
+    subagents: [worker.role],
+  });
+  const run = s.start(lead.role);
+  await until(() => s.sink.of("tool.started").some(({ toolName }) => toolName === "work"));
+  expect(sumOf(await recording.read(), "activeAgents")).toBe(2);
+  await run.cancel("Enough.");
+  const result = await s.outcome(run);
+  const readings = await recording.read();
+  checkMetrics(readings, [result]);
+  expect(linesWith(readings, "duration").filter((line) => line.includes("cancelled"))).toEqual([
+    "gen_ai.execute_tool.duration | agent.name=worker operation.name=execute_tool outcome=cancelled tool.name=work | 0 in 1",
+    "gen_ai.invoke_agent.duration | agent.name=lead operation.name=invoke_agent outcome=cancelled request.model=lead-model | 0 in 1",
+    "gen_ai.invoke_agent.duration | agent.name=worker operation.name=invoke_agent outcome=cancelled request.model=worker-model | 0 in 1",
+    "gen_ai.invoke_workflow.duration | operation.name=invoke_workflow outcome=cancelled workflow.name=lead | 0 in 1",
+  ]);
+});
+
+test("a hook that asks the model twice at once: both are counted", async () => {
+  const { recording, ...s } = stage();
+  const { role } = soloist([says("One."), says("Two.")], {
+    hooks: [
+      wrapModelCall(async (_call, next) => {
+        const [one] = await Promise.all([next(), next()]);
+        return one;
+      }),
+    ],
+  });
+  const result = await s.run(role);
+  const readings = await recording.read();
+  expect(result.usage.total.modelCalls).toBe(2);
+  checkMetrics(readings, [result]);
+});
+
+test("a call that waits for a place is told how long", async () => {
+  const { recording, ...s } = stage({ concurrency: { toolCalls: 1 } });
+  const slow = gate();
+  const { role } = soloist([calls(use("first"), use("second")), says("Done.")], {
+    tools: [spyTool("first", () => slow.opened.then(() => "done")), spyTool("second")],
+  });
+  const run = s.start(role);
+  await quiet();
+  s.clock.advance(700);
+  slow.open();
+  const result = await s.outcome(run);
+  const readings = await recording.read();
+  checkMetrics(readings, [result]);
+  expect(linesWith(readings, "queue.wait")).toEqual([
+    "espalier.queue.wait.duration | agent.name=solo operation.name=chat | 0 in 2",
+    "espalier.queue.wait.duration | agent.name=solo operation.name=execute_tool | 0.7 in 2",
+  ]);
+});

@@ -1,0 +1,95 @@
+// Goal: nobody has to guess which conventions the names follow: each is in one of two sources, and
+// the documents say which.
+// Method: all names that the code has, against the constants of the conventions' package, and
+// against the list of what is newer, which must hold nothing that the constants have; the table of
+// metrics in docs/metrics.md against the code.
+
+import { readFileSync } from "node:fs";
+
+import * as constants from "@opentelemetry/semantic-conventions/incubating";
+import { expect, test } from "vitest";
+
+import manifest from "../../node_modules/@opentelemetry/semantic-conventions/package.json" with { type: "json" };
+import * as names from "../../src/telemetry/gen-ai-attributes.ts";
+import {
+  METRICS,
+  OTHER,
+  TOKEN_TYPE,
+  type MetricDefinition,
+} from "../../src/telemetry/metrics/metric-names.ts";
+import { CONSTANTS, NEWER_NAMES, OLD_METRICS } from "./semantic-conventions.ts";
+
+const KNOWN = new Set<unknown>(Object.values(constants));
+const DEFINITIONS: readonly MetricDefinition[] = Object.values(METRICS);
+const DOCUMENT = readFileSync("docs/metrics.md", "utf8");
+
+/** Every text that the module of names exports, at any depth. */
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap(textsIn);
+}
+
+/** Ours, and values that are no names. */
+function isForeign(text: string): boolean {
+  return /^[a-z_]+(\.[a-z_]+)+$/.test(text) && !text.startsWith("espalier.");
+}
+
+test("the constants are of the version that we name", () => {
+  expect({ package: manifest.name, version: manifest.version }).toEqual(CONSTANTS);
+});
+
+test("every name that is not ours is one of the conventions", () => {
+  const used = [...textsIn(names), ...DEFINITIONS.map(({ name }) => name)].filter(isForeign);
+  expect(used.length).toBeGreaterThan(40);
+  expect(used.filter((name) => !KNOWN.has(name) && !Object.hasOwn(NEWER_NAMES, name))).toEqual([]);
+  expect(used.filter((name) => name.startsWith("gen_ai.")).length).toBeGreaterThan(35);
+});
+
+test("the list of newer names has none that the constants have", () => {
+  expect(Object.keys(NEWER_NAMES).filter((name) => KNOWN.has(name))).toEqual([]);
+});
+
+test("operations and values are those of the conventions", () => {
+  const { OPERATION } = names;
+  expect(OPERATION).toEqual({
+    workflow: constants.GEN_AI_OPERATION_NAME_VALUE_INVOKE_WORKFLOW,
+    agent: constants.GEN_AI_OPERATION_NAME_VALUE_INVOKE_AGENT,
+    model: constants.GEN_AI_OPERATION_NAME_VALUE_CHAT,
+    tool: constants.GEN_AI_OPERATION_NAME_VALUE_EXECUTE_TOOL,
+  });
+  expect(TOKEN_TYPE).toEqual({
+    input: constants.GEN_AI_TOKEN_TYPE_VALUE_INPUT,
+    output: constants.GEN_AI_TOKEN_TYPE_VALUE_OUTPUT,
+  });
+  expect(OTHER).toBe(constants.ERROR_TYPE_VALUE_OTHER);
+});
+
+test("old metrics are those that are made only on request", () => {
+  const legacy = DEFINITIONS.filter(({ isLegacy }) => isLegacy === true);
+  expect(legacy.map(({ name }) => name)).toEqual(OLD_METRICS);
+});
+
+test("the document shows every metric as the code has it", () => {
+  const rows = [
+    ...DOCUMENT.matchAll(/^\| `([a-z_.]+)` +\|([^|]+)\|([^|]+)\|([^|]+)\|([^|]+)\|$/gm),
+  ];
+  const shown = rows.map(([, name, kind, unit, attributes, when]) =>
+    [name, kind, unit, attributes, when].map((cell) => cell?.trim()),
+  );
+  const expected = DEFINITIONS.map(({ name, kind, unit, attributes, description }) => [
+    name,
+    { counter: "counter", histogram: "histogram", upDownCounter: "up-down" }[kind],
+    `\`${unit}\``,
+    attributes.map((attribute) => `\`${attribute}\``).join(", ") || "none",
+    description,
+  ]);
+  expect(shown).toEqual(expected);
+});
+
+test("the document says which boundaries histograms have, and which conventions they follow", () => {
+  for (const { boundaries = [] } of DEFINITIONS)
+    expect(DOCUMENT, boundaries.join(", ")).toContain(boundaries.join(", "));
+  expect(DOCUMENT).toContain("October 2026");
+  expect(DOCUMENT).toContain("1.41");
+});

@@ -1,0 +1,305 @@
+// Goal: what holds for the spans of every run, whatever happened in it.
+// Method: the stories of the golden spans in memory, with every event beside its span; and what providers do that choose ids or samples
+// of their own.
+
+import { context, propagation, trace, TraceFlags } from "@opentelemetry/api";
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  ParentBasedSampler,
+  SimpleSpanProcessor,
+  TraceIdRatioBasedSampler,
+  type Sampler,
+} from "@opentelemetry/sdk-trace-node";
+import { afterEach, describe, expect, test } from "vitest";
+
+import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
+import type { Tracing } from "../../src/protocol/event-sink.ts";
+import {
+  openTelemetry,
+  runIdGenerator,
+  type OpenTelemetryOptions,
+} from "../../src/telemetry/otel.ts";
+import { proves } from "../harness/proves.ts";
+import { placeAll, recorded, type RecordedSpan } from "./recorded-spans.ts";
+import { pausedRun } from "./paused-run.ts";
+import { RunScript } from "./run-script.ts";
+import { SPAN_STORIES, type NewTracing } from "./span-stories.ts";
+import { wideRun } from "./wide-run.ts";
+
+afterEach(() => {
+  for (const api of [context, trace, propagation]) api.disable();
+});
+
+interface Stage {
+  readonly newTracing: NewTracing;
+  readonly spans: readonly RecordedSpan[];
+  readonly events: readonly (EventDraft & TraceIds)[];
+}
+
+interface StageOptions {
+  readonly sampler?: Sampler;
+  /** Ids are the provider's own. */
+  readonly hasOwnIds?: boolean;
+  readonly options?: OpenTelemetryOptions;
+}
+
+/** An SDK in memory, and what a story tells it. */
+function stage({ sampler, hasOwnIds = false, options = {} }: StageOptions = {}): Stage {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+    ...(sampler === undefined ? {} : { sampler }),
+    ...(hasOwnIds ? {} : { idGenerator: runIdGenerator }),
+  });
+  const events: (EventDraft & TraceIds)[] = [];
+  const newTracing = (): Tracing => {
+    const tracing = openTelemetry({ ...options, tracer: provider.getTracer("test") });
+    return {
+      place: (draft) => {
+        const ids = tracing.place(draft);
+        events.push({ ...draft, ...ids });
+        return ids;
+      },
+      within: (scope, work) => tracing.within(scope, work),
+      idsOf: (scope) => tracing.idsOf(scope),
+      endLost: (lost, atMs) => tracing.endLost?.(lost, atMs),
+    };
+  };
+  return {
+    newTracing,
+    events,
+    get spans() {
+      return exporter.getFinishedSpans().map(recorded);
+    },
+  };
+}
+
+const nameOf = ({ traceId, spanId }: Pick<TraceIds, "traceId" | "spanId">): string =>
+  `${traceId} ${spanId}`;
+
+describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
+  test("every span says where it is in the tree", async () => {
+    const { newTracing, spans, events } = await played(story);
+    const wanted = new Map(
+      events.map((event) => [`${event.correlation.runId} ${event.seq}`, event]),
+    );
+    expect(newTracing).toBeTypeOf("function");
+    for (const { attributes } of spans) {
+      const begun = wanted.get(
+        `${String(attributes["espalier.run.id"])} ${String(attributes["espalier.event.seq"])}`,
+      );
+      const place = begun?.correlation ?? expect.fail("no event began it");
+      expect(placeIn(attributes)).toEqual({
+        runId: place.runId,
+        agentId: place.agentId,
+        agentPath: place.agentPath,
+        depth: place.depth,
+        parentAgentId: place.parentAgentId ?? undefined,
+        executionId: place.executionId ?? undefined,
+        stepId: place.stepId ?? undefined,
+        callId: place.callId ?? undefined,
+      });
+    }
+  });
+
+  test("every span is told once, has a parent or is the first of its trace, and every event is in one", async () => {
+    const { spans, events } = await played(story);
+    const told = spans.map(nameOf);
+    expect(new Set(told).size).toBe(told.length);
+    const known = new Set(told);
+    const orphans = spans.filter(
+      ({ traceId, parentSpanId: spanId }) =>
+        spanId !== undefined && !known.has(nameOf({ traceId, spanId })),
+    );
+    expect(orphans).toEqual([]);
+    expect(
+      events.map(nameOf).filter((id) => !known.has(id) && !id.startsWith("0".repeat(32))),
+    ).toEqual([]);
+    const runs = new Set(events.map(({ correlation }) => correlation.runId));
+    const roots = spans.filter(({ parentSpanId }) => parentSpanId === undefined);
+    expect(new Set(roots.map(({ traceId }) => traceId)).size).toBe(roots.length);
+    expect(roots.length).toBeGreaterThanOrEqual(runs.size);
+  });
+
+  proves(
+    ["X18"],
+    `${name}: usage stands on model calls alone, once, and its sum is that of the tree`,
+    async () => {
+      const { spans } = await played(story);
+      const usage = spans.filter(({ attributes }) =>
+        Object.keys(attributes).some((key) => key.startsWith("gen_ai.usage.")),
+      );
+      expect(usage.map((span) => span.name.split(" ")[0])).toEqual(usage.map(() => "chat"));
+      for (const [runId, own] of Map.groupBy(spans, (span) => span.attributes["espalier.run.id"])) {
+        const totals = own.flatMap(({ attributes }) =>
+          attributes["espalier.agent.depth"] === 0
+            ? [Number(attributes["espalier.subtree.total_tokens"] ?? 0)]
+            : [],
+        );
+        const sum = own
+          .flatMap(({ attributes }) => [
+            attributes["gen_ai.usage.input_tokens"],
+            attributes["gen_ai.usage.output_tokens"],
+          ])
+          .reduce((total: number, count) => total + Number(count ?? 0), 0);
+        expect([runId, sum]).toEqual([runId, Math.max(...totals)]);
+      }
+    },
+  );
+
+  test("with ids of the provider's own the tree is the same", async () => {
+    const [ours, theirs] = [await played(story), await played(story, { hasOwnIds: true })];
+    const shapes = theirs.spans.map(({ name: is }) => is).toSorted();
+    expect(shapes).toEqual(ours.spans.map(({ name: is }) => is).toSorted());
+    expect(new Set(theirs.spans.map(nameOf)).size).toBe(theirs.spans.length);
+    const again = theirs.spans.filter(({ attributes }) => attributes["espalier.replayed"] === true);
+    const names = new Set(theirs.events.map(({ spanId }) => spanId));
+    for (const { attributes, traceId } of again) {
+      expect(names.has(String(attributes["espalier.replaces.span_id"]))).toBe(true);
+      expect(theirs.events[0]?.traceId).toBe(traceId);
+    }
+  });
+});
+
+async function played(
+  story: (newTracing: NewTracing) => Promise<void>,
+  options: StageOptions = {},
+): Promise<Stage> {
+  const stage_ = stage(options);
+  await story(stage_.newTracing);
+  return stage_;
+}
+
+function placeIn(attributes: RecordedSpan["attributes"]): Readonly<Record<string, unknown>> {
+  return {
+    runId: attributes["espalier.run.id"],
+    agentId: attributes["espalier.agent.id"],
+    agentPath: attributes["espalier.agent.path"],
+    depth: attributes["espalier.agent.depth"],
+    parentAgentId: attributes["espalier.agent.parent_id"],
+    executionId: attributes["espalier.execution.id"],
+    stepId: attributes["espalier.step.id"],
+    callId: attributes["gen_ai.tool.call.id"],
+  };
+}
+
+describe("a trace that grows too large", () => {
+  const LIMIT = 40;
+
+  test("is split between subagents, with links in both directions, and no span is lost", () => {
+    const s = stage({ options: { maxSpansPerTrace: LIMIT } });
+    const ids = placeAll(s.newTracing(), wideRun(10, 8).drafts);
+    const { spans } = s;
+    expect(spans).toHaveLength(2 + 10 * 10);
+    const traces = [...Map.groupBy(spans, ({ traceId }) => traceId).values()];
+    expect(traces.length).toBeGreaterThan(2);
+    for (const own of traces) {
+      const roots = own.filter(({ parentSpanId }) => parentSpanId === undefined);
+      expect(roots).toHaveLength(1);
+      expect(own.length).toBeLessThanOrEqual(LIMIT + 1 + 10);
+    }
+    const first =
+      spans.find(({ name }) => name === "invoke_workflow lead") ?? expect.fail("no run");
+    const begun = spans.filter(
+      ({ parentSpanId, spanId }) => parentSpanId === undefined && spanId !== first.spanId,
+    );
+    expect(begun.map(({ name }) => name)).toEqual(begun.map(() => "invoke_agent reader"));
+    for (const root of begun) {
+      const [link] = root.links;
+      const call = spans.find(({ spanId }) => spanId === link?.spanId) ?? expect.fail("no call");
+      expect(call.name).toBe("execute_tool SpawnSubagent reader");
+      expect(root.links).toEqual([
+        { ...idsIn(call), attributes: { "espalier.link.type": "continues_from" } },
+      ]);
+      expect(call.links).toEqual([
+        { ...idsIn(root), attributes: { "espalier.link.type": "continues_in" } },
+      ]);
+      expect(root.attributes["espalier.continues_from.trace_id"]).toBe(call.traceId);
+      expect(call.attributes["espalier.continues_in.trace_id"]).toBe(root.traceId);
+    }
+    const known = new Set(spans.map(nameOf));
+    expect(ids.filter((id) => !known.has(nameOf(id)))).toEqual([]);
+  });
+
+  test("without an SDK there is nothing to split", () => {
+    const tracing = openTelemetry({ tracer: trace.getTracer("none"), maxSpansPerTrace: 3 });
+    const ids = placeAll(tracing, wideRun(5, 3).drafts);
+    expect(new Set(ids.map(({ traceId }) => traceId)).size).toBe(1);
+  });
+});
+
+function half(): Sampler {
+  return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.5) });
+}
+
+describe("a sampler that takes a share of all traces", () => {
+  const RUNS = 200;
+
+  test("takes all traces of a run that was paused, or none", () => {
+    const kept = Array.from({ length: RUNS }, (_, index) => {
+      const s = stage({ sampler: half() });
+      const { drafts } = pausedRun();
+      const before = drafts.findIndex(({ body }) => body.type === "run.resumed");
+      const moved = drafts.map((draft) => ({ ...draft, atMs: draft.atMs + index }));
+      const tracing = s.newTracing();
+      const traceId = placeAll(tracing, moved.slice(0, before))[0]?.traceId ?? "";
+      placeAll(
+        tracing,
+        moved
+          .slice(before)
+          .map((draft) =>
+            draft.body.type === "run.resumed"
+              ? { ...draft, body: { ...draft.body, previousTraceId: traceId } }
+              : draft,
+          ),
+      );
+      return new Set(s.spans.map((span) => span.traceId)).size;
+    });
+    expect(kept.filter((traces) => traces === 1)).toEqual([]);
+    const whole = kept.filter((traces) => traces === 2).length;
+    expect(whole).toBeGreaterThan(RUNS / 4);
+    expect(whole).toBeLessThan((RUNS * 3) / 4);
+  });
+
+  test("takes all traces of a tree that was split, or none", () => {
+    for (let index = 0; index < 40; index += 1) {
+      const s = stage({ sampler: half(), options: { maxSpansPerTrace: 10 } });
+      const { drafts } = wideRun(6, 4);
+      placeAll(
+        s.newTracing(),
+        drafts.map((draft) => ({ ...draft, atMs: draft.atMs + index })),
+      );
+      expect([0, 2 + 6 * 6]).toContain(s.spans.length);
+    }
+  });
+});
+
+describe("below a span of the caller", () => {
+  test("the event that begins a run says which one, no other does", () => {
+    const s = stage();
+    const run = new RunScript();
+    run.started();
+    run.root.lives();
+    run.ended();
+    const caller = {
+      traceId: "a".repeat(32),
+      spanId: "b".repeat(16),
+      traceFlags: TraceFlags.SAMPLED,
+    };
+    const tracing = s.newTracing();
+    const around = trace.setSpanContext(context.active(), caller);
+    const manager = new NodeTracerProvider();
+    manager.register();
+    const ids = context.with(around, () => placeAll(tracing, run.drafts));
+    expect(ids.map(({ parentSpanId }) => parentSpanId)).toEqual([
+      caller.spanId,
+      ...ids.slice(1).map(() => undefined),
+    ]);
+    expect(new Set(ids.map(({ traceId }) => traceId))).toEqual(new Set([caller.traceId]));
+  });
+});
+
+function idsIn({ traceId, spanId }: RecordedSpan): TraceIds {
+  return { traceId, spanId };
+}

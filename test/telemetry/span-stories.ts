@@ -1,0 +1,314 @@
+// The runs whose spans are golden: each goes its whole way with the tracing that it is given, and moves the clock by hand so that every
+// span has a length.
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { wrapModelCall } from "../../src/hooks/hook.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
+import type { Tracing } from "../../src/protocol/event-sink.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { says, type ScriptedCall, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import type { FunctionTool } from "../../src/tools/tool.ts";
+import { turns } from "../journal/crash-play.ts";
+import { dyingStore } from "../journal/dying-store.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
+import { payTool } from "../support/pause-scenes.ts";
+import { byTask, calls, part, spawn, tool, until, use } from "../tree/cast.ts";
+
+/** What a process traces with. Asked once for each process of a story. */
+export type NewTracing = () => Tracing;
+
+const START_MS = 1_000;
+
+/** A tool that takes a while. */
+function works(clock: ManualClock, name = "work", takesMs = 20): FunctionTool {
+  return tool(name, () => {
+    clock.advance(takesMs);
+    return "worked";
+  });
+}
+
+function fails(name: string): FunctionTool {
+  return tool(name, () => {
+    throw new Error("broken");
+  });
+}
+
+/** A reply after so long. */
+function later(clock: ManualClock, step: Exclude<ScriptStep, Function>, takesMs = 10): ScriptStep {
+  return () => {
+    clock.advance(takesMs);
+    return step;
+  };
+}
+
+function staged(newTracing: NewTracing): Scene & { readonly clock: ManualClock } {
+  const clock = new ManualClock(START_MS);
+  return { ...scene({ clock, tracing: newTracing() }), clock };
+}
+
+async function success(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const reader = part("reader", [later(clock, calls(use("work"))), later(clock, says("Read."))], {
+    tools: [works(clock)],
+  });
+  const lead = part("lead", [later(clock, calls(spawn("reader"))), later(clock, says("Done."))], {
+    subagents: [reader.role],
+  });
+  await stage.run(lead.role, { budget: { totalTokens: 9_000, steps: 9 } });
+}
+
+async function toolError(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const wrong: ScriptedCall = { name: "work", arguments: "{oops" };
+  const first = calls(use("break"), use("nobody"), wrong);
+  const lead = part("lead", [later(clock, first), later(clock, says("Never mind."))], {
+    tools: [fails("break"), works(clock)],
+  });
+  await stage.run(lead.role);
+}
+
+async function modelError(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const busy = { error: new ModelError({ code: "model_overloaded", message: "Busy." }) };
+  const refused = { error: new ModelError({ code: "model_refused_request", message: "No." }) };
+  const helper = part("helper", [later(clock, busy), later(clock, refused)]);
+  const lead = part("lead", [later(clock, calls(spawn("helper"))), later(clock, says("Alone."))], {
+    subagents: [helper.role],
+  });
+  const run = stage.start(lead.role);
+  await until(() => stage.sink.of("model.retried").length === 1);
+  clock.advance(500);
+  await stage.outcome(run);
+}
+
+async function refusal(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const reader = part("reader", [later(clock, says("Read."))]);
+  const nested = part("nested", [later(clock, calls(spawn("reader"))), later(clock, says("No."))], {
+    subagents: [reader.role],
+  });
+  const first = calls(spawn("stranger"), spawn("nested"));
+  const lead = part("lead", [later(clock, first), later(clock, says("Done."))], {
+    subagents: [nested.role, reader.role],
+    limits: { maxDepth: 1 },
+  });
+  await stage.run(lead.role);
+}
+
+async function limits(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const worker = part(
+    "worker",
+    [later(clock, calls(use("work"))), later(clock, calls(use("work"))), says("Never.")],
+    { tools: [works(clock)], budget: { totalTokens: 40 } },
+  );
+  const lead = part("lead", [later(clock, calls(spawn("worker"))), later(clock, says("Done."))], {
+    subagents: [worker.role],
+  });
+  await stage.run(lead.role, { budget: { steps: 9 } });
+}
+
+async function approval(newTracing: NewTracing): Promise<void> {
+  const clock = new ManualClock(START_MS);
+  const asked = gate();
+  const stage = scene({
+    clock,
+    tracing: newTracing(),
+    approver: async (question) => {
+      await asked.opened;
+      return approve(question);
+    },
+  });
+  const lead = part(
+    "lead",
+    [later(clock, calls({ name: "pay", arguments: { amount: 1 } })), later(clock, says("Paid."))],
+    { tools: [payTool()] },
+  );
+  const run = stage.start(lead.role);
+  await until(() => stage.sink.of("question.asked").length === 1);
+  clock.advance(60_000);
+  asked.open();
+  await stage.outcome(run);
+}
+
+async function pauseAndResume(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const pay = { name: "pay", arguments: { amount: 1 } };
+  const clerk = part("clerk", [later(clock, calls(pay)), later(clock, says("Paid."))], {
+    tools: [payTool()],
+  });
+  const lead = part("lead", [later(clock, calls(spawn("clerk"))), later(clock, says("Done."))], {
+    subagents: [clerk.role],
+  });
+  const paused = await stage.run(lead.role);
+  clock.advance(3_600_000);
+  const answers = paused.questions.map((question) => approve(question));
+  const run = stage.resume(lead.role, paused.pausedRun, answers, { tracing: newTracing() });
+  await stage.outcome(run);
+}
+
+async function background(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const hurry = gate();
+  const beside = {
+    name: "SpawnSubagent",
+    arguments: { role: "scout", task: "Work.", background: true },
+  };
+  const message = {
+    name: "MessageSubagent",
+    arguments: { subagent: "scout#1", message: "Hurry." },
+  };
+  const scout = part(
+    "scout",
+    [{ ...calls(use("work")), after: hurry.opened }, later(clock, says("Found."))],
+    { tools: [works(clock)] },
+  );
+  const look = tool("look", () => {
+    hurry.open();
+    return "seen";
+  });
+  const lead = part(
+    "lead",
+    [
+      later(clock, calls(beside)),
+      later(clock, calls(message)),
+      later(clock, calls(use("look"))),
+      later(clock, says("Early.")),
+      later(clock, says("Late.")),
+    ],
+    { delegation: { background: true }, subagents: [scout.role], tools: [look] },
+  );
+  await stage.run(lead.role);
+}
+
+/** A tracing that dies with its process: nothing of it is heard from then on. */
+function mortal(tracing: Tracing, isDead: () => boolean): Tracing {
+  const nowhere: TraceIds = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
+  return {
+    place: (draft: EventDraft) => (isDead() ? nowhere : tracing.place(draft)),
+    within: (scope, work) => (isDead() ? work() : tracing.within(scope, work)),
+    idsOf: (scope) => tracing.idsOf(scope),
+  };
+}
+
+/** Says what follows from the history: a process that goes on says the same. */
+function recoverable(clock: ManualClock): AgentRole {
+  const script = byTask({
+    "Work.": [later(clock, calls(use("work"))), later(clock, says("Read."))],
+    "Do it.": [later(clock, calls(spawn("reader"))), later(clock, says("Done."))],
+  });
+  const reader = part("reader", script, { tools: [works(clock)] });
+  return part("lead", script, { subagents: [reader.role] }).role;
+}
+
+async function crashAndRecovery(newTracing: NewTracing): Promise<void> {
+  const ids = sequentialIds();
+  const store = memoryStore({ clock: new ManualClock() });
+  const clock = new ManualClock(START_MS);
+  const dying = dyingStore(store, { at: 7, how: "after" });
+  const tracing = mortal(newTracing(), () => dying.isDead);
+  const lead = recoverable(clock);
+  const first = new Orchestrator({ clock, ids, store: dying.store, tracing, roles: [lead] });
+  const run = first.start(lead, "Do it.");
+  await run.result.catch((cause: unknown) => {
+    if (!EspalierError.is(cause)) throw cause;
+  });
+  await turns(5);
+  const nextClock = new ManualClock(clock.nowMs() + 5_000);
+  const next = new Orchestrator({
+    clock: nextClock,
+    ids,
+    store,
+    tracing: newTracing(),
+    roles: [recoverable(nextClock)],
+  });
+  const recovered = await next.recover(run.runId, { takeOver: true });
+  await recovered.result;
+}
+
+async function fork(newTracing: NewTracing): Promise<void> {
+  const { clock, ...stage } = staged(newTracing);
+  const lead = part(
+    "lead",
+    [later(clock, calls(use("work"))), later(clock, says("Done.")), later(clock, says("Other."))],
+    { tools: [works(clock)] },
+  );
+  const run = stage.start(lead.role);
+  await stage.outcome(run);
+  const forked = stage.fork(lead.role, run.snapshot(), { atStep: 1, message: "Otherwise." });
+  await stage.outcome(forked);
+}
+
+async function waiting(newTracing: NewTracing): Promise<void> {
+  const clock = new ManualClock(START_MS);
+  const stage = scene({ clock, tracing: newTracing(), concurrency: { modelCalls: 1 } });
+  const first = gate();
+  const reader = part("reader", [
+    { ...says("Read."), after: first.opened },
+    later(clock, says("Read, too.")),
+  ]);
+  const lead = part(
+    "lead",
+    [
+      later(clock, calls(spawn("reader", "One."), spawn("reader", "Two."))),
+      later(clock, says("Done.")),
+    ],
+    { subagents: [reader.role] },
+  );
+  const run = stage.start(lead.role);
+  await until(() => reader.model.requests.length === 1);
+  clock.advance(150);
+  first.open();
+  await stage.outcome(run);
+}
+
+async function session(newTracing: NewTracing): Promise<void> {
+  const clock = new ManualClock(START_MS);
+  const stage = scene({ clock, tracing: newTracing(), store: memoryStore({ clock }) });
+  const lead = part("lead", [later(clock, says("One.")), later(clock, says("Two."))]);
+  const thread = await stage.orchestrator.session("thread-7");
+  await stage.run(lead.role, { session: thread });
+  await stage.run(lead.role, { session: thread });
+}
+
+/** A hook that asks the model twice at once, and takes what comes first. */
+async function hedged(newTracing: NewTracing): Promise<void> {
+  const clock = new ManualClock(START_MS);
+  const late = gate();
+  const twice = wrapModelCall(async (_call, next) => {
+    const first = next();
+    const second = await next();
+    clock.advance(30);
+    late.open();
+    await first;
+    return second;
+  });
+  const stage = scene({ clock, tracing: newTracing(), hooks: [twice] });
+  const lead = part("lead", [
+    { ...says("Slow."), after: late.opened },
+    later(clock, says("Fast.")),
+  ]);
+  await stage.run(lead.role);
+}
+
+export const SPAN_STORIES: Readonly<Record<string, (newTracing: NewTracing) => Promise<void>>> = {
+  success,
+  "tool-error": toolError,
+  "model-error": modelError,
+  refusal,
+  limits,
+  approval,
+  "pause-and-resume": pauseAndResume,
+  background,
+  "crash-and-recovery": crashAndRecovery,
+  fork,
+  waiting,
+  hedged,
+  session,
+};

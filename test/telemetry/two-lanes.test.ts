@@ -1,0 +1,271 @@
+// Goal: when more spans end at once than can wait, leaves are lost and the tree stands; every span
+// is accounted for, whatever the exporter or the processor of a lane does.
+// Method: small queues, and exporters that take everything, nothing, or answer oddly.
+
+import {
+  BatchSpanProcessor,
+  NodeTracerProvider,
+  NoopSpanProcessor,
+} from "@opentelemetry/sdk-trace-node";
+import { expect, test } from "vitest";
+
+import { openTelemetry } from "../../src/telemetry/otel.ts";
+import type { LaneExporter, LaneResult, LaneSpan } from "../../src/telemetry/delivery/any-sdk.ts";
+import {
+  twoLanes,
+  type LaneQueues,
+  type TwoLanes,
+} from "../../src/telemetry/delivery/two-lanes.ts";
+import { settled } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { placeAll } from "./recorded-spans.ts";
+import { RunScript } from "./run-script.ts";
+import { wideRun } from "./wide-run.ts";
+
+/** Takes what it is given, or answers as it is told. */
+class Keeper implements LaneExporter {
+  readonly taken: LaneSpan[] = [];
+  shutdowns = 0;
+  answer: (done: (result: LaneResult) => void) => void = (done) => done({ code: 0 });
+
+  export(spans: LaneSpan[], done: (result: LaneResult) => void): void {
+    this.answer((result) => {
+      if (result.code === 0) this.taken.push(...spans);
+      done(result);
+    });
+  }
+
+  async shutdown(): Promise<void> {
+    this.shutdowns += 1;
+  }
+}
+
+function lanesTo(exporter: LaneExporter, queues?: LaneQueues): TwoLanes {
+  return twoLanes({
+    exporter,
+    processor: (counting, settings) => new BatchSpanProcessor(counting, settings),
+    ...(queues === undefined ? {} : { queues }),
+  });
+}
+
+function trace(lanes: TwoLanes, { drafts }: RunScript): void {
+  const provider = new NodeTracerProvider({ spanProcessors: [lanes] });
+  placeAll(openTelemetry({ tracer: provider.getTracer("test") }), drafts);
+}
+
+/** Two spans that hold the tree together and two leaves. */
+function smallRun(): RunScript {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.asks();
+  run.root.hears();
+  run.root.calls("call_1", "search");
+  run.root.gets("call_1", "search");
+  run.root.ended();
+  run.ended();
+  return run;
+}
+
+const lossWarning = (reason: string, advice: string): string =>
+  `EspalierWarning: Expected the trace endpoint to take all spans, got: ${reason}. ` +
+  `Traces have gaps; runs are not affected. ${advice} ` +
+  "Further losses are counted, without another warning.";
+const CHECK_ENDPOINT =
+  "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), and that it takes OTLP over HTTP.";
+const CHECK_QUEUE =
+  "More spans ended at once than may wait. Sample (OTEL_TRACES_SAMPLER), or let more of them wait.";
+
+async function warnings(): Promise<readonly string[]> {
+  await settled();
+  return takeWarnings();
+}
+
+test("a burst that no queue can hold loses leaves only, and the trace says how many", async () => {
+  const keeper = new Keeper();
+  const lanes = lanesTo(keeper, { structure: 64, leaves: 20 });
+  const [agents, calls] = [10, 8];
+  trace(lanes, wideRun(agents, calls));
+  await lanes.shutdown();
+
+  const { deliveredSpans, lostSpans, pendingSpans, lastError } = lanes.counts();
+  expect([deliveredSpans + lostSpans, pendingSpans, lastError]).toEqual([
+    2 + agents * (2 + calls),
+    0,
+    "20 spans were waiting",
+  ]);
+  expect(lostSpans).toBeGreaterThan(0);
+  const names = keeper.taken.map((span) => ("name" in span ? String(span.name) : ""));
+  expect(names.filter((name) => /^invoke|SpawnSubagent/.test(name))).toHaveLength(2 + 2 * agents);
+  expect(orphansOf(keeper.taken)).toEqual([]);
+  expect(droppedIn(keeper.taken)).toEqual([lostSpans]);
+  expect(await warnings()).toEqual([lossWarning("20 spans were waiting", CHECK_QUEUE)]);
+});
+
+test("each lost span is said on one run, also if the run that said it is lost itself", async () => {
+  const keeper = new Keeper();
+  const lanes = lanesTo(keeper);
+  keeper.answer = (done) => done({ code: 1, error: new Error("disk full") });
+  trace(lanes, smallRun());
+  await lanes.forceFlush();
+  trace(lanes, smallRun());
+  await lanes.forceFlush();
+  keeper.answer = (done) => done({ code: 0 });
+  trace(lanes, smallRun());
+  trace(lanes, smallRun());
+  await lanes.shutdown();
+
+  expect(droppedIn(keeper.taken)).toEqual([8]);
+  expect([lanes.counts(), keeper.shutdowns]).toEqual([
+    { deliveredSpans: 8, lostSpans: 8, pendingSpans: 0, lastError: "disk full" },
+    1,
+  ]);
+  expect(await warnings()).toEqual([lossWarning("disk full", CHECK_ENDPOINT)]);
+});
+
+/** Has no methods at all, not even toString. */
+const BARE: unknown = Object.create(null);
+
+const ODD: Readonly<Record<string, readonly [Keeper["answer"], string]>> = {
+  throws: [
+    () => {
+      throw new Error("no such host");
+    },
+    "no such host",
+  ],
+  "throws what is no error": [
+    () => {
+      throw BARE;
+    },
+    "something that has no text",
+  ],
+  "fails without a word": [(done) => done({ code: 1 }), "the endpoint did not take them"],
+  "fails with a code and no message": [
+    (done) => done({ code: 1, error: Object.assign(new Error(), { code: "ECONNREFUSED" }) }),
+    "ECONNREFUSED",
+  ],
+  "fails, and then succeeds": [
+    (done) => {
+      done({ code: 1, error: new Error("late") });
+      done({ code: 0 });
+    },
+    "late",
+  ],
+  "has a status and a page": [
+    (done) => {
+      const error = Object.assign(new Error("Not Found"), { code: 404, data: " <html>" });
+      done({ code: 1, error });
+    },
+    "status 404 (Not Found) with a web page, so this does not look like an OTLP endpoint",
+  ],
+};
+
+test.each(Object.entries(ODD))(
+  "an exporter that %s costs its spans, and no more",
+  async (_what, [answer, lastError]) => {
+    const keeper = new Keeper();
+    keeper.answer = answer;
+    const lanes = lanesTo(keeper);
+    trace(lanes, smallRun());
+    await lanes.forceFlush();
+    await lanes.shutdown();
+    expect(lanes.counts()).toEqual({ deliveredSpans: 0, lostSpans: 4, pendingSpans: 0, lastError });
+    expect(await warnings()).toEqual([lossWarning(lastError, CHECK_ENDPOINT)]);
+  },
+);
+
+test("what a processor drops on its own is counted when it is shut down", async () => {
+  const exporter = new Keeper();
+  const lanes = twoLanes({
+    exporter,
+    processor: () => new NoopSpanProcessor(),
+  });
+  trace(lanes, smallRun());
+  await lanes.shutdown();
+  expect([lanes.counts(), exporter.taken.length]).toEqual([
+    {
+      deliveredSpans: 0,
+      lostSpans: 4,
+      pendingSpans: 0,
+      lastError: "the processor of a lane dropped them",
+    },
+    0,
+  ]);
+  expect(await warnings()).toHaveLength(1);
+});
+
+const fail = (): never => {
+  throw new Error("already over");
+};
+
+test("an exporter and a processor that throw instead of ending harm nobody", async () => {
+  const exporter = new Keeper();
+  const lanes = twoLanes({
+    exporter: Object.assign(exporter, { forceFlush: fail, shutdown: fail }),
+    processor: () => ({ onEnd: fail, forceFlush: fail, shutdown: fail }),
+  });
+  await lanes.forceFlush();
+  await lanes.shutdown();
+  expect(lanes.counts()).toEqual({ deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 });
+});
+
+test("what ends after the shutdown is lost, and counted", async () => {
+  const lanes = lanesTo(new Keeper());
+  await lanes.shutdown();
+  trace(lanes, smallRun());
+  const lastError = "tracing was shut down before";
+  expect(lanes.counts()).toEqual({ deliveredSpans: 0, lostSpans: 4, pendingSpans: 0, lastError });
+  const advice = "Shut tracing down when the last run has ended.";
+  expect(await warnings()).toEqual([lossWarning(lastError, advice)]);
+});
+
+const exporter = new Keeper();
+const processor = (counting: LaneExporter): BatchSpanProcessor => new BatchSpanProcessor(counting);
+/** What a program without types hands over. */
+class Unfit implements LaneExporter {
+  declare readonly export: LaneExporter["export"];
+  declare readonly onEnd: () => void;
+  declare readonly forceFlush: () => Promise<void>;
+  declare readonly shutdown: () => Promise<void>;
+}
+
+const REFUSED: Readonly<Record<string, readonly [() => unknown, string]>> = {
+  "an exporter that cannot export": [
+    () => twoLanes({ exporter: new Unfit(), processor }),
+    "Expected twoLanes.exporter to be an object with export() and shutdown(), got an object. See its type.",
+  ],
+  "a processor that is none": [
+    () => twoLanes({ exporter, processor: () => new Unfit() }),
+    "Expected twoLanes.processor(…) to be an object with onEnd() and forceFlush() and shutdown(), got an object. See its type.",
+  ],
+  "a queue for nothing": [
+    () => twoLanes({ exporter, processor, queues: { structure: 0 } }),
+    "Expected twoLanes.queues.structure to be at least 1, got 0. Leave it out for the measured default.",
+  ],
+  "a batch of a half": [
+    () => twoLanes({ exporter, processor, batchSize: 0.5 }),
+    "Expected twoLanes.batchSize to be a whole number from 0 up, got 0.5. Leave it out for the measured default.",
+  ],
+};
+
+test.each(Object.entries(REFUSED))("%s is refused", (_what, [make, message]) => {
+  expect(make).toThrow(message);
+});
+
+/** The parent of a span, as SDK 2.x and 3.x say it. */
+function parentOf(span: LaneSpan): string | undefined {
+  const parent: unknown = Reflect.get(span, "parentSpanContext");
+  return parent === undefined ? undefined : String(Reflect.get(Object(parent), "spanId"));
+}
+
+function orphansOf(spans: readonly LaneSpan[]): readonly LaneSpan[] {
+  const known = new Set(spans.map((span) => span.spanContext().spanId));
+  return spans.filter((span) => !known.has(parentOf(span) ?? span.spanContext().spanId));
+}
+
+/** What the spans of runs say of spans that were lost. */
+function droppedIn(spans: readonly LaneSpan[]): readonly unknown[] {
+  return spans
+    .map((span) => span.attributes["espalier.telemetry.dropped_spans"])
+    .filter((said) => said !== undefined);
+}
