@@ -31,6 +31,7 @@ import {
 } from "./delivery/otel-variables.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
+import { servicePerRole } from "./delivery/service-per-role.ts";
 import { doubting, traceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
 import { TwoLanes, type DeliveryCounts } from "./delivery/two-lanes.ts";
 
@@ -41,6 +42,12 @@ export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer">
    * `espalier`.
    */
   readonly serviceName?: string;
+  /**
+   * True: spans of runs say `<serviceName>/<role>` as their service, so that Jaeger gives each role a
+   * colour of its own and can leave roles out. Other backends take it for that many services.
+   * Default false.
+   */
+  readonly serviceNamePerRole?: boolean;
   /**
    * Where spans go, with its path: `http://localhost:4318/v1/traces`, which is also the default.
    * Left out: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, else `OTEL_EXPORTER_OTLP_ENDPOINT` with
@@ -101,17 +108,20 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  */
 export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing {
   checkOptions(options);
-  const { serviceName, tracesUrl, exporter, clock = systemClock, ...shown } = options;
+  const { serviceName, serviceNamePerRole = false, tracesUrl, exporter, ...others } = options;
+  const { clock = systemClock, ...shown } = others;
   const hasContent = contentSettings(shown.content) !== undefined;
   const variables = withBatches(tracingVariables(process.env), hasContent);
   for (const complaint of variables.complaints) complain(complaint);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
+  const resource = resourceOf(serviceName);
   const made =
     exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, complaints: [] };
-  const { lanes, diagnostics } = deliveryOf(made, variables);
+  const outlet = serviceNamePerRole ? servicePerRole(made.exporter, resource) : made.exporter;
+  const { lanes, diagnostics } = deliveryOf({ ...made, exporter: outlet }, variables);
   const provider = new NodeTracerProvider({
-    resource: resourceOf(serviceName),
+    resource,
     spanLimits: { attributeValueLengthLimit: variables.maxAttributeLength ?? MAX_ATTRIBUTE_LENGTH },
     spanProcessors: [lanes],
     idGenerator: runIdGenerator,
@@ -143,6 +153,7 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
 
 const OPTIONS: Readonly<Record<keyof NodeTracingOptions, true>> = {
   serviceName: true,
+  serviceNamePerRole: true,
   tracesUrl: true,
   exporter: true,
   clock: true,
@@ -155,8 +166,10 @@ const OPTIONS: Readonly<Record<keyof NodeTracingOptions, true>> = {
 
 function checkOptions(options: NodeTracingOptions): void {
   checkKeys("setUpNodeTracing", options, Object.keys(OPTIONS));
-  const { serviceName, tracesUrl, exporter } = options;
+  const { serviceName, serviceNamePerRole = false, tracesUrl, exporter } = options;
   if (serviceName !== undefined) checkText("serviceName", serviceName);
+  if (typeof serviceNamePerRole !== "boolean")
+    throw mismatch("serviceNamePerRole", "true or false", serviceNamePerRole, "Say which.");
   if (tracesUrl !== undefined && !isHttpUrl(tracesUrl)) {
     const expected = "an address that begins with http:// or https://";
     const got: unknown = tracesUrl;

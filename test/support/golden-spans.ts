@@ -1,27 +1,6 @@
 // Spans of whole runs as text: every trace as a tree, with what each span says, its events and its links. Ids are told by their order.
 
-/** A span in plain values, wherever it comes from. */
-export interface ToldSpan {
-  readonly name: string;
-  readonly kind: string;
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId: string | undefined;
-  readonly status: string;
-  readonly attributes: Readonly<Record<string, unknown>>;
-  readonly events: readonly {
-    readonly name: string;
-    readonly atMs: number;
-    readonly attributes: Readonly<Record<string, unknown>>;
-  }[];
-  readonly links: readonly {
-    readonly traceId: string;
-    readonly spanId: string;
-    readonly attributes: Readonly<Record<string, unknown>>;
-  }[];
-  readonly startMs: number;
-  readonly endMs: number;
-}
+import type { RecordedSpan } from "../telemetry/recorded-spans.ts";
 
 /** Said by the tree, by the name, or by every span alike: `span-laws.test.ts` sees to them. */
 const UNSAID = new Set([
@@ -48,7 +27,7 @@ const UNSAID = new Set([
 const NOTHING = new Set(["0", "false", "[]"]);
 
 /** All traces of some runs, in the order in which they began. Nothing in it depends on the order in which spans arrived. */
-export function goldenSpans(spans: readonly ToldSpan[]): string {
+export function goldenSpans(spans: readonly RecordedSpan[]): string {
   const ordered = spans.toSorted(
     (left, right) =>
       seqOf(left) - seqOf(right) || left.startMs - right.startMs || byName(left, right),
@@ -64,7 +43,7 @@ export function goldenSpans(spans: readonly ToldSpan[]): string {
   const lines = traceIds.flatMap((traceId, index) => {
     const own = ordered.filter((span) => span.traceId === traceId);
     const known = new Set(own.map(({ spanId }) => spanId));
-    const childrenOf = (parentId: string | undefined): readonly ToldSpan[] =>
+    const childrenOf = (parentId: string | undefined): readonly RecordedSpan[] =>
       own.filter(({ parentSpanId }) =>
         parentId === undefined
           ? parentSpanId === undefined || !known.has(parentSpanId)
@@ -85,7 +64,7 @@ interface Names {
   readonly said: (traceId: string, spanId: string) => string;
 }
 
-function told(span: ToldSpan, indent: string, { traceIds, said }: Names): readonly string[] {
+function told(span: RecordedSpan, indent: string, { traceIds, said }: Names): readonly string[] {
   const { traceId, spanId, parentSpanId, name, kind, status } = span;
   const isLost = parentSpanId !== undefined && said(traceId, parentSpanId) === "a span elsewhere";
   const head = [
@@ -138,11 +117,11 @@ function valueOf(value: unknown, traceIds: readonly string[]): string {
   return JSON.stringify(value);
 }
 
-function seqOf({ attributes }: ToldSpan): number {
+function seqOf({ attributes }: RecordedSpan): number {
   return Number(attributes["espalier.event.seq"]);
 }
 
-function byName({ name: left }: ToldSpan, { name: right }: ToldSpan): number {
+function byName({ name: left }: RecordedSpan, { name: right }: RecordedSpan): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;
 }

@@ -15,9 +15,9 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { checkGolden } from "../support/golden-files.ts";
-import { goldenSpans, type ToldSpan } from "../support/golden-spans.ts";
+import { goldenSpans } from "../support/golden-spans.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
-import { recorded } from "./recorded-spans.ts";
+import { recorded, type RecordedSpan } from "./recorded-spans.ts";
 import { SPAN_STORIES, type NewTracing } from "./span-stories.ts";
 
 type Story = (newTracing: NewTracing) => Promise<void>;
@@ -31,7 +31,7 @@ async function told(story: Story, exporter: SpanExporter): Promise<void> {
   await provider.forceFlush();
 }
 
-async function inMemory(story: Story): Promise<readonly ToldSpan[]> {
+async function inMemory(story: Story): Promise<readonly RecordedSpan[]> {
   const exporter = new InMemorySpanExporter();
   await told(story, exporter);
   return exporter.getFinishedSpans().map(recorded);
@@ -71,6 +71,6 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
   });
 });
 
-function byId(spans: readonly ToldSpan[]): readonly ToldSpan[] {
+function byId(spans: readonly RecordedSpan[]): readonly RecordedSpan[] {
   return spans.toSorted((left, right) => (left.spanId < right.spanId ? -1 : 1));
 }

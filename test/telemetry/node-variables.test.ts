@@ -107,7 +107,7 @@ test("an exporter beside an address is refused, and so is an address that is non
 test("options that do not fit are refused by name, and nothing is registered", () => {
   const slip = { serviceName: "survey", servicename: "survey" };
   expect(() => setUpNodeTracing(slip)).toThrow(
-    "Expected setUpNodeTracing.servicename to be one of serviceName, tracesUrl, exporter, clock, content, " +
+    "Expected setUpNodeTracing.servicename to be one of serviceName, serviceNamePerRole, tracesUrl, exporter, clock, content, " +
       'maxSpansPerTrace, baggage, meter, legacyMetrics, got "servicename". Correct the name.',
   );
   expect(() => setUpNodeTracing({ maxSpansPerTrace: -1 })).toThrow(/^Expected maxSpansPerTrace /);

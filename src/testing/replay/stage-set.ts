@@ -55,11 +55,21 @@ export function setStage(parts: SetParts): Gone {
   }
 }
 
+/** With the clock and the ids of the recording: nobody is asked, since answers are in it. */
+function settingsFor(
+  { clock, means, records, beginning }: SetParts,
+  limits: OrchestratorOptions["limits"] & object,
+  more: Pick<OrchestratorOptions, "store"> = {},
+): ReturnType<typeof settingsOf> {
+  const ids = idsOf(records, beginning);
+  return settingsOf({ ...means, limits, clock, ids, unanswered: "pause", ...more });
+}
+
 function startAnew(parts: SetParts, beginning: Start): Gone {
-  const { clock, role, means, records } = parts;
+  const { clock, role } = parts;
   const { head } = beginning;
-  const ids = idsOf(records, parts.beginning);
-  const settings = settingsOf({ ...means, limits: head.limits, clock, ids, unanswered: "pause" });
+  const settings = settingsFor(parts, head.limits);
+  const { ids } = settings;
   const registry = new RoleRegistry(role, settings.roles);
   const session =
     head.session === undefined
@@ -77,14 +87,8 @@ function startAnew(parts: SetParts, beginning: Start): Gone {
 }
 
 function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Gone {
-  const { clock, role, means, records } = parts;
-  const settings = settingsOf({
-    ...means,
-    limits: run.limits,
-    clock,
-    ids: idsOf(records, parts.beginning),
-    unanswered: "pause",
-  });
+  const { role } = parts;
+  const settings = settingsFor(parts, run.limits);
   const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
   const roles = rolesOf(run, registry);
   const journal = journalOf(parts);
@@ -94,16 +98,10 @@ function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Go
 
 /** By the machinery of a resume. */
 function goOnAgain(parts: SetParts, beginning: GoingOn): Gone {
-  const { clock, role, means, records } = parts;
+  const { clock, role } = parts;
   const { run, folded, answers, grants } = beginning;
-  const settings = settingsOf({
-    ...means,
-    limits: run.limits,
-    clock,
-    ids: idsOf(records, parts.beginning),
-    unanswered: "pause",
-    store: memoryStore({ clock }), // Of a session; the run is not kept.
-  });
+  const store = memoryStore({ clock }); // Of a session; the run is not kept.
+  const settings = settingsFor(parts, run.limits, { store });
   const areAllNeeded = folded?.status !== "open";
   const going = readyToGoOn(settings, run, { role, grants }, { answers, areAllNeeded });
   const journal = journalOf(parts);

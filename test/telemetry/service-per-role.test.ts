@@ -1,0 +1,75 @@
+// Goal: with a service for each role, a viewer that colours by service shows who is who; nothing else of a trace changes.
+// Method: a tree and a span of another library, sent to a loopback endpoint with the option and without.
+
+import { context, propagation, trace } from "@opentelemetry/api";
+import { afterEach, expect, test } from "vitest";
+
+import { setUpNodeTracing } from "../../src/telemetry/node-setup.ts";
+import type { SinkSpan } from "../support/otlp-schema.ts";
+import { OtlpSink } from "../support/otlp-sink.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { placeAll } from "./recorded-spans.ts";
+import { RunScript } from "./run-script.ts";
+
+afterEach(() => {
+  for (const api of [trace, context, propagation]) api.disable();
+});
+
+function tree(): RunScript {
+  const run = new RunScript();
+  const lead = run.root;
+  const reader = lead.child("reader");
+  run.started();
+  lead.started();
+  lead.calls("call_1", "SpawnSubagent", "delegation");
+  lead.spawns("call_1", reader);
+  reader.lives("call_1");
+  lead.gets("call_1", "SpawnSubagent");
+  lead.ended();
+  run.ended("completed", 1);
+  return run;
+}
+
+async function sent(serviceNamePerRole: boolean): Promise<readonly SinkSpan[]> {
+  await using sink = await OtlpSink.open();
+  const { tracesUrl } = sink;
+  const node = setUpNodeTracing({ serviceName: "garden", serviceNamePerRole, tracesUrl });
+  placeAll(node.tracing, tree().drafts);
+  trace.getTracer("other").startSpan("GET /").end();
+  const report = await node.shutdown({ timeoutMs: 20_000 });
+  expect(report).toEqual({ deliveredSpans: 6, lostSpans: 0, pendingSpans: 0 });
+  return sink.spans;
+}
+
+test("each role is a service, and other libraries stay with the program's", async () => {
+  const services = (await sent(true)).map(({ name, resource }) => [name, resource["service.name"]]);
+  expect(new Map(services.map(([name, service]) => [name, service]))).toEqual(
+    new Map([
+      ["chat model-1", "garden/reader"],
+      ["invoke_agent reader", "garden/reader"],
+      ["execute_tool SpawnSubagent reader", "garden/lead"],
+      ["invoke_agent lead", "garden/lead"],
+      ["invoke_workflow lead", "garden/lead"],
+      ["GET /", "garden"],
+    ]),
+  );
+});
+
+test("nothing else changes", async () => {
+  const bare = ({ resource, startMs, endMs, ...span }: SinkSpan): object => {
+    const { "service.name": service, ...rest } = resource;
+    expect(service).toBeTypeOf("string");
+    return { ...span, rest, isOurs: endMs - startMs >= 0 };
+  };
+  const ours = (spans: readonly SinkSpan[]): readonly object[] =>
+    spans
+      .filter(({ name }) => name !== "GET /")
+      .toSorted((left, right) => (left.spanId < right.spanId ? -1 : 1))
+      .map(bare);
+  expect(ours(await sent(true))).toEqual(ours(await sent(false)));
+});
+
+test("anything but true or false is refused", () => {
+  const wrong = JSON.parse('{ "serviceNamePerRole": "yes" }');
+  expect(thrownBy(() => setUpNodeTracing(wrong))).toMatchObject({ code: "invalid_option" });
+});
