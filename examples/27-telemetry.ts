@@ -1,14 +1,9 @@
-// Spans on their way: the set-up that espalier brings along, and two lanes in a provider of your own. Both end well if the endpoint does not.
+// Spans on their way: the set-up that espalier brings along, for a program that has no SDK.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 
-import { trace } from "@opentelemetry/api";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
-
 import { defineAgent, Orchestrator } from "espalier";
-import { openTelemetry, runIdGenerator, twoLanes } from "espalier/otel";
 import { setUpNodeTracing } from "espalier/otel/node";
 import { says, ScriptedModel } from "espalier/testing";
 
@@ -39,23 +34,7 @@ const { deliveredSpans, lostSpans, pendingSpans } = await node.shutdown({ timeou
 assert.equal(status, "completed");
 assert.deepEqual([deliveredSpans, lostSpans, pendingSpans], [3, 0, 0]);
 
-// An application that has a provider of its own, SDK 2.x.
-const lanes = twoLanes({
-  exporter: new OTLPTraceExporter(),
-  processor: (exporter, settings) => new BatchSpanProcessor(exporter, settings),
-});
-const provider = new NodeTracerProvider({
-  spanProcessors: [lanes],
-  idGenerator: runIdGenerator,
-});
-trace.setGlobalTracerProvider(provider);
-const traced = new Orchestrator({ tracing: openTelemetry() });
-
-await traced.start(role, "What is an espalier?", { budget }).result;
-await provider.shutdown();
-assert.deepEqual(lanes.counts(), { deliveredSpans: 3, lostSpans: 0, pendingSpans: 0 });
-
-// Two lanes, two programs: what holds the tree together, and all else.
-assert.equal(requests, 4);
+// Two lanes: what holds the tree together, and all else.
+assert.equal(requests, 2);
 endpoint.close();
-console.log(`${deliveredSpans} spans delivered, twice.`);
+console.log(`${deliveredSpans} spans delivered.`);

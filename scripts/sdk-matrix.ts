@@ -59,6 +59,8 @@ const FactsSchema = z.object({
   seenByTool: z.string().nullable(),
 });
 
+type Facts = z.infer<typeof FactsSchema>;
+
 const EVENT_SEQ = "espalier.event.seq";
 
 const asked = process.argv.slice(2);
@@ -70,9 +72,9 @@ try {
   const rest = [...names];
   const lane = async (): Promise<void> => {
     for (let name = rest.shift(); name !== undefined; name = rest.shift())
-      await check(name, tarball);
+      await checked(name, tarball);
   };
-  await Promise.all([lane(), lane()]);
+  await Promise.allSettled([lane(), lane()]);
 } finally {
   rmSync(place, { recursive: true, force: true });
 }
@@ -82,6 +84,17 @@ async function pack(): Promise<string> {
   const file = readdirSync(place).find((name) => name.endsWith(".tgz"));
   if (file === undefined) throw new Error("Expected npm pack to make a tarball, found none.");
   return join(place, file);
+}
+
+/** One that breaks is named, and the others go on. */
+async function checked(name: string, tarball: string): Promise<void> {
+  try {
+    await check(name, tarball);
+  } catch (cause) {
+    console.log(`FAILED ${name}`);
+    console.error({ name, cause });
+    process.exitCode = 1;
+  }
 }
 
 async function check(name: string, tarball: string): Promise<void> {
@@ -99,7 +112,7 @@ async function check(name: string, tarball: string): Promise<void> {
   await using sink = await OtlpSink.open();
   const { code, stdout, stderr } = await bounded(process.execPath, ["program.mjs"], {
     cwd: folder,
-    env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint },
+    env: { ...plainEnvironment(), OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint },
     timeoutMs: RUN_MS,
   });
   const got = { code, ...factsOf(sink, stdout, wanted), ...warningsIn(stderr, wanted) };
@@ -107,8 +120,16 @@ async function check(name: string, tarball: string): Promise<void> {
   const isRight = isDeepStrictEqual(got, expected);
   console.log(`${isRight ? "ok    " : "FAILED"} ${name}`);
   if (isRight) return;
-  console.error({ ...got, stdout, stderr });
+  console.error({ name, ...got, stdout, stderr });
   process.exitCode = 1;
+}
+
+/** Without what would set up tracing, or Node, in another way than the case. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  const names = Object.keys(process.env).filter(
+    (name) => !name.startsWith("OTEL_") && name !== "NODE_OPTIONS",
+  );
+  return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
 
 /** As npm does it where the versions that two packages allow have nothing in common. */
@@ -123,11 +144,13 @@ function factsOf(
   stdout: string,
   { isTraced, contentTypes }: Case,
 ): { readonly problems: readonly string[] } {
-  const facts = stdout
-    .trim()
-    .split("\n")
-    .map((line) => FactsSchema.parse(JSON.parse(line)));
   const problems: string[] = [];
+  const facts: Facts[] = [];
+  for (const line of stdout.trim().split("\n")) {
+    const read = FactsSchema.safeParse(parsed(line));
+    if (read.success) facts.push(read.data);
+    else problems.push(`printed ${JSON.stringify(line)}: ${z.prettifyError(read.error)}`);
+  }
   const expect = (what: string, got: unknown, expected: unknown): void => {
     if (!isDeepStrictEqual(got, expected))
       problems.push(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(got)}`);
@@ -144,6 +167,14 @@ function factsOf(
   for (const { seenByTool, toolSpanId } of facts)
     expect("span seen by the tool", seenByTool, isTraced ? toolSpanId : null);
   return { problems };
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Names alone, in the order of the event log: two spans may begin within the same millisecond. */
@@ -170,7 +201,7 @@ async function npm(words: readonly string[], cwd: string): Promise<void> {
     NPM === undefined ? ["npm", ...args] : [process.execPath, NPM, ...args];
   const { code, stderr } = await bounded(command ?? "npm", rest, {
     cwd,
-    env: process.env,
+    env: plainEnvironment(),
     timeoutMs: INSTALL_MS,
   });
   if (code !== 0)

@@ -1,6 +1,7 @@
 // Addresses of pages of Jaeger's. Pure: nothing is asked, and a page may not be there.
 
-import { checkText, mismatch } from "../kernel/check.ts";
+import { withoutSecrets } from "../kernel/address.ts";
+import { checkKeys, checkText, mismatch } from "../kernel/check.ts";
 
 /** What to search for. */
 export interface JaegerSearch {
@@ -18,7 +19,10 @@ export interface JaegerSearch {
 export interface JaegerLinks {
   /** A trace: a whole run, as `traceId` of its result or of any event says. */
   trace(traceId: string): string;
-  /** The same, with the spans of one agent and of all below it found. `agentPath`: `lead/researcher#2`. */
+  /**
+   * The same, with the spans of one agent and of all below it found. `agentPath`: `lead/researcher#2`. Jaeger finds what contains
+   * these words: `lead/researcher#20`, too.
+   */
   agent(traceId: string, agentPath: string): string;
   /** The same, with everything found that failed; the arrows beside the search box go from one to the next. */
   failures(traceId: string): string;
@@ -26,6 +30,8 @@ export interface JaegerLinks {
   search(query: JaegerSearch): string;
 }
 
+/** Words of which one is enough; newer pages of Jaeger say it the second way. */
+const FAILED = "error=true status=error";
 const TRACE_ID = /^[0-9a-f]{32}$/i;
 const EXAMPLE = "Give the address of its pages, http://localhost:16686 for instance.";
 
@@ -33,7 +39,8 @@ const EXAMPLE = "Give the address of its pages, http://localhost:16686 for insta
  * Gives addresses of pages of the Jaeger at `baseUrl`, which may have a path of its own: `https://tools.example.org/jaeger`.
  *
  * @throws EspalierError `invalid_option` if `baseUrl` is not an address of http or https, or has a query, a fragment or a password.
- * Its functions: `invalid_option` for a trace id that is none, `invalid_definition` for a path or a service that is empty.
+ * Its functions: `invalid_option` for a trace id that is none and for a search that does not fit, `invalid_definition` for a path, a
+ * service or an operation that is empty.
  */
 export function jaegerLinks(baseUrl: string): JaegerLinks {
   const base = checkedBase(baseUrl);
@@ -48,7 +55,7 @@ export function jaegerLinks(baseUrl: string): JaegerLinks {
       checkText("agentPath", agentPath);
       return found(trace(traceId), `espalier.agent.path=${agentPath}`);
     },
-    failures: (traceId: string) => found(trace(traceId), "error=true"),
+    failures: (traceId: string) => found(trace(traceId), FAILED),
     search: (query: JaegerSearch) => `${base}/search?${searchText(query)}`,
   });
 }
@@ -57,8 +64,9 @@ function found(page: string, text: string): string {
   return `${page}?uiFind=${encoded(text)}`;
 }
 
-function searchText({ service, tags = {}, operation, lookback = "1h" }: JaegerSearch): string {
-  checkText("service", service);
+function searchText(query: JaegerSearch): string {
+  checkSearch(query);
+  const { service, tags = {}, operation, lookback = "1h" } = query;
   const fields: readonly (readonly [string, string])[] = [
     ["service", service],
     ...(operation === undefined ? [] : [["operation", operation] as const]),
@@ -69,6 +77,35 @@ function searchText({ service, tags = {}, operation, lookback = "1h" }: JaegerSe
   return fields.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
 }
 
+const SEARCH_KEYS: Readonly<Record<keyof JaegerSearch, true>> = {
+  service: true,
+  tags: true,
+  operation: true,
+  lookback: true,
+};
+
+function checkSearch(query: JaegerSearch): void {
+  checkKeys("search", query, Object.keys(SEARCH_KEYS));
+  const { service, tags, operation, lookback } = query;
+  checkText("search.service", service);
+  if (operation !== undefined) checkText("search.operation", operation);
+  if (lookback !== undefined && (typeof lookback !== "string" || !LOOKBACK.test(lookback)))
+    throw mismatch("search.lookback", "a number and its unit, 30m or 2d", lookback, "Say it so.");
+  if (tags === undefined) return;
+  if (typeof tags !== "object" || tags === null || Array.isArray(tags))
+    throw mismatch("search.tags", "an object of names and texts", tags, "Say { name: value }.");
+  for (const [name, value] of Object.entries<unknown>(tags))
+    if (typeof value !== "string")
+      throw mismatch(
+        `search.tags.${name}`,
+        "text",
+        value,
+        "Jaeger compares text: put it in quotes.",
+      );
+}
+
+const LOOKBACK = /^\d+(?:ms|us|[smhdw])$/;
+
 /** Whatever a name holds, also half of a surrogate pair. */
 function encoded(text: string): string {
   return encodeURIComponent(text.toWellFormed());
@@ -78,7 +115,7 @@ function checkedBase(baseUrl: string): string {
   const url = typeof baseUrl === "string" && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   const expected = "an address of http or https without query, fragment and password";
   if (url === undefined || !isBase(url))
-    throw mismatch("baseUrl", expected, withoutPassword(baseUrl), EXAMPLE);
+    throw mismatch("baseUrl", expected, shownBase(baseUrl), EXAMPLE);
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
@@ -87,7 +124,7 @@ function isBase({ protocol, search, hash, username, password }: URL): boolean {
   return isWeb && search + hash + username + password === "";
 }
 
-/** No message repeats a password. */
-function withoutPassword(given: unknown): unknown {
-  return typeof given === "string" ? given.replace(/\/\/.*@/s, "//…@") : given;
+/** No message repeats a password; what else was wrong stays to be seen. */
+function shownBase(given: unknown): unknown {
+  return typeof given === "string" ? withoutSecrets(given) : given;
 }

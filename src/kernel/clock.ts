@@ -12,16 +12,28 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 /** The clock of the machine. Its timers keep the process alive only while something waits for them. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  setTimer: (delayMs, wake) => {
-    let timer: NodeJS.Timeout;
-    const wait = (leftMs: number): void => {
-      const stageMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
-      timer = setTimeout(() => (leftMs > stageMs ? wait(leftMs - stageMs) : wake()), stageMs);
-    };
-    wait(delayMs);
-    return () => clearTimeout(timer);
-  },
+  setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer),
 };
+
+/** The same, but nothing that waits keeps the process alive. */
+export const idleClock: Clock = {
+  nowMs: () => Date.now(),
+  setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer.unref()),
+};
+
+function setTimer(
+  delayMs: number,
+  wake: () => void,
+  kept: (timer: NodeJS.Timeout) => NodeJS.Timeout,
+): () => void {
+  let timer: NodeJS.Timeout;
+  const wait = (leftMs: number): void => {
+    const stageMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
+    timer = kept(setTimeout(() => (leftMs > stageMs ? wait(leftMs - stageMs) : wake()), stageMs));
+  };
+  wait(delayMs);
+  return () => clearTimeout(timer);
+}
 
 /** Resolves after `delayMs`, or at once when `signal` is aborted. Never rejects: ask the signal which it was. */
 export function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {

@@ -60,8 +60,41 @@ export function withDelta(before: unknown, delta: JsonDelta): unknown {
   return deepFreeze(after);
 }
 
+/**
+ * The value after the change, made of the value before where that is not frozen: the cost is that of the change, also in long lists. For
+ * whoever owns the value alone, and the delta, parts of which it takes over. What is frozen is copied. Throws like `withDelta`.
+ */
+export function changedBy(before: unknown, delta: JsonDelta): unknown {
+  if ("set" in delta) return delta.set;
+  if ("keep" in delta) {
+    if (!isList(before) || before.length < delta.keep)
+      throw new TypeError(`Expected a list of at least ${delta.keep}`);
+    const list = isOwnList(before) ? before : before.slice(0, delta.keep);
+    list.length = delta.keep;
+    for (const item of delta.append) list.push(item);
+    return list;
+  }
+  if (!isRecord(before)) throw new TypeError("Expected an object");
+  const after: Record<string, unknown> = isOwnObject(before) ? before : copyOf(before);
+  for (const key of delta.gone ?? []) delete after[key];
+  for (const [key, part] of Object.entries(delta.keys)) after[key] = changedBy(after[key], part);
+  return after;
+}
+
 function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
+}
+
+function isOwnList(list: readonly unknown[]): list is unknown[] {
+  return !Object.isFrozen(list);
+}
+
+function copyOf(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return { ...value };
+}
+
+function isOwnObject(value: Readonly<Record<string, unknown>>): value is Record<string, unknown> {
+  return !Object.isFrozen(value);
 }
 
 /** The value as JSON holds it. It is written at once, and never changed: states are frozen. */

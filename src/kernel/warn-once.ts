@@ -8,3 +8,15 @@ export function warnOnce(offender: object, message: string): void {
   offenders.add(offender);
   process.emitWarning(message, "EspalierWarning");
 }
+
+/** What can be complained of by a name alone. The names must be few: each is kept. */
+export class NamedOffenders {
+  readonly #known = new Map<string, object>();
+
+  /** Warns about what has this name, unless that was done before. */
+  warn(name: string, message: string): void {
+    const offender = this.#known.get(name) ?? {};
+    this.#known.set(name, offender);
+    warnOnce(offender, message);
+  }
+}

@@ -21,7 +21,7 @@ import type { McpSettings, McpTool } from "./mcp-options.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 import type { CallProgress } from "./mcp-session.ts";
 import { mcpResult } from "./mcp-result.ts";
-import { currentTrace } from "./trace-context.ts";
+import { currentTrace, describeCall } from "./trace-context.ts";
 
 /** What became of the tools of a server. */
 export interface McpToolset {
@@ -124,7 +124,7 @@ async function execute(
   } catch (cause) {
     throw cause instanceof McpFault ? failure(settings, tool, cause) : cause;
   } finally {
-    span?.setAttributes(connection.attributes);
+    describeCall(span, connection.attributes);
   }
   const { text, attachments, structured } = mcpResult(result);
   if (result.isError === true) throw new ToolError(text === "" ? "It gave no reason." : text);

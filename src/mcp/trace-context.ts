@@ -1,5 +1,7 @@
-import { context, propagation } from "@opentelemetry/api";
+import { context, propagation, type Attributes, type Span } from "@opentelemetry/api";
 
+import { messageOf } from "../kernel/error.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
 import { ownBaggage } from "../telemetry/spans/run-baggage.ts";
 
 /** What of a trace goes to a server. */
@@ -7,9 +9,31 @@ const FIELDS = ["traceparent", "tracestate", "baggage"] as const;
 
 /**
  * The current trace in W3C form, for a server to go on with it; empty if nobody traces. Of its baggage only what we put into it where
- * that is wanted: the rest is nobody else's business.
+ * that is wanted: the rest is nobody else's business. Never throws: a propagator that does is complained of once, and nothing is sent.
  */
 export function currentTrace(): Readonly<Record<string, string>> {
+  try {
+    return injected();
+  } catch (cause) {
+    warnOnce(
+      propagation,
+      `Expected the propagator of OpenTelemetry to write a trace, got an error (${messageOf(cause)}). MCP servers are not told of it; tools are not affected.`,
+    );
+    return {};
+  }
+}
+
+/** Says something about the span of a call. Never throws. */
+export function describeCall(span: Span | undefined, attributes: Attributes): void {
+  try {
+    span?.setAttributes(attributes);
+  } catch (cause) {
+    const what = `A span threw (${messageOf(cause)}); it says nothing of its MCP server.`;
+    warnOnce(describeCall, what);
+  }
+}
+
+function injected(): Readonly<Record<string, string>> {
   const carrier: Record<string, unknown> = {};
   const own = ownBaggage();
   const bare = propagation.deleteBaggage(context.active());

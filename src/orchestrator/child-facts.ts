@@ -86,7 +86,7 @@ export function childFacts(
     },
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
     tightened,
-    beyondCeiling: ceilingRemovals(parent, draft),
+    beyondCeiling: ceilingRemovals(scope, parent, draft),
   };
 }
 
@@ -106,15 +106,26 @@ export function restoredToolLimits(
     rules,
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
   });
-  return { rules, removed: [...removed, ...ceilingRemovals(parent, draft)] };
+  return { rules, removed: [...removed, ...ceilingRemovals(scope, parent, draft)] };
 }
 
 function ceilingRemovals(
+  scope: RunShared,
   { role, identity }: AgentNode,
   draft: RoleDraft | undefined,
 ): readonly RemovedTool[] {
   if (draft === undefined) return [];
-  return beyondCeiling({ role, agentPath: identity.agentPath }, draft);
+  const { agentPath } = identity;
+  return beyondCeiling({ role, agentPath, isTool: (name) => isTool(scope, name) }, draft);
+}
+
+/** True for a tool of any role, or of what a ceiling gives to roles that are yet to be written. */
+function isTool(scope: RunShared, toolName: string): boolean {
+  return [...scope.registry.all].some(
+    (role) =>
+      scope.toolsOf(role).names.includes(toolName) ||
+      role.ceiling?.tools.some(({ name }) => name === toolName) === true,
+  );
 }
 
 const DELEGATION_TOOLS = [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES];

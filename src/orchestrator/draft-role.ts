@@ -46,15 +46,22 @@ export function draftedRole(
   }
 }
 
+/** Whoever writes a role, and which tools the run has at all. */
+export interface DraftAuthor {
+  readonly role: AgentRole;
+  readonly agentPath: string;
+  readonly isTool: (name: string) => boolean;
+}
+
 /** The tools that a draft asks for and that its parent's ceiling does not have, as they are reported. */
 export function beyondCeiling(
-  { role, agentPath }: { readonly role: AgentRole; readonly agentPath: string },
+  { role, agentPath: source, isTool }: DraftAuthor,
   { tools = [] }: RoleDraft,
 ): readonly RemovedTool[] {
   const allowed = new Set(role.ceiling?.tools.map(({ name }) => name));
-  return tools.flatMap((toolName) =>
-    allowed.has(toolName) ? [] : [{ toolName, rule: "not_allowed", source: agentPath }],
-  );
+  return tools
+    .filter((toolName) => !allowed.has(toolName))
+    .map((toolName) => ({ toolName, rule: isTool(toolName) ? "not_allowed" : "unknown", source }));
 }
 
 function tighterSteps(

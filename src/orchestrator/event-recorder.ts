@@ -16,6 +16,7 @@ import type {
   TraceIds,
 } from "../protocol/event.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
+import type { Moment } from "../protocol/span-scope.ts";
 
 export class EventRecorder {
   readonly #clock: Clock;
@@ -23,6 +24,7 @@ export class EventRecorder {
   readonly #sinks: Set<EventSink>;
   #seq = 0;
   #lastIds: TraceIds | undefined;
+  #lastPlace: Correlation | undefined;
 
   constructor(options: {
     readonly clock: Clock;
@@ -41,6 +43,7 @@ export class EventRecorder {
   record(correlation: Correlation, body: EventBody): EspalierEvent {
     const atMs = this.#clock.nowMs();
     this.#seq += 1;
+    this.#lastPlace = correlation;
     const ids = this.#place({ seq: this.#seq, atMs, correlation, body });
     const event: EspalierEvent = { seq: this.#seq, atMs, ...correlation, ...ids, ...body };
     deepFreeze(event);
@@ -58,20 +61,16 @@ export class EventRecorder {
 
   /** Runs a model call or a tool body inside the span of its place: once, whatever the tracing does. */
   within<T>(correlation: Correlation, work: () => Promise<T>): Promise<T> {
-    const begun: Promise<T>[] = [];
-    const begin = (): Promise<T> => {
-      const under = this.at(correlation, work);
-      begun.push(under);
-      return under;
-    };
+    let begun: Promise<T> | undefined;
+    const begin = (): Promise<T> => (begun ??= this.at(correlation, work));
     try {
       const given = this.#tracing.within(correlation, begin);
-      if (begun[0] !== undefined && given !== begun[0]) given.catch(() => undefined);
-      return begun[0] ?? given;
+      if (given !== begun) given.catch(() => undefined);
+      if (begun === undefined) throw new Error("within() did not run what it was given");
     } catch (cause) {
       this.#doWithoutTracing(cause);
-      return begun[0] ?? begin();
     }
+    return begin();
   }
 
   /** Gives the tracing what is said within the span of a place; nothing is made for one that does not show it. */
@@ -105,10 +104,14 @@ export class EventRecorder {
   /** Gives the run up where it is; see `Tracing.leave`. */
   leave(correlation: Correlation): void {
     try {
-      this.#tracing.leave?.({ seq: this.#seq, atMs: this.#clock.nowMs(), correlation });
+      this.#tracing.leave?.(this.#momentAt(correlation), "left");
     } catch (cause) {
       this.#doWithoutTracing(cause);
     }
+  }
+
+  #momentAt(correlation: Correlation): Moment {
+    return { seq: this.#seq, atMs: this.#clock.nowMs(), correlation };
   }
 
   /** Adds a sink; the returned function takes it away again. */
@@ -137,11 +140,19 @@ export class EventRecorder {
     }
   }
 
-  /** A tracing that throws is left out from then on; the events stay in the trace that they began. */
+  /** A tracing that throws is left out from then on, and forgets the run; the events stay in the trace that they began. */
   #doWithoutTracing(cause: unknown): void {
-    warnOnce(this.#tracing, `The tracing threw (${messageOf(cause)}); the run goes on without it.`);
-    const ids = this.#lastIds ?? mintTraceIds(randomHex, undefined);
+    const tracing = this.#tracing;
+    warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run goes on without it.`);
+    const { traceId, spanId } = this.#lastIds ?? mintTraceIds(randomHex, undefined);
+    const ids = { traceId, spanId };
     this.#tracing = { place: () => ids, within: (_scope, work) => work(), idsOf: () => ids };
+    if (this.#lastPlace === undefined) return;
+    try {
+      tracing.leave?.(this.#momentAt(this.#lastPlace), "abandoned");
+    } catch {
+      // It was complained of already.
+    }
   }
 
   #hand(sink: EventSink, event: EspalierEvent): void {

@@ -91,6 +91,7 @@ export function forkedRun(
       stepNumber,
       traceId: original.traceId,
       ...(original.spanId === undefined ? {} : { spanId: original.spanId }),
+      ...(original.isSampled === undefined ? {} : { isSampled: original.isSampled }),
     },
   };
 }

@@ -115,6 +115,7 @@ export function goOn(
     ...sessionOf(scope),
     previousTraceId: run.traceId,
     ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
+    ...(run.isSampled === undefined ? {} : { wasSampled: run.isSampled }),
     answers: answers.size,
     ...(folded?.status === "open" ? { recovery: { lostCalls: folded.lost.length } } : {}),
   });

@@ -3,7 +3,7 @@
 import { snapshotOf } from "../agent/agent-snapshot.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
-import type { FoldedRun } from "./journal/fold-journal.ts";
+import { invalidJournal, type FoldedRun } from "./journal/fold-journal.ts";
 import type { RecordOf } from "./journal/journal-record.ts";
 import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "./paused-run.ts";
 import { subtractUsage } from "../protocol/usage.ts";
@@ -25,11 +25,23 @@ export function resultRecord({ agents, prices, session }: RunResult, atMs: numbe
   } as const satisfies RecordOf<"result">;
 }
 
-/** The result of a run that has ended, or that is paused. Throws `invalid_state` for another one. */
+/**
+ * The result of a run that has ended, or that is paused. Throws `invalid_state` for another one, and `invalid_journal` if an agent is not
+ * at rest.
+ */
 export function keptResult(folded: FoldedRun): RunResult {
-  const { run, said, status } = folded;
-  const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts } = run;
+  const { run, said, status, recordCount } = folded;
   if (status === "open" || said === undefined) throw notAtRest(folded);
+  try {
+    return resultAtRest(folded, said);
+  } catch (cause) {
+    throw invalidJournal(run.runId, recordCount, cause);
+  }
+}
+
+function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult {
+  const { run, status } = folded;
+  const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts } = run;
   const { atMs, prices, session } = said;
   return deepFreeze(
     resultOfAgents({
@@ -106,13 +118,20 @@ function pausedAgent({
 }
 
 function notAtRest({ run: { runId }, status }: FoldedRun): EspalierError {
-  const what =
-    status === "open"
-      ? "goes on, or whose process died"
-      : "an early release kept without its result";
+  const expected =
+    status === "open" ? "a run that has ended or is paused" : "a run whose result was kept";
   return new EspalierError({
     code: "invalid_state",
-    message: `Expected a run that has ended or is paused, got ${runId}, which ${what}. Await the run, or recover it.`,
+    message: `Expected ${expected}, got ${runId}, ${NO_RESULT[status]}`,
     data: { runId, status },
   });
 }
+
+const UNKEPT = "of which an early release kept all but its result";
+
+/** Why there is none, and what to do. */
+const NO_RESULT: Readonly<Record<FoldedRun["status"], string>> = {
+  open: "which goes on, or whose process died. Await the run, or recover it.",
+  paused: `${UNKEPT}. Recover it: its result is kept when it rests again.`,
+  ended: `${UNKEPT}. Its record can be read: recordingOf of espalier/testing has it, with its events.`,
+};

@@ -31,7 +31,7 @@ export function leadRun(
 ): Run {
   const { runId, tree, recorder } = scope;
   const place = { ...root.identity, executionId: null, stepId: null, callId: null };
-  let trace = { traceId: "", spanId: "" };
+  let trace: Pick<PauseFacts, "traceId" | "spanId" | "isSampled"> = { traceId: "", spanId: "" };
   const tried = new Set<AgentNode>();
   return new Run({
     runId,
@@ -41,8 +41,8 @@ export function leadRun(
     subscribe: (sink) => recorder.subscribe(sink),
     begin: () => {
       before();
-      const { traceId, spanId } = recorder.record(place, event());
-      trace = { traceId, spanId };
+      const { traceId, spanId, isSampled } = recorder.record(place, event());
+      trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
       afterwards();
       return root.hasEnded ? undefined : live(scope, root);
     },

@@ -19,6 +19,6 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     place: (draft) => scopes.place(draft) ?? mintTraceIds(mintHex, undefined),
     within: (_scope, work) => work(),
     idsOf: (scope) => scopes.find(scope),
-    leave: (moment) => scopes.leave(moment),
+    leave: (moment, why) => scopes.leave(moment, why),
   };
 }

@@ -23,7 +23,7 @@ import { leadRun, NO_HISTORY, started } from "./lead-run.ts";
 import { settingsOf, type OrchestratorOptions, type Settings } from "./orchestrator-options.ts";
 import { rolesOf } from "./pause-run.ts";
 import { readPausedRun, type PausedRun } from "./paused-run.ts";
-import { claimed, nothingKept } from "./recovery.ts";
+import { claimed, nothingKept, storedLines, storedRun } from "./recovery.ts";
 import { alreadyResumed, assertReady, rootRole } from "./resumption.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import type { Run } from "./run.ts";
@@ -174,9 +174,9 @@ export class Orchestrator {
     checkText("runId", runId);
     const { store } = this.#keeperOrThrow();
     const id = RunIdSchema.parse(runId);
-    const found = await store.find(id);
+    const found = await storedRun(store, id);
     if (found?.recordCount === 0) throw nothingKept(id);
-    return keptResult(await foldJournal(id, store.read(id)));
+    return keptResult(await foldJournal(id, storedLines(store, id)));
   }
 
   #readyToRecover(

@@ -23,6 +23,7 @@ export interface PauseFacts {
   readonly pauses: number;
   readonly traceId: string;
   readonly spanId: string;
+  readonly isSampled?: boolean;
   readonly answered: readonly QuestionId[];
 }
 

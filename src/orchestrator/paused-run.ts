@@ -73,6 +73,8 @@ const PausedRunSchema = z.strictObject({
   /** The trace of the run up to the pause, and the span of the run in it. */
   traceId: z.string(),
   spanId: z.string().exactOptional(),
+  /** Whether that trace was taken, where OpenTelemetry showed it. */
+  isSampled: z.boolean().exactOptional(),
   /** Events so far; numbering goes on from here. */
   eventCount: count,
   leaseCount: count,

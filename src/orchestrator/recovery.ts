@@ -1,9 +1,10 @@
 // What happens to a run whose process died, before its agents go on.
 
-import { EspalierError } from "../kernel/error.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
 import { callUsage } from "../agent/call-usage.ts";
 import type { RunId } from "../protocol/ids.ts";
-import type { Ownership } from "../store/run-store.ts";
+import type { Ownership, RunStore, StoredRun } from "../store/run-store.ts";
+import { storeFailed } from "../store/store-errors.ts";
 import { foldJournal, type FoldedRun } from "./journal/fold-journal.ts";
 import { STALE_AFTER_MS } from "./journal/journal.ts";
 import { ownerOf, type Keeper } from "./journal/open-journal.ts";
@@ -37,14 +38,14 @@ export async function claimed<Going>(
   { takeOver, ready }: ClaimWish<Going>,
 ): Promise<Claim<Going>> {
   const { store, ids } = keeper;
-  const found = await store.find(runId);
+  const found = await storedRun(store, runId);
   if (found?.status === "ended") throw runEnded(runId);
   if (found?.recordCount === 0) throw nothingKept(runId);
   const before = await readable(keeper, runId, ready);
   const owner = ownerOf(ids);
   const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS, takeOver });
   try {
-    const { recordCount } = (await store.find(runId)) ?? {};
+    const { recordCount } = (await storedRun(store, runId)) ?? {};
     const isSame = recordCount === before.folded.recordCount;
     const { folded, going } = isSame ? before : await readable(keeper, runId, ready);
     if (going === undefined) throw runEnded(runId);
@@ -61,8 +62,38 @@ async function readable<Going>(
   runId: RunId,
   ready: ClaimWish<Going>["ready"],
 ): Promise<Readable<Going>> {
-  const folded = await foldJournal(runId, store.read(runId));
+  const folded = await foldJournal(runId, storedLines(store, runId));
   return { folded, going: folded.status === "ended" ? undefined : ready(folded) };
+}
+
+/** What a store knows of a run. Whatever it throws comes out as one of our errors. */
+export async function storedRun(
+  store: Pick<RunStore, "find">,
+  runId: RunId,
+): Promise<StoredRun | undefined> {
+  try {
+    return await store.find(runId);
+  } catch (cause) {
+    throw unread(runId, cause);
+  }
+}
+
+/** The journal of a run. Whatever its store throws comes out as one of our errors. */
+export async function* storedLines(
+  store: Pick<RunStore, "read">,
+  runId: RunId,
+): AsyncGenerator<string> {
+  try {
+    yield* store.read(runId);
+  } catch (cause) {
+    throw unread(runId, cause);
+  }
+}
+
+function unread(runId: RunId, cause: unknown): unknown {
+  if (EspalierError.is(cause)) return cause;
+  const message = `Expected the store to give run ${runId}, got an error: ${messageOf(cause)}. Look at the store; nothing was changed.`;
+  return storeFailed("other", message, cause);
 }
 
 export function nothingKept(runId: RunId): EspalierError {
@@ -95,7 +126,9 @@ export function chargeLost(scope: RunShared, { lost }: FoldedRun): void {
     const remaining = ledger.remaining(agentId);
     const runRemaining = ledger.gate(agentId).runRemaining();
     const place = { ...node.identity, executionId: null, stepId: null, callId: null };
-    recorder.record(place, { type: "budget.settled", leaseId, usage, remaining, runRemaining });
+    const lostCall = { provider: model.provider, model: model.id };
+    const settled = { leaseId, usage, remaining, runRemaining, lostCall };
+    recorder.record(place, { type: "budget.settled", ...settled });
   }
 }
 

@@ -261,7 +261,7 @@ export function resultOfAgents(parts: WholeResult): RunResult {
   const conversation = parts.rested[0]?.rested.conversation;
   if (root === undefined || conversation === undefined) throw new Error("A run has a root.");
   const { status, reason, text, output, steps, usage, durationMs, agentId } = root;
-  return {
+  return Object.freeze({
     runId: parts.runId,
     traceId: parts.traceId,
     status,
@@ -287,7 +287,7 @@ export function resultOfAgents(parts: WholeResult): RunResult {
     refusalsByCode: parts.refusalsByCode,
     accounts: parts.accounts,
     durationMs,
-  };
+  });
 }
 
 function sumBy(

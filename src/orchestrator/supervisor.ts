@@ -24,6 +24,7 @@ import { childBudget } from "./child-budget.ts";
 import { childContext } from "./child-context.ts";
 import { childFacts, parentFacts } from "./child-facts.ts";
 import { continued } from "./continuation.ts";
+import type { EventRecorder } from "./event-recorder.ts";
 import { resultOfEnded } from "./run-result.ts";
 import type { RunJournal } from "./journal/run-journal.ts";
 import type { RunShared } from "./run-shared.ts";
@@ -38,9 +39,11 @@ export async function* live(
 ): AsyncGenerator<PhaseReport, RestingState, undefined> {
   try {
     const phases = runAgent(agentContext(scope, node, delegations(scope, node)), node.rise());
-    const rested = yield* scope.journal === undefined
-      ? phases
-      : journaled(scope.journal, node, phases);
+    const rested = yield* inItsPlace(
+      scope.recorder,
+      placeIn(node, {}),
+      scope.journal === undefined ? phases : journaled(scope.journal, node, phases),
+    );
     node.rest(rested);
     return rested;
   } finally {
@@ -49,12 +52,22 @@ export async function* live(
   }
 }
 
+type Phases = ReturnType<typeof runAgent>;
+
+/** The same phases, at the place of their agent: whoever asks for the next one stands elsewhere. */
+function inItsPlace(
+  recorder: EventRecorder,
+  place: Correlation,
+  phases: Phases,
+): AsyncIterable<PhaseReport, RestingState, undefined> {
+  const next = (): ReturnType<Phases["next"]> => recorder.at(place, () => phases.next());
+  const end = (state: RestingState): ReturnType<Phases["return"]> =>
+    recorder.at(place, () => phases.return(state));
+  return { [Symbol.asyncIterator]: () => ({ next, return: end }) };
+}
+
 /** The same phases; what each left is in the journal before anybody else sees it. */
-async function* journaled(
-  journal: RunJournal,
-  node: AgentNode,
-  phases: ReturnType<typeof runAgent>,
-): ReturnType<typeof runAgent> {
+async function* journaled(journal: RunJournal, node: AgentNode, phases: Phases): Phases {
   for (;;) {
     const next = await phases.next();
     if (next.done === true) return next.value;
@@ -431,7 +444,8 @@ function refuse(
   refusal: SpawnRefusal,
 ): Extract<SpawnOutcome, { readonly type: "refused" }> {
   const childDepth = place.depth + 1;
-  const event = { type: "subagent.refused", role, childDepth, refusal } as const;
+  const isKnown = scope.registry.find(role) === undefined ? {} : ({ isKnownRole: true } as const);
+  const event = { type: "subagent.refused", role, ...isKnown, childDepth, refusal } as const;
   // A call that is made once more is refused once more: that is the same refusal.
   if (scope.tree.find(place.agentId)?.unfinished?.takeTold(event, place) !== true) {
     scope.tree.countRefusal(refusal.code);

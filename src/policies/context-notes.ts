@@ -91,5 +91,7 @@ export function removalReason({ rule, source }: RemovedTool): string {
       return `denied by ${source}`;
     case "no_depth_left":
       return "there may be no subagents below you";
+    case "unknown":
+      return "there is no such tool";
   }
 }

@@ -24,12 +24,17 @@ export function standingAt<T>(standpoint: Standpoint, work: () => T): T {
   return standpoints.run(standpoint, work);
 }
 
+/** Runs `work` outside of all places: for what is done for several of them at once, such as writing to a store. */
+export function standingNowhere<T>(work: () => T): T {
+  return standpoints.exit(work);
+}
+
 /**
  * The ids of the step at which the calling code runs, under the names that events have: `runId`, `agentId`, `parentAgentId`, `agentPath`,
  * `depth`, `executionId`, `stepId`, `callId`, `traceId`, `spanId`. An id is null where an event has null: `callId` outside tool calls.
  *
- * Gives ids in tool bodies, model clients, hooks, guards, approvers, stop conditions, sections and event sinks, also after an `await`.
- * Anywhere else it gives an empty object. It is a new object each time, as loggers want it, and never undefined: spread it, or hand the
+ * Gives ids in tool bodies, model clients, hooks, guards, approvers, stop conditions, sections, tool filters, token counters and event
+ * sinks, also after an `await`. Anywhere else it gives an empty object. It is a new object each time, as loggers want it, and never undefined: spread it, or hand the
  * function to pino as its `mixin`. Works with OpenTelemetry and without. Never throws.
  */
 export function correlation(): Partial<CorrelationIds> {

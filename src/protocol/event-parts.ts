@@ -28,4 +28,9 @@ export const ForkOriginSchema = z.strictObject({
   stepNumber: count,
   traceId: z.string(),
   spanId: z.string().optional(),
+  /** Whether its trace was taken. */
+  isSampled: z.boolean().optional(),
 });
+
+/** A model call of which nobody knows what became: who was asked. */
+export const LostCallSchema = z.strictObject({ provider: z.string(), model: z.string() });

@@ -10,7 +10,7 @@ export interface EventSink {
 
 /**
  * Places events in a trace and runs user code inside the span it belongs to. The only way in which telemetry touches a run.
- * Neither method may block or throw of itself.
+ * None of its methods may block, or throw of itself.
  */
 export interface Tracing {
   /** Opens, closes or finds the span of an event and gives its ids. Called once for each event, in order, before all sinks. */
@@ -29,10 +29,10 @@ export interface Tracing {
    */
   readonly endLost?: ((lost: readonly LostSpan[], atMs: number) => void) | undefined;
   /**
-   * The run is given up where it is, as if its process had died: its spans stay open, for whoever goes on with it to end them. Nothing of
-   * it is kept in memory. Left out: nothing is forgotten.
+   * Nothing further is said of a run. `left`: it is given up where it is, as if its process had died, and its spans stay open for whoever
+   * goes on with it to end; `abandoned`: they end here. Nothing of it is kept in memory. Left out: nothing is forgotten.
    */
-  readonly leave?: ((moment: Moment) => void) | undefined;
+  readonly leave?: ((moment: Moment, why: "left" | "abandoned") => void) | undefined;
 }
 
 /** A span that was open when its process died, as the events of its run tell of it. */

@@ -19,6 +19,7 @@ import {
   ForkOriginSchema,
   GuardDecisionSchema,
   LimitsSchema,
+  LostCallSchema,
   RemainingSchema,
   ServerSchema,
   ToolKindSchema,
@@ -70,6 +71,8 @@ const TraceIdsSchema = z.strictObject({
   spanId: z.string(),
   /** Only with the event that begins a run: the span of the caller below which it stands. */
   parentSpanId: z.string().exactOptional(),
+  /** Only with the event that begins a run, where OpenTelemetry shows it: whether its trace is taken, or was left out by a sampler. */
+  isSampled: z.boolean().exactOptional(),
 });
 /** Where an event is in a trace. */
 export type TraceIds = Readonly<z.infer<typeof TraceIdsSchema>>;
@@ -142,6 +145,8 @@ const bodies = {
     /** The trace of the run up to the pause, and the span of the run in it. */
     previousTraceId: z.string(),
     previousSpanId: z.string().optional(),
+    /** Whether that trace was taken. */
+    wasSampled: z.boolean().optional(),
     answers: count,
     /** Set if its process had died. `lostCalls`: model calls of which nobody knows what became; they are charged by estimate. */
     recovery: z.strictObject({ lostCalls: count }).optional(),
@@ -392,9 +397,13 @@ const bodies = {
   },
   /** A subagent in the background was left to the run: it lives on after its parent (X9). */
   "subagent.detached": { childId: AgentIdSchema, childPath: z.string(), role: z.string() },
-  /** It has no id: nobody was started. `childDepth`: where it would have stood. */
+  /**
+   * It has no id: nobody was started. `childDepth`: where it would have stood. `isKnownRole`: the run has a role of this name; without it
+   * the name may be any text that a model wrote.
+   */
   "subagent.refused": {
     role: z.string(),
+    isKnownRole: z.literal(true).exactOptional(),
     childDepth: z.int().positive(),
     refusal: SpawnRefusalSchema,
   },
@@ -421,6 +430,8 @@ const bodies = {
     remaining: RemainingSchema,
     /** Left to the whole run after the settlement. */
     runRemaining: RemainingSchema,
+    /** Set if it was under way when its process died: nobody knows what became of it. */
+    lostCall: LostCallSchema.optional(),
   },
   /** A lease went back unused: the agent stopped before the call. */
   "budget.released": { leaseId: LeaseIdSchema },

@@ -63,8 +63,8 @@ interface OpenAgent<Scope> {
   readonly parent: OpenAgent<Scope> | undefined;
   /** The call below which its scope stands, among its parent's. */
   readonly spawnKey: string | undefined;
-  /** Open agents that it started, the oldest first. */
-  readonly children: Set<AgentId>;
+  /** Open agents that it started, by the call below which they stand, the oldest first. */
+  readonly children: Map<string | undefined, Set<AgentId>>;
   /** Model calls by step and the call that they serve aside, tool calls by call: see `callKey`. */
   readonly calls: Map<string, Scope>;
 }
@@ -146,9 +146,23 @@ export class ScopeTree<Scope> {
     return call ?? agent?.scope ?? scopeAbove(run, correlation);
   }
 
-  /** Forgets a run that another process may go on with: its scopes are told that they are left. */
-  leave(moment: Moment): void {
-    this.#abandonRun(moment.correlation.runId, moment, "left");
+  /**
+   * Forgets a run. `left`: another process may go on with it; `abandoned`: nobody tells the tree of its end. What the keeper throws keeps no
+   * other scope from being told.
+   */
+  leave(moment: Moment, why: Abandonment): void {
+    const run = this.#runs.get(moment.correlation.runId);
+    if (run === undefined) return;
+    this.#runs.delete(moment.correlation.runId);
+    const agents = [...run.agents.values()].toReversed();
+    const scopes = agents.flatMap(({ calls, scope }) => [...calls.values(), scope]);
+    for (const scope of [...scopes, run.scope]) {
+      try {
+        this.#keeper.abandon(scope, moment, why);
+      } catch {
+        // Whoever keeps it has failed before: that is why it is left.
+      }
+    }
   }
 
   /** How many scopes are open. */
@@ -163,7 +177,7 @@ export class ScopeTree<Scope> {
 
   #openRun(body: RunOpening, moment: Moment): Scope {
     const { runId } = moment.correlation;
-    this.#abandonRun(runId, moment, "abandoned");
+    this.#abandonRun(runId, moment);
     const scope = this.#keeper.open(body, moment, undefined);
     this.#runs.set(runId, { scope, agents: new Map() });
     return scope;
@@ -179,8 +193,11 @@ export class ScopeTree<Scope> {
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
     const scope = this.#keeper.open(body, moment, spawn ?? parent?.scope ?? run.scope);
     const agent = { scope, executionId, parent, spawnKey };
-    run.agents.set(agentId, { ...agent, children: new Set(), calls: new Map() });
-    parent?.children.add(agentId);
+    run.agents.set(agentId, { ...agent, children: new Map(), calls: new Map() });
+    if (parent !== undefined) {
+      const siblings = parent.children.get(spawnKey) ?? new Set();
+      parent.children.set(spawnKey, siblings.add(agentId));
+    }
     return scope;
   }
 
@@ -239,12 +256,12 @@ export class ScopeTree<Scope> {
     return run.scope;
   }
 
-  #abandonRun(runId: RunId, moment: Moment, why: Abandonment): void {
+  #abandonRun(runId: RunId, moment: Moment): void {
     const run = this.#runs.get(runId);
     if (run === undefined) return;
-    this.#abandonAgents(run, moment, why);
+    this.#abandonAgents(run, moment, "abandoned");
     this.#runs.delete(runId);
-    this.#keeper.abandon(run.scope, moment, why);
+    this.#keeper.abandon(run.scope, moment, "abandoned");
   }
 
   // The youngest first: a child begins after its parent, so no scope ends before one within it.
@@ -261,9 +278,11 @@ export class ScopeTree<Scope> {
     moment: Moment,
     spawnKey?: string,
   ): void {
-    for (const agentId of [...parent.children].toReversed()) {
+    const keys = spawnKey === undefined ? [...parent.children.keys()].toReversed() : [spawnKey];
+    const agentIds = keys.flatMap((key) => [...(parent.children.get(key) ?? [])].toReversed());
+    for (const agentId of agentIds) {
       const child = run.agents.get(agentId);
-      if (child === undefined || (spawnKey !== undefined && child.spawnKey !== spawnKey)) continue;
+      if (child === undefined) continue;
       this.#suspendChildren(run, child, moment);
       this.#abandonAgent(run, agentId, moment, "suspended");
     }
@@ -286,7 +305,9 @@ export class ScopeTree<Scope> {
 function forget<Scope>(run: OpenRun<Scope>, agentId: AgentId): OpenAgent<Scope> | undefined {
   const agent = run.agents.get(agentId);
   run.agents.delete(agentId);
-  agent?.parent?.children.delete(agentId);
+  const siblings = agent?.parent?.children.get(agent.spawnKey);
+  siblings?.delete(agentId);
+  if (siblings?.size === 0) agent?.parent?.children.delete(agent.spawnKey);
   return agent;
 }
 

@@ -15,22 +15,26 @@ import {
 } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 
-import { checkKeys, checkMethods, checkText, misdefinition, mismatch } from "../kernel/check.ts";
+import { withoutSecrets } from "../kernel/address.ts";
+import {
+  checkKeys,
+  checkMethods,
+  checkText,
+  misdefinition,
+  mismatch,
+  shown as inWords,
+} from "../kernel/check.ts";
 import { sleep, systemClock, type Clock } from "../kernel/clock.ts";
 import type { Tracing } from "../protocol/event-sink.ts";
 import { contentSettings } from "./content/content-options.ts";
 import type { LaneExporter } from "./delivery/any-sdk.ts";
-import { registeredApi } from "./spans/api-versions.ts";
+import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
 import { INSTRUMENTATION, SERVICE_NAME } from "./gen-ai-attributes.ts";
-import {
-  isHttpUrl,
-  tracingVariables,
-  withoutSecrets,
-  type TracingVariables,
-} from "./delivery/otel-variables.ts";
+import { isHttpUrl, tracingVariables, type TracingVariables } from "./delivery/otel-variables.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
+import { samplerOf } from "./delivery/sampling.ts";
 import { servicePerRole } from "./delivery/service-per-role.ts";
 import { doubting, traceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
 import { TwoLanes, type DeliveryCounts } from "./delivery/two-lanes.ts";
@@ -64,7 +68,7 @@ export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer">
 }
 
 export interface FlushOptions {
-  /** At most so long; 3,000 if left out. */
+  /** At most so long; 3,000 if left out, and for what is no number from 0 up: that is a process warning. */
   readonly timeoutMs?: number;
 }
 
@@ -87,6 +91,7 @@ export interface NodeTracing {
 }
 
 const FLUSH_TIMEOUT_MS = 3_000;
+const BATCH_TIMEOUT_MS = 30_000;
 /**
  * Characters; OpenTelemetry has no limit of its own, and a receiver refuses a batch that is too
  * large whole.
@@ -108,34 +113,16 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  */
 export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing {
   checkOptions(options);
-  const { serviceName, serviceNamePerRole = false, tracesUrl, exporter, ...others } = options;
-  const { clock = systemClock, ...shown } = others;
+  const { serviceName: _name, serviceNamePerRole: _perRole, tracesUrl: _url, ...others } = options;
+  const { exporter, clock = systemClock, ...shown } = others;
   const hasContent = contentSettings(shown.content) !== undefined;
   const variables = withBatches(tracingVariables(process.env), hasContent);
   for (const complaint of variables.complaints) complain(complaint);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
-  const resource = resourceOf(serviceName);
-  const made =
-    exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, complaints: [] };
-  const outlet = serviceNamePerRole ? servicePerRole(made.exporter, resource) : made.exporter;
-  const { lanes, diagnostics } = deliveryOf({ ...made, exporter: outlet }, variables);
-  const provider = new NodeTracerProvider({
-    resource,
-    spanLimits: { attributeValueLengthLimit: variables.maxAttributeLength ?? MAX_ATTRIBUTE_LENGTH },
-    spanProcessors: [lanes],
-    idGenerator: runIdGenerator,
-  });
-  const tracing = openTelemetry({
-    ...shown,
-    tracer: provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version),
-  });
-  register(provider);
-  diagnostics.install();
-
-  const settle = async (work: Promise<void>, bounds: FlushOptions = {}): Promise<FlushReport> => {
-    const timeoutMs = bounds.timeoutMs ?? FLUSH_TIMEOUT_MS;
-    await atMost(clock, timeoutMs, work);
+  const { lanes, diagnostics, provider, tracing } = assembled(options, shown, variables);
+  const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
+    await atMost(clock, boundOf(bounds), work);
     const { reports: sdkReports } = diagnostics;
     return { ...lanes.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
   };
@@ -191,24 +178,78 @@ function withBatches(variables: TracingVariables, hasContent: boolean): TracingV
   return { ...variables, batchSize: CONTENT_BATCH_SIZE };
 }
 
-interface Delivery {
+interface Assembly {
   readonly lanes: TwoLanes;
   readonly diagnostics: SdkDiagnostics;
+  readonly provider: NodeTracerProvider;
+  readonly tracing: Tracing;
 }
 
-function deliveryOf(made: TraceExporter, variables: TracingVariables): Delivery {
-  for (const complaint of made.complaints) complain(complaint);
-  const diagnostics: SdkDiagnostics = new SdkDiagnostics((report) => lanes.hasCounted(report));
-  const { maxQueueSize: leaves, batchSize, delayMs } = variables;
-  const lanes = new TwoLanes({
-    exporter: doubting(made.exporter, () => diagnostics.takeForeignAnswer()),
-    processor: (counting, settings) => new BatchSpanProcessor(counting, settings),
+/** Nothing of it is left, if an option turns out not to fit. */
+function assembled(
+  { serviceName, serviceNamePerRole = false, tracesUrl, exporter }: NodeTracingOptions,
+  shown: Omit<OpenTelemetryOptions, "tracer">,
+  variables: TracingVariables,
+): Assembly {
+  let lanes: TwoLanes | undefined;
+  const isKnown = (report: string): boolean =>
+    READ_HERE.test(report) || lanes?.hasCounted(report) === true;
+  const diagnostics = new SdkDiagnostics(isKnown);
+  // First: the SDK speaks while it is made, too.
+  diagnostics.install();
+  try {
+    const resource = resourceOf(serviceName);
+    const made =
+      exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, complaints: [] };
+    for (const complaint of made.complaints) complain(complaint);
+    const outlet = serviceNamePerRole ? servicePerRole(made.exporter, resource) : made.exporter;
+    lanes = lanesTo({ ...made, exporter: outlet }, variables, diagnostics);
+    const provider = providerOf(resource, lanes, variables);
+    const tracer = provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
+    const tracing = openTelemetry({ ...shown, tracer });
+    register(provider);
+    return { lanes, diagnostics, provider, tracing };
+  } catch (cause) {
+    diagnostics.uninstall();
+    throw cause;
+  }
+}
+
+/** What the SDK says of variables that are read and complained of here; it would show an address with its password. */
+const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
+
+function lanesTo(
+  made: TraceExporter,
+  variables: TracingVariables,
+  diagnostics: SdkDiagnostics,
+): TwoLanes {
+  const { maxQueueSize: leaves, batchSize, delayMs, batchTimeoutMs } = variables;
+  // Said in any case: the SDK would read the variable for itself.
+  const bound = { exportTimeoutMillis: batchTimeoutMs ?? BATCH_TIMEOUT_MS };
+  const exportTimeoutMs = made.exportTimeoutMs ?? batchTimeoutMs;
+  return new TwoLanes({
+    exporter: doubting(made.exporter, () => diagnostics.takeRemark()),
+    processor: (counting, settings) => new BatchSpanProcessor(counting, { ...settings, ...bound }),
     ...(leaves === undefined ? {} : { queues: { leaves } }),
     ...(batchSize === undefined ? {} : { batchSize }),
     ...(delayMs === undefined ? {} : { delayMs }),
+    ...(exportTimeoutMs === undefined ? {} : { exportTimeoutMs }),
     ...(made.endpoint === undefined ? {} : { endpoint: made.endpoint }),
   });
-  return { lanes, diagnostics };
+}
+
+function providerOf(
+  resource: Resource,
+  lanes: TwoLanes,
+  { maxAttributeLength = MAX_ATTRIBUTE_LENGTH, sampling }: TracingVariables,
+): NodeTracerProvider {
+  return new NodeTracerProvider({
+    resource,
+    sampler: samplerOf(sampling),
+    spanLimits: { attributeValueLengthLimit: maxAttributeLength },
+    spanProcessors: [lanes],
+    idGenerator: runIdGenerator,
+  });
 }
 
 /** What the environment has switched off: runs have ids, and no spans. */
@@ -240,6 +281,35 @@ function resourceOf(serviceName: string | undefined): Resource {
   return resource.merge(resourceFromAttributes({ [SERVICE_NAME]: serviceName }));
 }
 
+const BOUNDS: Readonly<Record<keyof FlushOptions, true>> = { timeoutMs: true };
+
+/** Whoever flushes is about to end, and must not be stopped by a slip: it is a warning, and the default. */
+function boundOf(bounds: unknown): number {
+  if (bounds === undefined) return FLUSH_TIMEOUT_MS;
+  const given = typeof bounds === "object" && bounds !== null ? bounds : undefined;
+  const timeoutMs = given !== undefined && "timeoutMs" in given ? given.timeoutMs : undefined;
+  const unknown = Object.keys(given ?? {}).find((key) => !(key in BOUNDS));
+  if (given === undefined) complainOfBound("options", bounds);
+  else if (unknown !== undefined) complainOfBound(unknown, Reflect.get(given, unknown));
+  if (timeoutMs === undefined) return FLUSH_TIMEOUT_MS;
+  if (typeof timeoutMs === "number" && timeoutMs >= 0 && timeoutMs < Infinity) return timeoutMs;
+  complainOfBound("timeoutMs", timeoutMs);
+  return FLUSH_TIMEOUT_MS;
+}
+
+let hasComplainedOfBound = false;
+
+/** Once in a process. */
+function complainOfBound(field: string, got: unknown): void {
+  if (hasComplainedOfBound) return;
+  hasComplainedOfBound = true;
+  process.emitWarning(
+    `Expected flush and shutdown to be given { timeoutMs } with a number from 0 up, got ${inWords(got)} for ` +
+      `${field}. The default is used, ${FLUSH_TIMEOUT_MS}.`,
+    { type: "EspalierWarning", code: "ESPALIER_FLUSH_OPTIONS" },
+  );
+}
+
 /**
  * Waits for work to end in any way, but not longer than `timeoutMs`. Its failures are in the
  * counts.
@@ -260,6 +330,14 @@ function register(provider: NodeTracerProvider): void {
     });
   }
   if (isRegistered(provider)) return;
+  const copies = unseenCopy(taken);
+  if (copies !== undefined) {
+    complain(
+      `Expected one copy of @opentelemetry/api, got two: ${copies} Spans of runs leave all the same, but those of ` +
+        `instrumented libraries do not join their traces. ${ONE_COPY}`,
+    );
+    return;
+  }
   complain(
     "Expected setUpNodeTracing to find no OpenTelemetry SDK in this process, got one that was registered " +
       "before. Spans of runs leave all the same, but those of instrumented libraries go to the other one. " +

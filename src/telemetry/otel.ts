@@ -87,5 +87,9 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Tracing {
   if (options.baggage !== undefined && typeof options.baggage !== "boolean")
     throw mismatch("baggage", "true or false", options.baggage, "Say which.");
   const Projector = options.baggage === true ? BaggageProjector : SpanProjector;
-  return new Projector(tracer, randomHex, { content, metrics, maxSpansPerTrace });
+  const globals = {
+    hasTracer: options.tracer === undefined,
+    hasMeter: options.meter === undefined,
+  };
+  return new Projector(tracer, randomHex, { content, metrics, maxSpansPerTrace, globals });
 }

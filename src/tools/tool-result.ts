@@ -2,7 +2,7 @@
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import { deepFreeze, unsoundness, type JsonValue } from "../kernel/json.ts";
 import { AttachmentSchema, bytesOf, type Attachment } from "../protocol/attachment.ts";
 import { plainResult, resultText } from "./result-text.ts";
 
@@ -13,7 +13,7 @@ export interface ToolResultOptions {
    * there is, such as `[image/png "chart.png", 1,234 bytes]`.
    */
   readonly text?: string;
-  /** The result as data: kept in the record of the step. Copied. */
+  /** The result as data: kept in the record of the step. Copied. No key in it may be named `__proto__`. */
   readonly structured?: unknown;
   /** Images, sounds and files. Kept in the record of the step; the model is not shown them. Copied. Default none. */
   readonly attachments?: readonly Attachment[];
@@ -93,10 +93,19 @@ function remade(result: object): ToolResult {
   return new ToolResult(options);
 }
 
+/** More than `plainResult` lets pass. */
+const ALL_LEVELS = 1_000;
+
 function structuredOf(structured: unknown): JsonValue | undefined {
   const field = "toolResult.structured";
   try {
-    return deepFreeze(plainResult(field, structured));
+    const plain = plainResult(field, structured);
+    const reason = plain === undefined ? undefined : unsoundness(plain, ALL_LEVELS);
+    if (reason !== undefined)
+      throw new TypeError(
+        `Expected ${field} to be data that can be kept, got some in which ${reason}. Leave that out.`,
+      );
+    return deepFreeze(plain);
   } catch (cause) {
     throw new EspalierError({
       code: "invalid_option",

@@ -19,7 +19,7 @@ test("the four pages of a run", () => {
   ]).toEqual([
     `http://localhost:16686/trace/${TRACE_ID}`,
     `http://localhost:16686/trace/${TRACE_ID}?uiFind=espalier.agent.path%3Dlead%2Fresearcher%232`,
-    `http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue`,
+    `http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue%20status%3Derror`,
     "http://localhost:16686/search?service=espalier&operation=chat%20gpt%205&tags=%7B%22error%22%3A%22true%22%7D&lookback=1h&limit=20",
   ]);
 });
@@ -61,7 +61,14 @@ test.each([
 });
 
 test("a password in an address is not repeated", () => {
-  for (const baseUrl of ["http://user:secret@localhost", "http://user:secret@:none"])
+  const given = ["http://user:secret@localhost", "http://user:secret@:none", "http:/u:secret@x"];
+  given.push(
+    "http:u:secret@x/?q",
+    "http:\\\\u:secret@x",
+    "http://x/?key=secret",
+    "http://x/#secret",
+  );
+  for (const baseUrl of given)
     expect(JSON.stringify(thrownBy(() => jaegerLinks(baseUrl)))).not.toContain("secret");
 });
 
@@ -69,6 +76,28 @@ test("what is no text is no address", () => {
   const nothing: unknown = { base: undefined };
   const { code, message } = thrownBy(() => Reflect.apply(jaegerLinks, undefined, [nothing]));
   expect([code, message]).toEqual(["invalid_option", expect.stringContaining("got an object")]);
+});
+
+test("a search that does not fit is refused by name", () => {
+  const slips: readonly (readonly [unknown, string])[] = [
+    [undefined, "search to be a plain object, got undefined"],
+    [null, "search to be a plain object, got null"],
+    [{}, "search.service to be text that is not empty, got undefined"],
+    [{ service: "a", limit: 5 }, "search.limit to be one of"],
+    [{ service: "a", operation: 5 }, "search.operation to be text"],
+    [{ service: "a", lookback: 5 }, "search.lookback to be a number and its unit"],
+    [{ service: "a", lookback: "" }, "search.lookback to be a number and its unit"],
+    [{ service: "a", tags: null }, "search.tags to be an object of names and texts, got null"],
+    [{ service: "a", tags: ["b"] }, "search.tags to be an object of names and texts, got an array"],
+    [{ service: "a", tags: { b: 1 } }, "search.tags.b to be text, got 1"],
+  ];
+  for (const [query, words] of slips) {
+    const { code, message } = thrownBy(() => Reflect.apply(links.search, undefined, [query]));
+    expect([code, message]).toEqual([
+      expect.stringMatching(/^invalid_/),
+      expect.stringContaining(`Expected ${words}`),
+    ]);
+  }
 });
 
 test("no name leads anywhere else, and each is read back whole", () => {

@@ -6,11 +6,13 @@ import { expect, test } from "vitest";
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { foldJournal } from "../../src/orchestrator/journal/fold-journal.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
 import { playThrough, type Play } from "./crash-play.ts";
 import { world } from "./crash-world.ts";
+import { forwarding } from "./forwarding-store.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 function role(isAsking = false): AgentRole {
@@ -138,4 +140,55 @@ test("D1: what became of the session of a run is kept: saved, left open, and in 
     statuses.push(result.session?.status);
   }
   expect(statuses).toEqual(["saved", "conflict", "open"]);
+});
+
+test("D1: what a store throws of itself, while a run is looked for or read, is told as its failure", async () => {
+  const store = memoryStore();
+  const run = new Orchestrator({ store }).start(role(), "Go.");
+  expect(Object.isFrozen(await run.result)).toBe(true);
+  const broken: readonly Partial<Store>[] = [
+    { find: () => Promise.reject(new Error("disk")) },
+    {
+      read: async function* () {
+        yield* [];
+        await Promise.reject(new Error("disk"));
+      },
+    },
+  ];
+  for (const fault of broken) {
+    const failing = reader({ ...forwarding(store), ...fault });
+    expect(await codeOf(failing.resultOf(run.runId))).toBe("store_failed");
+    if (fault.find !== undefined)
+      expect(await codeOf(failing.recover(run.runId))).toBe("store_failed");
+  }
+});
+
+function answered(...questionIds: readonly string[]): string {
+  const answers = questionIds.map((questionId) => ({
+    type: "approved",
+    questionId,
+    argumentsHash: "h",
+  }));
+  return JSON.stringify({ type: "answers", answers });
+}
+
+test("D1: answers are told in the order in which they were heard, and others go on while a long journal is read", async () => {
+  const store = memoryStore();
+  const run = new Orchestrator({ store }).start(role(), "Go.");
+  await run.result;
+  const lines: string[] = [];
+  for await (const line of store.read(run.runId)) lines.push(line);
+  const more = Array.from({ length: 1_000 }, () => answered("b"));
+  const seen: string[] = [];
+  const folding = foldJournal(run.runId, [
+    ...lines,
+    answered("a", "b", "c"),
+    answered("b"),
+    ...more,
+  ]);
+  const noted = folding.then(() => seen.push("folded"));
+  for (let turn = 0; turn < 3; turn += 1) await settled();
+  expect(seen).toEqual([]);
+  await noted;
+  expect((await folding).run.answered).toEqual(["a", "c", "b"]);
 });

@@ -7,10 +7,13 @@ import { z } from "zod";
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
+import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
 import type { Recording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { Comparison } from "../../src/testing/replay/compare-deeds.ts";
+import { DeedReader } from "../../src/testing/replay/deeds.ts";
 import { proves } from "../harness/proves.ts";
 import { Cast, type Build } from "../journals/cast.ts";
 import { recorded, replayed } from "../journals/play.ts";
@@ -263,6 +266,31 @@ proves(
     ]);
   },
 );
+
+/** A limit in `axis` that was reached with `current`. */
+function limitReached(axis: string, current: number): JournalRecord {
+  const reason = { code: "limit", message: "Enough.", data: { axis, maximum: 1_000, current } };
+  const signal = { source: "budget", reason };
+  const event = { seq: 1, type: "signal.raised", atMs: 1, agentId: "lead", signal };
+  return { type: "event", event };
+}
+
+test("how much of a time was over when a limit was reached is not compared, other amounts are", () => {
+  const found = ["wallTimeMs", "totalTokens"].map((axis) => {
+    const compared = new Comparison({ isInOrder: true, places: new Map() });
+    const expected = new DeedReader(new Map()).read(limitReached(axis, 1_000));
+    compared.take(limitReached(axis, 1_007));
+    return expected === undefined ? "nothing" : compared.check(expected)?.field;
+  });
+  expect(found).toEqual([undefined, "signal.raised.signal.reason.data.current"]);
+});
+
+test("whether a trace was shown makes no difference", async () => {
+  const { recording } = await recorded(changed());
+  const shown = recording.replaceAll(`{"type":"event","event":{`, `$&"isSampled":true,`);
+  expect(shown.length).toBeGreaterThan(recording.length);
+  expect(await difference(changed(), shown)).toEqual([]);
+});
 
 test(
   "a replay whose user's code never answers is given up after a while",

@@ -10,7 +10,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";
-import { replay, type ReplayOptions } from "../../src/testing/replay/replay.ts";
+import { replay, type ReplayOptions, type ReplayResult } from "../../src/testing/replay/replay.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { Cast, listener, type Build } from "./cast.ts";
 
@@ -67,23 +67,16 @@ export async function comesToTheSame(build: Build): Promise<Recorded> {
   return first;
 }
 
-/** What a result says, without times. */
-export function gist(result: RunResult): object {
-  const { status, reason, text, output, usage, agents, accounts, questions } = result;
-  const { subagentsByDepth, refusalsByCode } = result;
-  return untimed({
-    status,
-    reason,
-    text,
-    output,
-    usage,
-    agents,
-    accounts,
-    questions,
-    subagentsByDepth,
-    refusalsByCode,
-  });
+/** What a result says, without times, traces and how many events there were: what others do is not told in a replay. */
+export function gist({ runId, pausedRun, ...result }: RunResult): object {
+  const { played: _played, unplayed: _unplayed, ...said }: typeof result & Replayed = result;
+  if (pausedRun === undefined) return untimed({ runId, ...said });
+  const { eventCount: _events, isSampled: _traced, ...rest } = pausedRun;
+  return untimed({ runId, ...said, pausedRun: rest });
 }
+
+/** What only a replay says. */
+type Replayed = Partial<Pick<ReplayResult, "played" | "unplayed">>;
 
 const OF_THE_LOOP =
   /^(?:agent|step|subagent|continuation|signal|message|run|history|section|budget\.(?!threshold))/u;

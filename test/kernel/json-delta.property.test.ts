@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { deltaOf, withDelta } from "../../src/kernel/json-delta.ts";
+import { changedBy, deltaOf, withDelta } from "../../src/kernel/json-delta.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
@@ -31,6 +31,33 @@ test("a value and its change give the value that followed, also as JSON text, wh
     }),
     { numRuns: 2_000 },
   );
+});
+
+test("changes are made in place where the value is one's own, and never where it is frozen", () => {
+  fc.assert(
+    fc.property(
+      fc.array(json, { minLength: 2, maxLength: 6 }),
+      fc.boolean(),
+      (values, isFrozen) => {
+        const [first] = values;
+        const text = JSON.stringify(first);
+        let own: unknown = isFrozen ? deepFreeze(structuredClone(first)) : structuredClone(first);
+        for (const [index, value] of values.slice(1).entries()) {
+          const delta = deltaOf(values[index], value);
+          if (delta !== undefined) own = changedBy(own, structuredClone(delta));
+          expect(own).toEqual(value);
+        }
+        expect(JSON.stringify(first)).toBe(text);
+      },
+    ),
+    { numRuns: 1_000 },
+  );
+  const list = [1, 2];
+  expect(changedBy(list, { keep: 1, append: [3] })).toBe(list);
+  const frozen = deepFreeze({ a: [1] });
+  expect(changedBy(frozen, { keys: { a: { keep: 1, append: [2] } } })).toEqual({ a: [1, 2] });
+  expect(frozen).toEqual({ a: [1] });
+  expect(() => changedBy([1], { keep: 2, append: [] })).toThrow("at least 2");
 });
 
 test("what stays is not looked into and not written: the change is as long as what is new", () => {

@@ -11,6 +11,7 @@ import { currentTrace } from "../../src/mcp/trace-context.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/set-up.ts";
 import { recorder } from "../telemetry/recorded-spans.ts";
 import { made, textsOf } from "./agents.ts";
 import { handMadeOverHttp } from "./http-server.ts";
@@ -100,5 +101,21 @@ describe("with an SDK", () => {
       traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
       tracestate: "vendor=1",
     });
+  });
+
+  test("a propagator that throws is complained of once: nothing is sent, and the tool gives its result", async () => {
+    propagation.disable();
+    propagation.setGlobalPropagator({
+      inject: () => {
+        throw new Error("out of order");
+      },
+      extract: (around) => around,
+      fields: () => [],
+    });
+    expect(await metaOf(handMadeOverStdio("well").transport)).toEqual({});
+    expect(await metaOf(handMadeOverStdio("well").transport)).toEqual({});
+    expect(takeWarnings()).toEqual([
+      "EspalierWarning: Expected the propagator of OpenTelemetry to write a trace, got an error (out of order). MCP servers are not told of it; tools are not affected.",
+    ]);
   });
 });

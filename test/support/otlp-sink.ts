@@ -10,7 +10,8 @@ import { spansOf, type SinkSpan } from "./otlp-schema.ts";
 
 /**
  * `ok` stores; `slow` stores, and answers after a while; `hang` takes the request and never answers;
- * `unavailable` answers 503; `refuse` does not listen. The others are servers that know nothing of
+ * `drip` answers 200 a little at a time, and never ends; `partial` stores all spans but one, and says
+ * so; `unavailable` answers 503; `refuse` does not listen. The others are servers that know nothing of
  * OTLP: `not_found` answers 404 with a page, `page` answers 200 with a page, `bad_request` answers
  * 400.
  */
@@ -18,6 +19,8 @@ export type SinkMode =
   | "ok"
   | "slow"
   | "hang"
+  | "drip"
+  | "partial"
   | "unavailable"
   | "refuse"
   | "not_found"
@@ -34,6 +37,7 @@ export interface SinkRequest {
 
 const PAGE = "<!doctype html><title>Not here</title><p>This is somebody's home page.</p>";
 const SLOW_MS = 200;
+const DRIP_MS = 20;
 
 export class OtlpSink implements AsyncDisposable {
   readonly #server: Server;
@@ -134,6 +138,15 @@ export class OtlpSink implements AsyncDisposable {
       case "slow":
         void this.#whenSlow().then(() => this.#store(body, response));
         break;
+      case "drip": {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        const drip = setInterval(() => response.write(": ping\n\n"), DRIP_MS);
+        response.on("close", () => clearInterval(drip));
+        break;
+      }
+      case "partial":
+        this.#storeAllButOne(body, response);
+        break;
       case "unavailable":
         response.writeHead(503).end();
         break;
@@ -152,6 +165,16 @@ export class OtlpSink implements AsyncDisposable {
     }
   }
 
+  #storeAllButOne(body: Body, response: ServerResponse): void {
+    const { sent, contentType, encoding } = body;
+    const spans = spansOf(encoding === "gzip" ? gunzipSync(sent) : sent, contentType);
+    this.#spans.push(...spans.slice(1));
+    const isProtobuf = contentType?.startsWith("application/x-protobuf") === true;
+    response
+      .writeHead(200, { "content-type": contentType })
+      .end(isProtobuf ? REFUSED_AS_PROTOBUF : REFUSED_AS_JSON);
+  }
+
   #store({ sent, contentType, encoding }: Body, response: ServerResponse): void {
     try {
       const body = encoding === "gzip" ? gunzipSync(sent) : sent;
@@ -165,6 +188,10 @@ export class OtlpSink implements AsyncDisposable {
     response.writeHead(200, { "content-type": contentType }).end(isProtobuf ? "" : "{}");
   }
 }
+
+/** An `ExportTracePartialSuccess` as protobuf: field 1 is the count, field 2 the message. */
+const REFUSED_AS_PROTOBUF = Buffer.from([0x0a, 0x0b, 0x08, 1, 0x12, 7, ...Buffer.from("too old")]);
+const REFUSED_AS_JSON = '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}';
 
 interface Body {
   readonly sent: Buffer;

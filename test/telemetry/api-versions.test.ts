@@ -1,30 +1,49 @@
-// Goal: an SDK that our copy of the API cannot see is no silence (see also test/sdk/mixed-api).
-// Method: something registered as an older copy of the API would do it; whole runs placed.
+// Goal: an SDK that our copy of the API cannot see is no silence (see also test/sdk/mixed-api), and one that nobody asks is no alarm.
+// Method: something registered as an older copy of the API would do it; whole runs placed; what warns once is loaded anew for each test.
 
-import { trace } from "@opentelemetry/api";
-import { afterEach, expect, test } from "vitest";
+import { ProxyTracerProvider, trace } from "@opentelemetry/api";
+import {
+  AlwaysOffSampler,
+  InMemorySpanExporter,
+  NodeTracerProvider,
+} from "@opentelemetry/sdk-trace-node";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/set-up.ts";
 import { placeAll, recorder } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
 
 const PLACE = Symbol.for("opentelemetry.js.api.1");
+beforeEach(() => vi.resetModules());
 afterEach(() => {
+  vi.unstubAllEnvs();
   trace.disable();
   Reflect.deleteProperty(globalThis, PLACE);
 });
 
-async function warningsOfARun(): Promise<readonly string[]> {
-  placeAll(openTelemetry(), pausedRun().drafts);
+function registerAsOlderCopy(parts: Readonly<Record<string, unknown>>): void {
+  Reflect.set(globalThis, PLACE, { version: "1.4.0", ...parts });
+}
+
+async function warningsOfARun(options = {}): Promise<readonly string[]> {
+  const { openTelemetry } = await import("../../src/telemetry/otel.ts");
+  placeAll(openTelemetry(options), pausedRun().drafts);
   await settled();
   return takeWarnings();
 }
 
+const warningOf = (losses: string): unknown =>
+  expect.stringMatching(
+    new RegExp(
+      "^EspalierWarning: Expected one copy of @opentelemetry/api, got two: .* with version 1\\.4\\.0, .* version " +
+        `1\\.\\d+\\.\\d+, .* see it\\. ${losses} See \`npm ls @opentelemetry/api\``,
+    ),
+  );
+
 test("without any SDK, or with one that is seen, there is nothing to warn about", async () => {
   expect(await warningsOfARun()).toEqual([]);
-  Reflect.set(globalThis, PLACE, { version: "1.4.0", diag: {}, metrics: {} });
+  registerAsOlderCopy({ diag: {} });
   expect(await warningsOfARun()).toEqual([]);
   Reflect.deleteProperty(globalThis, PLACE);
   trace.setGlobalTracerProvider(recorder().provider);
@@ -32,11 +51,47 @@ test("without any SDK, or with one that is seen, there is nothing to warn about"
 });
 
 test("a provider of an older copy of the API is warned about once, with both versions", async () => {
-  Reflect.set(globalThis, PLACE, { version: "1.4.0", trace: recorder().provider });
+  registerAsOlderCopy({ trace: recorder().provider });
+  expect(await warningsOfARun()).toEqual([warningOf("Runs are not traced\\.")]);
+  expect(await warningsOfARun()).toEqual([]);
+});
+
+test("also one for metrics alone, unless a meter of one's own is used", async () => {
+  registerAsOlderCopy({ metrics: {} });
+  const { createNoopMeter } = await import("@opentelemetry/api");
+  expect(await warningsOfARun({ meter: createNoopMeter() })).toEqual([]);
+  expect(await warningsOfARun()).toEqual([warningOf("Metrics of runs are not recorded\\.")]);
+});
+
+test("both are said at once", async () => {
+  registerAsOlderCopy({ trace: {}, metrics: {} });
   expect(await warningsOfARun()).toEqual([
+    warningOf("Runs are not traced\\. Metrics of runs are not recorded\\."),
+  ]);
+});
+
+test("a tracer of one's own that does not sample is no alarm, and neither is tracing that is disabled", async () => {
+  registerAsOlderCopy({ trace: new ProxyTracerProvider() });
+  const provider = new NodeTracerProvider({ sampler: new AlwaysOffSampler() });
+  expect(await warningsOfARun({ tracer: provider.getTracer("own") })).toEqual([]);
+  vi.stubEnv("OTEL_SDK_DISABLED", "true");
+  const { setUpNodeTracing } = await import("../../src/telemetry/node-setup.ts");
+  placeAll(setUpNodeTracing().tracing, pausedRun().drafts);
+  await settled();
+  expect(takeWarnings()).toEqual([]);
+});
+
+test("a set-up beside an older copy that is not even an SDK names the versions, and still delivers", async () => {
+  registerAsOlderCopy({ diag: {} });
+  const { setUpNodeTracing } = await import("../../src/telemetry/node-setup.ts");
+  const exporter = new InMemorySpanExporter();
+  const node = setUpNodeTracing({ exporter });
+  placeAll(node.tracing, pausedRun().drafts);
+  expect((await node.shutdown()).lostSpans).toBe(0);
+  await settled();
+  expect(takeWarnings()).toEqual([
     expect.stringMatching(
-      /^EspalierWarning: Expected one copy of @opentelemetry\/api, got two: .* with version 1\.4\.0, .* version 1\.\d+\.\d+, .* Runs are not traced\. See `npm ls @opentelemetry\/api`/,
+      /^EspalierWarning: Expected one copy of @opentelemetry\/api, got two: something was registered with version 1\.4\.0 before, and espalier has found version 1\.\d+\.\d+\. Spans of runs leave all the same, .* See `npm ls/,
     ),
   ]);
-  expect(await warningsOfARun()).toEqual([]);
 });

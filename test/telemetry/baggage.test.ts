@@ -196,6 +196,24 @@ test("switched on, our two entries go to an MCP server, in _meta and in the head
   ]);
 });
 
+test("switched off for a run that a tool of another one starts, nothing of either goes to an MCP server", async () => {
+  const within = traced();
+  let meta: unknown;
+  const nest = defineTool({
+    name: "nest",
+    description: "Nests.",
+    input: z.object({}),
+    execute: async () => {
+      meta = await metaOf(handMadeOverStdio("well").transport, within);
+      return "done";
+    },
+  });
+  const outer = part("outer", [asks("nest", {}), says("Outer.")], { tools: [nest] });
+  await traced({ baggage: true }).run(outer.role);
+  const { traceId, spanId } = started(within);
+  expect(meta).toEqual({ traceparent: `00-${traceId}-${spanId}-01` });
+});
+
 test("without a tracer that records, baggage is there all the same", async () => {
   const tracer = new ProxyTracerProvider().getTracer("none");
   const stage = traced({ tracer, baggage: true });

@@ -5,6 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { parseJson, type JsonValue } from "../../src/kernel/json.ts";
+import { leftOutOf } from "../../src/telemetry/content/content-messages.ts";
 import { boundedJson, boundedText } from "../../src/telemetry/bounded/bounded-json.ts";
 
 test("what fits comes whole", () => {
@@ -100,6 +101,41 @@ test("any JSON in any room is JSON that is no longer than the room", () => {
     }),
     { numRuns: 150 },
   );
+});
+
+test("so is a list of mixed shape, whose mark may be one of several", () => {
+  const entries = fc.oneof(
+    fc.constant({ parts: ["x".repeat(500)] }),
+    fc.constant({ parameters: {}, name: "y".repeat(80) }),
+    fc.constant({ type: "text", content: "z".repeat(300) }),
+    fc.integer(),
+    fc.string({ minLength: 1, maxLength: 400 }),
+  );
+  const lists = fc.array(entries, { maxLength: 120 });
+  fc.assert(
+    fc.property(
+      lists,
+      fc.integer({ min: 1, max: 60 }),
+      fc.integer({ min: 240, max: 3_000 }),
+      (list, keys, room) => {
+        const value = Object.fromEntries(
+          Array.from({ length: keys }, (_, nth) => [`k${nth}`, list]),
+        );
+        for (const one of [list, value]) {
+          const { text } = boundedJson(one, room, leftOutOf);
+          expect(text.length).toBeLessThanOrEqual(room);
+          parseJson(text);
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+  const texts = Array.from({ length: 104 }, () => "a".repeat(60));
+  for (let keys = 1; keys < 60; keys += 1) {
+    const list = [{ parts: ["x".repeat(500)] }, ...texts];
+    const value = Object.fromEntries(Array.from({ length: keys }, (_, nth) => [`k${nth}`, list]));
+    expect(boundedJson(value, 1_000, leftOutOf).text.length).toBeLessThanOrEqual(1_000);
+  }
 });
 
 test("a value that is nested to the limit of arguments is shortened, too", () => {

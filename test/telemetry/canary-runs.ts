@@ -5,6 +5,7 @@ import { z } from "zod";
 
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { approve, deny, giveResult } from "../../src/protocol/question.ts";
 import { says, ScriptedModel, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
@@ -29,6 +30,7 @@ export const CANARY_RUNS: Readonly<Record<string, (options: Watched) => Promise<
   "delegations, drafts, refusals and a result by a tool": delegated,
   "background work and messages on the way": background,
   "summaries of results and of the history": summarized,
+  "delegations of one that is told to end meanwhile": stoppedMeanwhile,
   "models that fail and callers that cancel": broken,
   "limits, grants, retries and filters": limited,
 };
@@ -128,18 +130,27 @@ async function delegated(options: Watched): Promise<void> {
     },
   });
   const ceiling = {
-    tools: [],
+    tools: [spyTool("reads", () => CANARY)],
     models: { small: new ScriptedModel(() => says(SAID), { id: "small" }) },
     budget: { steps: 2 },
   };
-  const draft = {
+  const drafted = (role: string): ScriptedCall => ({
     name: "SpawnSubagent",
-    arguments: { role: "critic", task: CANARY, draft: { instructions: INSTRUCTIONS } },
-  };
+    arguments: {
+      role,
+      task: CANARY,
+      newRole: { instructions: INSTRUCTIONS, tools: ["reads", `write to ${CANARY}`] },
+    },
+  });
   const lead = part(
     "lead",
     [
-      calls(spawn("reader", CANARY), spawn(CANARY, CANARY), draft),
+      calls(
+        spawn("reader", CANARY),
+        spawn(CANARY, CANARY),
+        drafted("critic"),
+        drafted(`a ${CANARY}`),
+      ),
       calls({ name: "SpawnSubagent", arguments: { note: CANARY } }),
       says(SAID),
     ],
@@ -147,6 +158,28 @@ async function delegated(options: Watched): Promise<void> {
   );
   const stage = scene(options);
   await stage.outcome(stage.start(lead.role, CANARY, START));
+}
+
+/** Nothing is looked up any more: the names are whatever the model wrote. */
+async function stoppedMeanwhile(options: Watched): Promise<void> {
+  const reader = part("reader", [says(SAID)]);
+  const again = { name: "ContinueSubagent", arguments: { childName: `${CANARY}#1`, task: CANARY } };
+  const lead = part(
+    "lead",
+    [calls(use("reads")), calls(spawn(CANARY, CANARY), again), says(SAID)],
+    {
+      subagents: [reader.role],
+      tools: [spyTool("reads", () => CANARY)],
+    },
+  );
+  const stop: EventSink = {
+    take: (event) => {
+      if (event.type === "tool.started" && event.kind === "delegation") run.requestStop(CANARY);
+    },
+  };
+  const stage = scene({ ...options, sinks: [...(options.sinks ?? []), stop] });
+  const run = stage.start(lead.role, CANARY, START);
+  await stage.outcome(run);
 }
 
 async function background(options: Watched): Promise<void> {

@@ -9,6 +9,7 @@ import {
 } from "../../src/telemetry/content/content-options.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
+import { tracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
 import { takeWarnings } from "../harness/set-up.ts";
 import { thrownBy } from "../support/thrown.ts";
 
@@ -91,6 +92,11 @@ test("JSON is shortened to what the SDK lets through, where a variable lowers th
   const both = { OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: "500" };
   const own = { ...both, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: "800" };
   expect(contentSettings(true, own)?.maxCharacters).toBe(800);
+  for (const wrong of ["many", "-1", "1.5", " "]) {
+    const env = { ...both, OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: wrong };
+    const said = contentSettings(true, env)?.maxCharacters;
+    expect([wrong, said, tracingVariables(env).maxAttributeLength]).toEqual([wrong, 500, 500]);
+  }
 });
 
 test("a choice that is none is refused", () => {

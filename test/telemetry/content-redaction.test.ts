@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 
+import { parseJson } from "../../src/kernel/json.ts";
 import type { Correlation } from "../../src/protocol/event.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import type { SpanContent } from "../../src/protocol/span-content.ts";
@@ -112,13 +113,13 @@ cyclic["value"] = cyclic;
 const deep: unknown = JSON.parse(`${"[".repeat(400)}${"]".repeat(400)}`);
 
 const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknown, string]>> = {
-  throws: [fails, "no patterns"],
+  throws: [fails, "(Error)"],
   "throws null": [
     () => {
       // oxlint-disable-next-line typescript/only-throw-error -- what foreign code may do
       throw null;
     },
-    "null",
+    "(a thrown object)",
   ],
   "gives a promise": [(content) => Promise.resolve(content), "it gave a promise; it must not wait"],
   rejects: [() => Promise.reject(new Error("late")), "it gave a promise; it must not wait"],
@@ -127,17 +128,20 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
     () => ({ then: () => undefined }),
     "it gave a promise; it must not wait",
   ],
-  "gives true": [() => true, "✖ Invalid input"],
-  "gives null": [() => null, "✖ Invalid input"],
-  "gives a text": [() => "redacted", "✖ Invalid input"],
-  "gives a function": [() => fails, "it gave a function"],
+  "gives true": [() => true, "what it gave is no such content (invalid_type)"],
+  "gives null": [() => null, "what it gave is no such content (invalid_type)"],
+  "gives a text": [() => "redacted", "what it gave is no such content (invalid_type)"],
+  "gives a function": [() => fails, "it gave a value of type function"],
   "gives another type": [
     ({ type }) =>
       type === "result" ? { type: "arguments", value: 1 } : { type: "result", text: "x" },
     "it gave",
   ],
-  "gives a field more": [(content) => ({ ...content, secret: "secret" }), "✖ Unrecognized key"],
-  "gives a cycle": [() => cyclic, "Converting circular structure"],
+  "gives a field more": [
+    (content) => ({ ...content, secret: "secret" }),
+    "what it gave is no such content (unrecognized_keys)",
+  ],
+  "gives a cycle": [() => cyclic, "(TypeError)"],
   "gives what is nested beyond reason": [
     () => ({ type: "arguments", value: deep }),
     "it is nested too deep",
@@ -148,11 +152,31 @@ const BROKEN: Readonly<Record<string, readonly [(content: SpanContent) => unknow
         return fails();
       },
     }),
-    "no patterns",
+    "(Error)",
+  ],
+  "throws what quotes the content": [
+    (content) => parseJson(content.type === "result" ? content.text : "secret of whom"),
+    "(SyntaxError)",
+  ],
+  "gives keys that quote the content": [
+    (content) => ({ ...content, "secret of whom": 1 }),
+    "(unrecognized_keys)",
+  ],
+  "gives a message with such keys": [
+    () => ({ type: "request", messages: [{ "secret of whom": 1 }], tools: [] }),
+    "`messages` of what it gave is no such content",
+  ],
+  "throws an error of a class without a name": [
+    () => {
+      throw Object.defineProperty(new Error("secret of whom"), "constructor", {
+        get: () => fails(),
+      });
+    },
+    "(one that cannot be looked at)",
   ],
   "changes what it was given": [
     (content) => Object.assign(content, { text: "x", value: "x" }),
-    "Cannot",
+    "(TypeError)",
   ],
 };
 

@@ -5,6 +5,7 @@ import { trace } from "@opentelemetry/api";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
+import { parseJson } from "../../src/kernel/json.ts";
 import { transform, wrapModelCall } from "../../src/hooks/hook.ts";
 import { localTracing } from "../../src/orchestrator/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/event-sink.ts";
@@ -12,6 +13,7 @@ import { approve, giveResult } from "../../src/protocol/question.ts";
 import type { SpanContent } from "../../src/protocol/span-content.ts";
 import type { AgentDefinition } from "../../src/agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import { structureOf } from "../../src/telemetry/content/content-messages.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -132,6 +134,29 @@ test("what calls came to is said as it was: failures, refusals, names that were 
   expect(last?.["output.messages"]).toEqual([
     { role: "assistant", parts: text("I must not."), finish_reason: "stop" },
   ]);
+});
+
+test("a text that would lose something as a value is shown as the text that it is", () => {
+  const whole = [
+    '{"a":1,"b":[-0.5,1e5,1.50E+3,"1234567890123456789"]}',
+    '[0,1.0,{"":" \\" \\\\ "}]',
+    " [ ] ",
+  ];
+  expect(whole.map(structureOf)).toEqual(whole.map(parseJson));
+  const lossy = [
+    "[1234567890.12345678901]",
+    "[12345678901234567890]",
+    "[1e-400]",
+    "[1e400]",
+    "[-0]",
+    '{"a":1,"a":1}',
+    '{"a":1,"a":2}',
+    '{"a":{"b":1},"a":{"b":1}}',
+    '{"__proto__":1}',
+    "[1] and more",
+    "7",
+  ];
+  expect(lossy.map((one) => [one, structureOf(one)])).toEqual(lossy.map((one) => [one, undefined]));
 });
 
 test("arguments are those of the call that ran, and the result is what the model read", async () => {

@@ -6,8 +6,10 @@ import { context, createContextKey, trace } from "@opentelemetry/api";
 import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
+import { ManualClock } from "../../src/testing/manual-clock.ts";
 import type { LaneExporter, LaneResult, LaneSpan } from "../../src/telemetry/delivery/any-sdk.ts";
 import { ExportGate } from "../../src/telemetry/delivery/export-gate.ts";
+import { settled } from "../harness/run-scripted.ts";
 
 const SUCCESS: LaneResult = { code: 0 };
 const FAILURE: LaneResult = { code: 1, error: new Error("gone") };
@@ -15,6 +17,7 @@ const FAILURE: LaneResult = { code: 1, error: new Error("gone") };
 /** Batches are named by a span that only has a name. */
 function stage(): {
   readonly gate: ExportGate;
+  readonly clock: ManualClock;
   readonly exported: readonly string[];
   readonly answered: readonly string[];
   answer(name: string, result: LaneResult): void;
@@ -29,12 +32,18 @@ function stage(): {
       exported.push(name);
       open.set(name, done);
       if (name === "broken") throw new Error("broken");
+      if (name === "rejects") return Promise.reject(new Error("rejected"));
+      if (name === "resolves") return Promise.resolve();
+      if (name === "odd") return UNREADABLE;
+      return undefined;
     },
     shutdown: () => Promise.resolve(),
   };
-  const gate = new ExportGate(exporter);
+  const clock = new ManualClock();
+  const gate = new ExportGate(exporter, { timeoutMs: 1_000, clock });
   return {
     gate,
+    clock,
     exported,
     answered,
     answer: (name, result) => open.get(name)?.(result),
@@ -42,6 +51,16 @@ function stage(): {
       gate.send([span(name)], isUrgent, ({ code }) => answered.push(`${name} ${code}`)),
   };
 }
+
+/** As a promise of another make may be: asking for its `then` fails. */
+const UNREADABLE = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error("not to be read");
+    },
+  },
+);
 
 function span(name: string): LaneSpan {
   const ids = { traceId: "a".repeat(32), spanId: "b".repeat(16), traceFlags: 1 };
@@ -109,6 +128,39 @@ test("each batch is answered once, also by an exporter that answers twice or thr
   expect(answered).toEqual(["broken 1", "twice 0"]);
 });
 
+test("an export that is a promise fails when it rejects, and is not over when it resolves", async () => {
+  const { send, answer, answered, gate, clock } = stage();
+  for (const name of ["rejects", "resolves", "odd"]) send(name);
+  await settled();
+  expect(answered).toEqual(["rejects 1", "odd 1"]);
+  answer("resolves", SUCCESS);
+  answer("rejects", SUCCESS);
+  await gate.idle();
+  expect([answered, clock.pendingTimers]).toEqual([["rejects 1", "odd 1", "resolves 0"], 0]);
+});
+
+test("what is never answered fails in the end, a late answer is ignored, and others go on", async () => {
+  const { send, answer, answered, exported, gate, clock } = stage();
+  for (const name of EIGHT) send(name);
+  clock.advance(400);
+  answer("1", SUCCESS);
+  send("9");
+  send("10");
+  clock.advance(599);
+  expect(answered).toEqual(["1 0"]);
+  clock.advance(1);
+  expect(answered).toEqual(["1 0", ...EIGHT.slice(1).map((name) => `${name} 1`)]);
+  answer("2", SUCCESS);
+  answer("9", SUCCESS);
+  answer("10", SUCCESS);
+  await gate.idle();
+  expect([exported.slice(8), answered.slice(8), clock.pendingTimers]).toEqual([
+    ["9", "10"],
+    ["9 0", "10 0"],
+    0,
+  ]);
+});
+
 test("it is idle when nothing waits and nothing is in flight", async () => {
   const { send, answer, gate } = stage();
   await gate.idle();
@@ -128,13 +180,14 @@ test("a batch is exported in the context in which it was sent", () => {
   const key = createContextKey("whose");
   const seen: unknown[] = [];
   const answers: ((result: LaneResult) => void)[] = [];
-  const gate = new ExportGate({
+  const exporter: LaneExporter = {
     export: (_spans, done) => {
       seen.push(context.active().getValue(key));
       answers.push(done);
     },
     shutdown: () => Promise.resolve(),
-  });
+  };
+  const gate = new ExportGate(exporter, { timeoutMs: 1_000, clock: new ManualClock() });
   for (let batch = 1; batch <= 9; batch += 1) {
     const sent = context.active().setValue(key, batch);
     context.with(sent, () => gate.send([], false, () => {}));

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 
 import { trace } from "@opentelemetry/api";
 import { defaultResource } from "@opentelemetry/resources";
+import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
 import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 
@@ -26,7 +27,7 @@ import { RunScript } from "./run-script.ts";
 import { CANARY } from "./run-script-facts.ts";
 import { wideRun } from "./wide-run.ts";
 
-const MODES: readonly SinkMode[] = ["ok", "refuse", "unavailable", "hang"];
+const MODES: readonly SinkMode[] = ["ok", "refuse", "unavailable", "hang", "drip"];
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -97,7 +98,7 @@ test("flush and shutdown keep to their bounds, and every span is accounted for",
 
   const reasons = [
     `connect ECONNREFUSED ${new URL(refuse.endpoint).host}`,
-    "Export failed with retryable status",
+    BUSY,
     "Request timed out",
   ];
   expect(ends).toEqual(
@@ -109,7 +110,10 @@ test("flush and shutdown keep to their bounds, and every span is accounted for",
   );
   const sinks = [refuse, unavailable, hang];
   expect((await warningsGiven()).toSorted()).toEqual(
-    [SECOND_SDK, ...sinks.map((sink, at) => warningOf(sink, reasons[at] ?? ""))].toSorted(),
+    [
+      SECOND_SDK,
+      ...sinks.map((sink, at) => warningOf(sink, reasons[at] ?? "", ADVICE[at])),
+    ].toSorted(),
   );
 });
 
@@ -124,11 +128,39 @@ test("an endpoint that comes back gets what ends from then on", async () => {
     deliveredSpans: 6,
     lostSpans: 6,
     pendingSpans: 0,
-    lastError: "Export failed with retryable status",
+    lastError: BUSY,
   });
-  expect(await warningsGiven()).toEqual([warningOf(sink, "Export failed with retryable status")]);
+  expect(await warningsGiven()).toEqual([warningOf(sink, BUSY, CHECK_LOAD)]);
   expect(sink.spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toMatchObject([
     { name: "invoke_workflow lead", attributes: { "espalier.telemetry.dropped_spans": 6 } },
+  ]);
+});
+
+test("an endpoint whose answers never end loses its spans in time, and makes room for others", async () => {
+  await using sink = await OtlpSink.open("drip");
+  vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "100");
+  vi.stubEnv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1");
+  const node = setUpNodeTracing({ tracesUrl: sink.tracesUrl });
+  for (let run = 0; run < 2; run += 1) placeAll(node.tracing, delegatingRun().drafts);
+  const lastError = "no answer within 1,100 ms";
+  const dripped = { deliveredSpans: 0, lostSpans: 12, pendingSpans: 0, lastError };
+  expect(await node.flush({ timeoutMs: 20_000 })).toEqual(dripped);
+  await sink.setMode("ok");
+  placeAll(node.tracing, delegatingRun().drafts);
+  expect(await node.shutdown({ timeoutMs: 20_000 })).toEqual({ ...dripped, deliveredSpans: 6 });
+  expect(await warningsGiven()).toEqual([warningOf(sink, lastError)]);
+});
+
+test("a bound that is none is a warning, and neither a wait without end nor an error", async () => {
+  const node = setUpNodeTracing({ exporter: new InMemorySpanExporter() });
+  const nothing = { deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 };
+  const slips: readonly unknown[] = [null, 5, { timeoutMs: Number.NaN }, { timeoutMs: -1 }];
+  for (const bounds of [...slips, { timeoutMs: Infinity }, { timeoutMs: "1" }, { timeout: 5 }])
+    expect(await Reflect.apply(node.flush, undefined, [bounds])).toEqual(nothing);
+  expect(await Reflect.apply(node.shutdown, undefined, [null])).toEqual(nothing);
+  expect(await warningsGiven()).toEqual([
+    "EspalierWarning: Expected flush and shutdown to be given { timeoutMs } with a number from 0 up, got null " +
+      "for options. The default is used, 3000.",
   ]);
 });
 
@@ -208,6 +240,12 @@ const SECOND_SDK =
 
 const CHECK_ENDPOINT =
   "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), and that it takes OTLP over HTTP.";
+
+const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
+const CHECK_LOAD =
+  "It has more to do than it can. Sample (OTEL_TRACES_SAMPLER), or give it more to work with.";
+/** Refused, busy, silent. */
+const ADVICE = [CHECK_ENDPOINT, CHECK_LOAD, CHECK_ENDPOINT];
 
 function warningOf(sink: OtlpSink, reason: string, advice = CHECK_ENDPOINT): string {
   return (

@@ -3,7 +3,16 @@
 // Method: stubbed environments, a loopback sink that takes JSON and protobuf, and servers that know
 // nothing of OTLP.
 
-import { context, diag, propagation, trace } from "@opentelemetry/api";
+import {
+  context,
+  createNoopMeter,
+  diag,
+  DiagLogLevel,
+  propagation,
+  trace,
+  type DiagLogger,
+  type Meter,
+} from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
@@ -95,7 +104,7 @@ test("an exporter of one's own is used, and shut down", async () => {
 test("an exporter beside an address is refused, and so is an address that is none", () => {
   const exporter = new OTLPTraceExporter();
   expect(() => setUpNodeTracing({ exporter, tracesUrl: "http://me:secr@t@host/v1?key=1" })).toThrow(
-    'Expected tracesUrl to be left out beside an exporter, got "http://…@host/v1". ' +
+    'Expected tracesUrl to be left out beside an exporter, got "http://…@host/v1?…". ' +
       "Say the address to the exporter that you make.",
   );
   expect(() => setUpNodeTracing({ tracesUrl: "localhost:4318" })).toThrow(
@@ -118,6 +127,7 @@ test("options that do not fit are refused by name, and nothing is registered", (
 test.each([
   ["OTEL_SDK_DISABLED", "TRUE"],
   ["OTEL_TRACES_EXPORTER", "none"],
+  ["OTEL_TRACES_EXPORTER", " None "],
 ])("with %s=%s there are no spans, no SDK and no warning", async (name, value) => {
   vi.stubEnv(name, value);
   expect(await traced()).toEqual(NOTHING);
@@ -126,6 +136,21 @@ test.each([
     expect.anything(),
   ]);
   expect(await warnings()).toEqual([]);
+});
+
+test.each([
+  ["ALWAYS_OFF", "1", NOTHING],
+  ["parentbased_always_off", "1", NOTHING],
+  ["TraceIdRatio", "0", NOTHING],
+  ["ParentBased_TraceIdRatio", "0", NOTHING],
+  ["traceidratio", "1", WHOLE],
+  ["parentbased_traceidratio", "1", WHOLE],
+  ["Always_On", "0", WHOLE],
+  ["parentbased_always_on", "0", WHOLE],
+])("the sampler %s with %s is taken as it is meant", async (sampler, share, report) => {
+  vi.stubEnv("OTEL_TRACES_SAMPLER", sampler);
+  vi.stubEnv("OTEL_TRACES_SAMPLER_ARG", share);
+  expect([await traced(), await warnings()]).toEqual([report, []]);
 });
 
 test("gRPC is not spoken, which is said, and spans arrive as JSON", async () => {
@@ -151,19 +176,26 @@ test("a slip in the environment is said once, stops nothing, and shows no secret
     OTEL_TRACES_EXPORTER: "otlp,zipkin",
     OTEL_SPAN_EVENT_COUNT_LIMIT: "many",
     OTEL_SDK_DISABLED: "no",
+    OTEL_BSP_EXPORT_TIMEOUT: "3000000000",
+    OTEL_EXPORTER_OTLP_CERTIFICATE: "no/such/file.pem",
   };
   for (const [name, value] of Object.entries(slips)) vi.stubEnv(name, value);
   expect(await traced()).toEqual(WHOLE);
   const given = await warnings();
   expect(given.toSorted()).toEqual([
+    'Expected OTEL_BSP_EXPORT_TIMEOUT to be a whole number from 1 to 2147000000, got "3000000000". ' +
+      "The default is used.",
     'Expected OTEL_BSP_MAX_QUEUE_SIZE to be a whole number from 1 up, got "0". The default is used.',
-    'Expected OTEL_BSP_SCHEDULE_DELAY to be a whole number from 0 up, got "soon". The default is used.',
+    'Expected OTEL_BSP_SCHEDULE_DELAY to be a whole number from 0 to 2147000000, got "soon". The default is used.',
+    'Expected OTEL_EXPORTER_OTLP_CERTIFICATE to be a file that can be read, got "no/such/file.pem". ' +
+      "Spans leave without it.",
     'Expected OTEL_EXPORTER_OTLP_COMPRESSION to be one of gzip, none, got "zip". The default is used.',
     'Expected OTEL_EXPORTER_OTLP_PROTOCOL to be one of http/json, http/protobuf, grpc, got "http". ' +
       "Spans leave as JSON over HTTP.",
-    'Expected OTEL_EXPORTER_OTLP_TIMEOUT to be a whole number from 1 up, got "-1". The default is used.',
+    'Expected OTEL_EXPORTER_OTLP_TIMEOUT to be a whole number from 1 to 2147000000, got "-1". The default ' +
+      "is used.",
     "Expected OTEL_EXPORTER_OTLP_TRACES_ENDPOINT to be an address that begins with http:// or https://, " +
-      'got "…@localhost:4318". The default is used.',
+      'got "…@localhost:4318?…". The default is used.',
     'Expected OTEL_SDK_DISABLED to be one of true, false, got "no". Nothing is disabled.',
     'Expected OTEL_SPAN_EVENT_COUNT_LIMIT to be a whole number from 0 up, got "many". The default is used.',
     'Expected OTEL_TRACES_EXPORTER to be otlp or none, got "zipkin". Spans leave by OTLP. Hand another ' +
@@ -207,11 +239,14 @@ test("what fits is taken as it is, the word for traces before the word for all",
     tracesUrl: "https://collector:4318/base/v1/traces",
     protocol: "http/protobuf",
     compression: "none",
+    certificates: {},
     exportTimeoutMs: 500,
+    batchTimeoutMs: undefined,
     maxQueueSize: 4_096,
     batchSize: 128,
     delayMs: 0,
     maxAttributeLength: 1_000,
+    sampling: { sampler: "parentbased_traceidratio", share: 0.25 },
     complaints: [],
   });
 });
@@ -253,13 +288,87 @@ test("what the SDK tells only to a logger is warned about once, and counted", as
   ]);
 });
 
-test("a logger of the application keeps its place", async () => {
+const createHistogram: Meter["createHistogram"] = (name) => {
+  diag.warn("spoken early");
+  return createNoopMeter().createHistogram(name);
+};
+
+test("what is said while tracing is set up is warned about, too", async () => {
+  const meter: unknown = Object.create(createNoopMeter(), {
+    createHistogram: { value: createHistogram },
+  });
+  expect(await traced({ meter })).toMatchObject({ deliveredSpans: 3 });
+  expect(await warnings()).toEqual([
+    expect.stringContaining("OpenTelemetry reports: spoken early."),
+  ]);
+});
+
+/** A logger of an application, and what it was told. */
+function listener(): { readonly told: unknown[]; readonly logger: DiagLogger } {
   const told: unknown[] = [];
-  const error = (...words: readonly unknown[]): unknown => told.push(...words);
-  diag.setLogger({ error, warn: silent, info: silent, debug: silent, verbose: silent });
+  const tell = (...words: readonly unknown[]): unknown => told.push(...words);
+  return {
+    told,
+    logger: { error: tell, warn: tell, info: silent, debug: silent, verbose: silent },
+  };
+}
+
+test("a logger of the application hears everything as before, during and after", async () => {
+  const { told, logger } = listener();
+  diag.setLogger(logger, DiagLogLevel.ERROR);
   const node = setUpNodeTracing();
   diag.error("one");
+  diag.warn("too quiet for its level");
   expect(await node.shutdown()).toEqual(NOTHING);
   diag.error("two");
   expect([told, await warnings()]).toEqual([["one", "two"], []]);
 });
+
+test("two set-ups at once leave no logger behind, whichever ends first", async () => {
+  const [first, second] = [setUpNodeTracing(), setUpNodeTracing()];
+  await first.shutdown();
+  diag.error("between");
+  const { sdkReports } = await second.shutdown();
+  const { version: _version, ...registered } = registeredApi() ?? {};
+  expect([sdkReports, "diag" in registered]).toEqual([1, false]);
+  expect(await warnings()).toEqual([
+    expect.stringContaining("no OpenTelemetry SDK in this process"),
+    expect.stringContaining("OpenTelemetry reports: between."),
+  ]);
+});
+
+test("a logger that the application sets later keeps its place after the end", async () => {
+  const node = setUpNodeTracing();
+  const { told, logger } = listener();
+  diag.setLogger(logger, { suppressOverrideMessage: true });
+  await node.shutdown();
+  diag.error("two");
+  expect(told).toEqual(["two"]);
+});
+
+test.each([true, false])(
+  "what an endpoint refuses within a success is lost, also beside a logger of the application: %j",
+  async (hasLogger) => {
+    if (hasLogger) diag.setLogger(listener().logger, DiagLogLevel.ERROR);
+    for (const protocol of ["http/json", "http/protobuf"]) {
+      vi.stubEnv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
+      await sink.setMode("partial");
+      // Two requests, one for each lane.
+      const lastError = "the endpoint refused them (too old)";
+      expect(await traced()).toEqual({
+        deliveredSpans: 1,
+        lostSpans: 2,
+        pendingSpans: 0,
+        lastError,
+      });
+      await sink.setMode("page");
+      expect(await traced()).toMatchObject({ deliveredSpans: 0, lostSpans: 3 });
+    }
+    expect((await warnings()).map((words) => /got: ([^.]*)/.exec(words)?.[1])).toEqual(
+      Array.from({ length: 2 }, () => [
+        "the endpoint refused them (too old)",
+        "status 200 with a web page, so this does not look like an OTLP endpoint",
+      ]).flat(),
+    );
+  },
+);

@@ -3,29 +3,41 @@
 // Method: one run through deaths of its processes at every append; every process traces into the same exporter until it dies.
 
 import {
+  AlwaysOffSampler,
   InMemorySpanExporter,
   NodeTracerProvider,
+  ParentBasedSampler,
   SimpleSpanProcessor,
+  TraceIdRatioBasedSampler,
+  type Sampler,
 } from "@opentelemetry/sdk-trace-node";
-import { context, propagation, ROOT_CONTEXT, trace, TraceFlags } from "@opentelemetry/api";
-import { expect, test } from "vitest";
+import {
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  trace,
+  TraceFlags,
+  type SpanContext,
+} from "@opentelemetry/api";
+import { describe, expect, test } from "vitest";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { Tracing } from "../../src/protocol/event-sink.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { proves } from "../harness/proves.ts";
 import { turns } from "../journal/crash-play.ts";
 import { dyingStore, type Kill } from "../journal/dying-store.ts";
 import { eventsIn } from "../journal/stored-story.ts";
 import { storedRecords } from "../journal/stored-events.ts";
 import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
+import { mortalTracing } from "./mortal-tracing.ts";
 import { recorded, type RecordedSpan } from "./recorded-spans.ts";
 
 /** A lead with two readers, each of which uses a tool; one of them works in the background. */
@@ -59,28 +71,35 @@ interface Told {
 }
 
 const CALLER = { traceId: "a".repeat(32), spanId: "b".repeat(16), traceFlags: TraceFlags.SAMPLED };
-const BELOW_CALLER = trace.setSpanContext(ROOT_CONTEXT, CALLER);
+
+interface HowTold {
+  /** The span below which the first process starts the run. */
+  readonly caller?: SpanContext;
+  readonly maxSpansPerTrace?: number;
+  readonly sampler?: Sampler;
+  /** Ids are the provider's own. */
+  readonly hasOwnIds?: boolean;
+  readonly startMs?: number;
+}
 
 /** Plays a run whose processes die, one after the other; the last one lives. */
-async function told(
-  kills: readonly Kill[],
-  options: { readonly isBelowCaller?: boolean; readonly maxSpansPerTrace?: number } = {},
-): Promise<Told> {
+async function told(kills: readonly Kill[], options: HowTold = {}): Promise<Told> {
+  const { caller, maxSpansPerTrace = 5_000, sampler, hasOwnIds = false, startMs = 1_000 } = options;
   const exporter = new InMemorySpanExporter();
   const provider = new NodeTracerProvider({
     spanProcessors: [new SimpleSpanProcessor(exporter)],
-    idGenerator: runIdGenerator,
+    ...(sampler === undefined ? {} : { sampler }),
+    ...(hasOwnIds ? {} : { idGenerator: runIdGenerator }),
   });
-  const { maxSpansPerTrace = 5_000, isBelowCaller = false } = options;
   const tracer = provider.getTracer("test");
   const store = memoryStore({ clock: new ManualClock() });
   const ids = sequentialIds();
-  const clock = new ManualClock(1_000);
+  const clock = new ManualClock(startMs);
   let runId: Run["runId"] | undefined;
   let appends = 0;
   for (const kill of [...kills, undefined]) {
     const dying = dyingStore(store, kill);
-    const tracing = mortal(openTelemetry({ tracer, maxSpansPerTrace }), () => dying.isDead);
+    const tracing = mortalTracing(openTelemetry({ tracer, maxSpansPerTrace }), () => dying.isDead);
     const role = cast();
     const orchestrator = new Orchestrator({
       clock,
@@ -89,7 +108,10 @@ async function told(
       tracing,
       roles: [role],
     });
-    const below = isBelowCaller && runId === undefined ? BELOW_CALLER : ROOT_CONTEXT;
+    const below =
+      caller !== undefined && runId === undefined
+        ? trace.setSpanContext(ROOT_CONTEXT, caller)
+        : ROOT_CONTEXT;
     const run = await context.with(below, () => begun(orchestrator, role, runId));
     if (run === undefined) break;
     runId = run.runId;
@@ -118,17 +140,6 @@ async function begun(
     if (EspalierError.is(cause) && cause.code === "run_ended") return undefined;
     throw cause;
   }
-}
-
-/** Nothing is heard of a tracing whose process is dead. */
-function mortal(tracing: Tracing, isDead: () => boolean): Tracing {
-  const nowhere = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
-  return {
-    place: (draft) => (isDead() ? nowhere : tracing.place(draft)),
-    within: (scope, work) => (isDead() ? work() : tracing.within(scope, work)),
-    idsOf: (scope) => tracing.idsOf(scope),
-    endLost: (lost, atMs) => tracing.endLost?.(lost, atMs),
-  };
 }
 
 const OPENINGS: ReadonlySet<string> = new Set([
@@ -170,9 +181,109 @@ test("killed at any append, after it was kept: every span is told once, and no t
 
 test("before it was kept: what was told of the lost events is told again as crashed, nothing else is told twice", async () => {
   const plain = await told([]);
+  let again = 0;
   for (let at = 1; at <= plain.appends; at += 1) {
     const twice = checkWhole(await told([{ at, how: "before" }]));
     for (const same of twice) expect(same.map(isCrashed)).toEqual([false, true]);
+    again += twice.length;
+  }
+  expect(again).toBeGreaterThan(0);
+});
+
+test("a recovery of which nothing was kept is told again by the next one, to the letter", async () => {
+  const story = await told([
+    { at: 6, how: "after" },
+    { at: 1, how: "before" },
+  ]);
+  const byId = Map.groupBy(story.spans.filter(isCrashed), ({ spanId }) => spanId);
+  const twice = [...byId.values()].filter((same) => same.length > 1);
+  expect(twice.length).toBeGreaterThan(0);
+  for (const [first, ...others] of twice) expect(others).toEqual([first]);
+});
+
+proves(
+  ["X18"],
+  "what lost calls are charged stands on spans, too: once, and as an estimate",
+  async () => {
+    const plain = await told([]);
+    let lost = 0;
+    for (let at = 1; at <= plain.appends; at += 1) {
+      for (const how of ["before", "after"] as const) {
+        const { spans, events } = await told([{ at, how }]);
+        const ended = events.findLast((event) => event.type === "run.ended");
+        const calls = spans.filter(({ name }) => name.startsWith("chat ")).filter(isOfKept(events));
+        const sum = (key: string): number =>
+          calls.reduce((total, { attributes }) => total + Number(attributes[key] ?? 0), 0);
+        expect({
+          inputTokens: sum("gen_ai.usage.input_tokens"),
+          outputTokens: sum("gen_ai.usage.output_tokens"),
+        }).toEqual({
+          inputTokens: ended?.usage.total.inputTokens,
+          outputTokens: ended?.usage.total.outputTokens,
+        });
+        lost += calls.filter(
+          ({ attributes }) => attributes["espalier.usage.estimated"] === true,
+        ).length;
+      }
+    }
+    expect(lost).toBeGreaterThan(0);
+  },
+);
+
+/** True for spans whose call came to an end of which the journal knows: others were lost, and their ends with them. */
+function isOfKept(events: readonly EspalierEvent[]): (span: RecordedSpan) => boolean {
+  const kept = new Set(
+    events.flatMap(({ type, traceId, spanId }) =>
+      type === "model.replied" || type === "model.failed" ? [`${traceId} ${spanId}`] : [],
+    ),
+  );
+  return ({ traceId, spanId, attributes }) =>
+    kept.has(`${traceId} ${spanId}`) || attributes["espalier.usage.estimated"] === true;
+}
+
+describe("of a trace that a sampler left out", () => {
+  const never: Sampler = new ParentBasedSampler({ root: new AlwaysOffSampler() });
+  const half: Sampler = new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.5) });
+
+  test("nothing is told, by whoever recovers the run", async () => {
+    expect((await told([{ at: 6, how: "after" }], { sampler: never })).spans).toEqual([]);
+    expect(
+      (await told([{ at: 6, how: "after" }], { sampler: never, hasOwnIds: true })).spans,
+    ).toEqual([]);
+  });
+
+  test("nor of a run below a caller whose span was left out", async () => {
+    new NodeTracerProvider().register();
+    const caller = { ...CALLER, traceFlags: TraceFlags.NONE };
+    const { spans } = await told([{ at: 6, how: "after" }], { caller });
+    for (const api of [context, trace, propagation]) api.disable();
+    expect(spans).toEqual([]);
+  });
+
+  test.each([false, true])(
+    "both traces are told or none, also with ids of the provider's own: %s",
+    async (hasOwnIds) => {
+      const counts = new Set<number>();
+      for (let index = 0; index < 24; index += 1) {
+        const options = { sampler: half, hasOwnIds, startMs: 1_000 + index };
+        const { spans } = await told([{ at: 6, how: "after" }], options);
+        const runs = spans.filter(({ name }) => name === "invoke_workflow lead");
+        expect([0, 2]).toContain(runs.length);
+        counts.add(runs.length);
+      }
+      expect(counts.size).toBe(2);
+    },
+  );
+});
+
+test("with ids of the provider's own, a tree that was split keeps to its traces", async () => {
+  for (let at = 1; at <= 8; at += 1) {
+    const { spans, events } = await told([{ at, how: "after" }], {
+      maxSpansPerTrace: 3,
+      hasOwnIds: true,
+    });
+    const known = new Set(events.map(({ traceId }) => traceId));
+    expect(spans.filter(({ traceId }) => !known.has(traceId))).toEqual([]);
   }
 });
 
@@ -201,7 +312,7 @@ test("a tree that was split is whole in each of its traces", async () => {
 
 test("below a span of the caller: it stands there again, and the resumed run in a trace of its own", async () => {
   new NodeTracerProvider().register();
-  const { spans } = await told([{ at: 6, how: "after" }], { isBelowCaller: true });
+  const { spans } = await told([{ at: 6, how: "after" }], { caller: CALLER });
   for (const api of [context, trace, propagation]) api.disable();
   const roots = spans.filter(({ name }) => name === "invoke_workflow lead");
   expect(

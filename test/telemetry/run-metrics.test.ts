@@ -218,7 +218,7 @@ test("a run that is left to another process: no durations, but what went up is d
     measured({ open: opened, note: () => {}, close: () => {}, abandon: () => {} }, metrics),
   );
   for (const draft of run.drafts) tree.place(draft);
-  tree.leave({ seq: 99, atMs: 5_000, correlation: lead.correlation() });
+  tree.leave({ seq: 99, atMs: 5_000, correlation: lead.correlation() }, "left");
   const readings = await read();
   expect(metrics.openRuns).toBe(0);
   expect(

@@ -296,10 +296,12 @@ export class AgentScript {
     );
   }
 
+  /** A role is known, unless its name is the canary. */
   isRefused(callId: string | undefined, role: string, code: SpawnRefusalCode): void {
     const refusal = { code, message: CANARY, maximum: 3, current: 3 };
     const childDepth = this.#seat.depth + 1;
-    this.#add({ type: "subagent.refused", role, childDepth, refusal }, callId);
+    const isKnown = role === CANARY ? {} : ({ isKnownRole: true } as const);
+    this.#add({ type: "subagent.refused", role, ...isKnown, childDepth, refusal }, callId);
   }
 
   hearsOfEnd(callId: string | undefined, child: AgentScript, status: TerminalStatus): void {

@@ -80,7 +80,7 @@ test("a slow endpoint has few batches at once, and gets them all", async () => {
   expect([inFlight, sink.orphans(), structureOf(sink)]).toEqual([8, [], STRUCTURE]);
 });
 
-test.each(["hang", "refuse", "unavailable"] satisfies readonly SinkMode[])(
+test.each(["hang", "drip", "refuse", "unavailable"] satisfies readonly SinkMode[])(
   "with an endpoint in mode %s the program ends by itself, with code 0 and one warning",
   async (mode) => {
     await using sink = await OtlpSink.open(mode);

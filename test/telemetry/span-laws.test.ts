@@ -2,7 +2,7 @@
 // Method: the stories of the golden spans in memory, with every event beside its span; and what providers do that choose ids or samples
 // of their own.
 
-import { context, propagation, trace, TraceFlags } from "@opentelemetry/api";
+import { context, propagation, ROOT_CONTEXT, trace, TraceFlags } from "@opentelemetry/api";
 import {
   InMemorySpanExporter,
   NodeTracerProvider,
@@ -20,6 +20,7 @@ import {
   runIdGenerator,
   type OpenTelemetryOptions,
 } from "../../src/telemetry/otel.ts";
+import { traceIdFrom } from "../../src/telemetry/spans/derived-ids.ts";
 import { proves } from "../harness/proves.ts";
 import { placeAll, recorded, type RecordedSpan } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
@@ -80,11 +81,10 @@ const nameOf = ({ traceId, spanId }: Pick<TraceIds, "traceId" | "spanId">): stri
 
 describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
   test("every span says where it is in the tree", async () => {
-    const { newTracing, spans, events } = await played(story);
+    const { spans, events } = await played(story);
     const wanted = new Map(
       events.map((event) => [`${event.correlation.runId} ${event.seq}`, event]),
     );
-    expect(newTracing).toBeTypeOf("function");
     for (const { attributes } of spans) {
       const begun = wanted.get(
         `${String(attributes["espalier.run.id"])} ${String(attributes["espalier.event.seq"])}`,
@@ -150,8 +150,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
 
   test("with ids of the provider's own the tree is the same", async () => {
     const [ours, theirs] = [await played(story), await played(story, { hasOwnIds: true })];
-    const shapes = theirs.spans.map(({ name: is }) => is).toSorted();
-    expect(shapes).toEqual(ours.spans.map(({ name: is }) => is).toSorted());
+    expect(pathsIn(theirs.spans)).toEqual(pathsIn(ours.spans));
     expect(new Set(theirs.spans.map(nameOf)).size).toBe(theirs.spans.length);
     const again = theirs.spans.filter(({ attributes }) => attributes["espalier.replayed"] === true);
     const names = new Set(theirs.events.map(({ spanId }) => spanId));
@@ -161,6 +160,23 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     }
   });
 });
+
+/** Where each span stands, by the names above it. One that was told again is known by the id that it replaces, too. */
+function pathsIn(spans: readonly RecordedSpan[]): readonly string[] {
+  const byId = new Map(
+    spans.flatMap((span) => {
+      const { traceId, attributes } = span;
+      const spanId = String(attributes["espalier.replaces.span_id"]);
+      return [[nameOf(span), span] as const, [nameOf({ traceId, spanId }), span] as const];
+    }),
+  );
+  const pathOf = (span: RecordedSpan): string => {
+    const { traceId, parentSpanId: spanId, name } = span;
+    const above = spanId === undefined ? undefined : byId.get(nameOf({ traceId, spanId }));
+    return above === undefined || above === span ? name : `${pathOf(above)} / ${name}`;
+  };
+  return spans.map(pathOf).toSorted();
+}
 
 async function played(
   story: (newTracing: NewTracing) => Promise<void>,
@@ -229,6 +245,20 @@ describe("a trace that grows too large", () => {
   });
 });
 
+/** The spans of a tree in traces of ten spans and the rest of a subagent. */
+function splitTree(sampler: Sampler, index: number): readonly RecordedSpan[] {
+  const s = stage({ sampler, options: { maxSpansPerTrace: 10 } });
+  const { drafts } = wideRun(6, 4);
+  placeAll(
+    s.newTracing(),
+    drafts.map((draft) => ({ ...draft, atMs: draft.atMs + index })),
+  );
+  const known = new Set(s.spans.map(nameOf));
+  for (const { links } of s.spans)
+    for (const link of links) expect(known.has(nameOf(link))).toBe(true);
+  return s.spans;
+}
+
 function half(): Sampler {
   return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(0.5) });
 }
@@ -263,14 +293,40 @@ describe("a sampler that takes a share of all traces", () => {
   });
 
   test("takes all traces of a tree that was split, or none", () => {
-    for (let index = 0; index < 40; index += 1) {
-      const s = stage({ sampler: half(), options: { maxSpansPerTrace: 10 } });
-      const { drafts } = wideRun(6, 4);
-      placeAll(
-        s.newTracing(),
-        drafts.map((draft) => ({ ...draft, atMs: draft.atMs + index })),
-      );
-      expect([0, 2 + 6 * 6]).toContain(s.spans.length);
+    const kept = Array.from({ length: 40 }, (_, index) => splitTree(half(), index).length);
+    expect(new Set(kept)).toEqual(new Set([0, 2 + 6 * 6]));
+  });
+
+  test("takes all of a split tree below a caller whose span was taken, and nothing below another one", () => {
+    new NodeTracerProvider().register();
+    for (const traceFlags of [TraceFlags.SAMPLED, TraceFlags.NONE]) {
+      const kept = Array.from({ length: 40 }, (_, index) => {
+        const traceId = traceIdFrom([index, traceFlags]);
+        const caller = { traceId, spanId: "b".repeat(16), traceFlags };
+        const around = trace.setSpanContext(ROOT_CONTEXT, caller);
+        return context.with(around, () => splitTree(half(), index)).length;
+      });
+      expect(new Set(kept)).toEqual(new Set([traceFlags === TraceFlags.NONE ? 0 : 2 + 6 * 6]));
+    }
+  });
+
+  test("keeps to what became of a run before its pause, wherever it is resumed", () => {
+    new NodeTracerProvider().register();
+    for (const wasSampled of [true, false]) {
+      const { drafts } = pausedRun();
+      const begin = drafts.findIndex(({ body }) => body.type === "run.resumed");
+      for (let index = 0; index < 20; index += 1) {
+        const previousTraceId = traceIdFrom([index, "before"]);
+        const resumed = drafts.slice(begin).map((draft) => {
+          if (draft.body.type !== "run.resumed") return draft;
+          const before = { previousTraceId, previousSpanId: "b".repeat(16), wasSampled };
+          return { ...draft, body: { ...draft.body, ...before } };
+        });
+        const s = stage({ sampler: half() });
+        const [first] = placeAll(s.newTracing(), resumed);
+        expect(first?.isSampled).toBe(wasSampled);
+        expect(s.spans.length > 0).toBe(wasSampled);
+      }
     }
   });
 });

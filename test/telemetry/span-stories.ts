@@ -6,7 +6,6 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
 import type { Tracing } from "../../src/protocol/event-sink.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
@@ -18,6 +17,7 @@ import { turns } from "../journal/crash-play.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { payTool } from "../support/pause-scenes.ts";
+import { mortalTracing } from "./mortal-tracing.ts";
 import { byTask, calls, part, spawn, tool, until, use } from "../tree/cast.ts";
 
 /** What a process traces with. Asked once for each process of a story. */
@@ -187,16 +187,6 @@ async function background(newTracing: NewTracing): Promise<void> {
   await stage.run(lead.role);
 }
 
-/** A tracing that dies with its process: nothing of it is heard from then on. */
-function mortal(tracing: Tracing, isDead: () => boolean): Tracing {
-  const nowhere: TraceIds = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
-  return {
-    place: (draft: EventDraft) => (isDead() ? nowhere : tracing.place(draft)),
-    within: (scope, work) => (isDead() ? work() : tracing.within(scope, work)),
-    idsOf: (scope) => tracing.idsOf(scope),
-  };
-}
-
 /** Says what follows from the history: a process that goes on says the same. */
 function recoverable(clock: ManualClock): AgentRole {
   const script = byTask({
@@ -212,7 +202,7 @@ async function crashAndRecovery(newTracing: NewTracing): Promise<void> {
   const store = memoryStore({ clock: new ManualClock() });
   const clock = new ManualClock(START_MS);
   const dying = dyingStore(store, { at: 7, how: "after" });
-  const tracing = mortal(newTracing(), () => dying.isDead);
+  const tracing = mortalTracing(newTracing(), () => dying.isDead);
   const lead = recoverable(clock);
   const first = new Orchestrator({ clock, ids, store: dying.store, tracing, roles: [lead] });
   const run = first.start(lead, "Do it.");

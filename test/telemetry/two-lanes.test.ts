@@ -26,10 +26,10 @@ import { wideRun } from "./wide-run.ts";
 class Keeper implements LaneExporter {
   readonly taken: LaneSpan[] = [];
   shutdowns = 0;
-  answer: (done: (result: LaneResult) => void) => void = (done) => done({ code: 0 });
+  answer: (done: (result: LaneResult) => void) => unknown = (done) => done({ code: 0 });
 
-  export(spans: LaneSpan[], done: (result: LaneResult) => void): void {
-    this.answer((result) => {
+  export(spans: LaneSpan[], done: (result: LaneResult) => void): unknown {
+    return this.answer((result) => {
       if (result.code === 0) this.taken.push(...spans);
       done(result);
     });
@@ -123,6 +123,72 @@ test("each lost span is said on one run, also if the run that said it is lost it
   expect(await warnings()).toEqual([lossWarning("disk full", CHECK_ENDPOINT)]);
 });
 
+test("whoever flushes after each run holds no more spans than the queues, whatever the endpoint does", async () => {
+  const keeper = new Keeper();
+  const held: ((result: LaneResult) => void)[] = [];
+  keeper.answer = (done) => held.push(done);
+  const lanes = lanesTo(keeper, { structure: 10, leaves: 6 });
+  const flushes: Promise<void>[] = [];
+  for (let run = 0; run < 20; run += 1) {
+    trace(lanes, smallRun());
+    flushes.push(lanes.forceFlush());
+  }
+  await settled();
+  expect(lanes.counts()).toMatchObject({ deliveredSpans: 0, lostSpans: 80 - 16, pendingSpans: 16 });
+  keeper.answer = (done) => done({ code: 0 });
+  for (const done of held) done({ code: 0 });
+  await Promise.all(flushes);
+  expect(lanes.counts()).toMatchObject({ deliveredSpans: 16, pendingSpans: 0 });
+  trace(lanes, smallRun());
+  await lanes.shutdown();
+  expect(lanes.counts()).toMatchObject({ deliveredSpans: 20, lostSpans: 64, pendingSpans: 0 });
+  expect(await warnings()).toHaveLength(1);
+});
+
+test("spans that the endpoint refuses within a success are lost, with its words", async () => {
+  const keeper = new Keeper();
+  const lanes = lanesTo(keeper);
+  const error = new Error("too old");
+  for (const rejectedSpans of [1, 1_000, -1, Number.NaN]) {
+    keeper.answer = (done) => done({ code: 0, rejectedSpans, error });
+    trace(lanes, smallRun());
+    await lanes.forceFlush();
+  }
+  expect(lanes.counts()).toEqual({
+    deliveredSpans: 2 + 0 + 4 + 4,
+    lostSpans: 2 + 4,
+    pendingSpans: 0,
+    lastError: "the endpoint refused them (too old)",
+  });
+  expect(await warnings()).toEqual([
+    lossWarning("the endpoint refused them (too old)", CHECK_ENDPOINT),
+  ]);
+});
+
+test("a report of the SDK is about a loss if it repeats its words, not if there are none", async () => {
+  const keeper = new Keeper();
+  const lanes = lanesTo(keeper);
+  const reports = ["", "something else", String.raw`{"message":"say \"when\""}`, "no ECONNREFUSED"];
+  const known: (readonly boolean[])[] = [];
+  const errors = [
+    new Error(""),
+    new Error('say "when"'),
+    Object.assign(new Error(""), { code: "ECONNREFUSED" }),
+  ];
+  for (const error of errors) {
+    keeper.answer = (done) => done({ code: 1, error });
+    trace(lanes, smallRun());
+    await lanes.forceFlush();
+    known.push(reports.map((report) => lanes.hasCounted(report)));
+  }
+  expect(known).toEqual([
+    [false, false, false, false],
+    [false, false, true, false],
+    [false, false, false, true],
+  ]);
+  await warnings();
+});
+
 /** Has no methods at all, not even toString. */
 const BARE: unknown = Object.create(null);
 
@@ -150,6 +216,13 @@ const ODD: Readonly<Record<string, readonly [Keeper["answer"], string]>> = {
       done({ code: 0 });
     },
     "late",
+  ],
+  "is a promise that rejects": [
+    () => {
+      const fails: unknown = Promise.reject(new Error("backend away"));
+      return fails;
+    },
+    "backend away",
   ],
   "has a status and a page": [
     (done) => {

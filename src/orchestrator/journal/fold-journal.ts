@@ -4,9 +4,16 @@ import { z } from "zod";
 
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
+import { endOfTurn } from "../../kernel/pace.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
 import type { LostSpan } from "../../protocol/event-sink.ts";
-import { AgentIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
+import {
+  AgentIdSchema,
+  type AgentId,
+  type LeaseId,
+  type QuestionId,
+  type RunId,
+} from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import { LedgerCopy, type KeptHold } from "../ledger-operation.ts";
@@ -49,13 +56,21 @@ export interface FoldedRun {
   readonly lostSpans: readonly LostSpan[];
 }
 
-/** Throws `unsupported_version` or `invalid_journal`, naming the record. */
+/** So many records are read in one turn of the event loop: whatever else the process does goes on meanwhile. */
+const RECORDS_PER_TURN = 200;
+
+/** Rejects with `unsupported_version` or `invalid_journal`, naming the record, and with what the lines throw. */
 export async function foldJournal(
   runId: RunId,
   lines: AsyncIterable<string> | Iterable<string>,
 ): Promise<FoldedRun> {
   const fold = new Fold(runId);
-  for await (const line of lines) fold.take(line);
+  let count = 0;
+  for await (const line of lines) {
+    fold.take(line);
+    count += 1;
+    if (count % RECORDS_PER_TURN === 0) await endOfTurn();
+  }
   return fold.end();
 }
 
@@ -68,6 +83,7 @@ class Fold {
   #definitions: Record<string, string> = {};
   #stop: StopSignal | undefined;
   #ledger = new LedgerCopy();
+  readonly #leaseIds = new Set<LeaseId>();
   readonly #spans = new OpenSpans();
   #count = 0;
   #head: RecordOf<"run"> | undefined;
@@ -75,7 +91,7 @@ class Fold {
   #pauses = 0;
   #eventCount = 0;
   #lastAtMs = 0;
-  #trace: Pick<StandingRun, "traceId" | "spanId"> = { traceId: "" };
+  #trace: RunTrace = { traceId: "" };
   #prices: StandingRun["prices"] = [];
   #answered: readonly QuestionId[] = [];
   #answers: readonly Answer[] = [];
@@ -91,18 +107,27 @@ class Fold {
     this.#count += 1;
     try {
       const value = readRecord(line, this.#texts);
-      checkVersion(value, this.#count);
+      checkVersion(value, this.#count === 1);
       this.#do(JournalRecordSchema.parse(value));
     } catch (cause) {
       throw EspalierError.is(cause) && cause.code === "unsupported_version"
         ? cause
-        : invalid(this.#runId, this.#count, problemOf(cause), cause);
+        : invalidJournal(this.#runId, this.#count, cause);
     }
   }
 
+  /** Throws like `take` where records are missing. */
   end(): FoldedRun {
     const head = this.#head;
-    if (head === undefined) throw invalid(this.#runId, 0, "it has no records");
+    if (head === undefined) throw invalidJournal(this.#runId, 0, new Error("it has no records"));
+    try {
+      return this.#whole(head);
+    } catch (cause) {
+      throw invalidJournal(this.#runId, this.#count, cause);
+    }
+  }
+
+  #whole(head: RecordOf<"run">): FoldedRun {
     const leases = this.#ledger.openLeases;
     const isEnded = ({ agentId, lease }: KeptHold): boolean =>
       this.#agent(agentId).hasEnded(lease.leaseId);
@@ -125,7 +150,7 @@ class Fold {
         refusalsByCode: this.#refusals,
         subagentsByDepth: this.#byDepth,
         questions,
-        answered: [...new Set(this.#answered)].filter((questionId) => !open.has(questionId)),
+        answered: this.#answered.filter((questionId) => !open.has(questionId)),
         agents,
         definitions: this.#definitions,
         prices: this.#prices,
@@ -189,7 +214,7 @@ class Fold {
         return;
       case "answers":
         this.#answers = record.answers;
-        this.#answered = [...this.#answered, ...record.answers.map(({ questionId }) => questionId)];
+        this.#answer(record.answers.map(({ questionId }) => questionId));
         return;
       case "cancel":
         this.#cancelled = [...this.#cancelled, record];
@@ -207,10 +232,23 @@ class Fold {
     }
   }
 
+  /** One that is answered again, since its process died before that was heard, was answered last. */
+  #answer(given: readonly QuestionId[]): void {
+    const before = this.#answered.filter((questionId) => !given.includes(questionId));
+    this.#answered = [...before, ...new Set(given)];
+  }
+
   #redo(done: RecordOf<"ledger">["done"]): void {
+    if (done.operation === "lease") this.#lease(done.lease.leaseId);
     this.#ledger.redo(done);
     if (done.operation === "toolCall") this.#agent(done.agentId).charge();
     if (done.operation === "lease") this.#agent(done.agentId).hold(done);
+  }
+
+  /** Each is given once. */
+  #lease(leaseId: LeaseId): void {
+    if (this.#leaseIds.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
+    this.#leaseIds.add(leaseId);
   }
 
   #act({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
@@ -230,6 +268,7 @@ class Fold {
     this.#agents.clear();
     for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restored(agent));
     this.#ledger = new LedgerCopy(run.accounts, run.leaseCount);
+    this.#leaseIds.clear();
     this.#pauses = run.pauses;
     this.#eventCount = run.eventCount;
     this.#prices = run.prices;
@@ -307,17 +346,25 @@ class Fold {
 }
 
 /** The trace of a run, and its span in it, as one who says them has them. */
-function traceOf(said: object): Pick<StandingRun, "traceId" | "spanId"> {
-  const { traceId, spanId } = TraceSchema.parse(said);
-  return { traceId: traceId ?? "", ...(spanId === undefined ? {} : { spanId }) };
+function traceOf(said: object): RunTrace {
+  const { traceId, spanId, isSampled } = TraceSchema.parse(said);
+  return {
+    traceId: traceId ?? "",
+    ...(spanId === undefined ? {} : { spanId }),
+    ...(isSampled === undefined ? {} : { isSampled }),
+  };
 }
 
-const TraceSchema = z.looseObject({ traceId: z.string(), spanId: z.string() }).partial();
+type RunTrace = Pick<StandingRun, "traceId" | "spanId" | "isSampled">;
 
-/** Throws `unsupported_version` if the first record of a journal says another version. */
-export function checkVersion(value: unknown, number: number): void {
-  if (number > 1) return;
-  const version = isRecord(value) ? value["version"] : undefined;
+const TraceSchema = z
+  .looseObject({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean() })
+  .partial();
+
+/** Throws `unsupported_version` if the first record of a journal, or a later one by which it is opened once more, says another version. */
+export function checkVersion(value: unknown, isFirst: boolean): void {
+  if (!isRecord(value) || !(isFirst || value["type"] === "run")) return;
+  const version = value["version"];
   if (typeof version !== "number" || version === JOURNAL_VERSION) return;
   throw new EspalierError({
     code: "unsupported_version",
@@ -326,11 +373,12 @@ export function checkVersion(value: unknown, number: number): void {
   });
 }
 
-function invalid(runId: RunId, number: number, problem: string, cause?: unknown): EspalierError {
+/** The error for a journal that cannot be read from this record on, or that lacks something before it. */
+export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {
   return new EspalierError({
     code: "invalid_journal",
-    message: `Expected a journal that espalier wrote, got one of which record ${number} cannot be read: ${problem}. Restore it from a copy; nothing was changed.`,
+    message: `Expected a journal that espalier wrote, got one of which record ${number} cannot be read: ${problemOf(cause)}. Restore it from a copy; nothing was changed.`,
     data: { runId, record: number },
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   });
 }

@@ -4,8 +4,8 @@ import type { AgentState } from "../../agent/agent-state.ts";
 import { CallEndSchema } from "../../agent/effect-outcomes.ts";
 import { stateFromKept } from "../../agent/kept-state.ts";
 import { transition } from "../../agent/transition.ts";
-import { sameJson } from "../../kernel/json.ts";
-import { withDelta } from "../../kernel/json-delta.ts";
+import { deepFreeze, sameJson } from "../../kernel/json.ts";
+import { changedBy } from "../../kernel/json-delta.ts";
 import type { CallEnd } from "../../agent/effects.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";
@@ -37,6 +37,7 @@ const INTERRUPTED: StopReason = Object.freeze({
 
 export class FoldedAgent {
   #born: BornAgent;
+  /** Changed in place, and frozen at the end. */
   #state: unknown;
   #children = 0;
   #ordinals: Record<string, number> = {};
@@ -102,7 +103,7 @@ export class FoldedAgent {
 
   /** A phase is over: what it had begun is in the state. What prepare has told is told again when it is done once more. */
   #save({ phase, delta }: RecordOf<"state">): void {
-    this.#state = withDelta(this.#state, delta);
+    this.#state = changedBy(this.#state, delta);
     this.#outcomes = new Map();
     this.#begun = new Set();
     this.#chargedCalls = 0;
@@ -204,7 +205,7 @@ export class FoldedAgent {
 
   /** The agent as it stands. `open`: leases of it that are not settled. */
   standing(open: readonly KeptHold[]): StandingAgent {
-    const kept = stateFromKept(this.#state);
+    const kept = stateFromKept(deepFreeze(this.#state));
     const state = this.#atRest(kept);
     const ends = this.#ends;
     const over = new Set(

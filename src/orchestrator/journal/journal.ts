@@ -9,6 +9,7 @@ import type { Clock } from "../../kernel/clock.ts";
 import { endOfTurn } from "../../kernel/pace.ts";
 import { sleep } from "../../kernel/clock.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { standingNowhere } from "../../protocol/correlation.ts";
 import type { Ownership, RunStore } from "../../store/run-store.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { TextTable } from "./text-table.ts";
@@ -103,7 +104,7 @@ export class Journal {
     this.#lines.push(line);
     if (this.#isWriting) return;
     this.#isWriting = true;
-    setImmediate(() => void this.#write());
+    standingNowhere(() => setImmediate(() => void this.#write()));
   }
 
   async #write(): Promise<void> {

@@ -57,15 +57,18 @@ export class OpenSpans {
     if (scope?.ids === NO_IDS) scope.ids = idsOf(event);
   }
 
-  /** Those that are open: the outermost first. */
+  /** Those that are open, of traces that were taken: the outermost first. */
   lost(): readonly LostSpan[] {
-    return [...this.#open].filter(isReadable).map((scope) => ({
-      ...scope.opening,
-      ids: scope.ids,
-      parent: scope.parent?.ids,
-      conversationId: conversationOf(scope),
-      notes: scope.notes,
-    }));
+    return [...this.#open]
+      .filter(isTold)
+      .filter(isReadable)
+      .map((scope) => ({
+        ...scope.opening,
+        ids: scope.ids,
+        parent: scope.parent?.ids,
+        conversationId: conversationOf(scope),
+        notes: scope.notes,
+      }));
   }
 }
 
@@ -89,8 +92,18 @@ function correlationOf(event: EspalierEvent): Correlation {
   };
 }
 
-function idsOf({ traceId, spanId, parentSpanId }: EspalierEvent): TraceIds {
-  return { traceId, spanId, ...(parentSpanId === undefined ? {} : { parentSpanId }) };
+function idsOf({ traceId, spanId, parentSpanId, isSampled }: EspalierEvent): TraceIds {
+  return {
+    traceId,
+    spanId,
+    ...(parentSpanId === undefined ? {} : { parentSpanId }),
+    ...(isSampled === undefined ? {} : { isSampled }),
+  };
+}
+
+/** Where nothing was shown, or a sampler had left the trace out, there was no span to end. */
+function isTold({ ids, parent }: Scope): boolean {
+  return parent === undefined ? ids.isSampled === true : isTold(parent);
 }
 
 /** The bodies of openings are the events themselves. */

@@ -3,7 +3,7 @@
 
 import type { Attributes, AttributeValue, Span } from "@opentelemetry/api";
 
-import { warnOnce } from "../../kernel/warn-once.ts";
+import { NamedOffenders } from "../../kernel/warn-once.ts";
 import { boundedText, leftOutMark } from "./bounded-json.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
 
@@ -12,6 +12,14 @@ import { ESPALIER } from "../gen-ai-attributes.ts";
  * whole.
  */
 export const MAX_ATTRIBUTE_CHARACTERS = 16_384;
+
+/** Of the name of a span: viewers show it on one line. */
+const MAX_NAME_CHARACTERS = 256;
+
+/** The name of a span, shortened if it is too long. What it is made of is on the span, in its attributes. */
+export function boundedName(name: string): string {
+  return boundedText(name, MAX_NAME_CHARACTERS);
+}
 
 /** By span: the names of the attributes that were shortened. */
 const shortenedOf = new WeakMap<Span, readonly string[]>();
@@ -38,7 +46,7 @@ export function boundedAttributes(attributes: Attributes): {
 } {
   const long = Object.entries(attributes).filter(([, value]) => isTooLong(value));
   if (long.length === 0) return { bounded: attributes, shortened: [] };
-  for (const [name, value] of long) warnOnce(offenderOf(name), warningOf(name, value));
+  for (const [name, value] of long) offenders.warn(name, warningOf(name, value));
   const bounded = { ...attributes };
   for (const [name, value] of long) bounded[name] = shortenedValue(value);
   return { bounded, shortened: long.map(([name]) => name) };
@@ -89,14 +97,8 @@ function shortenedList(list: readonly unknown[]): string[] {
   return lost === 0 ? kept : [...kept, leftOutMark(lost, "entry")];
 }
 
-/** What warnings are about, by the name of the attribute: as many as there are names in `gen-ai-attributes.ts`. */
-const offenders = new Map<string, object>();
-
-function offenderOf(name: string): object {
-  const offender = offenders.get(name) ?? {};
-  offenders.set(name, offender);
-  return offender;
-}
+/** By the name of the attribute: as many as there are names in `gen-ai-attributes.ts`. */
+const offenders = new NamedOffenders();
 
 function warningOf(name: string, value: AttributeValue | undefined): string {
   const most = MAX_ATTRIBUTE_CHARACTERS.toLocaleString("en-US");

@@ -1,5 +1,6 @@
 // JSON text that keeps to a length: what is too long is shortened inside, so that any reader can still parse it. Pure.
-// 1. The text is never longer than asked, and always JSON. What fits comes whole.
+// 1. The text is never longer than asked, and always JSON, as long as what stands for entries of a list is no longer for any of them than
+//    for the first two. What fits comes whole.
 // 2. The longest parts are shortened first: parts share the room, and what a short one leaves is had by the long ones.
 // 3. What is left out says how much it was. No surrogate pair is parted.
 // 4. A text costs no more than the room that there is for it; lists and objects are looked through once.
@@ -78,7 +79,8 @@ class Printer {
   #printList(list: readonly JsonValue[], room: number): string {
     if (hasRoomForAll(list, room)) return `[${this.#share(list, room - 2).join(",")}]`;
     const [first = null, second = null] = list;
-    const widest = JSON.stringify(this.#leftOut(list.length, second)).length;
+    const marks = [first, second].map((entry) => this.#leftOut(list.length, entry));
+    const widest = Math.max(...marks.map((mark) => JSON.stringify(mark).length));
     let left = room - 2 - widest;
     if (left < 0) return NOTHING;
     const leastOfFirst = leastOfEntry(first, room);

@@ -81,16 +81,42 @@ function callPart({ callId, toolName, argumentsText }: ToolCall): JsonObject {
 const MOST_LEVELS = 200;
 
 /**
- * The object or the list that a text says; undefined for any other text, for one that would be shortened in any case, and for numbers that
- * would not come back as they were.
+ * The object or the list that a text says; undefined for any other text, for one that would be shortened in any case, and for numbers and
+ * keys that would not come back as they were.
  */
 export function structureOf(text: string): JsonValue | undefined {
   if (text.length > MAX_ATTRIBUTE_CHARACTERS || !/^\s*[[{]/.test(text)) return undefined;
-  if (/\d{16}/.test(text)) return undefined;
   try {
     const value = parseJson(text);
-    return unsoundness(value, MOST_LEVELS) === undefined ? value : undefined;
+    return unsoundness(value, MOST_LEVELS) === undefined && isWhole(value, text)
+      ? value
+      : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** True if the text says nothing that the value has lost: digits, or one of two equal keys. */
+function isWhole(value: JsonValue, text: string): boolean {
+  return skeletonOf(JSON.stringify(value)) === skeletonOf(text);
+}
+
+/** JSON text without spaces and without what its strings say, each number written in one way. */
+function skeletonOf(text: string): string {
+  return text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+|-?\d[\d.eE+-]*/g, (token) => {
+    if (token.startsWith('"')) return '""';
+    return token.trim() === "" ? "" : plainNumber(token);
+  });
+}
+
+/** `-12.50e3` as `-125e2`. */
+function plainNumber(token: string): string {
+  const [mantissa = "", exponent = "0"] = token.toLowerCase().split("e");
+  const [whole = "", fraction = ""] = mantissa.replace("-", "").split(".");
+  const digits = `${whole}${fraction}`.replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  const sign = token.startsWith("-") ? "-" : "";
+  if (significant === "") return `${sign}0`;
+  const power = Number(exponent) - fraction.length + digits.length - significant.length;
+  return `${sign}${significant}e${power}`;
 }

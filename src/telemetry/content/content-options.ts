@@ -2,10 +2,11 @@
 // in code or by the variables that instrumentations of many languages share. Code wins.
 
 import { checkKeys, mismatch, shown } from "../../kernel/check.ts";
-import { warnOnce } from "../../kernel/warn-once.ts";
+import { NamedOffenders } from "../../kernel/warn-once.ts";
 import type { Correlation } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
+import { maxAttributeLength, type Environment } from "../delivery/otel-variables.ts";
 
 /**
  * Says what of a piece of content goes out: another one of the same type, or `undefined` for nothing. Called at once for each piece, with a
@@ -25,8 +26,6 @@ export interface ContentSettings {
   /** Of one attribute. */
   readonly maxCharacters: number;
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * What was chosen; undefined: no content. Left out, the variables decide as they are now.
@@ -49,17 +48,12 @@ export function contentSettings(
   return { ...whole, redact };
 }
 
-const LENGTH_LIMITS = [
-  "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-  "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-];
 /** Shorter JSON says nothing: the SDK may cut it as it cuts everything. */
 const LEAST_CHARACTERS = 240;
 
 /** An SDK that goes by a lower limit would cut through the JSON. */
 function maxCharactersOf(env: Environment): number {
-  const said = LENGTH_LIMITS.map((name) => env[name]?.trim() ?? "").find((word) => word !== "");
-  const limit = said !== undefined && /^\d+$/.test(said) ? Number(said) : Infinity;
+  const limit = maxAttributeLength(env) ?? Infinity;
   return Math.max(LEAST_CHARACTERS, Math.min(MAX_ATTRIBUTE_CHARACTERS, limit));
 }
 
@@ -107,11 +101,9 @@ function wordOf(
   return undefined;
 }
 
-/** What was said, so that it is said once however often tracing is set up. */
-const said = new Map<string, object>();
+/** By what was said of them, so that it is said once however often tracing is set up. */
+const offenders = new NamedOffenders();
 
 function warn(message: string): void {
-  const offender = said.get(message) ?? {};
-  said.set(message, offender);
-  warnOnce(offender, message);
+  offenders.warn(message, message);
 }

@@ -2,8 +2,6 @@
 
 import { z } from "zod";
 
-import { shown } from "../../kernel/check.ts";
-import { messageOf } from "../../kernel/error.ts";
 import { deepFreeze, parseJson, unsoundness } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Correlation } from "../../protocol/event.ts";
@@ -26,7 +24,7 @@ export function redacted(
   } catch (cause) {
     warnOnce(
       redact,
-      `Expected content.redact to give content, got an error (${messageOf(cause)}). What it was asked about is not exported; runs are not affected.`,
+      `Expected content.redact to give content, got an error (${reasonOf(cause)}). What it was asked about, of type ${content.type}, is not exported; runs are not affected.`,
     );
     return undefined;
   }
@@ -34,16 +32,36 @@ export function redacted(
 
 /** Anything may come back: only what is JSON, and content of the same type, goes out. */
 function checked(given: unknown, type: SpanContent["type"]): SpanContent {
-  if (isThenable(given)) throw new TypeError("it gave a promise; it must not wait");
+  if (isThenable(given)) throw new UnfitContent("it gave a promise; it must not wait");
   const text: string | undefined = JSON.stringify(given);
-  if (text === undefined) throw new TypeError(`it gave ${shown(given)}`);
+  if (text === undefined) throw new UnfitContent(`it gave a value of type ${typeof given}`);
   const value = parseJson(text);
   const reason = unsoundness(value, MOST_LEVELS);
-  if (reason !== undefined) throw new TypeError(reason);
+  if (reason !== undefined) throw new UnfitContent(reason);
   const parsed = SpanContentSchema.safeParse(value);
-  if (!parsed.success) throw new TypeError(z.prettifyError(parsed.error));
-  if (parsed.data.type !== type) throw new TypeError(`it gave ${parsed.data.type} for ${type}`);
+  if (!parsed.success) throw new UnfitContent(misfit(parsed.error));
+  if (parsed.data.type !== type) throw new UnfitContent(`it gave ${parsed.data.type} for ${type}`);
   return parsed.data;
+}
+
+/** What was given is no content. Its message quotes nothing of it. */
+class UnfitContent extends Error {}
+
+/** Messages of other errors may quote what was to be hidden, as those of `JSON.parse` do: only their class is told. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof UnfitContent) return cause.message;
+  try {
+    return cause instanceof Error ? cause.constructor.name : `a thrown ${typeof cause}`;
+  } catch {
+    return "one that cannot be looked at";
+  }
+}
+
+/** Which field it is, if any: keys below may be those of the content. */
+function misfit({ issues: [issue] }: z.ZodError): string {
+  const [field] = issue?.path ?? [];
+  const where = field === undefined ? "what it gave" : `\`${String(field)}\` of what it gave`;
+  return `${where} is no such content (${issue?.code ?? "invalid"})`;
 }
 
 /** Of content as a whole: arguments may have 200. */

@@ -1,7 +1,7 @@
 // What spans say of content: on `chat` what the model was asked and what it said, on `execute_tool` arguments and result.
 // 1. Nothing of this runs unless content was switched on, and nothing is made for a span that does not record.
 // 2. Content is on the span of its own call or nowhere: never on what is around it.
-// 3. Every attribute is JSON, and no longer than 16,384 characters.
+// 3. Every attribute is JSON, and no longer than 16,384 characters, or what a variable says instead, but never shorter than 240 by us.
 
 import type { Span } from "@opentelemetry/api";
 

@@ -13,6 +13,8 @@ export interface LaneSpan {
 export interface LaneResult {
   readonly code: number;
   readonly error?: Error;
+  /** Of a success: so many of the spans were refused all the same; `error` says why. */
+  readonly rejectedSpans?: number;
 }
 
 /** A `SpanExporter` of any SDK. */

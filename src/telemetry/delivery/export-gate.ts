@@ -1,14 +1,16 @@
 // ExportGate: the way of batches to one exporter, a few at a time.
-// Owns the batches that wait. Takes no time of its own.
+// Owns the batches that wait.
 // 1. A flush hands over all batches at once. If all went out at once, a busy endpoint would answer
 //    none of them in time; so few are in flight, and those that hold the tree together go first.
 // 2. Each failure in a row lets one fewer in flight, and a success lets all. When as many in a row
 //    have failed as may be in flight, the endpoint is gone: what waits is given up with the same
 //    failure, and the end of the program is not held up.
-// 3. Each batch is answered once, whatever the exporter does.
+// 3. Each batch is answered once, and in time, whatever the exporter does: also if it never answers.
+//    The time begins with the export, and keeps no process alive.
 
 import { context, type Context } from "@opentelemetry/api";
 
+import type { Clock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import type { LaneExporter, LaneResult, LaneSpan } from "./any-sdk.ts";
 
@@ -25,16 +27,24 @@ interface Batch {
   readonly around: Context;
 }
 
+export interface ExportBound {
+  /** An export that has not been answered by then has failed. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
 export class ExportGate {
   readonly #exporter: LaneExporter;
+  readonly #bound: ExportBound;
   readonly #first: Batch[] = [];
   readonly #second: Batch[] = [];
   #inFlight = 0;
   #failuresInARow = 0;
   #whenIdle: (() => void)[] = [];
 
-  constructor(exporter: LaneExporter) {
+  constructor(exporter: LaneExporter, bound: ExportBound) {
     this.#exporter = exporter;
+    this.#bound = bound;
   }
 
   /** `isUrgent`: before all that is not. */
@@ -66,20 +76,31 @@ export class ExportGate {
     const answer = (result: LaneResult): void => {
       if (isAnswered) return;
       isAnswered = true;
+      stopTimer();
       this.#inFlight -= 1;
       this.#failuresInARow = result.code === SUCCESS ? 0 : this.#failuresInARow + 1;
       done(result);
       if (this.#failuresInARow >= MAX_IN_FLIGHT) this.#giveUp(result);
       this.#next();
     };
-    try {
-      this.#exporter.export(spans, answer);
-    } catch (cause) {
+    const fail = (cause: unknown): void =>
       answer({ code: FAILED, error: new Error(messageOf(cause), { cause }) });
+    const { clock, timeoutMs } = this.#bound;
+    const stopTimer = clock.setTimer(timeoutMs, () => fail(unanswered(timeoutMs)));
+    try {
+      const returned: unknown = this.#exporter.export(spans, answer);
+      // An export that is async says here that it failed; that it succeeded it says to `answer`.
+      if (returned !== undefined) void Promise.resolve(returned).catch(fail);
+    } catch (cause) {
+      fail(cause);
     }
   }
 
   #giveUp(result: LaneResult): void {
     for (const { done } of [...this.#first.splice(0), ...this.#second.splice(0)]) done(result);
   }
+}
+
+function unanswered(timeoutMs: number): Error {
+  return new Error(`no answer within ${timeoutMs.toLocaleString("en")} ms`);
 }

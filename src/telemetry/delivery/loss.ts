@@ -14,13 +14,25 @@ export interface Loss {
 
 const CHECK_ENDPOINT =
   "Check the address (OTEL_EXPORTER_OTLP_ENDPOINT), and that it takes OTLP over HTTP.";
+const CHECK_LOAD =
+  "It has more to do than it can. Sample (OTEL_TRACES_SAMPLER), or give it more to work with.";
+const CHECK_SIZE =
+  "A batch is too large for it. Send fewer spans at once (OTEL_BSP_MAX_EXPORT_BATCH_SIZE).";
+const CHECK_ACCESS = "It wants to know who sends them. Check OTEL_EXPORTER_OTLP_HEADERS.";
 const CHECK_QUEUE =
   "More spans ended at once than may wait. Sample (OTEL_TRACES_SAMPLER), or let more of them wait.";
 
 /** The endpoint, or the exporter in front of it, did not take them. */
 export function notTaken(spans: number, error: unknown): Loss {
-  const said = error instanceof Error ? { sdkMessage: error.message } : {};
-  return { spans, reason: reasonOf(error), advice: CHECK_ENDPOINT, ...said };
+  const message = error instanceof Error ? error.message || textOf(codeOf(error)) : "";
+  const said = message === "" ? {} : { sdkMessage: message };
+  return { spans, reason: reasonOf(error), advice: adviceFor(error), ...said };
+}
+
+/** The endpoint took the batch, but not all that is in it. */
+export function refused(spans: number, error: Error | undefined): Loss {
+  const reason = `the endpoint refused them${inBrackets(error?.message ?? "")}`;
+  return { spans, reason, advice: CHECK_ENDPOINT };
 }
 
 export function notQueued(waitingSpans: number): Loss {
@@ -47,9 +59,31 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) {
     return error === undefined ? "the endpoint did not take them" : messageOf(error);
   }
-  const code = "code" in error ? error.code : undefined;
+  if (error.message === SDK_BUSY) return BUSY;
+  const code = codeOf(error);
   if (typeof code === "number") return `status ${code}${inBrackets(error.message)}${pageOf(error)}`;
-  return error.message || (typeof code === "string" ? code : error.name);
+  return error.message || textOf(code) || error.name;
+}
+
+function adviceFor(error: unknown): string {
+  if (!(error instanceof Error)) return CHECK_ENDPOINT;
+  if (error.message === SDK_BUSY) return CHECK_LOAD;
+  const code = codeOf(error);
+  if (code === 413) return CHECK_SIZE;
+  if (code === 401 || code === 403) return CHECK_ACCESS;
+  return code === 429 || code === 503 ? CHECK_LOAD : CHECK_ENDPOINT;
+}
+
+/** What the exporter says of each of these, when it has tried often enough. */
+const SDK_BUSY = "Export failed with retryable status";
+const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
+
+function codeOf(error: Error): unknown {
+  return "code" in error ? error.code : undefined;
+}
+
+function textOf(code: unknown): string {
+  return typeof code === "string" ? code : "";
 }
 
 function inBrackets(words: string): string {

@@ -1,19 +1,25 @@
 // SdkDiagnostics: what the OpenTelemetry SDK has to say of itself, which it tells only to a logger,
 // and by default there is none.
-// Owns the place of that logger, if the application has not taken it, and a count.
-// 1. A logger of the application is left alone.
-// 2. One process warning; what comes later is counted.
+// Owns the place of that logger, and a count.
+// 1. A logger of the application hears everything, as it asked for, and has its place again afterwards.
+//    What it hears is said: no warning is given, and nothing is counted.
+// 2. Without one: one process warning; what comes later is counted.
+// 3. What an endpoint says within a success reaches nobody but this logger: it is kept for the export
+//    whose success comes next, in the same step.
 
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 
 import { registeredApi } from "../spans/api-versions.ts";
 import { isWebPage } from "./loss.ts";
 
+/** What an endpoint said within a success: it is none, or it did not take all spans. */
+export type SdkRemark =
+  | "foreign"
+  | { readonly rejectedSpans: number; readonly errorMessage: string };
+
 export class SdkDiagnostics {
   readonly #isKnown: (report: string) => boolean;
   #reports = 0;
-  #isInstalled = false;
-  #hasForeignAnswer = false;
 
   /** `isKnown` says whether a report was counted elsewhere. */
   constructor(isKnown: (report: string) => boolean) {
@@ -26,49 +32,112 @@ export class SdkDiagnostics {
   }
 
   install(): void {
-    if (registeredApi()?.diag !== undefined) return;
-    this.#isInstalled = diag.setLogger(this.#logger(), {
-      logLevel: DiagLogLevel.WARN,
-      suppressOverrideMessage: true,
-    });
+    if (installed.size === 0) place.take();
+    installed.add(this);
   }
 
   uninstall(): void {
-    if (!this.#isInstalled) return;
-    this.#isInstalled = false;
-    diag.disable();
+    if (installed.delete(this) && installed.size === 0) place.giveBack();
   }
 
-  /** Whether the last export was answered by a web page; asked once. */
-  takeForeignAnswer(): boolean {
-    const was = this.#hasForeignAnswer;
-    this.#hasForeignAnswer = false;
-    return was;
+  knows(report: string): boolean {
+    return this.#isKnown(report);
+  }
+
+  count(): void {
+    this.#reports += 1;
+  }
+
+  /** What the last answer was remarked on with; asked once. */
+  takeRemark(): SdkRemark | undefined {
+    return place.takeRemark();
+  }
+}
+
+/** The place of the logger, of which there is one in a process, however often tracing is set up. */
+class LoggerPlace {
+  /** What is registered there while it is taken. */
+  #own: unknown;
+  #before: DiagLogger | undefined;
+  #remark: SdkRemark | undefined;
+
+  take(): void {
+    const before = registeredApi()?.diag;
+    if (before !== undefined && !isLogger(before)) return;
+    this.#before = before;
+    const isSet =
+      before === undefined
+        ? diag.setLogger(this.#logger(), LEVEL_OF.own)
+        : diag.setLogger(this.#loggerBeside(before), LEVEL_OF.beside);
+    if (isSet) this.#own = registeredApi()?.diag;
+  }
+
+  /** A logger that came later keeps it. */
+  giveBack(): void {
+    const own = this.#own;
+    this.#own = undefined;
+    if (own === undefined || registeredApi()?.diag !== own) return;
+    if (this.#before === undefined) diag.disable();
+    else diag.setLogger(this.#before, LEVEL_OF.beside);
+  }
+
+  takeRemark(): SdkRemark | undefined {
+    const remark = this.#remark;
+    this.#remark = undefined;
+    return remark;
   }
 
   #logger(): DiagLogger {
-    const report = (...parts: readonly unknown[]): void => this.#take(parts);
+    const report = (...parts: readonly unknown[]): void => {
+      if (!this.#isRemark(parts)) takeReport(parts);
+    };
     return { verbose: silent, debug: silent, info: silent, warn: report, error: report };
   }
 
-  #take(parts: readonly unknown[]): void {
-    if (parts.some(isForeignAnswer)) {
-      this.#hasForeignAnswer = true;
-      return;
-    }
-    const words = parts.filter((part) => typeof part === "string");
-    const report = words.join(" ");
-    if (this.#isKnown(report)) return;
-    this.#reports += 1;
-    if (this.#reports > 1) return;
-    const [line = ""] = report.split("\n");
-    process.emitWarning(
-      `OpenTelemetry reports: ${line.slice(0, MAX_LENGTH)}. ` +
-        "Further reports are counted, without another warning. See them all with diag.setLogger().",
-      { type: "EspalierWarning", code: "ESPALIER_OTEL_REPORT" },
-    );
+  #loggerBeside(before: DiagLogger): DiagLogger {
+    return {
+      verbose: (message, ...more) => before.verbose(message, ...more),
+      debug: (message, ...more) => before.debug(message, ...more),
+      info: (message, ...more) => before.info(message, ...more),
+      warn: (message, ...more) => {
+        this.#isRemark([message, ...more]);
+        before.warn(message, ...more);
+      },
+      error: (message, ...more) => before.error(message, ...more),
+    };
+  }
+
+  #isRemark(parts: readonly unknown[]): boolean {
+    const remark = parts.some(isForeignAnswer) ? "foreign" : rejectionIn(parts);
+    if (remark === undefined) return false;
+    this.#remark = remark;
+    return true;
   }
 }
+
+const place = new LoggerPlace();
+const installed = new Set<SdkDiagnostics>();
+
+function takeReport(parts: readonly unknown[]): void {
+  const report = parts.filter((part) => typeof part === "string").join(" ");
+  const listeners = [...installed];
+  if (listeners.some((listener) => listener.knows(report))) return;
+  const isFirst = listeners.every((listener) => listener.reports === 0);
+  for (const listener of listeners) listener.count();
+  if (!isFirst) return;
+  const [line = ""] = report.split("\n");
+  process.emitWarning(
+    `OpenTelemetry reports: ${line.slice(0, MAX_LENGTH)}. ` +
+      "Further reports are counted, without another warning. See them all with diag.setLogger().",
+    { type: "EspalierWarning", code: "ESPALIER_OTEL_REPORT" },
+  );
+}
+
+/** The logger of the application has a level of its own. */
+const LEVEL_OF = {
+  own: { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  beside: { logLevel: DiagLogLevel.ALL, suppressOverrideMessage: true },
+} as const;
 
 const silent = (): void => {};
 
@@ -78,4 +147,32 @@ const MAX_LENGTH = 300;
 function isForeignAnswer(part: unknown): boolean {
   if (part instanceof Uint8Array) return isWebPage(new TextDecoder().decode(part.subarray(0, 100)));
   return typeof part === "string" && /^Failed to parse trace export response: .*'<'/.test(part);
+}
+
+const PARTIAL = "Received Partial Success response:";
+
+/** `{"rejectedSpans":"7","errorMessage":"…"}`: 64 bits are text in JSON. None rejected is only advice. */
+function rejectionIn(parts: readonly unknown[]): SdkRemark | undefined {
+  const at = parts.findIndex((part) => part === PARTIAL);
+  const answer = at === -1 ? undefined : parsed(parts[at + 1]);
+  if (typeof answer !== "object" || answer === null) return undefined;
+  const rejectedSpans = "rejectedSpans" in answer ? Number(answer.rejectedSpans) : 0;
+  if (!(rejectedSpans > 0)) return undefined;
+  const said = "errorMessage" in answer ? answer.errorMessage : undefined;
+  return { rejectedSpans, errorMessage: typeof said === "string" ? said.slice(0, MAX_LENGTH) : "" };
+}
+
+function parsed(text: unknown): unknown {
+  try {
+    return typeof text === "string" ? JSON.parse(text) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const LOGGER_METHODS = ["verbose", "debug", "info", "warn", "error"] as const;
+
+function isLogger(value: unknown): value is DiagLogger {
+  if (typeof value !== "object" || value === null) return false;
+  return LOGGER_METHODS.every((name) => typeof Reflect.get(value, name) === "function");
 }

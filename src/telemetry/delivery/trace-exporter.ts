@@ -1,17 +1,23 @@
 // The exporter that `setUpNodeTracing` makes: OTLP over HTTP, as options and environment say.
 
+import type { Agent } from "node:http";
 import { createRequire } from "node:module";
 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 
-import type { LaneExporter } from "./any-sdk.ts";
+import { withoutSecrets } from "../../kernel/address.ts";
+import type { LaneExporter, LaneResult } from "./any-sdk.ts";
+import { boundedAgent } from "./bounded-agent.ts";
 import { NO_OTLP } from "./loss.ts";
-import { withoutSecrets, type Compression, type TracingVariables } from "./otel-variables.ts";
+import type { SdkRemark } from "./sdk-diagnostics.ts";
+import type { Compression, TracingVariables } from "./otel-variables.ts";
 
 /** An exporter, and what is said of it. */
 export interface TraceExporter {
   readonly exporter: LaneExporter;
   readonly endpoint?: string;
+  /** Within which it answers, with its retries. */
+  readonly exportTimeoutMs?: number;
   /** Why it is not the one that was asked for. */
   readonly complaints: readonly string[];
 }
@@ -27,32 +33,61 @@ const GRPC_UNKNOWN =
   "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans leave as JSON over " +
   "HTTP, for which endpoints listen on port 4318. Hand an exporter for gRPC to setUpNodeTracing as `exporter`.";
 
+/** Beyond what is said to the exporter, which is the time of an attempt at rest: for the answer of the last one. */
+const GRACE_MS = 1_000;
+/** Then the exporter has been told that its spans are lost, and takes a broken connection for nothing else. */
+const CLOSING_MS = 100;
+
 /** `url`: with its path; wins over the environment. */
 export function traceExporter(url: string | undefined, variables: TracingVariables): TraceExporter {
   const address = url ?? variables.tracesUrl ?? DEFAULT_URL;
   const { Exporter, complaints } = exporterFor(variables);
-  const exporter = new Exporter({
+  const timeoutMillis = variables.exportTimeoutMs ?? EXPORT_TIMEOUT_MS;
+  const exportTimeoutMs = timeoutMillis + GRACE_MS;
+  let agent: Agent | undefined;
+  const exporter: LaneExporter = new Exporter({
     url: address,
     ...compressionOf(variables.compression ?? defaultCompression(address)),
-    timeoutMillis: variables.exportTimeoutMs ?? EXPORT_TIMEOUT_MS,
+    timeoutMillis,
+    httpAgentOptions: (protocol) => {
+      const options = { keepAlive: true, ...variables.certificates };
+      return (agent = boundedAgent(protocol, exportTimeoutMs + CLOSING_MS, options));
+    },
   });
-  return { exporter, endpoint: withoutSecrets(address), complaints };
+  const closing: LaneExporter = {
+    export: (spans, done) => exporter.export(spans, done),
+    forceFlush: async () => exporter.forceFlush?.(),
+    shutdown: async () => {
+      await exporter.shutdown();
+      agent?.destroy();
+    },
+  };
+  return { exporter: closing, endpoint: withoutSecrets(address), exportTimeoutMs, complaints };
 }
 
 /**
- * Turns successes into failures that are none: the SDK takes every answer of status 200 for a
- * success.
+ * Turns successes into what they are: the SDK takes every answer of status 200 for a success, and
+ * says only to a logger, just before, what was wrong with it.
  */
-export function doubting(exporter: LaneExporter, isForeignAnswer: () => boolean): LaneExporter {
+export function doubting(
+  exporter: LaneExporter,
+  takeRemark: () => SdkRemark | undefined,
+): LaneExporter {
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
-        const isForeign = isForeignAnswer();
-        done(isForeign && result.code === 0 ? { code: 1, error: new Error(FOREIGN) } : result);
+        const remark = takeRemark();
+        done(remark === undefined || result.code !== 0 ? result : resultOf(remark));
       }),
     forceFlush: async () => exporter.forceFlush?.(),
     shutdown: () => exporter.shutdown(),
   };
+}
+
+function resultOf(remark: SdkRemark): LaneResult {
+  if (remark === "foreign") return { code: 1, error: new Error(FOREIGN) };
+  const { rejectedSpans, errorMessage } = remark;
+  return { code: 0, rejectedSpans, error: new Error(errorMessage) };
 }
 
 const FOREIGN = `status 200 with a web page, ${NO_OTLP}`;

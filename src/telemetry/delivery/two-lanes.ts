@@ -10,6 +10,7 @@
 import { TraceFlags } from "@opentelemetry/api";
 
 import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import { idleClock } from "../../kernel/clock.ts";
 import type {
   EndingSpan,
   LaneExporter,
@@ -21,7 +22,7 @@ import type {
 import { DroppedSpans } from "../metrics/dropped-spans.ts";
 import { ExportGate } from "./export-gate.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
-import { afterShutdown, neverExported, notQueued, notTaken, type Loss } from "./loss.ts";
+import { afterShutdown, neverExported, notQueued, notTaken, refused, type Loss } from "./loss.ts";
 import { isStructural } from "./structural-span.ts";
 
 /** How many finished spans each lane may hold. */
@@ -46,6 +47,11 @@ export interface TwoLanesOptions {
   readonly batchSize?: number;
   /** How long a finished span waits for others; 1,000 if left out. */
   readonly delayMs?: number;
+  /**
+   * An export that the exporter has not answered by then counts as lost, and makes room for others;
+   * 30,000 if left out. Give more than the exporter takes with its own retries.
+   */
+  readonly exportTimeoutMs?: number;
   /** Where spans go, for the warning that some were lost. */
   readonly endpoint?: string;
 }
@@ -71,6 +77,7 @@ const LANE_DEFAULTS = {
   leaves: 32_768,
   batchSize: 512,
   delayMs: 1_000,
+  exportTimeoutMs: 30_000,
 } as const;
 
 /**
@@ -102,7 +109,8 @@ export class TwoLanes {
   constructor(options: TwoLanesOptions) {
     checkOptions(options);
     this.#exporter = options.exporter;
-    this.#gate = new ExportGate(options.exporter);
+    const { exportTimeoutMs: timeoutMs = LANE_DEFAULTS.exportTimeoutMs } = options;
+    this.#gate = new ExportGate(options.exporter, { timeoutMs, clock: idleClock });
     this.#endpoint = options.endpoint;
     const { structure = LANE_DEFAULTS.structure, leaves = LANE_DEFAULTS.leaves } =
       options.queues ?? {};
@@ -127,8 +135,8 @@ export class TwoLanes {
   }
 
   /**
-   * Sends what is queued and waits for all that is on its way. Takes as long as the exporter does.
-   * Never rejects.
+   * Sends what is queued and waits for all that is on its way. Takes as long as the exporter does,
+   * within `exportTimeoutMs` for each batch. Never rejects.
    */
   async forceFlush(): Promise<void> {
     await Promise.all([this.#structure.flush(), this.#leaves.flush()]);
@@ -154,7 +162,10 @@ export class TwoLanes {
 
   /** Whether a report of the SDK is about the failure that was counted last. */
   hasCounted(report: string): boolean {
-    return this.#lastLoss?.sdkMessage !== undefined && report.includes(this.#lastLoss.sdkMessage);
+    const { sdkMessage } = this.#lastLoss ?? {};
+    if (sdkMessage === undefined) return false;
+    // The SDK reports an error as JSON.
+    return report.includes(sdkMessage) || report.includes(JSON.stringify(sdkMessage).slice(1, -1));
   }
 
   #outlet(isUrgent: boolean): LaneOutlet {
@@ -168,9 +179,12 @@ export class TwoLanes {
     };
   }
 
-  #settled(spans: readonly LaneSpan[], { code, error }: LaneResult): void {
+  #settled(spans: readonly LaneSpan[], { code, error, rejectedSpans = 0 }: LaneResult): void {
     if (code === SUCCESS) {
-      this.#deliveredSpans += spans.length;
+      // Which of them, nobody says.
+      const lostSpans = rejectedSpans > 0 ? Math.min(rejectedSpans, spans.length) : 0;
+      this.#deliveredSpans += spans.length - lostSpans;
+      if (lostSpans > 0) this.#lose(refused(lostSpans, error));
       return;
     }
     for (const { attributes } of spans) {
@@ -203,12 +217,18 @@ interface LaneOutlet {
   lost(loss: Loss): void;
 }
 
-/** One queue. Counts it itself, because a processor drops what exceeds it without a word. */
+/**
+ * One queue. Counts it itself, because a processor drops what exceeds it without a word, and because
+ * a flush empties the queue of a processor: what is on its way is held in memory as well.
+ */
 class Lane {
   readonly #processor: LaneProcessor;
   readonly #maxQueueSize: number;
   readonly #outlet: LaneOutlet;
+  /** Given to the processor, and not yet exported. */
   #queuedSpans = 0;
+  /** Exported, and not yet answered. */
+  #sentSpans = 0;
   #isClosed = false;
 
   constructor(options: TwoLanesOptions, maxQueueSize: number, outlet: LaneOutlet) {
@@ -217,7 +237,11 @@ class Lane {
     const counting: LaneExporter = {
       export: (spans, done) => {
         this.#queuedSpans -= spans.length;
-        outlet.send(spans, done);
+        this.#sentSpans += spans.length;
+        outlet.send(spans, (result) => {
+          this.#sentSpans -= spans.length;
+          done(result);
+        });
       },
       // The lanes share the exporter: it is shut down once, by its owner.
       shutdown: () => Promise.resolve(),
@@ -232,10 +256,10 @@ class Lane {
   }
 
   take(span: LaneSpan): void {
+    const waitingSpans = this.#queuedSpans + this.#sentSpans;
     if (this.#isClosed) this.#outlet.lost(afterShutdown());
-    else if (this.#queuedSpans >= this.#maxQueueSize) {
-      this.#outlet.lost(notQueued(this.#queuedSpans));
-    } else {
+    else if (waitingSpans >= this.#maxQueueSize) this.#outlet.lost(notQueued(waitingSpans));
+    else {
       this.#queuedSpans += 1;
       this.#processor.onEnd(span);
     }
@@ -265,11 +289,19 @@ async function quietly(work: () => Promise<void> | undefined): Promise<void> {
 /** `ExportResultCode` of `@opentelemetry/core`. */
 const SUCCESS = 0;
 
-const OPTIONS = ["exporter", "processor", "queues", "batchSize", "delayMs", "endpoint"];
+const OPTIONS: Readonly<Record<keyof TwoLanesOptions, true>> = {
+  exporter: true,
+  processor: true,
+  queues: true,
+  batchSize: true,
+  delayMs: true,
+  exportTimeoutMs: true,
+  endpoint: true,
+};
 
 function checkOptions(options: TwoLanesOptions): void {
-  checkKeys("twoLanes", options, OPTIONS);
-  const { exporter, processor, queues = {}, batchSize, delayMs } = options;
+  checkKeys("twoLanes", options, Object.keys(OPTIONS));
+  const { exporter, processor, queues = {}, batchSize, delayMs, exportTimeoutMs } = options;
   checkMethods("twoLanes.exporter", exporter, ["export", "shutdown"]);
   if (typeof processor !== "function") {
     const advice = "Make a BatchSpanProcessor of its two arguments.";
@@ -280,8 +312,13 @@ function checkOptions(options: TwoLanesOptions): void {
   checkSize("twoLanes.queues.leaves", queues.leaves);
   checkSize("twoLanes.batchSize", batchSize);
   if (delayMs !== undefined) checkCount("twoLanes.delayMs", delayMs, LEAVE_OUT);
+  if (delayMs !== undefined && delayMs > LONGEST_DELAY_MS)
+    throw mismatch("twoLanes.delayMs", "at most 2147483647", delayMs, LEAVE_OUT);
+  checkSize("twoLanes.exportTimeoutMs", exportTimeoutMs);
 }
 
+/** A processor waits with one timer: what is longer is no wait at all. */
+const LONGEST_DELAY_MS = 2 ** 31 - 1;
 const LEAVE_OUT = "Leave it out for the measured default.";
 
 function checkSize(field: string, value: number | undefined): void {

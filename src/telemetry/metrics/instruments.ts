@@ -17,6 +17,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import { INSTRUMENTATION } from "../gen-ai-attributes.ts";
 import { METRICS, OTHER, type Metric, type MetricDefinition } from "./metric-names.ts";
+import type { MetricsOptions } from "./metrics-options.ts";
 
 /** So many values of an attribute are told apart; all others are `_OTHER`. */
 export const MOST_VALUES = 200;
@@ -106,13 +107,36 @@ function measureOf(meter: Meter, definition: MetricDefinition): Measure {
   }
 }
 
+/** The instruments of the meter that is there at the time. Owns those that were made, one set for each meter. */
+export class MeteredInstruments {
+  readonly #given: Meter | undefined;
+  readonly #hasLegacy: boolean;
+  readonly #byMeter = new WeakMap<Meter, Instruments>();
+
+  /** `meter`: left out, that of the provider that is registered when something is to be measured. */
+  constructor({ meter, legacyMetrics = false }: MetricsOptions = {}) {
+    this.#given = meter;
+    this.#hasLegacy = legacyMetrics;
+  }
+
+  /** Undefined: there is no meter. Never throws. */
+  find(): Instruments | undefined {
+    const meter = this.#given === undefined ? registeredMeter() : keepingMeter(this.#given);
+    if (meter === undefined) return undefined;
+    const made =
+      this.#byMeter.get(meter) ?? new Instruments(meter, { legacyMetrics: this.#hasLegacy });
+    this.#byMeter.set(meter, made);
+    return made;
+  }
+}
+
 /** A meter that keeps what it is given; undefined: it does not. */
-export function keepingMeter(meter: Meter): Meter | undefined {
+function keepingMeter(meter: Meter): Meter | undefined {
   return meter === createNoopMeter() ? undefined : meter;
 }
 
 /** The meter `espalier` of the provider that is registered now; undefined: there is none. */
-export function registeredMeter(): Meter | undefined {
+function registeredMeter(): Meter | undefined {
   const provider = metrics.getMeterProvider();
   try {
     return keepingMeter(provider.getMeter(INSTRUMENTATION.name, INSTRUMENTATION.version));

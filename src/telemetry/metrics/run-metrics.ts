@@ -3,13 +3,12 @@
 // 1. Nothing here throws, whatever a meter does: a fault in a number takes no span away.
 // 2. Tokens are counted when they are booked in the ledger, which is once for each model call: also
 //    if a hook made several of one, and if one was lost with its process. So the counters agree
-//    with the usage of the run (X18).
+//    with the usage of the run (X18). If its store fails under a run, what was booked and could not
+//    be kept is counted, and again when the run is recovered: then it is counted at least once.
 // 3. Durations are measured where spans end, as often as there are spans: a pause ends them.
 // 4. What goes up comes down: agents and approvals at the end or the pause around them, or when the
 //    run is left to another process.
 // 5. A run looks for a meter when it begins, or goes on, and keeps it. Without one, nothing is kept.
-
-import type { Meter } from "@opentelemetry/api";
 
 import { assertNever } from "../../kernel/assert.ts";
 import { messageOf } from "../../kernel/error.ts";
@@ -27,7 +26,7 @@ import type {
 import { addUsage, type Usage } from "../../protocol/usage.ts";
 import { AgentTally } from "./agent-tally.ts";
 import { GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
-import { Instruments, keepingMeter, registeredMeter } from "./instruments.ts";
+import { MeteredInstruments, type Instruments } from "./instruments.ts";
 import {
   endDimensions,
   measureApproval,
@@ -64,15 +63,14 @@ interface Place {
 }
 
 export class RunMetrics {
-  readonly #options: MetricsOptions;
+  readonly #instruments: MeteredInstruments;
   readonly #runs = new Map<RunId, OpenRun>();
   readonly #places = new WeakMap<MeasuredScope, Place>();
-  readonly #byMeter = new WeakMap<Meter, Instruments>();
 
   /** @throws EspalierError `invalid_option` for an option that cannot be used. */
   constructor(options: MetricsOptions = {}) {
     checkMetricsOptions(options);
-    this.#options = options;
+    this.#instruments = new MeteredInstruments(options);
   }
 
   /** A scope begins. */
@@ -131,7 +129,7 @@ export class RunMetrics {
     { role }: EventBody<"run.started" | "run.resumed">,
     runId: RunId,
   ): void {
-    const instruments = this.#instruments();
+    const instruments = this.#instruments.find();
     if (instruments === undefined) return;
     const run = { runId, role, instruments, agents: new Map(), early: new Map() };
     this.#runs.set(runId, run);
@@ -179,16 +177,6 @@ export class RunMetrics {
     if (agent === undefined || (type !== "agent.started" && type !== "agent.resumed")) return;
     run.agents.delete(agent.agentId);
     agent.leave();
-  }
-
-  /** Undefined: there is no meter. */
-  #instruments(): Instruments | undefined {
-    const { meter: given, legacyMetrics = false } = this.#options;
-    const meter = given === undefined ? registeredMeter() : keepingMeter(given);
-    if (meter === undefined) return undefined;
-    const known = this.#byMeter.get(meter) ?? new Instruments(meter, { legacyMetrics });
-    this.#byMeter.set(meter, known);
-    return known;
   }
 
   #attempt(work: () => void): void {

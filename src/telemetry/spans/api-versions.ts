@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 
-import { trace } from "@opentelemetry/api";
+import { metrics, trace } from "@opentelemetry/api";
 
 /** What any copy of the API has registered for the whole process. */
 export interface RegisteredApi {
@@ -13,6 +13,7 @@ export interface RegisteredApi {
   readonly context?: unknown;
   readonly propagation?: unknown;
   readonly diag?: unknown;
+  readonly metrics?: unknown;
 }
 
 let hasWarned = false;
@@ -23,22 +24,55 @@ export function registeredApi(): RegisteredApi | undefined {
   return typeof registered === "object" && registered !== null ? registered : undefined;
 }
 
-/**
- * Warns, once in a process, if a provider is registered that our copy of the API does not see. To be
- * called when a span does not record, which may have other reasons.
- */
-export function warnOfUnseenProvider(): void {
-  if (hasWarned) return;
+/** What is expected of the providers that are registered for the whole process. */
+export interface GlobalProviders {
+  /** The one for spans should have recorded a span, and has not. */
+  readonly isTracerMissed: boolean;
+  /** The one for metrics is asked for meters. */
+  readonly isMeterAsked: boolean;
+}
+
+/** What to do about two copies. */
+export const ONE_COPY =
+  "See `npm ls @opentelemetry/api`, and let both use one version: `npm dedupe`, or an `overrides` entry in " +
+  "package.json.";
+
+/** Warns, once in a process, if a provider is registered that our copy of the API does not see. */
+export function warnOfUnseenProvider({ isTracerMissed, isMeterAsked }: GlobalProviders): void {
   const registered = registeredApi();
-  if (registered?.trace === undefined || trace.getTracerProvider() === registered.trace) return;
+  if (hasWarned || registered === undefined) return;
+  const losses = [
+    ...(isTracerMissed && isUnseen(registered.trace, trace.getTracerProvider())
+      ? ["Runs are not traced."]
+      : []),
+    ...(isMeterAsked && isUnseen(registered.metrics, metrics.getMeterProvider())
+      ? ["Metrics of runs are not recorded."]
+      : []),
+  ];
+  if (losses.length === 0) return;
   hasWarned = true;
   process.emitWarning(
     "Expected one copy of @opentelemetry/api, got two: the application has registered its SDK with " +
       `version ${String(registered.version)}, and espalier has found version ${ownVersion()}, which ` +
-      "does not see it. Runs are not traced. See `npm ls @opentelemetry/api`, and let both use one " +
-      "version: `npm dedupe`, or an `overrides` entry in package.json.",
+      `does not see it. ${losses.join(" ")} ${ONE_COPY}`,
     { type: "EspalierWarning", code: "ESPALIER_API_VERSIONS" },
   );
+}
+
+/**
+ * Which two copies are why a provider of ours could not be registered beside what was there before; undefined if that is not
+ * the reason.
+ */
+export function unseenCopy(before: RegisteredApi | undefined): string | undefined {
+  if (before === undefined) return undefined;
+  if (before.trace !== undefined && !isUnseen(before.trace, trace.getTracerProvider()))
+    return undefined;
+  const version = String(before.version);
+  return `something was registered with version ${version} before, and espalier has found version ${ownVersion()}.`;
+}
+
+function isUnseen(registered: unknown, seen: unknown): boolean {
+  return registered !== undefined && registered !== seen;
 }
 
 function ownVersion(): string {

@@ -8,7 +8,6 @@ import {
   isSpanContextValid,
   ROOT_CONTEXT,
   trace,
-  TraceFlags,
   type Attributes,
   type Context,
   type Link,
@@ -23,10 +22,10 @@ import { continuation, originOf, remoteSpan } from "./span-links.ts";
 import { hasId, type SpanMaker } from "./span-maker.ts";
 import { tellAbandoned, tellNote } from "./span-story.ts";
 
-/** `lost`: the outermost first. `atMs`: when the last event of the dead process happened. */
+/** `lost`: the outermost first, of traces that were taken. `atMs`: when the last event of the dead process happened. */
 export function tellLost(maker: SpanMaker, lost: readonly LostSpan[], atMs: number): void {
   const teller = new Teller(maker);
-  const told = lost.map((span) => teller.tell(span));
+  const told = lost.flatMap((span) => teller.tell(span) ?? []);
   for (const open of told.toReversed()) tellAbandoned(open, { atMs }, "crashed");
 }
 
@@ -35,27 +34,30 @@ class Teller {
   readonly #told = new Map<string, OpenSpan>();
   readonly #run: RunFacts;
   readonly #trace: TraceSize = { spans: 0 };
-  #flags = TraceFlags.SAMPLED;
 
   constructor(maker: SpanMaker) {
     this.#maker = maker;
     this.#run = { conversationId: undefined, background: new Map(), awaited: new WeakMap() };
   }
 
-  tell(lost: LostSpan): OpenSpan {
+  /** Undefined: events of its process stood in one span, because its tracing had failed. */
+  tell(lost: LostSpan): OpenSpan | undefined {
+    const { ids, parent, notes } = lost;
+    if (this.#told.has(ids.spanId)) return undefined;
     const open = this.#begin(lost, this.#around(lost));
-    const isOwn = hasId(open.span, lost.ids.spanId);
-    const told = isOwn || lost.parent !== undefined ? open : this.#inItsTrace(lost);
+    const isOwn = hasId(open.span, ids.spanId);
+    const told = isOwn || !beginsTrace(lost) ? open : this.#inItsTrace(lost);
     if (told.span.isRecording()) setAttributes(told.span, attributesOf(told, lost));
-    if (lost.parent === undefined) this.#flags = told.span.spanContext().traceFlags;
-    for (const { body, ...moment } of lost.notes) tellNote(told, body, moment);
-    this.#told.set(lost.ids.spanId, told);
+    const above = parent === undefined ? undefined : this.#told.get(parent.spanId);
+    if (above !== undefined && beginsTrace(lost)) tellContinued(above, told);
+    for (const { body, ...moment } of notes) tellNote(told, body, moment);
+    this.#told.set(ids.spanId, told);
     return told;
   }
 
   /** The first one began a trace of its own, and is never ended: nobody sees it. This one stands below the id that it should have. */
   #inItsTrace(lost: LostSpan): OpenSpan {
-    return this.#begin(lost, below(lost.ids, TraceFlags.SAMPLED));
+    return this.#begin(lost, below(lost.ids));
   }
 
   #begin(lost: LostSpan, around: Context): OpenSpan {
@@ -82,16 +84,27 @@ class Teller {
   #around({ ids, parent }: LostSpan): Context {
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
-      return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId }, TraceFlags.SAMPLED);
+      return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId });
     }
     if (parent.traceId !== ids.traceId) return ROOT_CONTEXT;
-    return this.#told.get(parent.spanId)?.context ?? below(parent, this.#flags);
+    return this.#told.get(parent.spanId)?.context ?? below(parent);
   }
 }
 
 /** Below a span that another process has exported. */
-function below(ids: TraceIds, flags: TraceFlags): Context {
-  return trace.setSpanContext(ROOT_CONTEXT, remoteSpan(ids, flags));
+function below(ids: TraceIds): Context {
+  return trace.setSpanContext(ROOT_CONTEXT, remoteSpan(ids));
+}
+
+/** True for the span of a run, and for the first one of a trace that another one goes on in. */
+function beginsTrace({ ids, parent }: LostSpan): boolean {
+  return parent === undefined || parent.traceId !== ids.traceId;
+}
+
+/** The call and the subagent of another trace name each other. */
+function tellContinued({ span }: OpenSpan, told: OpenSpan): void {
+  const onward = continuation(LINK.continuesIn, told.span.spanContext());
+  span.addLink(onward.link).setAttributes(onward.attributes);
 }
 
 function attributesOf({ span }: OpenSpan, { ids, parent }: LostSpan): Attributes {

@@ -27,6 +27,11 @@ export function contextWithBaggage(place: BaggagePlace): Context {
   return propagation.setBaggage(active, merged).setValue(OWN_BAGGAGE, own);
 }
 
+/** The same context without our mark: for a run that is started within another one, and that is to carry nothing. */
+export function unmarked(around: Context): Context {
+  return around.deleteValue(OWN_BAGGAGE);
+}
+
 /** What we put into the baggage of the active context, without what anybody else did; undefined: nothing. */
 export function ownBaggage(): Baggage | undefined {
   const own = context.active().getValue(OWN_BAGGAGE);

@@ -5,7 +5,8 @@ import type { Attributes } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { Closing, Moment, Note } from "../../protocol/span-scope.ts";
-import { ESPALIER, spanName } from "../gen-ai-attributes.ts";
+import { ESPALIER, GEN_AI, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
+import { usageAttributes } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
 
 /** A span that is over when it is told. */
@@ -16,6 +17,8 @@ export interface SideSpan {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Attributes;
+  /** Default: it is about this process alone. */
+  readonly isCallOut?: true;
 }
 
 /** A wait that is shorter is an attribute of whoever waited, and no span. */
@@ -33,6 +36,8 @@ export function sideSpanOf(body: Note, moment: Moment, startedAtMs: number): Sid
       return answered(body, moment, startedAtMs);
     case "budget.reserved":
       return waited("budget", moment.atMs, body.waitedMs);
+    case "budget.settled":
+      return body.lostCall === undefined ? undefined : lost(body, body.lostCall, moment);
     default:
       return undefined;
   }
@@ -68,6 +73,28 @@ function answered(
     startMs: Math.max(startedAtMs, atMs - body.waitedMs),
     endMs: atMs,
     attributes: { ...decisionAttributes(body, moment), [ESPALIER.approvalState]: STATE.decided },
+  };
+}
+
+/** Nobody knows what became of it: its estimate stands here, since no span of its own could say it (X18). */
+function lost(
+  { usage }: EventBody<"budget.settled">,
+  { provider, model }: NonNullable<EventBody<"budget.settled">["lostCall"]>,
+  { atMs }: Moment,
+): SideSpan {
+  return {
+    kind: "lost_call",
+    name: spanName(OPERATION.model, model),
+    startMs: atMs,
+    endMs: atMs,
+    isCallOut: true,
+    attributes: {
+      [GEN_AI.operation]: OPERATION.model,
+      [GEN_AI.provider]: provider,
+      [GEN_AI.requestModel]: model,
+      [ESPALIER.outcome]: OUTCOME.crashed,
+      ...usageAttributes(usage),
+    },
   };
 }
 

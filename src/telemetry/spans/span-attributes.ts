@@ -1,6 +1,6 @@
 // What spans say of events. Pure. Nothing that a user, a model or a tool wrote leaves here: no
 // task, no text, no argument, no result, no reason of an answer, no message of an error, and no name
-// that a model may have invented. An attribute that is undefined is left out by OpenTelemetry.
+// that a model may have invented, but for that of a role that it wrote and that was started. An attribute that is undefined is left out by OpenTelemetry.
 
 import type { Attributes } from "@opentelemetry/api";
 
@@ -8,7 +8,7 @@ import { assertNever } from "../../kernel/assert.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
-import type { SpawnRefusalCode } from "../../protocol/subagent.ts";
+import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import {
   budgetLimit,
@@ -275,11 +275,16 @@ function manifestAttributes(context: ContextManifest): Attributes {
     [ESPALIER.spawnResults]: listed(results),
     [ESPALIER.spawnFailedAttempts]: context.failedAttempts,
     [ESPALIER.spawnParentConstraints]: context.parentConstraints,
-    [ESPALIER.spawnRemovedTools]: listed(removedTools.map(({ toolName }) => toolName)),
+    [ESPALIER.spawnRemovedTools]: listed(removedTools.map(removedName)),
     [ESPALIER.spawnRemovalRules]: listed(removedTools.map(({ rule }) => rule)),
     [ESPALIER.spawnRemovalSources]: listed(removedTools.map(({ source }) => source)),
     [ESPALIER.spawnTightened]: listed(tightened.map(({ field }) => field)),
   };
+}
+
+/** A name that no tool has is an invention of the model that wrote the role. */
+function removedName({ toolName, rule }: RemovedTool): string {
+  return rule === "unknown" ? UNKNOWN_TOOL : toolName;
 }
 
 function listed(values: readonly string[]): string[] | undefined {
@@ -295,20 +300,10 @@ export function resumedChildAttributes(
   return childAttributes({ role, childId, childPath });
 }
 
-/** Refusals that say nothing of whether there is such a role: the model may have made the name up. */
-const UNPROVEN: ReadonlySet<SpawnRefusalCode> = new Set([
-  "unknown_role",
-  "forbidden_role",
-  "invalid_role",
-  "unknown_subagent",
-  "group_decided",
-]);
-
 /** The role that a delegation turned out to name; undefined if the model may have invented it. */
 export function spawnedRole(body: Note): string | undefined {
   if (body.type === "subagent.spawned" || body.type === "subagent.continued") return body.role;
-  if (body.type !== "subagent.refused" || UNPROVEN.has(body.refusal.code)) return undefined;
-  return body.role;
+  return body.type === "subagent.refused" && body.isKnownRole === true ? body.role : undefined;
 }
 
 /** Why policy forbade a delegation, and for which role. */
@@ -349,7 +344,8 @@ function callAttributes(body: EventBody<"model.replied" | "model.failed">): Attr
   };
 }
 
-function usageAttributes(usage: Usage): Attributes {
+/** What one model call used. */
+export function usageAttributes(usage: Usage): Attributes {
   return {
     [GEN_AI.inputTokens]: usage.inputTokens,
     [GEN_AI.outputTokens]: usage.outputTokens,

@@ -6,13 +6,14 @@ import { TraceFlags, type Attributes, type Link, type SpanContext } from "@opent
 import type { Opening } from "../../protocol/span-scope.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 
-/** The earlier run, or the earlier part of this run, from which a run goes on. */
+/** The earlier run, or the earlier part of this run, from which a run goes on. None, if a sampler had left that out. */
 export function originOf(body: Opening): readonly Link[] {
   if (body.type === "run.resumed") {
-    return linksTo(LINK.resumes, body.previousTraceId, body.previousSpanId);
+    const { previousTraceId: traceId, previousSpanId: spanId, wasSampled } = body;
+    return linksTo(LINK.resumes, { traceId, spanId, isSampled: wasSampled });
   }
   if (body.type !== "run.started" || body.forkedFrom === undefined) return [];
-  return linksTo(LINK.forkedFrom, body.forkedFrom.traceId, body.forkedFrom.spanId);
+  return linksTo(LINK.forkedFrom, body.forkedFrom);
 }
 
 /** A span of a trace that was split, and the span in the other trace: each names the other. */
@@ -30,8 +31,14 @@ export function linkTo(meaning: string, context: SpanContext): Link {
   return { context, attributes: { [ESPALIER.linkType]: meaning } };
 }
 
-function linksTo(meaning: string, traceId: string, spanId: string | undefined): readonly Link[] {
-  if (spanId === undefined) return [];
+interface Origin {
+  readonly traceId: string;
+  readonly spanId?: string | undefined;
+  readonly isSampled?: boolean | undefined;
+}
+
+function linksTo(meaning: string, { traceId, spanId, isSampled }: Origin): readonly Link[] {
+  if (spanId === undefined || isSampled !== true) return [];
   return [linkTo(meaning, remoteSpan({ traceId, spanId }))];
 }
 

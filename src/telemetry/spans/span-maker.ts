@@ -5,7 +5,6 @@
 import {
   SpanKind,
   trace,
-  type Attributes,
   type Context,
   type HrTime,
   type Link,
@@ -14,7 +13,12 @@ import {
 } from "@opentelemetry/api";
 
 import type { Moment, Opening } from "../../protocol/span-scope.ts";
-import { boundedAttributes, noteShortened, setAttributes } from "../bounded/bounded-attributes.ts";
+import {
+  boundedAttributes,
+  boundedName,
+  noteShortened,
+  setAttributes,
+} from "../bounded/bounded-attributes.ts";
 import { spanIdFrom, withIds, type WantedIds } from "./derived-ids.ts";
 import type { OpenSpan } from "./open-span.ts";
 import type { SideSpan } from "./side-spans.ts";
@@ -46,7 +50,7 @@ export class SpanMaker {
   /** Begins the span of a scope. */
   begin(body: Opening, moment: Moment, plan: SpanPlan): BegunSpan {
     const { around, run } = plan;
-    const name = openingName(body);
+    const name = boundedName(openingName(body));
     const role = "role" in body ? body.role : plan.role;
     const sampled = boundedAttributes(samplingAttributes(body));
     const span = withIds(plan.ids, () =>
@@ -83,19 +87,17 @@ export class SpanMaker {
 
   /** A span that is over when it is told, below `around`. */
   beside(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): void {
-    const { kind, name, startMs, endMs } = side;
-    const seed = [...seedOf(moment), kind];
+    const { name, startMs, endMs } = side;
+    const seed = [...seedOf(moment), side.kind];
     const ids = { spanId: () => spanIdFrom(seed), traceId: () => open.ids.traceId };
-    const attributes = (): Attributes => ({
-      ...placeAttributes(moment, open.run.conversationId),
-      ...side.attributes,
-    });
+    const kind = side.isCallOut === true ? SpanKind.CLIENT : SpanKind.INTERNAL;
     const span = withIds(ids, () =>
-      this.#tracer.startSpan(name, { startTime: hrTimeOf(startMs) }, around),
+      this.#tracer.startSpan(boundedName(name), { kind, startTime: hrTimeOf(startMs) }, around),
     );
     if (!span.isRecording()) return;
     open.trace.spans += 1;
-    setAttributes(span, attributes());
+    const place = placeAttributes(moment, open.run.conversationId);
+    setAttributes(span, { ...place, ...side.attributes });
     span.end(hrTimeOf(endMs));
   }
 }

@@ -7,11 +7,13 @@
 //    one before, unless it joins that of whoever resumes it.
 // 4. A trace that has grown large takes no further agents: the next one begins a trace of its own, with links in both directions.
 // 5. A span is ended once: by its process, or, if that died, by the one that recovers its run.
+// 6. Of a run all is shown or nothing: what goes on in another trace is sampled as the trace before.
 
 import {
   context,
   isSpanContextValid,
   trace,
+  TraceFlags,
   type Context,
   type Span,
   type SpanContext,
@@ -38,9 +40,10 @@ import { LINK } from "../gen-ai-attributes.ts";
 import { tellLost } from "./lost-spans.ts";
 import type { OpenSpan, RunFacts } from "./open-span.ts";
 import { measured, type RunMetrics } from "../metrics/run-metrics.ts";
+import { unmarked } from "./run-baggage.ts";
 import { sideSpanOf, waitBefore } from "./side-spans.ts";
-import { continuation, linkTo, originOf } from "./span-links.ts";
-import { rootOf, seedOf, SpanMaker } from "./span-maker.ts";
+import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
+import { rootOf, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import { tellAbandoned, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
 
 export interface ProjectorOptions {
@@ -50,12 +53,15 @@ export interface ProjectorOptions {
   readonly content?: ContentSettings | undefined;
   /** Measures what is shown. */
   readonly metrics?: RunMetrics;
+  /** What is asked of the providers that are registered for the whole process. Default: nothing. */
+  readonly globals?: { readonly hasTracer: boolean; readonly hasMeter: boolean };
 }
 
 export class SpanProjector implements Tracing {
   readonly #maker: SpanMaker;
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
+  readonly #globals: ProjectorOptions["globals"];
   readonly #scopes: ScopeTree<OpenSpan>;
   /** Only if content was switched on. */
   readonly told: Tracing["told"];
@@ -65,6 +71,7 @@ export class SpanProjector implements Tracing {
     this.#maker = new SpanMaker(tracer);
     this.#mintHex = mintHex;
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
+    this.#globals = options.globals;
     const { content, metrics } = options;
     if (content !== undefined) this.told = (scope, said) => this.#tell(content, scope, said);
     const keeper: ScopeKeeper<OpenSpan> = {
@@ -80,9 +87,9 @@ export class SpanProjector implements Tracing {
     const open = this.#scopes.place(draft);
     if (open === undefined) return mintTraceIds(this.#mintHex, undefined);
     const { type } = draft.body;
-    const isFirst = type === "run.started" || type === "run.resumed";
-    const caller = isFirst ? callerOf(open.around) : undefined;
-    return caller === undefined ? open.ids : { ...open.ids, parentSpanId: caller.spanId };
+    return type === "run.started" || type === "run.resumed"
+      ? { ...open.ids, ...beginningOf(open) }
+      : open.ids;
   }
 
   within<T>(scope: Correlation, work: () => T): T {
@@ -98,8 +105,8 @@ export class SpanProjector implements Tracing {
     tellLost(this.#maker, lost, atMs);
   }
 
-  leave(moment: Moment): void {
-    this.#scopes.leave(moment);
+  leave(moment: Moment, why: "left" | "abandoned"): void {
+    this.#scopes.leave(moment, why);
   }
 
   /** How many spans are open: none, when all runs have ended or are paused. */
@@ -108,34 +115,64 @@ export class SpanProjector implements Tracing {
   }
 
   #open(body: Opening, moment: Moment, parent: OpenSpan | undefined): OpenSpan {
-    const isSplit = isAgent(body) && (parent?.trace.spans ?? 0) >= this.#maxSpansPerTrace;
-    const above = parent?.context ?? context.active();
-    const around = isSplit ? rootOf(above) : above;
-    const further =
-      isSplit && parent !== undefined
-        ? continuation(LINK.continuesFrom, parent.span.spanContext())
-        : undefined;
-    const begun = this.#maker.begin(body, moment, {
-      around,
-      role: parent?.role ?? "",
-      ids: wantedIds(body, moment, parent),
-      links: further === undefined ? originOf(body) : [further.link],
-      run: parent?.run ?? runFacts(body),
-      trace: isSplit || parent === undefined ? { spans: 0 } : parent.trace,
-    });
-    if (parent === undefined && !begun.span.isRecording()) warnOfUnseenProvider();
-    const open = { ...begun, ids: this.#idsOf(begun.span, around, parent) };
-    if (parent !== undefined && further !== undefined) {
-      open.span.setAttributes(further.attributes);
-      const onward = continuation(LINK.continuesIn, open.span.spanContext());
-      parent.span.addLink(onward.link).setAttributes(onward.attributes);
-    }
+    const open =
+      parent === undefined
+        ? this.#openRun(body, moment)
+        : (this.#openElsewhere(body, moment, parent) ?? this.#openBelow(body, moment, parent));
     if (body.type === "agent.resumed" && parent?.isToolCall === true)
       tellResumedChild(parent, body, moment);
     const { agentId } = moment.correlation;
     if (isAgent(body) && open.run.background.has(agentId))
       open.run.background.set(agentId, open.span.spanContext());
     return open;
+  }
+
+  /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
+  #openRun(body: Opening, moment: Moment): OpenSpan {
+    const plan = { role: "", run: runFacts(body), trace: { spans: 0 } };
+    const around = unmarked(context.active());
+    const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
+    const links = originOf(body);
+    if (before !== undefined && !isTaken(before))
+      return this.#begin(body, moment, { ...plan, around: below(around, before), links: [] });
+    const open = this.#begin(body, moment, { ...plan, around, links });
+    this.#lookForUnseen(open.span);
+    if (before === undefined || isSampled(open.span)) return open;
+    const again = this.#begin(body, moment, { ...plan, around: below(around, before), links: [] });
+    return isSampled(again.span) ? again : open;
+  }
+
+  #lookForUnseen(span: Span): void {
+    const { hasTracer = false, hasMeter = false } = this.#globals ?? {};
+    const isTracerMissed = hasTracer && !span.isRecording();
+    if (isTracerMissed || hasMeter)
+      warnOfUnseenProvider({ isTracerMissed, isMeterAsked: hasMeter });
+  }
+
+  #openBelow(body: Opening, moment: Moment, parent: OpenSpan): OpenSpan {
+    const { context: around, role, run, trace: size } = parent;
+    return this.#begin(body, moment, { around, role, run, trace: size, links: [] }, parent);
+  }
+
+  /** In a trace of its own, if the one around it is large enough; undefined: a sampler would leave that one out. */
+  #openElsewhere(body: Opening, moment: Moment, parent: OpenSpan): OpenSpan | undefined {
+    if (!isAgent(body) || parent.trace.spans < this.#maxSpansPerTrace) return undefined;
+    const { role, run } = parent;
+    const back = continuation(LINK.continuesFrom, parent.span.spanContext());
+    const around = rootOf(parent.context);
+    const plan = { around, role, run, trace: { spans: 0 }, links: [back.link] };
+    const open = this.#begin(body, moment, plan, parent);
+    if (!isSampled(open.span)) return undefined;
+    open.span.setAttributes(back.attributes);
+    const onward = continuation(LINK.continuesIn, open.span.spanContext());
+    parent.span.addLink(onward.link).setAttributes(onward.attributes);
+    return open;
+  }
+
+  #begin(body: Opening, moment: Moment, plan: Omit<SpanPlan, "ids">, parent?: OpenSpan): OpenSpan {
+    const ids = wantedIds(body, moment, parent);
+    const begun = this.#maker.begin(body, moment, { ...plan, ids });
+    return { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
   }
 
   #tell(settings: ContentSettings, scope: Correlation, content: SpanContent): void {
@@ -176,6 +213,36 @@ export class SpanProjector implements Tracing {
       return { traceId, spanId };
     return mintTraceIds(this.#mintHex, parent?.ids ?? above);
   }
+}
+
+/** What the first event of a run says of its trace besides its ids. */
+function beginningOf({ span, around }: OpenSpan): Pick<TraceIds, "parentSpanId" | "isSampled"> {
+  const caller = callerOf(around);
+  return {
+    ...(caller === undefined ? {} : { parentSpanId: caller.spanId }),
+    ...(isSpanContextValid(span.spanContext()) ? { isSampled: isSampled(span) } : {}),
+  };
+}
+
+function isSampled(span: Span): boolean {
+  return isTaken(span.spanContext());
+}
+
+function isTaken({ traceFlags }: SpanContext): boolean {
+  return (traceFlags & TraceFlags.SAMPLED) !== 0;
+}
+
+/** The span of the run before it was paused or its process died, as far as somebody sampled it. */
+function earlierSpan(body: Opening): SpanContext | undefined {
+  if (body.type !== "run.resumed" || body.wasSampled === undefined) return undefined;
+  const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;
+  const flags = body.wasSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+  const before = remoteSpan({ traceId, spanId }, flags);
+  return isSpanContextValid(before) ? before : undefined;
+}
+
+function below(around: Context, span: SpanContext): Context {
+  return trace.setSpanContext(around, span);
 }
 
 /** The span in a context. */

@@ -5,7 +5,7 @@ import { SpanStatusCode } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { Abandonment, Closing, Moment, Note } from "../../protocol/span-scope.ts";
-import { eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
+import { boundedName, eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
 import { ERROR_TYPE, ESPALIER, LINK, OUTCOME } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
 import {
@@ -56,7 +56,7 @@ function linkToAwaited({ span, run }: OpenSpan, { childId }: EventBody<"subagent
 function describeDelegation({ span, name }: OpenSpan, body: Note): void {
   setAttributes(span, delegationAttributes(body));
   const role = spawnedRole(body);
-  if (role !== undefined) span.updateName(`${name} ${role}`);
+  if (role !== undefined) span.updateName(boundedName(`${name} ${role}`));
 }
 
 /** Whom a resumed delegation is about is known when its subagent goes on. */
@@ -67,7 +67,7 @@ export function tellResumedChild(
 ): void {
   if (!span.isRecording()) return;
   setAttributes(span, resumedChildAttributes(body, moment));
-  span.updateName(`${name} ${body.role}`);
+  span.updateName(boundedName(`${name} ${body.role}`));
 }
 
 /** What a span shows is over. */

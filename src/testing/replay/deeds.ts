@@ -92,12 +92,13 @@ function birthOf({ agent, isBackground, account }: RecordOf<"agent">): object {
   return { ...agent, isBackground, account: { limits, reserve, timeLimit } };
 }
 
-/** Times, what is counted in them, and places in a trace or in the order of all agents. */
+/** Times, what is counted in them, and places in a trace, whether it is shown, and places in the order of all agents. */
 export function isTime(key: string): boolean {
   return key.endsWith("Ms") || key === "seq" || TRACE_PLACE.test(key);
 }
 
-const TRACE_PLACE = /^(?:trace|span|parentSpan|previousTrace|previousSpan)Id$/u;
+const TRACE_PLACE =
+  /^(?:(?:trace|span|parentSpan|previousTrace|previousSpan)Id|(?:is|was)Sampled)$/u;
 
 /** True for a change that is nothing but time: another one took longer. */
 export function isTimeOnly(value: unknown): boolean {

@@ -35,10 +35,10 @@ export function stretchesOf(recording: unknown): readonly Stretch[] {
     throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
   const texts: string[] = [];
   const lines: ReadLine[] = [];
-  for (const [index, line] of recording.split("\n").entries()) {
+  for (const [index, line] of recording.replace(BYTE_ORDER_MARK, "").split("\n").entries()) {
     if (line.trim() === "") continue;
     const number = index + 1;
-    const record = recordIn(line, { number, texts });
+    const record = recordIn(line, { number, texts, isFirst: lines.length === 0 });
     if (record.type === "run") texts.length = 0;
     if (record.type === "text") texts.push(record.text);
     lines.push({ line, record, number });
@@ -47,13 +47,21 @@ export function stretchesOf(recording: unknown): readonly Stretch[] {
   return stretchesIn(lines);
 }
 
-function recordIn(
-  line: string,
-  { number, texts }: { readonly number: number; readonly texts: readonly string[] },
-): JournalRecord {
+/** Editors put it at the beginning of a file. */
+const BYTE_ORDER_MARK = /^\uFEFF/u;
+
+interface LinePlace {
+  /** From 1. */
+  readonly number: number;
+  readonly texts: readonly string[];
+  /** None but blank lines stand before it. */
+  readonly isFirst: boolean;
+}
+
+function recordIn(line: string, { number, texts, isFirst }: LinePlace): JournalRecord {
   try {
     const value = readRecord(line, texts);
-    checkVersion(value, number);
+    checkVersion(value, isFirst);
     const record = JournalRecordSchema.parse(value);
     if (record.type === "effect" && record.name.startsWith("model."))
       InferOutcomeSchema.parse(record.outcome);

@@ -17,6 +17,7 @@ import {
 } from "../../agent/effects.ts";
 import { executed, formatted } from "../../agent/local/call-end.ts";
 import { CANCELLED } from "../../agent/local/call-outcome.ts";
+import { sameJson } from "../../kernel/json.ts";
 import type { AgentNode } from "../../orchestrator/agent-node.ts";
 import type { EffectKeeper } from "../../orchestrator/journal/run-journal.ts";
 import type { CallId } from "../../protocol/ids.ts";
@@ -107,7 +108,8 @@ class ReplayEffects implements Effects {
     const isWork = type === "function" || type === "external" || type === "delegation";
     const { local, log, node } = this.#parts;
     const known = log.outcome(name);
-    if (known !== undefined) return effect(name, Promise.resolve(CallEndSchema.parse(known)));
+    if (known !== undefined)
+      return effect(name, Promise.resolve(ofCall(CallEndSchema.parse(known), call)));
     if (!isWork && call.deferral === undefined) {
       this.#stage.pass(node.identity.agentId, name);
       return local.callTool(place, call);
@@ -123,7 +125,7 @@ class ReplayEffects implements Effects {
   async #called(name: string, call: PlannedCall): Promise<CallEnd> {
     const outcome = await this.#turn(name);
     if (outcome === undefined) return this.#givenUp(call);
-    return CallEndSchema.parse(outcome);
+    return ofCall(CallEndSchema.parse(outcome), call);
   }
 
   /** The subagents are replayed themselves; the call begins and ends in its turn. */
@@ -198,6 +200,12 @@ class ReplayEffects implements Effects {
 
 function permitOf({ stepNumber }: EffectPlace, { index }: PlannedCall): string {
   return `permit.${stepNumber}.${index}`;
+}
+
+/** A question that is left open is the one that it was: the state does not change by it. */
+function ofCall(end: CallEnd, { deferral }: PlannedCall): CallEnd {
+  if (end.type !== "deferred" || deferral === undefined) return end;
+  return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;
 }
 
 function effect<T>(name: string, settled: Promise<T>): Effect<T> {

@@ -49,8 +49,9 @@ export interface ReplayResult extends RunResult {
  * the result then is cancelled, since "The recording ends here.".
  *
  * Rejects with `replay_diverged` at the first thing that an agent does otherwise: `data` names stretch, agent, step and field, what was
- * recorded and what came instead. Rejects with `invalid_journal`, `invalid_paused_run` or `unsupported_version` for what is no recording,
- * with `invalid_option`, and with what `Orchestrator.start` and `resume` throw of roles.
+ * recorded and what came instead. Rejects with `invalid_journal`, `invalid_paused_run`, `invalid_answer` or `unsupported_version` for what
+ * is no recording, with `invalid_option`, and with what `Orchestrator.start` and `resume` throw of roles. A `pausedRun` in the result is
+ * there to be looked at: resume that of the recorded run instead.
  */
 export async function replay(recording: Recording, options: ReplayOptions): Promise<ReplayResult> {
   checkKeys("replay options", options, FIELDS);
@@ -77,7 +78,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   if (result === undefined) throw brokenOff(records.length);
   const count = stretches.length - playable.length;
   const unplayed = count === 0 ? undefined : { stretches: count, reason: UNMARKED };
-  return { ...result, played, unplayed };
+  return Object.freeze({ ...result, played, unplayed });
 }
 
 const UNMARKED =

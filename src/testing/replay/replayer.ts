@@ -21,7 +21,14 @@ import type { Deed } from "./deeds.ts";
 import { DivergenceTeller } from "./divergence-error.ts";
 import { replayKeeper } from "./replay-effects.ts";
 import { ReplayStage } from "./replay-stage.ts";
-import type { CommandCue, CommandRecord, Cue, EffectCue, Score } from "./score.ts";
+import {
+  isLease,
+  type CommandCue,
+  type CommandRecord,
+  type Cue,
+  type EffectCue,
+  type Score,
+} from "./score.ts";
 import { beginsAtMs, placesOf, rootOf, type Beginning, type Stretch } from "./stretch.ts";
 import { setStage, type Means } from "./stage-set.ts";
 import { passages, randomFrom } from "./shuffle.ts";
@@ -65,7 +72,7 @@ export class Replayer {
   readonly #atOnce: ReadonlyMap<number, readonly CommandCue[]>;
   readonly #run: Run;
   #commands: Commands | undefined;
-  /** Deeds of the replay so far. */
+  /** Deeds of the replay so far, and leases. */
   #done = 0;
   /** Deeds of the recording that were looked at. */
   #seen = 0;
@@ -98,6 +105,7 @@ export class Replayer {
       score,
       beginning,
       records,
+      own: stretch.records,
       clock: this.#clock,
       role,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
@@ -250,7 +258,8 @@ export class Replayer {
     const copy = JournalRecordSchema.parse(JSON.parse(JSON.stringify(record)));
     this.#commands?.take(copy);
     this.#teller.take(copy);
-    if (!this.#compared.take(copy)) return;
+    const isDeed = this.#compared.take(copy);
+    if (!isDeed && !isLease(copy)) return;
     this.#done += 1;
     if (record.type !== "event") this.#giveDue(); // Of an event others hear first.
   }

@@ -28,7 +28,7 @@ export interface CommandCue {
   readonly deedsBefore: number;
   /** It was wanted right after the last of that, with nothing in between. */
   readonly isAtOnce: boolean;
-  /** The call whose beginning it followed at once, by `callKey`. */
+  /** The call whose beginning it followed at once, or that was to begin already when it came, by `callKey`. */
   readonly call: string | undefined;
 }
 
@@ -117,12 +117,12 @@ class Writer {
   }
 
   written(records: readonly JournalRecord[]): readonly Cue[] {
-    for (const record of records) this.#take(record);
+    for (const [index, record] of records.entries()) this.#take(record, records[index + 1]);
     for (const agentId of this.#due.keys()) this.#act(agentId);
     return this.#cues;
   }
 
-  #take(record: JournalRecord): void {
+  #take(record: JournalRecord, next: JournalRecord | undefined): void {
     if (this.#granted.has(record)) return;
     if (record.type === "effect") {
       const due = this.#due.get(record.agentId);
@@ -142,14 +142,19 @@ class Writer {
       this.#cues.push({ type: "deed", deed, atMs });
       this.#deeds += 1;
       this.#isAfterDeed = true;
+    } else if (isLease(record)) {
+      this.#deeds += 1;
+      this.#isAfterDeed = true;
     } else if (isCommand(record)) {
       const isApart = record.type === "signal" || record.isApart === true;
       if (isApart) {
         this.#isAfterDeed = false;
         this.#lastCall = undefined;
       }
-      const [isAtOnce, call] = [this.#isAfterDeed, this.#lastCall];
-      this.#cues.push({ type: "command", record, deedsBefore: this.#deeds, isAtOnce, call });
+      const [deedsBefore, following] = [this.#deeds, callBegunDespite(record, next)];
+      const isAtOnce = this.#isAfterDeed && following === undefined;
+      const call = this.#lastCall ?? following;
+      this.#cues.push({ type: "command", record, deedsBefore, isAtOnce, call });
     } else if (atMs !== undefined) {
       this.#cues.push({ type: "time", atMs });
       this.#isAfterDeed = false;
@@ -203,6 +208,21 @@ function isCommand(record: JournalRecord): record is CommandRecord {
     default:
       return false;
   }
+}
+
+/** The call that begins right after a wish that nothing begin: it had been decided before. */
+function callBegunDespite(
+  { type }: CommandRecord,
+  next: JournalRecord | undefined,
+): string | undefined {
+  const isWish = type === "pause" || type === "stop";
+  const isCall = next?.type === "event" && next.event.type === "tool.started";
+  return isWish && isCall ? callKey(next.event) : undefined;
+}
+
+/** A lease is told by no event of its own, and somebody may want something right after it: it counts like a deed. */
+export function isLease(record: JournalRecord): boolean {
+  return record.type === "ledger" && record.done.operation === "lease";
 }
 
 /** What comes of an effect has the time of the next event, unless something else comes first. */

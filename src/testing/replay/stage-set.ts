@@ -18,9 +18,9 @@ import type { RunShared } from "../../orchestrator/run-shared.ts";
 import type { AgentNode } from "../../orchestrator/agent-node.ts";
 import { RunSession } from "../../orchestrator/session/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
-import { memoryStore } from "../../store/memory-store.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { idsOf, type Score } from "./score.ts";
+import { sessionStandIn } from "./session-stand-in.ts";
 import type { Beginning, ForkStart, GoingOn, Start } from "./stretch.ts";
 
 /** What the run had besides its roles. */
@@ -34,6 +34,8 @@ export interface SetParts {
   readonly beginning: Beginning;
   /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
+  /** Of the stretch. */
+  readonly own: readonly JournalRecord[];
   readonly clock: ManualClock;
   readonly role: AgentRole;
   readonly means: Means;
@@ -66,7 +68,7 @@ function settingsFor(
 }
 
 function startAnew(parts: SetParts, beginning: Start): Gone {
-  const { clock, role } = parts;
+  const { clock, role, own } = parts;
   const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
   const { ids } = settings;
@@ -74,7 +76,7 @@ function startAnew(parts: SetParts, beginning: Start): Gone {
   const session =
     head.session === undefined
       ? undefined
-      : RunSession.again(head.session, { store: memoryStore({ clock }), clock, ids });
+      : RunSession.again(head.session, { store: sessionStandIn(head.session, own), clock, ids });
   const journal = (): RunJournal => journalOf(parts);
   const scope = runScope(settings, { registry, onText: undefined, session, journal });
   const root = rootAgain(scope, parts, beginning);
@@ -98,9 +100,9 @@ function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Go
 
 /** By the machinery of a resume. */
 function goOnAgain(parts: SetParts, beginning: GoingOn): Gone {
-  const { clock, role } = parts;
+  const { role, own } = parts;
   const { run, folded, answers, grants } = beginning;
-  const store = memoryStore({ clock }); // Of a session; the run is not kept.
+  const store = sessionStandIn(run.session, own); // The run is not kept.
   const settings = settingsFor(parts, run.limits, { store });
   const areAllNeeded = folded?.status !== "open";
   const going = readyToGoOn(settings, run, { role, grants }, { answers, areAllNeeded });

@@ -1,0 +1,64 @@
+// The store of a session in a replay: nobody's session is read or written. It answers as the store of the recorded run did, so that the
+// session of the replay comes to what is on record.
+
+import { z } from "zod";
+
+import { EspalierError } from "../../kernel/error.ts";
+import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
+import type { SessionOutcome } from "../../orchestrator/session/session-outcome.ts";
+import { emptyRecord } from "../../orchestrator/session/session-record.ts";
+import type { SessionRef } from "../../orchestrator/session/session-ref.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
+import { memoryStore } from "../../store/memory-store.ts";
+import type { Store } from "../../store/store.ts";
+
+/** `ref`: what the run knows of its session when the stretch begins; undefined: it has none. `records`: of the stretch. */
+export function sessionStandIn(
+  ref: SessionRef | undefined,
+  records: readonly JournalRecord[],
+): Store {
+  const others = memoryStore();
+  const said = outcomeIn(records);
+  return {
+    create: (...asked) => others.create(...asked),
+    claim: (...asked) => others.claim(...asked),
+    append: (...asked) => others.append(...asked),
+    beat: (...asked) => others.beat(...asked),
+    release: (...asked) => others.release(...asked),
+    read: (...asked) => others.read(...asked),
+    find: (...asked) => others.find(...asked),
+    list: (...asked) => others.list(...asked),
+    remove: (...asked) => others.remove(...asked),
+    listSessions: (...asked) => others.listSessions(...asked),
+    removeSession: (...asked) => others.removeSession(...asked),
+    close: () => others.close(),
+    readSession: (sessionId) => {
+      const version = ref?.version ?? 0;
+      const body = JSON.stringify(emptyRecord(sessionId, 0));
+      return Promise.resolve(version === 0 ? undefined : { version, body });
+    },
+    writeSession: (_sessionId, expectedVersion) => {
+      const { error, version = expectedVersion + 1 } = said ?? {};
+      return error === undefined ? Promise.resolve(version) : Promise.reject(failure(error));
+    },
+  };
+}
+
+/** How it went; undefined: the recording does not say. */
+function outcomeIn(
+  records: readonly JournalRecord[],
+): Pick<SessionOutcome, "version" | "error"> | undefined {
+  const sessions = records.flatMap((record) =>
+    record.type === "result" && record.session !== undefined ? [record.session] : [],
+  );
+  const last = sessions.findLast(({ status }) => status !== "open");
+  return last === undefined ? undefined : { version: last.version, error: last.error };
+}
+
+const CodeSchema = z
+  .enum(["session_conflict", "store_failed", "unsupported_version", "invalid_session"])
+  .catch("store_failed");
+
+function failure({ code, message, data }: ErrorRecord): EspalierError {
+  return new EspalierError({ code: CodeSchema.parse(code), message, data });
+}

@@ -1,0 +1,152 @@
+// Goal: whatever is wrong with a journal or a recording is told as such, with what to do; nothing of zod, and no broken invariant.
+// Method: the journal of a run that was paused and recovered, with each line left out, doubled or cut off; and journals of other releases.
+
+import { beforeAll, expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { RunIdSchema, type RunId } from "../../src/protocol/ids.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { replay } from "../../src/testing/replay/replay.ts";
+import { keptRecording } from "../journals/kept.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+function lead(): AgentRole {
+  const asker = defineAgent({
+    name: "asker",
+    purpose: "Asks",
+    instructions: "You ask.",
+    model: thinker("asker", ({ results }) =>
+      results.length === 0 ? { calls: [["pay", { thing: "bill" }]] } : { text: "Paid." },
+    ),
+    tools: [countedTool(new Map(), "pay", undefined, { needsApproval: true })],
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead. ".repeat(20),
+    model: thinker("lead", ({ results }) =>
+      results.length === 0
+        ? { calls: [["look", { thing: "x" }], spawnCall("asker", "t")] }
+        : { text: results.join() },
+    ),
+    subagents: [asker],
+    tools: [countedTool(new Map(), "look")],
+  });
+}
+
+let runId: RunId;
+let lines: readonly string[];
+
+beforeAll(async () => {
+  const clock = new ManualClock();
+  const store = memoryStore({ clock });
+  const role = lead();
+  const orchestrator = new Orchestrator({ store, clock, roles: [role] });
+  const run = orchestrator.start(role, "Go.");
+  const { questions } = await run.result;
+  const answers = questions.map((question) => approve(question));
+  const result = await (await orchestrator.recover(run.runId, { answers })).result;
+  expect(result.status).toBe("completed");
+  runId = run.runId;
+  lines = (await recordingOf(store, runId)).trimEnd().split("\n");
+});
+
+async function storeWith(id: RunId, records: readonly string[]): Promise<Store> {
+  const store = memoryStore({ clock: new ManualClock() });
+  const owner = { token: "t", hostname: "h", processId: 1 };
+  const ownership = await store.create(id, "lead", owner);
+  if (records.length > 0) await store.append(ownership, { firstNumber: 1, records });
+  await store.release(ownership, "paused");
+  return store;
+}
+
+/** `fine`, or the code of what it rejects with. */
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+    return "fine";
+  } catch (cause) {
+    return EspalierError.is(cause) ? cause.code : `raw ${String(cause)}`;
+  }
+}
+
+async function keptCode(records: readonly string[]): Promise<string> {
+  const store = await storeWith(runId, records);
+  return await codeOf(new Orchestrator({ store }).resultOf(runId));
+}
+
+function withoutLine(index: number): readonly string[] {
+  return lines.toSpliced(index, 1);
+}
+
+function doubled(index: number): readonly string[] {
+  return lines.toSpliced(index, 0, lines[index] ?? "");
+}
+
+test("D1: a journal with a line too few, or twice, or that breaks off is read or refused", async () => {
+  const codes: string[] = [];
+  for (const index of lines.keys())
+    for (const records of [withoutLine(index), doubled(index), lines.slice(0, index)])
+      codes.push(await keptCode(records));
+  expect([...new Set(codes)].toSorted()).toEqual([
+    "fine",
+    "invalid_journal",
+    "invalid_state",
+    "unknown_run",
+  ]);
+});
+
+test("D1: a journal of which a state is missing is not recovered", async () => {
+  const first = lines.findIndex((line) => line.startsWith(`{"type":"state"`));
+  const store = await storeWith(runId, lines.slice(0, first));
+  const orchestrator = new Orchestrator({ store, roles: [lead()] });
+  expect(await codeOf(orchestrator.recover(runId))).toBe("invalid_journal");
+});
+
+test("R175: a recording with an operation of the ledger too few, or twice, is replayed or refused", async () => {
+  const codes: string[] = [];
+  for (const [index, line] of lines.entries())
+    if (line.startsWith(`{"type":"ledger"`))
+      for (const records of [withoutLine(index), doubled(index)])
+        codes.push(await codeOf(replay(records.join("\n"), { role: lead() })));
+  expect([...new Set(codes)].filter((code) => code.startsWith("raw"))).toEqual([]);
+  expect(new Set(codes).size).toBeGreaterThan(1);
+});
+
+test("D3: a later release's journal is told apart, also if it wrote only what follows a pause", async () => {
+  const opened = JSON.stringify({ ...JSON.parse(lines[0] ?? ""), version: 2 });
+  const records = [...lines, opened];
+  expect(await keptCode(records)).toBe("unsupported_version");
+  expect(await codeOf(replay(records.join("\n"), { role: lead() }))).toBe("unsupported_version");
+  const newer = ["", opened, ...lines.slice(1)].join("\n");
+  expect(await codeOf(replay(newer, { role: lead() }))).toBe("unsupported_version");
+});
+
+test("R175: blank lines, line breaks of Windows and a byte order mark do no harm", async () => {
+  for (const text of [
+    `\uFEFF${lines.join("\n")}`,
+    `\n\n${lines.join("\n")}`,
+    lines.join("\r\n"),
+    `\uFEFF\r\n${lines.join("\r\n\r\n")}\r\n`,
+  ])
+    expect((await replay(text, { role: lead() })).status).toBe("completed");
+});
+
+test("D3: a run that an early release kept without its result says where its record is", async () => {
+  const records = keptRecording("parallel").trimEnd().split("\n");
+  const head: unknown = JSON.parse(records[0] ?? "");
+  const id = RunIdSchema.parse(
+    typeof head === "object" && head !== null ? Reflect.get(head, "runId") : "",
+  );
+  const store = await storeWith(id, records);
+  await expect(new Orchestrator({ store }).resultOf(id)).rejects.toMatchObject({
+    code: "invalid_state",
+    message: `Expected a run whose result was kept, got ${id}, of which an early release kept all but its result. Its record can be read: recordingOf of espalier/testing has it, with its events.`,
+    data: { runId: id, status: "ended" },
+  });
+});

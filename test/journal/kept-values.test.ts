@@ -1,0 +1,60 @@
+// Goal: what a tool returned is in the kept result and in the replay as it was in the live one, whatever its keys and texts are.
+// Method: tools that return odd values, once for each; the journal is read and replayed.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolResult } from "../../src/tools/tool-result.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { replaysToTheSame } from "./replay-story.ts";
+import { thinker } from "./thinkers.ts";
+
+function looking(structured: unknown): AgentRole {
+  return defineAgent({
+    name: "lead",
+    instructions: "You look.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0 ? { calls: [["look", {}]] } : { text: "Seen." },
+    ),
+    tools: [
+      defineTool({
+        name: "look",
+        description: "Looks.",
+        input: z.object({}),
+        execute: () => toolResult({ structured }),
+      }),
+    ],
+  });
+}
+
+const REFUSED = ["a key __proto__", "such a key within"];
+
+const ODD: readonly (readonly [string, unknown])[] = [
+  ["a key __proto__", JSON.parse('{"__proto__":{"x":1},"b":2}')],
+  ["such a key within", JSON.parse('{"a":[{"__proto__":1}]}')],
+  ["keys of objects", { constructor: 1, toString: 2, valueOf: null, hasOwnProperty: [] }],
+  ["half a surrogate pair", { text: "\uD800", "\uDFFF": 1 }],
+  ["what looks like a reference", ["\u0001#0", "\u0001=", "\u0001".repeat(300)]],
+  ["numbers", [-0, 1e21, 5e-324, Number.NaN]],
+];
+
+for (const [what, structured] of ODD)
+  test(`D1: ${what} in what a tool returned is kept, or the call fails`, async () => {
+    const clock = new ManualClock();
+    const store = memoryStore({ clock });
+    const role = looking(structured);
+    const stage = scene({ store, clock });
+    const run = stage.start(role);
+    const result = await stage.outcome(run);
+    const kept = await new Orchestrator({ store }).resultOf(run.runId);
+    expect(JSON.stringify(kept)).toBe(JSON.stringify(result));
+    await replaysToTheSame({ role }, { recording: await recordingOf(store, run.runId), result });
+    const failures = result.agents.flatMap(({ toolErrors }) => toolErrors);
+    expect(failures.length).toBe(REFUSED.includes(what) ? 1 : 0);
+  });

@@ -1,0 +1,106 @@
+// Goal: a replay comes to the same where a process dies while somebody is asked, and where something is wanted right after a recovery.
+// Method: the first process is cut off from its store in the midst of a tool call; another one takes over; all stretches are replayed.
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { settled } from "../harness/run-scripted.ts";
+import { forwarding } from "./forwarding-store.ts";
+import { replaysToTheSame } from "./replay-story.ts";
+import { countedTool, spawnCall, thinker } from "./thinkers.ts";
+
+interface Life {
+  /** What is begun in the first life does not end. */
+  isFirst: boolean;
+}
+
+const NEVER = new Promise<never>(() => undefined);
+
+/** One that works, with one in the background that asks, or that works as long. */
+function lead(life: Life, { isAsking }: { readonly isAsking: boolean }): AgentRole {
+  const slow = async (): Promise<string> => (life.isFirst ? await NEVER : "worked");
+  const asker = defineAgent({
+    name: "other",
+    purpose: "Asks, or works",
+    instructions: "You do it.",
+    model: thinker("other", ({ results }) =>
+      results.length === 0 ? { calls: [["pay", { thing: "bill" }]] } : { text: results.join() },
+    ),
+    tools: [
+      countedTool(new Map(), "pay", isAsking ? undefined : slow, { needsApproval: isAsking }),
+    ],
+  });
+  return defineAgent({
+    name: "lead",
+    instructions: "You lead.",
+    model: thinker("lead", ({ results }) =>
+      results.length === 0
+        ? { calls: [["work", { thing: "x" }], spawnCall("other", "t", { background: true })] }
+        : { text: results.join() },
+    ),
+    delegation: { background: true },
+    subagents: [asker],
+    tools: [countedTool(new Map(), "work", slow)],
+  });
+}
+
+interface Second {
+  readonly run: Run;
+  readonly store: Store;
+  readonly role: AgentRole;
+  readonly clock: ManualClock;
+}
+
+/** Another process takes over while the calls of the first are under way. */
+async function secondLife(isAsking: boolean): Promise<Second> {
+  const clock = new ManualClock();
+  const life: Life = { isFirst: true };
+  const store = memoryStore({ clock });
+  const role = lead(life, { isAsking });
+  const cutOff: Store = {
+    ...forwarding(store),
+    append: async (...given) => await (life.isFirst ? store.append(...given) : NEVER),
+    beat: () => Promise.resolve(),
+  };
+  const first = new Orchestrator({ store: cutOff, clock, roles: [role] }).start(role, "Go.");
+  for (let turn = 0; turn < 20; turn += 1) await settled();
+  life.isFirst = false;
+  const next = new Orchestrator({ store, clock, roles: [role] });
+  return { run: await next.recover(first.runId, { takeOver: true }), store, role, clock };
+}
+
+test("X25: a question that was open when the process died is left open by the next one, too", async () => {
+  const { run, store, role, clock } = await secondLife(true);
+  const result = await run.result;
+  expect([result.status, result.questions.length]).toEqual(["paused", 1]);
+  const recording = await recordingOf(store, run.runId);
+  await replaysToTheSame({ role }, { recording, result });
+  await replaysToTheSame({ role }, { recording, result }, { order: { shuffledBy: 1 } });
+  const answers = result.questions.map((question) => approve(question));
+  const last = await new Orchestrator({ store, clock, roles: [role] }).recover(run.runId, {
+    answers,
+  });
+  const ended = await last.result;
+  expect(ended.text).toContain("worked");
+  await replaysToTheSame(
+    { role },
+    { recording: await recordingOf(store, run.runId), result: ended },
+  );
+});
+
+for (const turns of [0, 1, 2, 3, 4, 5, 6, 8, 12, 20])
+  test(`X25: a pause is wanted ${turns} turns after a recovery`, async () => {
+    const { run, store, role } = await secondLife(false);
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+    run.requestPause();
+    const result = await run.result;
+    expect(result.status).toBe("paused");
+    await replaysToTheSame({ role }, { recording: await recordingOf(store, run.runId), result });
+  });

@@ -1,0 +1,109 @@
+// Goal: what became of the session of a run is the same in its replay: saved, left open, in conflict, or failed.
+// Method: several runs on one session in a memory store, or in one that fails; each is recorded and replayed.
+
+import { expect, test } from "vitest";
+
+import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { forwarding } from "./forwarding-store.ts";
+import { replaysToTheSame } from "./replay-story.ts";
+import { countedTool, thinker } from "./thinkers.ts";
+
+function payer(isAsking: boolean): AgentRole {
+  return defineAgent({
+    name: "payer",
+    instructions: "You pay.",
+    model: thinker("payer", ({ results, heard }) =>
+      results.length <= heard.length
+        ? { calls: [["pay", { thing: "bill" }]] }
+        : { text: results.join() },
+    ),
+    tools: [countedTool(new Map(), "pay", undefined, { needsApproval: isAsking })],
+  });
+}
+
+/** Replays what is kept of a run by now. Gives what became of its session. */
+async function replayedSession(store: Store, role: AgentRole, run: Run): Promise<unknown> {
+  const result = await run.result;
+  const again = await replaysToTheSame(
+    { role },
+    { recording: await recordingOf(store, run.runId), result },
+  );
+  const { status, version, error } = again.session ?? {};
+  return [again.status, status, version, error?.code];
+}
+
+function stage(store: Store, role: AgentRole): Orchestrator {
+  return new Orchestrator({ store, roles: [role], clock: new ManualClock() });
+}
+
+test("R175: later runs on a session, and one that comes too late", async () => {
+  const store = memoryStore({ clock: new ManualClock() });
+  const role = payer(false);
+  const orchestrator = stage(store, role);
+  const session = await orchestrator.session("talk");
+  const late = await orchestrator.session("talk");
+  const seen: unknown[] = [];
+  for (const handle of [session, session, session, late])
+    seen.push(
+      await replayedSession(store, role, orchestrator.start(role, "Go.", { session: handle })),
+    );
+  expect(seen).toEqual([
+    ["completed", "saved", 1, undefined],
+    ["completed", "saved", 2, undefined],
+    ["completed", "saved", 3, undefined],
+    ["completed", "conflict", 0, "session_conflict"],
+  ]);
+});
+
+for (const goesOnBy of ["resume", "recover"] as const)
+  test(`R175: a session over a pause that ends by ${goesOnBy}, and that somebody else has written meanwhile`, async () => {
+    const store = memoryStore({ clock: new ManualClock() });
+    const role = payer(true);
+    const orchestrator = stage(store, role);
+    const seen: unknown[] = [];
+    for (const isDisturbed of [false, false, true]) {
+      const session = await orchestrator.session("talk");
+      const run = orchestrator.start(role, "Go.", { session });
+      const { pausedRun = "", questions } = await run.result;
+      seen.push(await replayedSession(store, role, run));
+      const answers = questions.map((question) => approve(question));
+      const next =
+        goesOnBy === "resume"
+          ? orchestrator.resume(pausedRun, answers)
+          : await orchestrator.recover(run.runId, { answers });
+      if (isDisturbed) await (await orchestrator.session("talk")).clear();
+      seen.push(await replayedSession(store, role, next));
+    }
+    expect(seen).toEqual([
+      ["paused", "open", 0, undefined],
+      ["completed", "saved", 1, undefined],
+      ["paused", "open", 1, undefined],
+      ["completed", "saved", 2, undefined],
+      ["paused", "open", 2, undefined],
+      ["completed", "conflict", 2, "session_conflict"],
+    ]);
+  });
+
+test("R175: a session whose store failed", async () => {
+  const kept = memoryStore({ clock: new ManualClock() });
+  const store: Store = {
+    ...forwarding(kept),
+    writeSession: () => Promise.reject(new Error("the disk is full")),
+  };
+  const role = payer(false);
+  const orchestrator = stage(store, role);
+  const run = orchestrator.start(role, "Go.", { session: await orchestrator.session("talk") });
+  expect(await replayedSession(store, role, run)).toEqual([
+    "completed",
+    "failed",
+    0,
+    "store_failed",
+  ]);
+});

@@ -1,0 +1,99 @@
+// Goal: a tracing that fails costs the run nothing, and leaves nothing behind.
+// Method: real runs; processors of spans that throw, and tracings that keep to no contract.
+
+import { NodeTracerProvider, type ReadableSpan } from "@opentelemetry/sdk-trace-node";
+import { expect, test } from "vitest";
+
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import type { Tracing } from "../../src/protocol/event-sink.ts";
+import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { takeWarnings } from "../harness/set-up.ts";
+import { scene, settled } from "../harness/run-scripted.ts";
+import { calls, part, spawn, tool, use } from "../tree/cast.ts";
+
+function team() {
+  const ran: string[] = [];
+  const reader = part("reader", [calls(use("work")), says("Read.")], {
+    tools: [tool("work", () => ran.push("work"))],
+  });
+  const lead = part("lead", [calls(spawn("reader")), says("Done.")], { subagents: [reader.role] });
+  return { role: lead.role, ran };
+}
+
+async function warnings(): Promise<readonly string[]> {
+  await settled();
+  return takeWarnings();
+}
+
+test("a processor that throws: the run goes on, every span that was open is ended, nothing is kept", async () => {
+  const ended: string[] = [];
+  let left = 3;
+  const provider = new NodeTracerProvider({
+    spanProcessors: [
+      {
+        onStart: () => {},
+        onEnd: ({ name }: ReadableSpan) => {
+          ended.push(name);
+          left -= 1;
+          if (left === 0) throw new Error("disk full");
+        },
+        forceFlush: () => Promise.resolve(),
+        shutdown: () => Promise.resolve(),
+      },
+    ],
+  });
+  const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
+  const { role, ran } = team();
+  const result = await scene({ tracing: projector }).run(role);
+  expect([result.status, ran]).toEqual(["completed", ["work"]]);
+  expect(projector.openSpans).toBe(0);
+  expect(ended.toSorted()).toEqual([
+    "chat lead-model",
+    "chat reader-model",
+    "execute_tool SpawnSubagent reader",
+    "execute_tool work",
+    "invoke_agent lead",
+    "invoke_agent reader",
+    "invoke_workflow lead",
+  ]);
+  expect(await warnings()).toEqual([
+    "EspalierWarning: The tracing threw (disk full); the run goes on without it.",
+  ]);
+});
+
+test("the events of a run keep to its trace, and say once what its beginning says", async () => {
+  const local = localTracing();
+  let placed = 0;
+  const tracing: Tracing = {
+    ...local,
+    place: (draft) => {
+      placed += 1;
+      if (placed > 4) throw new Error("gone");
+      return { ...local.place(draft), ...(placed === 1 ? { isSampled: true } : {}) };
+    },
+  };
+  const s = scene({ tracing });
+  const { traceId } = await s.run(team().role);
+  expect(new Set(s.sink.events.map((event) => event.traceId))).toEqual(new Set([traceId]));
+  expect(s.sink.events.filter((event) => "isSampled" in event).map(({ seq }) => seq)).toEqual([1]);
+  expect(await warnings()).toHaveLength(1);
+});
+
+const BREACHES: Readonly<Record<string, (scope: unknown, work: () => unknown) => unknown>> = {
+  "runs its work twice": (_scope, work) => [work(), work()][1],
+  "runs nothing": () => undefined,
+  "gives something else": (_scope, work) => ({ given: work() }),
+  "throws after it has run": (_scope, work) => {
+    work();
+    throw new Error("late");
+  },
+};
+
+test.each(Object.entries(BREACHES))("one that %s: a tool runs once", async (_what, within) => {
+  const { role, ran } = team();
+  const tracing: Tracing = Object.assign(localTracing(), { within });
+  const result = await scene({ tracing }).run(role);
+  expect([result.status, ran]).toEqual(["completed", ["work"]]);
+  await warnings();
+});
