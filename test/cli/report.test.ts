@@ -111,7 +111,7 @@ test("told where Jaeger is, a report ends with a link to the trace, and to what 
       .slice(-2),
   ).toEqual([
     `Trace    http://localhost:16686/trace/${TRACE_ID}`,
-    `Failures http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue`,
+    `Failures http://localhost:16686/trace/${TRACE_ID}?uiFind=error%3Dtrue%20status%3Derror`,
   ]);
   expect(() => runReport(completed, { jaegerUrl: "jaeger" })).toThrow(
     expect.objectContaining({ code: "invalid_option" }),
