@@ -23,6 +23,7 @@ import { describe, expect, test } from "vitest";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
+import { OpenSpans } from "../../src/orchestrator/journal/open-spans.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
@@ -37,6 +38,7 @@ import { dyingStore, type Kill } from "../journal/dying-store.ts";
 import { eventsIn } from "../journal/stored-story.ts";
 import { storedRecords } from "../journal/stored-events.ts";
 import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";
+import { sampleEvents } from "../support/sample-events.ts";
 import { mortalTracing } from "./mortal-tracing.ts";
 import { recorded, type RecordedSpan } from "./recorded-spans.ts";
 
@@ -306,8 +308,62 @@ test("spans of a process that dies while it recovers are told by the next one", 
 test("a tree that was split is whole in each of its traces", async () => {
   const plain = await told([], { maxSpansPerTrace: 3 });
   expect(new Set(plain.spans.map(({ traceId }) => traceId)).size).toBeGreaterThan(1);
-  for (let at = 1; at <= plain.appends; at += 1)
-    expect(checkWhole(await told([{ at, how: "after" }], { maxSpansPerTrace: 3 }))).toEqual([]);
+  for (let at = 1; at <= plain.appends; at += 1) {
+    const story = await told([{ at, how: "after" }], { maxSpansPerTrace: 3 });
+    expect(checkWhole(story)).toEqual([]);
+    expect(linked(story.spans, "continues_in")).toEqual(
+      linked(story.spans, "continues_from").map(([later, earlier]) => [earlier, later]),
+    );
+  }
+});
+
+/** From which span to which the links of a meaning go, in the order of where trace goes on in trace. */
+function linked(spans: readonly RecordedSpan[], meaning: string): readonly (readonly string[])[] {
+  const pairs = spans.flatMap(({ spanId, links }) =>
+    links
+      .filter(({ attributes }) => attributes["espalier.link.type"] === meaning)
+      .map((link) => [spanId, link.spanId]),
+  );
+  return pairs.toSorted((left, right) =>
+    left.toSorted().join() < right.toSorted().join() ? -1 : 1,
+  );
+}
+
+/** What a process that died in the middle leaves open: its events, on one session, all in one span as after a tracing that failed. */
+function leftOpen(): OpenSpans {
+  const events = sampleEvents((run) => {
+    run.started();
+    run.root.started();
+    run.root.asks();
+  });
+  const open = new OpenSpans();
+  for (const event of events) {
+    const told_ = event.type === "run.started" ? { sessionId: "thread-7", isSampled: true } : {};
+    open.take({ ...event, ...told_ });
+  }
+  return open;
+}
+
+test("what is told again says the session of its run", () => {
+  const sessions = leftOpen()
+    .lost()
+    .map(({ body, conversationId }) => [body.type, conversationId]);
+  expect(sessions).toEqual([
+    ["run.started", "thread-7"],
+    ["agent.started", "thread-7"],
+    ["model.requested", "thread-7"],
+  ]);
+});
+
+test("where the events of a process stood in one span, one is told", () => {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+    idGenerator: runIdGenerator,
+  });
+  const projector = new SpanProjector(provider.getTracer("test"), () => expect.fail("no ids"));
+  projector.endLost(leftOpen().lost(), 5_000);
+  expect(exporter.getFinishedSpans().map(({ name }) => name)).toEqual(["invoke_workflow lead"]);
 });
 
 test("below a span of the caller: it stands there again, and the resumed run in a trace of its own", async () => {

@@ -134,11 +134,19 @@ export class SpanProjector implements Tracing {
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
     const links = originOf(body);
     if (before !== undefined && !isTaken(before))
-      return this.#begin(body, moment, { ...plan, around: below(around, before), links: [] });
+      return this.#begin(body, moment, {
+        ...plan,
+        around: trace.setSpanContext(around, before),
+        links: [],
+      });
     const open = this.#begin(body, moment, { ...plan, around, links });
     this.#lookForUnseen(open.span);
     if (before === undefined || isSampled(open.span)) return open;
-    const again = this.#begin(body, moment, { ...plan, around: below(around, before), links: [] });
+    const again = this.#begin(body, moment, {
+      ...plan,
+      around: trace.setSpanContext(around, before),
+      links: [],
+    });
     return isSampled(again.span) ? again : open;
   }
 
@@ -239,10 +247,6 @@ function earlierSpan(body: Opening): SpanContext | undefined {
   const flags = body.wasSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
   const before = remoteSpan({ traceId, spanId }, flags);
   return isSpanContextValid(before) ? before : undefined;
-}
-
-function below(around: Context, span: SpanContext): Context {
-  return trace.setSpanContext(around, span);
 }
 
 /** The span in a context. */
