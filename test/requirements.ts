@@ -30,7 +30,7 @@ const requirements = {
     text: "Finish reasons are normalised and each has a defined effect (stop, length, content_filter, other, tool_calls, unknown, error)",
   },
   R11: {
-    text: "'unknown' or empty replies are retried, but a bounded number of times",
+    text: "Empty replies are asked for again, a bounded number of times; a text with an unknown finish reason is an answer",
   },
   R12: { text: "The abort signal is checked at the top of each turn and reaches driver and tools" },
   R13: { text: "Pending subtasks are worked off before the next inference" },
@@ -435,6 +435,158 @@ const requirements = {
   },
   X33: {
     text: "Cancelling is leaf first, bounded in time, with the reason visible in every result",
+  },
+  "S7.1": {
+    text: "A usage figure that cannot be true (no safe non-negative integer, or over ten times the counted input plus the cap) is replaced by our own count, flagged as estimated and said once; no operation of the ledger can be left half done; a journal with such a figure can be read",
+    isPlanned: true,
+  },
+  "S7.2": {
+    text: "A retry is paid for from what is really left: losses of earlier attempts count before the next attempt is asked for",
+    isPlanned: true,
+  },
+  "S7.3": {
+    text: "The client itself holds the cap: a reply far above its cap, a body over 16 MiB or a line without an end is broken off, charged by what came, and is model_protocol_error, not retried, in bounded memory",
+    isPlanned: true,
+  },
+  "S7.4": {
+    text: "A pattern in a tool's JSON Schema cannot freeze the process",
+    isPlanned: true,
+  },
+  "S7.5": {
+    text: "Durations, deadlines and budgets of time run on a monotonic clock; a wall clock that is set changes no limit and no duration",
+    isPlanned: true,
+  },
+  "S7.6": {
+    text: "A custom fetch carries neither credentials nor prompts to another origin; only a 307 or 308 at the same origin is followed, at most five times",
+    isPlanned: true,
+  },
+  "S7.7": {
+    text: "A reserve, cached prices dearer than fresh ones, the heartbeat of a live run, what conditions are given, time in pauses, tasks in telemetry and streamed reasoning each have a test that finds them broken",
+    isPlanned: true,
+  },
+  "S7.8": {
+    text: "At a resume every call that was approved passes its schema and the guards again as they are now; an answer covers exactly the call that was shown",
+    isPlanned: true,
+  },
+  "S7.9": {
+    text: "An approver that throws or rejects: what went wrong reaches the event, the question and, with unanswered deny, the model",
+    isPlanned: true,
+  },
+  "S7.10": {
+    text: "The reason of an ask guard and of a hook's deny reach model, event and step log; a hook's deny counts as one more deny beside the guards, which are still asked",
+    isPlanned: true,
+  },
+  "S7.11": {
+    text: "A guard or hook of the orchestrator whose tool names match no tool warns; a deny list of a spawn request may name tools that the child lacks, a policy may not name unknown ones",
+    isPlanned: true,
+  },
+  "S7.12": {
+    text: "Impossible spawns of one reply are refused before anybody is asked, counting those ahead of them in the same reply",
+    isPlanned: true,
+  },
+  "S7.13": {
+    text: "A reply cut by the output limit says so: to the model, with the number of tokens and what to do, and in the reason, with what set the limit",
+    isPlanned: true,
+  },
+  "S7.14": {
+    text: "An unknown finish reason with text is an answer; only an empty reply is useless",
+    isPlanned: true,
+  },
+  "S7.15": {
+    text: "A request that the provider refuses as too long is no step and no error when compaction answers it",
+    isPlanned: true,
+  },
+  "S7.16": {
+    text: "After an abortive tool error, a spent error budget or a stop nothing further of the same reply begins, calls under way are aborted and its subagents cancelled; each call has its one result",
+    isPlanned: true,
+  },
+  "S7.17": {
+    text: "agent.ended, run.ended and the result list all stop signals in order of arrival; the result has the errors of the whole tree, first cause first",
+    isPlanned: true,
+  },
+  "S7.18": {
+    text: "A stop hook that is overruled by its bound: the reason says so",
+    isPlanned: true,
+  },
+  "S7.19": {
+    text: "allOf remembers which parts have fired and asks each part once per check",
+    isPlanned: true,
+  },
+  "S7.20": {
+    text: "fork(0) gives the first input again; a run paused in its first step can be forked; a fork may bring a role of its own under a name that the registry knows",
+    isPlanned: true,
+  },
+  "S7.21": {
+    text: "A set-up that fails after admission gives its places back whatever threw, and the spawned child ends in the events and the result",
+    isPlanned: true,
+  },
+  "S7.22": {
+    text: "tool.started is said only of calls that are run; calls that are refused, unknown or invalid have one event of their own; step records hold arguments as written and as run",
+    isPlanned: true,
+  },
+  "S7.23": {
+    text: "Errors of tools are cut like any result; a result of a delegation that must be shortened stays valid JSON with its outcome",
+    isPlanned: true,
+  },
+  "S7.24": {
+    text: "processStep is called for completed steps only; SpawnSubagent with continue needs no role; a window too small for a summary is an error at defineAgent",
+    isPlanned: true,
+  },
+  "S7.25": {
+    text: "A call whose arguments are no JSON object goes back over the wire as a parseable object; a 500 that follows our own correction is not retried blindly",
+    isPlanned: true,
+  },
+  "S7.26": {
+    text: "continue with resultsOf, newRole or another role is done or refused with the reason, never dropped in silence",
+    isPlanned: true,
+  },
+  "S7.27": {
+    text: "A tightened time limit stands in the manifest and raises thresholds like every other axis; a tool that a rule or guard forbids counts as a refusal of spawning",
+    isPlanned: true,
+  },
+  "S7.28": {
+    text: "A further attempt that the budget refuses ends like any refused lease; one that may fit once siblings settle waits",
+    isPlanned: true,
+  },
+  "S7.29": {
+    text: "Step events and named side calls add up to the result's usage, by one function of ours",
+    isPlanned: true,
+  },
+  "S7.30": {
+    text: "A fresh execution starts with retry counters and error budgets at zero; of two answers to one pause the second is refused within a process",
+    isPlanned: true,
+  },
+  "S7.31": {
+    text: "Every exported span lies within its parent, to the microsecond",
+    isPlanned: true,
+  },
+  "S7.32": {
+    text: "A thousand agents make a handful of traces; a run below 5,000 spans stays one; queue_wait only where the wait is worth a row, with the tool's name",
+    isPlanned: true,
+  },
+  "S7.33": {
+    text: "An unknown cost is on no span as 0 and in no live view as $0",
+    isPlanned: true,
+  },
+  "S7.34": {
+    text: "A wait that ended at a resume is findable as a duration; names tell siblings apart within the columns that Jaeger shows",
+    isPlanned: true,
+  },
+  "S7.35": {
+    text: "Refused, denied, stopped and crashed spans carry their outcome by one documented table; resource attributes say process, host and version",
+    isPlanned: true,
+  },
+  "S7.36": {
+    text: "The first program prints why a run failed, a run can reject with its reason, a failing store is loud, the demo's exit code says how it ended",
+    isPlanned: true,
+  },
+  "S7.37": {
+    text: "Errors of the first hour help; start takes a signal; an orchestrator lists, finds, recovers and closes its runs",
+    isPlanned: true,
+  },
+  "S7.38": {
+    text: "An MCP server that answers 401 is told as that, with what to hand over",
+    isPlanned: true,
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
