@@ -446,7 +446,6 @@ const requirements = {
   },
   "S7.3": {
     text: "The client itself holds the cap: a reply far above its cap, a body over 16 MiB or a line without an end is broken off, charged by what came, and is model_protocol_error, not retried, in bounded memory",
-    isPlanned: true,
   },
   "S7.4": {
     text: "A pattern in a tool's JSON Schema cannot freeze the process",
@@ -458,7 +457,6 @@ const requirements = {
   },
   "S7.6": {
     text: "A custom fetch carries neither credentials nor prompts to another origin; only a 307 or 308 at the same origin is followed, at most five times",
-    isPlanned: true,
   },
   "S7.7": {
     text: "A reserve, cached prices dearer than fresh ones, the heartbeat of a live run, what conditions are given, time in pauses, tasks in telemetry and streamed reasoning each have a test that finds them broken",

@@ -52,7 +52,12 @@ export function countInputTokens(
 
 /** An estimate of the tokens in `text`. */
 export function estimateTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+  return tokensInBytes(Buffer.byteLength(text));
+}
+
+/** An estimate of the tokens in a text of so many bytes of UTF-8. */
+export function tokensInBytes(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
 /** An estimate of the tokens of a message with this text. */

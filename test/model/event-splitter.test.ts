@@ -5,10 +5,10 @@ import { expect, test } from "vitest";
 
 import { EventSplitter } from "../../src/model/openai/server-sent-events.ts";
 
-function split(...pieces: readonly string[]): readonly string[] {
+function split(...pieces: readonly (string | Uint8Array)[]): readonly string[] {
   const events: string[] = [];
   const splitter = new EventSplitter();
-  for (const piece of pieces) splitter.push(piece, (data) => events.push(data));
+  for (const piece of pieces) splitter.push(Buffer.from(piece), (data) => events.push(data));
   splitter.end((data) => events.push(data));
   return events;
 }
@@ -32,7 +32,7 @@ test("an event is handed over as soon as the empty line behind it has come", () 
   const events: string[] = [];
   const splitter = new EventSplitter();
   const seen = ["data: a\n", "\nda", "ta: b\n", "\n"].map((piece) => {
-    splitter.push(piece, (data) => events.push(data));
+    splitter.push(Buffer.from(piece), (data) => events.push(data));
     return [...events];
   });
   expect(seen).toEqual([[], ["a"], ["a"], ["a", "b"]]);
@@ -42,15 +42,30 @@ test("any texts, written as events and cut anywhere, come out as they were", () 
   const line = string({ unit: "binary" }).map((text) => text.replaceAll(/[\r\n]/g, " "));
   assert(
     property(array(line), array(nat()), (texts, cuts) => {
-      const stream = texts.map((text) => `data: ${text}\n\n`).join("");
+      const stream = Buffer.from(texts.map((text) => `data: ${text}\n\n`).join(""));
       const at = [
         0,
         ...cuts.map((cut) => cut % (stream.length + 1)).toSorted((a, b) => a - b),
         stream.length,
       ];
-      expect(split(...at.slice(1).map((end, index) => stream.slice(at[index], end)))).toEqual(
+      expect(split(...at.slice(1).map((end, index) => stream.subarray(at[index], end)))).toEqual(
         texts,
       );
     }),
   );
+});
+
+test("a byte order mark before the first event is no part of it", () => {
+  const bytes = Buffer.from("\uFEFFdata: a\n\ndata: \uFEFFb\n\n");
+  expect(split(bytes)).toEqual(["a", "\uFEFFb"]);
+  expect(split(bytes.subarray(0, 2), bytes.subarray(2))).toEqual(["a", "\uFEFFb"]);
+});
+
+test("what has not ended yet is counted, over lines and pieces, and no more", () => {
+  const splitter = new EventSplitter();
+  const held = ["data: abc\n", "dat", "a: d\n", ": note", "\n\n"].map((piece) => {
+    splitter.push(Buffer.from(piece), () => undefined);
+    return splitter.heldBytes;
+  });
+  expect(held).toEqual([3, 6, 5, 11, 0]);
 });

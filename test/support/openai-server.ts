@@ -9,6 +9,8 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 
 import { z } from "zod";
 
@@ -69,6 +71,13 @@ export type ServerReply =
     }
   /** Anything else: bytes as given, with status 200. */
   | { readonly type: "raw"; readonly body: string; readonly contentType?: string }
+  /** Bytes as the client takes them, until there are no more of them or it has enough; with status 200 if nothing else is said. */
+  | {
+      readonly type: "pours";
+      readonly pieces: Iterable<string | Uint8Array>;
+      readonly contentType?: string;
+      readonly status?: number;
+    }
   /** A stream of events with this data; values are written as JSON. */
   | { readonly type: "events"; readonly data: readonly unknown[] };
 
@@ -213,6 +222,12 @@ async function answer(
       response.writeHead(200, { "content-type": reply.contentType ?? "application/json" });
       response.end(reply.body);
       return;
+    case "pours": {
+      const { pieces, contentType = "text/event-stream", status: code = 200 } = reply;
+      response.writeHead(code, { "content-type": contentType });
+      await pipeline(Readable.from(pieces), response).catch(() => undefined);
+      return;
+    }
     case "events":
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.end(reply.data.map(eventOf).join(""));

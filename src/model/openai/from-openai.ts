@@ -4,10 +4,10 @@
 import { isRecord } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { estimateTokens } from "../count-tokens.ts";
 import type { FinishReason, ModelReply } from "../model.ts";
 import type { TokenUsage } from "../token-usage.ts";
-import { protocolError, reportedError } from "./openai-errors.ts";
+import { excessError, protocolError, reportedError } from "./openai-errors.ts";
+import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "./reply-limits.ts";
 
 /** What a response said, whole or put together from chunks; unchecked where the type is unknown. */
 export interface Completion {
@@ -29,13 +29,15 @@ export interface CompletionCall {
 /**
  * Reads the body of a response that was not streamed.
  *
- * @throws ModelError `model_protocol_error` if it is no chat completion; the code of the error that it reports, if it does.
+ * @throws ModelError `model_protocol_error` if it is no chat completion, or longer than `limits` allow; the code of the error that it
+ * reports, if it does.
  */
-export function replyOfBody(body: string): ModelReply {
+export function replyOfBody(body: string, limits: ReplyLimits): ModelReply {
   const response = parseJson(body);
+  const cameTokens = tokensThatCame(Buffer.byteLength(body), limits);
   if (!isRecord(response)) {
     // Broken JSON is what is left of a reply; anything else was never one.
-    const lostOutputTokens = body.startsWith("{") ? estimateTokens(body) : undefined;
+    const lostOutputTokens = body.startsWith("{") ? cameTokens : undefined;
     throw protocolError(`a body that is no JSON object: ${body}`, lostOutputTokens);
   }
   const error = reportOf(response);
@@ -52,7 +54,16 @@ export function replyOfBody(body: string): ModelReply {
     responseId: response["id"],
     responseModel: response["model"],
   };
-  return toReply(completion, estimateTokens(body));
+  if (bytesOf(completion, reasoningOf(message)) > limits.replyBytes) {
+    throw excessError(`a reply of more than ${limits.replyBytes} bytes`, cameTokens);
+  }
+  return toReply(completion, cameTokens);
+}
+
+function bytesOf({ text, refusal, calls }: Completion, reasoning: string): number {
+  const pieces = calls.map(({ id, name, argumentsText }) => id + name + argumentsText);
+  const said = [text, refusal, reasoning, ...pieces].join("");
+  return Buffer.byteLength(said) + calls.length * OPENED_CALL_BYTES;
 }
 
 /** The reply that a completion stands for. `lostOutputTokens` are on the error if it cannot be used. */
@@ -106,6 +117,11 @@ export function textOf(content: unknown): string {
   return listOf(content)
     .map((part) => (isRecord(part) && typeof part["text"] === "string" ? part["text"] : ""))
     .join("");
+}
+
+/** The reasoning in a message or a piece of one, under either name that servers give it. */
+export function reasoningOf(message: Readonly<Record<string, unknown>>): string {
+  return textOf(message["reasoning_content"] ?? message["reasoning"]);
 }
 
 export function listOf(value: unknown): readonly unknown[] {

@@ -1,10 +1,11 @@
 // LeanClient: the client of the `openai` package without what it does anew for each request although nothing has changed.
-// Owns the head of the requests it sends. Both overrides are public methods of the client; without them it would do the same,
-// slower: it builds headers in five passes, and guards each call by timers, controllers and weak references that we do not need.
+// Owns the head of the requests it sends. Both overrides are public methods of the client; without them it would be slower, as it
+// builds headers in five passes, and guards each call by timers, controllers and weak references that we do not need; and it would
+// follow redirects anywhere, and read an error of any length.
 
-import { OpenAI } from "openai";
+import { OpenAI, type ClientOptions } from "openai";
 
-import { leanFetch } from "./lean-fetch.ts";
+import { sendRequest } from "./send-request.ts";
 
 type Built = Awaited<ReturnType<OpenAI["buildRequest"]>>;
 type RequestOptions = Parameters<OpenAI["buildRequest"]>[0];
@@ -18,6 +19,12 @@ interface RequestHead {
 
 export class LeanClient extends OpenAI {
   readonly #heads = new Map<string, RequestHead>();
+  readonly #send: typeof globalThis.fetch;
+
+  constructor({ fetch, ...options }: ClientOptions & { readonly fetch: typeof globalThis.fetch }) {
+    super(options);
+    this.#send = fetch;
+  }
 
   /** Builds the head of a request with a text body once per address; the text and the signal are all that differ after that. */
   override async buildRequest(
@@ -33,14 +40,15 @@ export class LeanClient extends OpenAI {
       this.#heads.set(path, head);
     }
     const { url, timeout, headers } = head;
-    return { url, timeout, req: { method, headers, body, signal } };
+    return { url, timeout, req: { method: method.toUpperCase(), headers, body, signal } };
   }
 
   /** The signal of a call carries its deadline already, and reaches the socket without a detour. */
   override fetchWithTimeout(
     url: string | URL | Request,
-    init: RequestInit | undefined,
+    init: RequestInit = {},
   ): Promise<Response> {
-    return leanFetch(url, init);
+    const address = url instanceof Request ? url.url : url.toString();
+    return sendRequest(this.#send, address, init);
   }
 }

@@ -3,7 +3,7 @@
 // A1. An attempt ends soon after its caller's signal was aborted (with that signal's reason) and at the latest at its deadline.
 // A2. What comes after a complete reply cannot spoil it: it is paid for.
 
-import { OpenAI } from "openai";
+import type { OpenAI } from "openai";
 
 import { linkedController } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
@@ -11,8 +11,17 @@ import type { GenerateOptions, ModelReply, ModelRequest } from "../model.ts";
 import type { ModelError } from "../model-error.ts";
 import { replyOfBody } from "./from-openai.ts";
 import { LeanClient } from "./lean-client.ts";
-import { LeanResponse } from "./lean-fetch.ts";
-import { timeoutError, toModelError, withoutKey, type CallProgress } from "./openai-errors.ts";
+import { GrowingBytes } from "./growing-bytes.ts";
+import { leanFetch } from "./lean-fetch.ts";
+import {
+  excessError,
+  timeoutError,
+  toModelError,
+  withoutKey,
+  type CallProgress,
+} from "./openai-errors.ts";
+import { replyLimits, tokensThatCame, type ReplyLimits } from "./reply-limits.ts";
+import { piecesOf } from "./response-body.ts";
 import { EventSplitter } from "./server-sent-events.ts";
 import { StreamedReply } from "./streamed-reply.ts";
 import { toOpenAi, type WireSettings } from "./to-openai.ts";
@@ -50,7 +59,9 @@ export class OpenAiConnection {
     const { timeoutMs, clock } = this.#settings;
     const attempt = linkedController(signal);
     const stopDeadline = clock.setTimer(timeoutMs, () => attempt.controller.abort());
-    const answer = onText === undefined ? new WholeAnswer() : new StreamedAnswer(onText);
+    const limits = replyLimits(request.maxOutputTokens);
+    const answer =
+      onText === undefined ? new WholeAnswer(limits) : new StreamedAnswer(limits, onText);
     try {
       const body = toOpenAi(request, this.#settings, onText !== undefined);
       const options = { body, headers: JSON_BODY, signal: attempt.controller.signal };
@@ -73,8 +84,9 @@ export class OpenAiConnection {
   }
 }
 
-function clientOf({ apiKey = NO_KEY, baseUrl, headers, fetch }: ConnectionSettings): OpenAI {
-  const options = {
+function clientOf(settings: ConnectionSettings): OpenAI {
+  const { apiKey = NO_KEY, baseUrl, headers, fetch = leanFetch } = settings;
+  return new LeanClient({
     apiKey,
     // Said, or the client would look into the environment itself, later than we did.
     baseURL: baseUrl ?? OPENAI_URL,
@@ -82,13 +94,18 @@ function clientOf({ apiKey = NO_KEY, baseUrl, headers, fetch }: ConnectionSettin
     // One layer retries, and one deadline counts: ours.
     maxRetries: 0,
     timeout: NEVER_MS,
-  };
-  return fetch === undefined ? new LeanClient(options) : new OpenAI({ ...options, fetch });
+    fetch,
+  });
 }
 
 /** A reply that comes in one piece. */
 class WholeAnswer {
+  readonly #limits: ReplyLimits;
   #hasHead = false;
+
+  constructor(limits: ReplyLimits) {
+    this.#limits = limits;
+  }
 
   /** How much of a broken body had arrived is not known, only that the model had written. */
   get progress(): CallProgress {
@@ -97,19 +114,21 @@ class WholeAnswer {
 
   async read(response: Response): Promise<ModelReply> {
     this.#hasHead = true;
-    return replyOfBody(await response.text());
+    return await readWhole(response, this.#limits);
   }
 }
 
 /** A reply that comes in pieces, unless the server does not know how to. */
 class StreamedAnswer {
+  readonly #limits: ReplyLimits;
   readonly #onText: (piece: string) => void;
   readonly #reply: StreamedReply;
   #hasHead = false;
 
-  constructor(onText: (piece: string) => void) {
+  constructor(limits: ReplyLimits, onText: (piece: string) => void) {
+    this.#limits = limits;
     this.#onText = onText;
-    this.#reply = new StreamedReply(onText);
+    this.#reply = new StreamedReply(limits, onText);
   }
 
   get progress(): CallProgress {
@@ -119,10 +138,10 @@ class StreamedAnswer {
   async read(response: Response): Promise<ModelReply> {
     this.#hasHead = true;
     if (response.headers.get("content-type")?.includes("application/json") === true) {
-      return this.#sayAtOnce(replyOfBody(await response.text()));
+      return this.#sayAtOnce(await readWhole(response, this.#limits));
     }
     try {
-      await this.#readEvents(response instanceof LeanResponse ? response.chunks : response.body);
+      await this.#readEvents(response);
     } catch (thrown) {
       if (!this.#reply.isComplete) throw thrown;
     }
@@ -134,13 +153,37 @@ class StreamedAnswer {
     return reply;
   }
 
-  async #readEvents(chunks: AsyncIterable<Uint8Array> | null): Promise<void> {
-    const decoder = new TextDecoder();
+  async #readEvents(response: Response): Promise<void> {
+    const { lineBytes, streamBytes } = this.#limits;
     const events = new EventSplitter();
     const take = (data: string): void => this.#reply.take(data);
-    for await (const chunk of chunks ?? []) {
-      events.push(decoder.decode(chunk, { stream: true }), take);
+    let bytes = 0;
+    for await (const piece of piecesOf(response)) {
+      bytes += piece.length;
+      events.push(piece, take);
+      const held = events.heldBytes;
+      if (held > lineBytes) throw this.#excess(`an event of more than ${lineBytes} bytes`, held);
+      if (bytes > streamBytes) throw this.#excess(`a stream of more than ${streamBytes} bytes`, 0);
     }
     events.end(take);
   }
+
+  /** What is kept of an unfinished event is charged, too: nothing else may have come. */
+  #excess(got: string, heldBytes: number): ModelError {
+    const { lostOutputTokens = 0 } = this.#reply;
+    return excessError(got, Math.max(lostOutputTokens, tokensThatCame(heldBytes, this.#limits)));
+  }
+}
+
+async function readWhole(response: Response, limits: ReplyLimits): Promise<ModelReply> {
+  const { bodyBytes } = limits;
+  const body = new GrowingBytes();
+  for await (const piece of piecesOf(response)) {
+    body.push(piece);
+    if (body.length > bodyBytes) {
+      const lost = tokensThatCame(body.length, limits);
+      throw excessError(`a body of more than ${bodyBytes} bytes`, lost);
+    }
+  }
+  return replyOfBody(new TextDecoder().decode(body.bytes), limits);
 }

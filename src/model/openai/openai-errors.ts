@@ -78,6 +78,23 @@ export function protocolError(got: string, lostOutputTokens: number | undefined)
   return failure({ code: "model_protocol_error", got, lostOutputTokens });
 }
 
+/** The server sent more than a reply with this cap can be; what came is paid for. */
+export function excessError(got: string, lostOutputTokens: number): ModelError {
+  const advice = "Check that the server keeps to the cap (openai.maxTokensField), or raise it.";
+  return failure({ code: "model_protocol_error", got, advice, lostOutputTokens });
+}
+
+/** The server sent the request elsewhere: to another origin, in another form, or once too often. */
+export function redirectError(status: number, from: string, to = "no address"): ModelError {
+  return failure({
+    code: "model_refused_request",
+    got: `a redirect (status ${status}) from ${from} to ${to}`,
+    advice:
+      "Give the address where the server is as baseUrl: only a 307 or 308 within one origin is followed, at most five times.",
+    data: { status, from, to },
+  });
+}
+
 /** The server reported an error inside an answer that had begun well: an error object instead of, or in the middle of, a reply. */
 export function reportedError(error: unknown, lostOutputTokens: number | undefined): ModelError {
   const report = isRecord(error) ? error : { message: error };
@@ -111,6 +128,8 @@ interface Failure extends FailureDetails {
   readonly code: ModelErrorCode;
   /** What came instead of a reply. */
   readonly got: string;
+  /** Default: that of the code. */
+  readonly advice?: string;
 }
 
 interface FailureDetails {
@@ -120,12 +139,12 @@ interface FailureDetails {
   readonly cause?: unknown;
 }
 
-function failure({ code, got, ...details }: Failure): ModelError {
+function failure({ code, got, advice = ADVICE[code], ...details }: Failure): ModelError {
   const quote = got.length > LONGEST_QUOTE ? `${got.slice(0, LONGEST_QUOTE)}…` : got;
   const end = /[.!?…]$/.test(quote) ? "" : ".";
   return modelError({
     code,
-    message: `Expected a reply from the model, got ${quote}${end} ${ADVICE[code]}`,
+    message: `Expected a reply from the model, got ${quote}${end} ${advice}`,
     ...details,
   });
 }
@@ -152,6 +171,7 @@ function isApiError(thrown: unknown): thrown is APIError {
 /** The client wraps what the transport threw in an error of its own that says less. */
 function connectionError(error: APIError): ModelError {
   const { cause = error } = error;
+  if (cause instanceof ModelError) return cause;
   return failure({ code: "model_unavailable", got: `no connection (${messageOf(cause)})`, cause });
 }
 

@@ -35,7 +35,8 @@ export interface OpenAiOptions {
   readonly maxTokensField?: MaxTokensField;
   /** Headers to send along with each request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sends the requests instead of our own transport: `globalThis.fetch` for proxies of Node, or a fake. Must heed its signal. */
+  /** Sends the requests instead of our own transport: `globalThis.fetch` for proxies of Node, or a fake. Must heed its signal and
+   * the option `redirect`, which is always `manual`: we follow redirects ourselves, within the origin of the base URL only. */
   readonly fetch?: typeof globalThis.fetch;
 }
 

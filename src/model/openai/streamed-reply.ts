@@ -2,9 +2,9 @@
 // Owns what has arrived so far. Knows nothing of the network: the connection feeds it the data of each event.
 // S1. A call is opened by its first piece and grows in place; calls keep the order in which they were opened.
 // S2. A reply is complete once a finish reason or the end mark has come; before that it is never handed out.
+// S3. What is kept of a reply is never longer than its limit.
 
 import { isRecord } from "../../kernel/json.ts";
-import { estimateTokens } from "../count-tokens.ts";
 import type { ModelReply } from "../model.ts";
 import {
   completionCall,
@@ -12,11 +12,13 @@ import {
   firstChoice,
   listOf,
   parseJson,
+  reasoningOf,
   reportOf,
   textOf,
   toReply,
 } from "./from-openai.ts";
-import { cutStreamError, protocolError, reportedError } from "./openai-errors.ts";
+import { cutStreamError, excessError, protocolError, reportedError } from "./openai-errors.ts";
+import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "./reply-limits.ts";
 
 const END_MARK = "[DONE]";
 
@@ -27,7 +29,11 @@ interface GrowingCall {
 }
 
 export class StreamedReply {
+  readonly #limits: ReplyLimits;
   readonly #onText: (piece: string) => void;
+  /** What the model wrote, reasoning included, and what its calls take besides. */
+  #saidBytes = 0;
+  #callBytes = 0;
   #text = "";
   #refusal = "";
   readonly #calls: GrowingCall[] = [];
@@ -39,7 +45,8 @@ export class StreamedReply {
   #hasBegun = false;
   #hasEnded = false;
 
-  constructor(onText: (piece: string) => void) {
+  constructor(limits: ReplyLimits, onText: (piece: string) => void) {
+    this.#limits = limits;
     this.#onText = onText;
   }
 
@@ -50,13 +57,13 @@ export class StreamedReply {
 
   /** What is paid for and gone if the stream breaks here, by estimate; undefined as long as the model has not begun. */
   get lostOutputTokens(): number | undefined {
-    return this.#hasBegun ? this.#arrivedTokens() : undefined;
+    return this.#hasBegun ? this.#arrivedTokens : undefined;
   }
 
   /**
    * Takes the data of one event.
    *
-   * @throws ModelError if it is no chunk, or reports an error.
+   * @throws ModelError if it is no chunk, or reports an error, or makes the reply longer than its limit.
    */
   take(data: string): void {
     if (this.#hasEnded) return;
@@ -76,9 +83,9 @@ export class StreamedReply {
     const choice = firstChoice(chunk);
     if (choice === undefined) return;
     this.#hasBegun = true;
-    this.#finishReason = choice["finish_reason"] ?? this.#finishReason;
     const delta = choice["delta"];
     if (isRecord(delta)) this.#takeDelta(delta);
+    this.#finishReason = choice["finish_reason"] ?? this.#finishReason;
   }
 
   /**
@@ -100,16 +107,21 @@ export class StreamedReply {
       responseId: this.#responseId,
       responseModel: this.#responseModel,
     };
-    return toReply(completion, this.#arrivedTokens());
+    return toReply(completion, this.#arrivedTokens);
   }
 
   #takeDelta(delta: Readonly<Record<string, unknown>>): void {
+    this.#count(reasoningOf(delta));
     const text = textOf(delta["content"]);
     if (text !== "") {
+      this.#count(text);
       this.#text += text;
       this.#onText(text);
     }
-    if (typeof delta["refusal"] === "string") this.#refusal += delta["refusal"];
+    if (typeof delta["refusal"] === "string") {
+      this.#count(delta["refusal"]);
+      this.#refusal += delta["refusal"];
+    }
     for (const piece of listOf(delta["tool_calls"])) {
       this.#takeCallPiece(isRecord(piece) ? piece["index"] : undefined, completionCall(piece));
     }
@@ -120,19 +132,37 @@ export class StreamedReply {
     const open = this.#callAt.get(index);
     const isAnother =
       open !== undefined && piece.id !== "" && piece.id !== open.id && piece.name !== "";
-    if (open === undefined || isAnother) {
-      const call = { ...piece };
-      this.#calls.push(call);
-      this.#callAt.set(index, call);
-      return;
+    const call = open === undefined || isAnother ? this.#openCall(index) : open;
+    if (call.id === "") {
+      this.#callBytes += Buffer.byteLength(piece.id);
+      call.id = piece.id;
     }
-    if (open.id === "") open.id = piece.id;
-    if (piece.name !== open.name) open.name += piece.name;
-    open.argumentsText += piece.argumentsText;
+    if (piece.name !== call.name) {
+      this.#count(piece.name);
+      call.name += piece.name;
+    }
+    this.#count(piece.argumentsText);
+    call.argumentsText += piece.argumentsText;
   }
 
-  #arrivedTokens(): number {
-    const calls = this.#calls.map((call) => call.name + call.argumentsText).join("");
-    return estimateTokens(this.#text + this.#refusal + calls);
+  #openCall(index: unknown): GrowingCall {
+    const call = { id: "", name: "", argumentsText: "" };
+    this.#callBytes += OPENED_CALL_BYTES;
+    this.#calls.push(call);
+    this.#callAt.set(index, call);
+    return call;
+  }
+
+  /** Takes account of a piece that the model wrote, before it is kept (S3). */
+  #count(piece: string): void {
+    this.#saidBytes += Buffer.byteLength(piece);
+    const { replyBytes } = this.#limits;
+    if (this.#saidBytes + this.#callBytes > replyBytes) {
+      throw excessError(`a reply of more than ${replyBytes} bytes`, this.#arrivedTokens);
+    }
+  }
+
+  get #arrivedTokens(): number {
+    return tokensThatCame(this.#saidBytes, this.#limits);
   }
 }
