@@ -1,13 +1,61 @@
 import { defineConfig } from "vitest/config";
 
+/** What takes its time: `npm run test:deep`. Everything else is `npm test`, the loop of whoever changes something. */
+const DEEP = [
+  "test/bench.test.ts",
+  "test/**/*.property.test.ts",
+  "test/properties/**/*.test.ts",
+  "test/stress/**/*.test.ts",
+  "test/journal/crash-*.test.ts",
+  "test/journal/every-recording.test.ts",
+  "test/journal/replay*.test.ts",
+  "test/journal/store-faults.test.ts",
+  "test/store/postgres-store.test.ts",
+  "test/telemetry/span-burst.test.ts",
+];
+
+/** What is about warnings that a process gives once: each file has modules of its own. */
+const ISOLATED = [
+  "test/telemetry/api-versions.test.ts",
+  "test/telemetry/content-limits.test.ts",
+  "test/telemetry/node-*.test.ts",
+];
+
+const isDeep = process.env["DEEP"] !== undefined;
+
 export default defineConfig({
   resolve: { conditions: ["@espalier/source"] },
   ssr: { resolve: { conditions: ["@espalier/source"] } },
   test: {
-    include: ["test/**/*.test.ts"],
-    typecheck: { enabled: true, include: ["test/types/**/*.test-d.ts"] },
     setupFiles: ["test/harness/set-up.ts"],
+    pool: "threads",
+    maxWorkers: "100%",
     testTimeout: 30_000,
     coverage: { provider: "v8", include: ["src/**"] },
+    projects: isDeep
+      ? [
+          {
+            extends: true,
+            test: {
+              name: "deep",
+              include: DEEP,
+              isolate: false,
+              typecheck: { enabled: true, include: ["test/types/**/*.test-d.ts"] },
+            },
+          },
+        ]
+      : [
+          {
+            extends: true,
+            // Importing `src` anew for each file was most of the time.
+            test: {
+              name: "shared",
+              include: ["test/**/*.test.ts"],
+              exclude: [...DEEP, ...ISOLATED],
+              isolate: false,
+            },
+          },
+          { extends: true, test: { name: "isolated", include: ISOLATED, isolate: true } },
+        ],
   },
 });

@@ -45,8 +45,9 @@ const download = withRetries(
     input: z.object({}),
     execute: async () => {
       downloads += 1;
+      const isFirst = downloads === 1;
       await pause(30);
-      if (downloads === 1) throw new Error("the connection broke");
+      if (isFirst) throw new Error("the connection broke");
       return "a page of text";
     },
   }),

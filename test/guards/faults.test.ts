@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { says, asks } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";

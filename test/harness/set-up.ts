@@ -1,28 +1,21 @@
-// Loaded before every test file. Whatever a test does, no promise may be rejected without an owner, and no warning may pass unseen.
+// Loaded before every test file. Whatever a test does, no promise may be rejected without an owner, no warning may pass unseen, and nothing
+// may leave this machine. What a file has registered with OpenTelemetry goes with it: files share a process.
 
+import { context, diag, metrics, propagation, trace } from "@opentelemetry/api";
 import * as fc from "fast-check";
-import { afterEach, expect } from "vitest";
+import { afterAll, afterEach, expect } from "vitest";
+
+import { NO_FAULTS, takeFaults } from "./process-watch.ts";
 
 // The same cases everywhere, every time. `FC_SEED=…` looks at others.
 fc.configureGlobal({ seed: Number(process.env["FC_SEED"] ?? 20_261_121) });
 
-const unowned: unknown[] = [];
-const warnings: string[] = [];
-
-process.on("unhandledRejection", (reason) => unowned.push(reason));
-process.on("warning", (warning) => warnings.push(`${warning.name}: ${warning.message}`));
-
-/** Takes the warnings that a test expects, so that they do not fail it. */
-export function takeWarnings(): readonly string[] {
-  return warnings.splice(0);
-}
-
 afterEach(async () => {
   // Rejections are reported after the microtasks of the tick in which they happened.
   await new Promise((resolve) => setImmediate(resolve));
-  expect(unowned.splice(0), "unhandled rejections").toEqual([]);
-  expect(
-    warnings.splice(0).filter((warning) => !warning.startsWith("ExperimentalWarning")),
-    "warnings",
-  ).toEqual([]);
+  expect(takeFaults()).toEqual(NO_FAULTS);
+});
+
+afterAll(() => {
+  for (const api of [trace, context, propagation, metrics, diag]) api.disable();
 });

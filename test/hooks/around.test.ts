@@ -9,7 +9,7 @@ import { notify, runProcessors, wrapped } from "../../src/hooks/run-chain.ts";
 import { deepFreeze } from "../../src/kernel/json.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { stage, STEP } from "./stage.ts";

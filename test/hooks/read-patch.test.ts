@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import type { TransformPoint } from "../../src/hooks/hook-points.ts";
 import { proves } from "../harness/proves.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { rejectionOf, type Thrown } from "../support/thrown.ts";
 import { gives, MESSAGES, PATCHES, POINTS, run } from "./stage.ts";

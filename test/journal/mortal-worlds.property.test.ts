@@ -4,7 +4,7 @@
 import { array, assert, asyncProperty, constantFrom, integer, record } from "fast-check";
 import { expect, test, vi } from "vitest";
 
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { worlds } from "../properties/tree-arbitrary.ts";
 import { DEATHS } from "./dying-store.ts";
 import { playMortally } from "./mortal-stage.ts";

@@ -12,7 +12,7 @@ import { caller, made, textsOf } from "./agents.ts";
 import { deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { scene, settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { handMadeOverHttp } from "./http-server.ts";
 import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";

@@ -11,7 +11,7 @@ import { currentTrace } from "../../src/mcp/trace-context.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { recorder } from "../telemetry/recorded-spans.ts";
 import { made, textsOf } from "./agents.ts";
 import { handMadeOverHttp } from "./http-server.ts";

@@ -8,7 +8,7 @@ import { assert, asyncProperty } from "fast-check";
 import { expect, vi } from "vitest";
 
 import { proves } from "../harness/proves.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { worlds } from "./tree-arbitrary.ts";
 import { checkLaws } from "./tree-laws.ts";
 import { EXPECTED, sights } from "./tree-sights.ts";

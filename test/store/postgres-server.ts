@@ -1,5 +1,5 @@
 // A PostgreSQL server for tests: one of our own on a free port of this machine, in a folder that goes away with it; or the one of
-// ESPALIER_TEST_POSTGRES_URL. Where there is neither, tests are skipped and say why.
+// ESPALIER_TEST_POSTGRES_URL. Where there is neither, tests are skipped and say why; where `REAL_PARTS` names it, they fail instead.
 
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
@@ -29,8 +29,13 @@ export async function findPostgres(): Promise<PostgresServer | string> {
   const url = process.env["ESPALIER_TEST_POSTGRES_URL"];
   if (url !== undefined) return { url, machine: undefined, close: async () => undefined };
   const binaries = findBinaries();
-  if (binaries === undefined)
-    return "PostgreSQL is not installed (initdb and postgres), and ESPALIER_TEST_POSTGRES_URL is not set";
+  if (binaries === undefined) {
+    const reason =
+      "PostgreSQL is not installed (initdb and postgres), and ESPALIER_TEST_POSTGRES_URL is not set";
+    if (process.env["REAL_PARTS"]?.split(" ").includes("postgresql") === true)
+      throw new Error(`REAL_PARTS says that PostgreSQL is here, but ${reason}.`);
+    return reason;
+  }
   const server = new Server(binaries, await freePort());
   server.initialise();
   await server.start();

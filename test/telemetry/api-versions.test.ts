@@ -10,7 +10,7 @@ import {
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { placeAll, recorder } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
 

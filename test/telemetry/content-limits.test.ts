@@ -19,7 +19,7 @@ import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { scene } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls } from "../tree/cast.ts";

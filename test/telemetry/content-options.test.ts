@@ -10,7 +10,7 @@ import {
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
 import { tracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { thrownBy } from "../support/thrown.ts";
 
 const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";

@@ -11,7 +11,7 @@ import { openTelemetry, type RedactContent } from "../../src/telemetry/otel.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { unfrozenParts } from "../support/frozen.ts";

@@ -113,19 +113,21 @@ test("batches of spans with content are smaller, unless a variable says how larg
   expect(await largestBatch({ content: true })).toBe(64);
 });
 
-/** The most spans that are exported at once, of some hundreds. */
+/** The most spans that are exported at once, of some hundreds that wait while the first batches are under way. */
 async function largestBatch(options: NodeTracingOptions): Promise<number> {
   const batches: number[] = [];
+  const runsEnded = Promise.withResolvers<void>();
   const exporter: NodeTracingOptions["exporter"] = {
     export: (spans, done) => {
       batches.push(spans.length);
-      done({ code: 0 });
+      void runsEnded.promise.then(() => done({ code: 0 }));
     },
     shutdown: () => Promise.resolve(),
   };
   const node = setUpNodeTracing({ ...options, exporter });
   for (let round = 0; round < 20; round += 1)
     for (const run of Object.values(CANARY_RUNS).slice(0, 2)) await run({ tracing: node.tracing });
+  runsEnded.resolve();
   await node.shutdown();
   return Math.max(...batches);
 }

@@ -20,7 +20,7 @@ import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use } from "../tree/cast.ts";

@@ -24,7 +24,7 @@ import { localTracing } from "../../src/orchestrator/local-tracing.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/cast.ts";

@@ -8,7 +8,7 @@ import { localTracing } from "../../src/orchestrator/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/event-sink.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { scene, settled } from "../harness/run-scripted.ts";
 import { calls, part, spawn, tool, use } from "../tree/cast.ts";
 

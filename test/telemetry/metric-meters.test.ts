@@ -10,7 +10,7 @@ import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { measuredTeam } from "./measured-team.ts";
 import { linesOf, linesWith, metricRecorder, sumOf } from "./recorded-metrics.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";

@@ -20,7 +20,7 @@ import {
   type FlushReport,
   type NodeTracing,
 } from "../../src/telemetry/node-setup.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 import { placeAll, treeOf } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";

@@ -20,7 +20,7 @@ import { registeredApi } from "../../src/telemetry/spans/api-versions.ts";
 import { setUpNodeTracing, type FlushReport } from "../../src/telemetry/node-setup.ts";
 import { tracingVariables } from "../../src/telemetry/delivery/otel-variables.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import type { SinkSpan } from "../support/otlp-schema.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
 import { placeAll } from "./recorded-spans.ts";

@@ -12,7 +12,7 @@ import { METRICS } from "../../src/telemetry/metrics/metric-names.ts";
 import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { proves } from "../harness/proves.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { playThrough, type Play } from "../journal/crash-play.ts";
 import { DEATHS } from "../journal/dying-store.ts";
 import { countedTool, spawnCall, thinker } from "../journal/thinkers.ts";

@@ -15,7 +15,7 @@ import {
 } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { pausedRun } from "./paused-run.ts";
 import {
   checkAttributes,

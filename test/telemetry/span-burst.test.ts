@@ -12,7 +12,7 @@ import { z } from "zod";
 
 import { setUpNodeTracing, type FlushReport } from "../../src/telemetry/node-setup.ts";
 import { gate } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { OtlpSink, type SinkMode } from "../support/otlp-sink.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { wideRun } from "./wide-run.ts";

@@ -17,7 +17,7 @@ import {
   type TwoLanes,
 } from "../../src/telemetry/delivery/two-lanes.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 import { wideRun } from "./wide-run.ts";

@@ -11,7 +11,7 @@ import { deny } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { approveAll, asked, ending, payTool, questionOf } from "../support/pause-scenes.ts";
 import { byTurn, several } from "../support/peers-cast.ts";
 import { CUT_OFF, LOOK, TYPED } from "../support/peers-cut-off.ts";

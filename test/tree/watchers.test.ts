@@ -9,7 +9,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
-import { takeWarnings } from "../harness/set-up.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { calls, part, quiet, spawn, told, tool, use } from "./cast.ts";
 import { fiveEndings, type Watched } from "./five-endings.ts";
 

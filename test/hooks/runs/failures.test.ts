@@ -13,7 +13,7 @@ import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { scene } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
-import { takeWarnings } from "../../harness/set-up.ts";
+import { takeWarnings } from "../../harness/process-watch.ts";
 import {
   hang,
   hookTree,

@@ -8,7 +8,7 @@ import { ModelError } from "../../../src/model/model-error.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { gate, scene, settled } from "../../harness/run-scripted.ts";
-import { takeWarnings } from "../../harness/set-up.ts";
+import { takeWarnings } from "../../harness/process-watch.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { hang, hookTree } from "../../support/hook-sites.ts";

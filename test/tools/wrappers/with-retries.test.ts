@@ -12,7 +12,7 @@ import type { FunctionTool } from "../../../src/tools/tool.ts";
 import { isToolTimeout } from "../../../src/tools/tool-timeout.ts";
 import { withRetries, type RetriesOptions } from "../../../src/tools/wrappers/with-retries.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
-import { takeWarnings } from "../../harness/set-up.ts";
+import { takeWarnings } from "../../harness/process-watch.ts";
 import { CallStage, never, toolThat } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 

@@ -1,0 +1,7 @@
+// Preloaded by `NODE_OPTIONS` into the processes that tests start: a host beyond this machine ends them.
+
+import { keepToLoopback } from "./loopback-only.ts";
+
+keepToLoopback((host) => {
+  throw new Error(`Expected a test to keep to this machine, got ${host}.`);
+});

@@ -1,0 +1,51 @@
+// Goal: the watch over test processes sees what it is for. Method: each fault on purpose, in this process and in one of its own.
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+import { expect, test } from "vitest";
+
+import { OtlpSink } from "../support/otlp-sink.ts";
+import { proves } from "./proves.ts";
+import { takeFaults, takeOtherHosts } from "./process-watch.ts";
+
+const run = promisify(execFile);
+// TEST-NET-1 (RFC 5737) and a name that resolves nowhere (RFC 2606): nobody's.
+const OTHERS = ["http://192.0.2.1/", "http://host.invalid/"];
+
+proves(["R25"], "a request beyond this machine fails, and with it the test", async () => {
+  for (const url of OTHERS) {
+    await expect(fetch(url)).rejects.toThrow();
+    expect(takeOtherHosts()[0]).toBe(new URL(url).hostname);
+  }
+});
+
+proves(
+  ["R25"],
+  "a process that a test starts ends when it reaches beyond this machine",
+  async () => {
+    for (const url of OTHERS) {
+      const program = `process.on("unhandledRejection", () => {}); await fetch(${JSON.stringify(url)}).catch(() => {});`;
+      const ended = run(process.execPath, ["--input-type=module", "--eval", program]);
+      await expect(ended).rejects.toThrow(`got ${new URL(url).hostname}`);
+    }
+  },
+);
+
+test("this machine may be reached by every one of its names", async () => {
+  await using sink = await OtlpSink.open();
+  const { port } = new URL(sink.endpoint);
+  for (const host of ["localhost", "127.0.0.1"]) await fetch(`http://${host}:${port}/v1/traces`);
+  await run(process.execPath, ["--eval", `fetch("http://127.0.0.1:${port}/v1/traces")`]);
+});
+
+test("a rejection without an owner and a warning are seen once", async () => {
+  void Promise.reject(new Error("Nobody's."));
+  process.emitWarning("Look here.");
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(takeFaults()).toEqual({
+    rejections: [new Error("Nobody's.")],
+    warnings: ["Warning: Look here."],
+    otherHosts: [],
+  });
+});
