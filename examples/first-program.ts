@@ -36,6 +36,9 @@ for await (const event of run.events()) {
   if (event.type === "agent.started") console.log(`${event.agentPath}: ${event.task}`);
   if (event.type === "tool.ended")
     console.log(`${event.agentPath}: ${event.toolName} ${event.outcome}`);
+  if (event.type === "agent.ended" && event.status !== "completed")
+    console.error(`${event.agentPath} ${event.status}: ${event.reason.message}`);
 }
 const { status, reason, text, usage } = await run.result;
 console.log(`${status} (${reason.code}), ${usage.total.totalTokens} tokens\n\n${text}`);
+if (status !== "completed") process.exitCode = 1;

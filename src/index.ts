@@ -185,6 +185,7 @@ export type { LastStep } from "./agent/budget-gate.ts";
 export type { Delivery } from "./orchestrator/agent-inbox.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
 export type { PriceUsed } from "./orchestrator/prices-used.ts";
+export { RunError } from "./orchestrator/run-error.ts";
 export type { AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
 export type { Concurrency } from "./orchestrator/scheduler.ts";
 export type { TextPiece } from "./orchestrator/run-shared.ts";
@@ -296,6 +297,7 @@ export {
   type ErrorCode,
   type EspalierErrorOptions,
   type ModelErrorCode,
+  type RunErrorCode,
 } from "./kernel/error.ts";
 export type { JsonObject, JsonValue } from "./kernel/json.ts";
 

@@ -11,7 +11,7 @@ import type { JsonObject } from "./json.ts";
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
  * `model_protocol_error`, `model_context_overflow`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`,
  * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`. Of a delegation: `invalid_context`. Of a run: `condition_failed`, `filter_failed`,
- * `section_failed`, `internal_error`.
+ * `section_failed`, `internal_error`. Of `run.orThrow()`: `run_failed`, `run_stopped`, `run_cancelled`, `run_paused`.
  */
 export type ErrorCode =
   | "invalid_definition"
@@ -56,7 +56,11 @@ export type ErrorCode =
   | "hook_contract"
   | "hook_timeout"
   | "model_call_failed"
-  | "internal_error";
+  | "internal_error"
+  | RunErrorCode;
+
+/** What `run.orThrow()` rejects with, for each way not to complete. */
+export type RunErrorCode = "run_failed" | "run_stopped" | "run_cancelled" | "run_paused";
 
 /** What can go wrong with a model call, whoever serves it. */
 export type ModelErrorCode =

@@ -9,8 +9,14 @@ import type { AgentId } from "../protocol/ids.ts";
 
 type Reader = {
   readonly resolve: (result: IteratorResult<EspalierEvent, undefined>) => void;
-  readonly reject: (error: Error) => void;
+  readonly reject: (cause: unknown) => void;
 };
+
+/** Whether more may come. `failed`: what is unread can still be read, then every read rejects with the cause. */
+type Intake =
+  | { readonly kind: "open" }
+  | { readonly kind: "closed" }
+  | { readonly kind: "failed"; readonly cause: unknown };
 
 const DONE: IteratorResult<EspalierEvent, undefined> = { done: true, value: undefined };
 
@@ -20,7 +26,7 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
   readonly #agentId: AgentId | undefined;
   readonly #unread = new WaitingLine<EspalierEvent>();
   #readers: Reader[] = [];
-  #end: "open" | "closed" | "overflown" = "open";
+  #intake: Intake = { kind: "open" };
 
   /** `agentId`: only the events of this agent; the end of the run ends it all the same. */
   constructor(maxBacklog: number, onClose: () => void, agentId?: AgentId) {
@@ -30,34 +36,38 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
   }
 
   take(event: EspalierEvent): void {
-    if (this.#agentId === undefined || event.agentId === this.#agentId) this.#keep(event);
-    if (event.type === "run.ended" || event.type === "run.paused") this.#close("closed");
-  }
-
-  #keep(event: EspalierEvent): void {
+    if (this.#agentId !== undefined && event.agentId !== this.#agentId) return;
     const reader = this.#readers.shift();
     if (reader !== undefined) reader.resolve({ done: false, value: event });
     else if (this.#unread.length < this.#maxBacklog) this.#unread.add(event);
-    else this.#close("overflown");
+    else this.fail(this.#overflow());
   }
 
   next(): Promise<IteratorResult<EspalierEvent, undefined>> {
     const event = this.#unread.take();
     if (event !== undefined) return Promise.resolve({ done: false, value: event });
-    if (this.#end === "closed") return Promise.resolve(DONE);
-    if (this.#end === "overflown") return Promise.reject(this.#overflow());
-    return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
+    const intake = this.#intake;
+    if (intake.kind === "closed") return Promise.resolve(DONE);
+    return new Promise((resolve, reject) => {
+      if (intake.kind === "failed") reject(intake.cause);
+      else this.#readers.push({ resolve, reject });
+    });
   }
 
-  /** Nothing more will come. */
+  /** Nothing more will come: the run rests, and all of it is kept. */
   end(): void {
-    this.#close("closed");
+    this.#close({ kind: "closed" });
+  }
+
+  /** Nothing more will come, and whoever reads has to know why. */
+  fail(cause: unknown): void {
+    this.#close({ kind: "failed", cause });
   }
 
   return(): Promise<IteratorResult<EspalierEvent, undefined>> {
     this.#unread.clear();
-    this.#close("closed");
-    this.#end = "closed";
+    this.end();
+    this.#intake = { kind: "closed" };
     return Promise.resolve(DONE);
   }
 
@@ -65,11 +75,14 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
     return this;
   }
 
-  #close(end: "closed" | "overflown"): void {
-    if (this.#end !== "open") return;
-    this.#end = end;
+  #close(intake: Exclude<Intake, { readonly kind: "open" }>): void {
+    if (this.#intake.kind !== "open") return;
+    this.#intake = intake;
     this.#onClose();
-    for (const reader of this.#readers.splice(0)) reader.resolve(DONE);
+    for (const reader of this.#readers.splice(0)) {
+      if (intake.kind === "failed") reader.reject(intake.cause);
+      else reader.resolve(DONE);
+    }
   }
 
   #overflow(): EspalierError {

@@ -1,7 +1,9 @@
 // A run from its first event to its end: the handle on it, and what opens it.
 
-import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
+import { EVENT_SCHEMA_VERSION, type EspalierEvent, type EventBody } from "../protocol/event.ts";
 import type { SessionId } from "../protocol/ids.ts";
+import { EspalierError } from "../kernel/error.ts";
+import type { EventSink } from "../protocol/event-sink.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { concluded, lateEnds, resultOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
@@ -33,6 +35,8 @@ export function leadRun(
   const place = { ...root.identity, executionId: null, stepId: null, callId: null };
   let trace: Pick<PauseFacts, "traceId" | "spanId" | "isSampled"> = { traceId: "", spanId: "" };
   const tried = new Set<AgentNode>();
+  const mismatches = new MismatchWatch();
+  recorder.subscribe(mismatches);
   return new Run({
     runId,
     root,
@@ -57,12 +61,25 @@ export function leadRun(
     },
     detachedAtRest: () => (root.hasEnded ? settleDetached(scope) : tree.detachedAtRest()),
     leave: () => recorder.leave(place),
+    scriptMismatch: () => mismatches.first,
     keepSession: () => keepSession(scope, root),
     releaseSession: () => scope.session?.release(),
     conclude: () => concluded(scope, root, { ...history, ...trace }),
     resultSoFar: () => resultOf(scope, trace.traceId),
     snapshot: () => pausedRunOf(scope, { ...history, pauses: history.pauses + 1, ...trace }),
   });
+}
+
+/** Looks out for calls that a `ScriptedModel` did not expect: errors of the test, which no agent, hook or summary may get over. */
+class MismatchWatch implements EventSink {
+  first: EspalierError | undefined;
+
+  take(event: EspalierEvent): void {
+    if (event.type !== "model.failed" || event.error.data["error"] !== "script_mismatch") return;
+    const { agentPath, error } = event;
+    const message = `${agentPath}: ${error.message}`;
+    this.first ??= new EspalierError({ code: "script_mismatch", message, data: { agentPath } });
+  }
 }
 
 /** The first event of a run. */

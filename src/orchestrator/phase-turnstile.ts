@@ -4,7 +4,10 @@
 
 import type { PhaseReport } from "../agent/run-agent.ts";
 
-type Demand = (result: IteratorResult<PhaseReport, undefined>) => void;
+type Demand = {
+  readonly resolve: (result: IteratorResult<PhaseReport, undefined>) => void;
+  readonly reject: (cause: unknown) => void;
+};
 
 const DONE: IteratorResult<PhaseReport, undefined> = { done: true, value: undefined };
 
@@ -12,9 +15,16 @@ export class PhaseTurnstile {
   #driver: "free" | "by demand" | "let go" = "free";
   #isTaken = false;
   #isOver = false;
+  /** Why the run is over, if it broke off. */
+  #failure: { readonly cause: unknown } | undefined;
   readonly #demands: Demand[] = [];
   readonly #undelivered: PhaseReport[] = [];
   #wakeDriver: (() => void) | undefined;
+
+  /** True once somebody iterates: they learn how the run ended. */
+  get isTaken(): boolean {
+    return this.#isTaken;
+  }
 
   /** Makes the driver wait for demands. False if somebody has done so already. */
   close(): boolean {
@@ -41,14 +51,22 @@ export class PhaseTurnstile {
   /** Hands a phase to the first who asked for one, or keeps it for the next. */
   deliver(report: PhaseReport): void {
     const demand = this.#demands.shift();
-    if (demand !== undefined) demand({ done: false, value: report });
+    if (demand !== undefined) demand.resolve({ done: false, value: report });
     else if (this.#isTaken) this.#undelivered.push(report);
   }
 
   /** The run is over: nobody waits any longer. */
   end(): void {
     this.#isOver = true;
-    for (const demand of this.#demands.splice(0)) demand(DONE);
+    for (const { resolve } of this.#demands.splice(0)) resolve(DONE);
+  }
+
+  /** The run broke off: whoever asks for a further phase has to know why. */
+  fail(cause: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#failure = { cause };
+    for (const { reject } of this.#demands.splice(0)) reject(cause);
   }
 
   /** The caller's side. `abandon` ends the run; it is called when the caller breaks off. */
@@ -69,9 +87,14 @@ export class PhaseTurnstile {
   #demand(): Promise<IteratorResult<PhaseReport, undefined>> {
     const kept = this.#undelivered.shift();
     if (kept !== undefined) return Promise.resolve({ done: false, value: kept });
-    if (this.#isOver) return Promise.resolve(DONE);
-    return new Promise((resolve) => {
-      this.#demands.push(resolve);
+    const failure = this.#failure;
+    if (this.#isOver && failure === undefined) return Promise.resolve(DONE);
+    return new Promise((resolve, reject) => {
+      if (failure !== undefined) {
+        reject(failure.cause);
+        return;
+      }
+      this.#demands.push({ resolve, reject });
       this.#wakeDriver?.();
     });
   }

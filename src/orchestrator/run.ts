@@ -15,6 +15,7 @@ import type { RunJournal } from "./journal/run-journal.ts";
 import { EventBacklog } from "./event-backlog.ts";
 import { PhaseTurnstile } from "./phase-turnstile.ts";
 import type { PausedRun } from "./paused-run.ts";
+import { RunError } from "./run-error.ts";
 import type { RunResult } from "./run-result.ts";
 import type { RunTree } from "./run-tree.ts";
 import type { BudgetGrant } from "./tell-budget.ts";
@@ -46,6 +47,8 @@ export interface RunParts {
   releaseSession(): void;
   /** Gives the run up where it is: nothing of it can be kept any more. */
   leave(): void;
+  /** Set once a scripted model was asked for what its script does not have: then the test has to fail, whatever the run made of it. */
+  scriptMismatch(): EspalierError | undefined;
   subscribe(sink: EventSink): () => void;
   /** Waits for detached agents. */
   detachedAtRest(): Promise<void>;
@@ -70,17 +73,24 @@ const DEFAULT_MAX_BACKLOG = 10_000;
 /** The caller's handle on one tree execution. Made by `Orchestrator.start` and `Orchestrator.resume`. */
 export class Run {
   readonly runId: RunId;
-  /** How the run ended, or that it is paused. Never rejects for what happens in the run: a failed run has a result with status `failed`. */
+  /**
+   * How the run ended, or that it is paused. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
+   * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
+   */
   readonly result: Promise<RunResult>;
-  /** The result once agents have ended, too, that were detached from the tree (X9). Without such ones the same as `result`. */
-  readonly settled: Promise<RunResult>;
   readonly #parts: RunParts;
   readonly #turnstile = new PhaseTurnstile();
   readonly #backlogs = new Set<EventBacklog>();
   #hasBegun = false;
+  /** It rests, or broke off. */
   #isOver = false;
+  /** Readers and the session were let go of. */
+  #isClosed = false;
+  /** Why it has no result. */
+  #failure: { readonly cause: unknown } | undefined;
   /** The end of a run whose result was given before detached agents had ended. */
   #tail: Promise<RunResult> | undefined;
+  #settled: Promise<RunResult> | undefined;
   /** Records what was granted before the run began. */
   readonly #early: (() => void)[] = [];
 
@@ -91,25 +101,46 @@ export class Run {
     // Whoever holds the iteration must not hold up a cancellation or a deadline.
     parts.root.signal.addEventListener("abort", () => this.#turnstile.open(), { once: true });
     this.result = this.#kept(this.#drive());
-    this.settled = this.result.then((result) => this.#tail ?? result);
-    this.settled.catch(() => undefined); // Who reads `result` only has the error there.
+  }
+
+  /** The result once agents have ended, too, that were detached from the tree (X9). Without such ones the same as `result`. */
+  get settled(): Promise<RunResult> {
+    // Made when it is asked for: who reads `result` only has an error there, and nowhere else.
+    return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
+  }
+
+  /**
+   * The result of a run that completed: `const { text } = await orchestrator.start(role, task).orThrow()`.
+   *
+   * Rejects with a `RunError` if it failed, was stopped, cancelled or paused. Its message says why, its code is `run_failed`,
+   * `run_stopped`, `run_cancelled` or `run_paused`, and its `result` is the one that `result` has. Rejects like `result` besides.
+   */
+  async orThrow(): Promise<RunResult> {
+    const result = await this.result;
+    if (result.status === "completed") return result;
+    throw new RunError(result, result.status);
   }
 
   /**
    * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
-   * Ends with the run, or with its pause; reading slowly never slows the run.
+   * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
    *
-   * @throws EspalierError `invalid_option` or `unknown_agent` at once; `event_backlog_overflow` from the iteration, if this reader is too slow.
+   * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `event_backlog_overflow`, if this reader is
+   * too slow, and what `result` rejects with, after the last event.
    */
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
     checkKeys("events options", options, ["maxBacklog", "agentId"]);
     const { maxBacklog = DEFAULT_MAX_BACKLOG, agentId } = options;
     checkCount("maxBacklog", maxBacklog);
     if (agentId !== undefined) this.#node(agentId);
-    const backlog: EventBacklog = new EventBacklog(maxBacklog, () => unsubscribe(), agentId);
+    const leave = (): void => {
+      unsubscribe();
+      this.#backlogs.delete(backlog);
+    };
+    const backlog: EventBacklog = new EventBacklog(maxBacklog, leave, agentId);
     const unsubscribe = this.#parts.subscribe(backlog);
     this.#backlogs.add(backlog);
-    if (this.#isOver) void backlog.return();
+    if (this.#isClosed) endBacklog(backlog, this.#failure);
     return backlog;
   }
 
@@ -117,7 +148,7 @@ export class Run {
    * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
    * Called in the same tick as `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
    *
-   * @throws EspalierError `already_iterating` if somebody iterates already.
+   * @throws EspalierError `already_iterating` if somebody iterates already. From the iteration: what `result` rejects with.
    */
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {
     if (!this.#turnstile.close()) {
@@ -250,19 +281,14 @@ export class Run {
 
   async #drive(): Promise<RunResult> {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
-    try {
-      let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
-      this.#hasBegun = true;
-      for (const tell of this.#early) tell();
-      while (phases !== undefined) {
-        await this.#turnstile.pass();
-        const next = await phases.next();
-        if (next.done === true) phases = await this.#next();
-        else this.#turnstile.deliver(next.value);
-      }
-    } catch (cause) {
-      this.#close();
-      throw cause;
+    let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
+    this.#hasBegun = true;
+    for (const tell of this.#early) tell();
+    while (phases !== undefined) {
+      await this.#turnstile.pass();
+      const next = await phases.next();
+      if (next.done === true) phases = await this.#next();
+      else this.#turnstile.deliver(next.value);
     }
     const saving = this.#parts.keepSession();
     if (saving !== undefined) await saving;
@@ -273,23 +299,27 @@ export class Run {
     return this.#parts.resultSoFar();
   }
 
-  /** The same, unless nothing can be kept any more: then the run stops where it is, as if its process had died (D1). */
+  /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
   async #kept(result: Promise<RunResult>): Promise<RunResult> {
-    const { journal, root, tree } = this.#parts;
-    if (journal === undefined) return await result;
+    const { journal } = this.#parts;
     try {
-      return await Promise.race([result, journal.broken]);
+      return await (journal === undefined ? result : Promise.race([result, journal.broken]));
     } catch (cause) {
-      journal.abandon();
-      root.cancel("The run cannot be kept any more.");
-      for (const node of tree.nodes) {
-        node.close();
-        node.inbox.close("cancelled"); // Nothing is read any more: whoever writes, or has written, learns so.
-      }
-      this.#parts.leave();
-      this.#close();
+      if (journal !== undefined && !this.#isClosed) this.#abandon(journal);
+      this.#close({ cause });
       throw cause;
     }
+  }
+
+  #abandon(journal: RunJournal): void {
+    const { root, tree } = this.#parts;
+    journal.abandon();
+    root.cancel("The run cannot be kept any more.");
+    for (const node of tree.nodes) {
+      node.close();
+      node.inbox.close("cancelled"); // Nothing is read any more: whoever writes, or has written, learns so.
+    }
+    this.#parts.leave();
   }
 
   /** The root rests. Before the run can, whoever was told to end meanwhile has to, and detached agents come to rest with a paused root. */
@@ -304,19 +334,32 @@ export class Run {
   /** Gives the result once the end of the run is kept. */
   async #conclude(): Promise<RunResult> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
-    try {
-      const result = this.#parts.conclude();
-      await this.#parts.journal?.close(result.status === "paused" ? "paused" : "ended");
-      return result;
-    } finally {
-      this.#close();
-    }
+    const result = this.#parts.conclude();
+    await this.#parts.journal?.close(result.status === "paused" ? "paused" : "ended");
+    const mismatch = this.#parts.scriptMismatch();
+    this.#close(mismatch === undefined ? undefined : { cause: mismatch });
+    if (mismatch !== undefined) throw mismatch;
+    return result;
   }
 
-  #close(): void {
-    this.#parts.releaseSession();
+  /** Lets go of everyone who reads the run. `failure`: why it has no result; then they have to know. */
+  #close(failure: { readonly cause: unknown } | undefined): void {
+    if (this.#isClosed) return;
     this.#isOver = true;
-    this.#turnstile.end();
-    for (const backlog of this.#backlogs) backlog.end();
+    this.#isClosed = true;
+    this.#failure = failure;
+    this.#parts.releaseSession();
+    // Who iterates has the failure from there. Without anybody, it is a rejection that nothing handles, and Node says so.
+    if (failure !== undefined && (this.#turnstile.isTaken || this.#backlogs.size > 0)) {
+      for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
+    }
+    if (failure === undefined) this.#turnstile.end();
+    else this.#turnstile.fail(failure.cause);
+    for (const backlog of this.#backlogs) endBacklog(backlog, failure);
   }
+}
+
+function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } | undefined): void {
+  if (failure === undefined) backlog.end();
+  else backlog.fail(failure.cause);
 }

@@ -31,6 +31,7 @@ function take(events: EventBacklog, ...list: readonly (EspalierEvent | undefined
 test("events that came before are read in order, then the end", async () => {
   const { events, closed } = backlog();
   take(events, FIRST, SECOND, ENDED);
+  events.end();
   const read: unknown[] = [];
   for await (const event of events) read.push(event);
   expect([read, closed()]).toEqual([[FIRST, SECOND, ENDED], 1]);
@@ -47,6 +48,7 @@ test("reads that are left over at the end are answered with it", async () => {
   const { events } = backlog();
   const reads = [events.next(), events.next(), events.next()];
   take(events, ENDED);
+  events.end();
   expect(await Promise.all([...reads, events.next()])).toEqual([value(ENDED), DONE, DONE, DONE]);
 });
 
@@ -90,6 +92,27 @@ test("a run that ends on a full backlog overflows it: its end is an event like a
   expect((await rejectionOf(events.next())).code).toBe("event_backlog_overflow");
 });
 
+test("a run that broke off gives what came before, then why it did, at every read", async () => {
+  const { events, closed } = backlog();
+  const cause = new Error("disk full");
+  const reads = [events.next(), events.next()];
+  take(events, FIRST);
+  events.fail(cause);
+  take(events, SECOND);
+  expect(await Promise.allSettled(reads)).toEqual([
+    { status: "fulfilled", value: value(FIRST) },
+    { status: "rejected", reason: cause },
+  ]);
+  expect(closed()).toBe(1);
+  const late = backlog().events;
+  take(late, FIRST, SECOND);
+  late.fail(cause);
+  late.end();
+  expect([await late.next(), await late.next()]).toEqual([value(FIRST), value(SECOND)]);
+  for (const _again of [1, 2]) await expect(late.next()).rejects.toBe(cause);
+  expect([await late.return(), await late.next()]).toEqual([DONE, DONE]);
+});
+
 test("the loop of a reader that is too slow throws", async () => {
   const { events } = backlog(1);
   take(events, FIRST, SECOND);
@@ -119,7 +142,8 @@ test("closing again, and the end of the run after breaking off, close nothing a 
   const { events, closed } = backlog();
   await events.return();
   await events.return();
-  take(events, ENDED);
+  events.end();
+  events.fail(new Error("too late"));
   expect(closed()).toBe(1);
 });
 

@@ -116,6 +116,19 @@ test("at the end everyone who waits is told so, and everyone who asks later", as
   expect(await Promise.all([...asked, iterator.next()])).toEqual([DONE, DONE, DONE]);
 });
 
+test("when the run breaks off everyone who waits learns why, and everyone who asks later", async () => {
+  const turnstile = new PhaseTurnstile();
+  turnstile.close();
+  const iterator = turnstile.iterator(nothing);
+  const cause = new Error("disk full");
+  const asked = iterator.next();
+  turnstile.fail(cause);
+  turnstile.end();
+  await expect(asked).rejects.toBe(cause);
+  await expect(iterator.next()).rejects.toBe(cause);
+  expect(await iterator.return?.()).toEqual(DONE);
+});
+
 test("after the end there is an empty iteration", async () => {
   const turnstile = new PhaseTurnstile();
   turnstile.end();

@@ -3,12 +3,12 @@
 
 import { execFile } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
-import { promisify } from "node:util";
 
 import { expect, test } from "vitest";
 
 import { HOOK_POINTS } from "../../src/hooks/patch-contract.ts";
-import { calls, OpenAiServer, says } from "../support/openai-server.ts";
+import { proves } from "../harness/proves.ts";
+import { calls, OpenAiServer, says, status } from "../support/openai-server.ts";
 
 const readme = readFileSync("README.md", "utf8");
 
@@ -45,11 +45,8 @@ test("the first program runs: two readers, one summary", async () => {
       ["SpawnSubagent", { role: "reader", task: "README.md" }],
     );
   });
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ["--conditions=@espalier/source", "examples/first-program.ts"],
-    { env: { ...process.env, OPENAI_API_KEY: "none", OPENAI_BASE_URL: server.baseUrl } },
-  );
+  const { code, stdout, stderr } = await firstProgram(server);
+  expect([code, stderr]).toEqual([0, ""]);
   expect(stdout.split("\n").toSorted()).toEqual(
     [
       "",
@@ -66,3 +63,38 @@ test("the first program runs: two readers, one summary", async () => {
     ].toSorted(),
   );
 });
+
+proves(
+  ["S7.36"],
+  "when it fails, the first program says who failed and why, and exits with 1",
+  async () => {
+    await using refusing = await OpenAiServer.start(() => status(401));
+    const failed = await firstProgram(refusing);
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toMatch(/^lead failed: Expected .+ got .*401.+\n$/);
+    expect(failed.stdout).toContain("failed (error), 0 tokens");
+    await using halved = await OpenAiServer.start(({ bodyText }) => {
+      if (!bodyText.includes("Start one reader per file")) return status(404);
+      if (bodyText.includes('"role":"tool"')) return says("Nothing could be read.");
+      return calls(["SpawnSubagent", { role: "reader", task: "README.md" }]);
+    });
+    const partly = await firstProgram(halved);
+    expect(partly.code).toBe(0);
+    expect(partly.stderr).toMatch(/^lead\/reader#1 failed: Expected .+404.+\n$/);
+  },
+);
+
+/** Runs it as a user would. */
+async function firstProgram(server: OpenAiServer) {
+  const env = { ...process.env, OPENAI_API_KEY: "none", OPENAI_BASE_URL: server.baseUrl };
+  const args = ["--conditions=@espalier/source", "examples/first-program.ts"];
+  return await new Promise<{
+    readonly code: unknown;
+    readonly stdout: string;
+    readonly stderr: string;
+  }>((resolve) => {
+    execFile(process.execPath, args, { env }, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, stdout, stderr }),
+    );
+  });
+}

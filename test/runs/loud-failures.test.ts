@@ -1,0 +1,182 @@
+// Goal: a run that has no result says so wherever it is looked at, and a test whose script ran out fails.
+// Method: stores that fail at one point, scripted models that are asked for more than they have, readers of every kind; for a run that
+// nobody reads, a process of its own.
+
+import { execFile } from "node:child_process";
+
+import { expect, test } from "vitest";
+
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { wrapModelCall } from "../../src/hooks/hook.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { storeFailed } from "../../src/store/store-errors.ts";
+import type { Store } from "../../src/store/store.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { proves } from "../harness/proves.ts";
+import { settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { rejectionOf } from "../support/thrown.ts";
+
+const FULL = storeFailed("full", "Expected room in the store, got none. Make some.");
+
+/** Fails at its append of this number, from 1, and at all that follow. */
+function fullStore(at: number): Store {
+  const store = memoryStore();
+  let appends = 0;
+  return {
+    ...forwarding(store),
+    append: async (...asked) => {
+      appends += 1;
+      if (appends >= at) throw FULL;
+      await store.append(...asked);
+    },
+  };
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const read: T[] = [];
+  for await (const item of items) read.push(item);
+  return read;
+}
+
+function startOn(store: Store): Run {
+  const { role } = soloist([says("Done.")]);
+  return new Orchestrator({ store }).start(role, "Do it.");
+}
+
+/** How often a run writes to its store. */
+async function appendsOfOneRun(): Promise<number> {
+  const store = memoryStore();
+  let appends = 0;
+  const counting: Store = {
+    ...forwarding(store),
+    append: async (...asked) => {
+      appends += 1;
+      await store.append(...asked);
+    },
+  };
+  await startOn(counting).result;
+  return appends;
+}
+
+proves(
+  ["S7.36"],
+  "a store that fails at any write is loud where only events are read, and where only phases are",
+  async () => {
+    const appends = await appendsOfOneRun();
+    expect(appends).toBeGreaterThan(1);
+    for (let at = 1; at <= appends; at += 1) {
+      await expect(all(startOn(fullStore(at)).events()), `events, append ${at}`).rejects.toBe(FULL);
+      await expect(all(startOn(fullStore(at)).iterate()), `phases, append ${at}`).rejects.toBe(
+        FULL,
+      );
+    }
+  },
+);
+
+proves(
+  ["S7.36"],
+  "events that were read before come first, and a late reader learns it, too",
+  async () => {
+    const run = startOn(fullStore(1));
+    const types: string[] = [];
+    const reading = (async () => {
+      for await (const { type } of run.events()) types.push(type);
+    })();
+    await expect(reading).rejects.toBe(FULL);
+    expect(types.slice(0, 2)).toEqual(["run.started", "agent.started"]);
+    await expect(run.result).rejects.toBe(FULL);
+    await expect(run.settled).rejects.toBe(FULL);
+    await expect(run.orThrow()).rejects.toBe(FULL);
+    await expect(all(run.events())).rejects.toBe(FULL);
+    await expect(all(run.iterate())).rejects.toBe(FULL);
+  },
+);
+
+test("who reads the result only has the failure there, and nowhere else", async () => {
+  const run = startOn(fullStore(1));
+  await expect(run.result).rejects.toBe(FULL);
+  await settled();
+});
+
+proves(["S7.36"], "a run that nobody reads ends its process with the failure", async () => {
+  const program = `
+    import { defineAgent, memoryStore, Orchestrator } from "espalier";
+    import { says, ScriptedModel } from "espalier/testing";
+    const store = memoryStore();
+    store.append = async () => { throw new Error("disk full"); };
+    const role = defineAgent({ name: "solo", instructions: "Work.", model: new ScriptedModel([says("Done.")]) });
+    new Orchestrator({ store }).start(role, "Do it.");`;
+  const args = ["--conditions=@espalier/source", "--input-type=module", "--eval", program];
+  const ended = await new Promise<{ readonly code: unknown; readonly stderr: string }>(
+    (resolve) => {
+      execFile(process.execPath, args, (error, _stdout, stderr) =>
+        resolve({ code: error?.code, stderr }),
+      );
+    },
+  );
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toContain("Expected the store to keep the run, got an error: disk full.");
+});
+
+const BEYOND = "Expected 1 calls of scripted, got one more. Extend the script.";
+
+proves(["S7.37"], "a model beyond its script fails the test, however the run is read", async () => {
+  const script = [asks("nothing", {})];
+  const start = (): Run => new Orchestrator().start(soloist(script).role, "Do it.");
+  const expected = {
+    code: "script_mismatch",
+    message: `solo: ${BEYOND}`,
+    data: { agentPath: "solo" },
+  };
+  const run = start();
+  expect(await rejectionOf(run.result)).toEqual(expected);
+  expect(await rejectionOf(run.settled)).toEqual(expected);
+  expect(await rejectionOf(all(start().events()))).toEqual(expected);
+  expect(await rejectionOf(all(start().iterate()))).toEqual(expected);
+  expect(await rejectionOf(start().orThrow())).toEqual(expected);
+  const kept = new Orchestrator({ store: memoryStore() }).start(soloist(script).role, "Do it.");
+  expect(await rejectionOf(kept.result)).toEqual(expected);
+});
+
+proves(
+  ["S7.37"],
+  "no parent and no hook gets over a call that the script does not have",
+  async () => {
+    const model = new ScriptedModel([]);
+    const child = defineAgent({ name: "child", purpose: "Works", instructions: "Work.", model });
+    const { role: lead } = soloist(
+      [asks("SpawnSubagent", { role: "child", task: "Work." }), says("Done without it.")],
+      {
+        subagents: [child],
+      },
+    );
+    expect(await rejectionOf(new Orchestrator().start(lead, "Do it.").result)).toMatchObject({
+      code: "script_mismatch",
+      data: { agentPath: "solo/child#1" },
+    });
+    const forgiving = wrapModelCall(async (_call, next) => {
+      try {
+        return await next();
+      } catch {
+        return {
+          message: { role: "assistant", text: "Fine.", toolCalls: [] },
+          finishReason: "stop",
+        };
+      }
+    });
+    const { role } = soloist([], { hooks: [forgiving] });
+    expect((await rejectionOf(new Orchestrator().start(role, "Do it.").result)).code).toBe(
+      "script_mismatch",
+    );
+  },
+);
+
+test("what a script says on purpose is no mismatch", async () => {
+  const { role } = soloist([{ error: new Error("boom") }]);
+  const { status } = await new Orchestrator().start(role, "Do it.").result;
+  expect(status).toBe("failed");
+});

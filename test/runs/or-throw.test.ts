@@ -1,0 +1,86 @@
+// Goal: whoever wants an exception for a run that did not complete gets one that says why, and has the result.
+// Method: one run for each way to end.
+
+import { inspect } from "node:util";
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { EspalierError } from "../../src/kernel/error.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { RunError } from "../../src/orchestrator/run-error.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { proves } from "../harness/proves.ts";
+import { soloist } from "../harness/soloist.ts";
+
+const pay = defineTool({
+  name: "pay",
+  description: "Pays.",
+  input: z.object({ eur: z.number() }),
+  needsApproval: true,
+  execute: () => "paid",
+});
+
+function start(script: Parameters<typeof soloist>[0], budget = {}): Run {
+  const { role } = soloist(script, { tools: [pay] });
+  return new Orchestrator({ ids: sequentialIds() }).start(role, "Do it.", { budget });
+}
+
+const SO_FAR = "What it came to until then is in error.result.";
+
+const ENDS: Readonly<
+  Record<string, { readonly run: () => Run; readonly message: string; readonly reason: string }>
+> = {
+  run_failed: {
+    run: () => start([{ error: new Error("boom") }]),
+    reason: "error",
+    message: `Expected run run_1 to complete, got failed (error): Expected the model scripted to fail with a ModelError, got boom. Correct the model's adapter. ${SO_FAR}`,
+  },
+  run_stopped: {
+    run: () => start([asks("nothing", {}), says("Done.")], { steps: 1 }),
+    reason: "steps_limit",
+    message: `Expected run run_1 to complete, got stopped (steps_limit): `,
+  },
+  run_cancelled: {
+    run: () => {
+      const run = start([says("Done.")]);
+      void run.cancel("Not needed any more.");
+      return run;
+    },
+    reason: "cancelled",
+    message: `Expected run run_1 to complete, got cancelled (cancelled): Not needed any more. ${SO_FAR}`,
+  },
+  run_paused: {
+    run: () => start([asks("pay", { eur: 5 })]),
+    reason: "answers_needed",
+    message:
+      "Expected run run_1 to complete, got paused (answers_needed): Somebody has to answer for: pay. Go on with it: orchestrator.resume(error.result.pausedRun, answers).",
+  },
+};
+
+for (const [code, { run: begin, message, reason }] of Object.entries(ENDS))
+  proves(["S7.36"], `${code}: the rejection says why, and holds the result`, async () => {
+    const run = begin();
+    const error: unknown = await run.orThrow().catch((cause: unknown) => cause);
+    if (!(error instanceof RunError)) throw new Error("Expected a RunError.", { cause: error });
+    expect(error.message.startsWith(message), error.message).toBe(true);
+    expect([EspalierError.is(error), error.code]).toEqual([true, code]);
+    expect(error.data).toEqual({ runId: "run_1", status: code.slice("run_".length), reason });
+    expect(error.result).toBe(await run.result);
+  });
+
+proves(["S7.36"], "a run that completed gives its result", async () => {
+  const run = start([says("Done.")]);
+  const result = await run.orThrow();
+  expect([result.text, result === (await run.result)]).toEqual(["Done.", true]);
+});
+
+test("who prints the error is not shown the whole run", async () => {
+  const run = start([{ error: new Error("boom") }]);
+  const error: unknown = await run.orThrow().catch((cause: unknown) => cause);
+  expect(inspect(error)).toContain("Expected run run_1 to complete");
+  expect(inspect(error)).not.toContain("newMessages");
+});
