@@ -87,5 +87,14 @@ assert.match(text, /nobody knows whether it took effect/);
 assert.equal(usage.total.modelCalls, 3);
 
 assert.equal(readFileSync(log, "utf8"), "looked up a pear tree\npaid 12 euros under call_2\n");
+
+// A program that starts goes on with all that was lost before. Here, nothing is any more.
+const { runs, failed } = await orchestrator.recoverAll();
+for (const { runId: lostId, error } of failed) console.error(`${lostId}: ${error.message}`);
+
+assert.deepEqual([runs, failed], [[], []]);
+
+// And one that ends waits for what is under way.
+await orchestrator.close();
 await store.close();
 rmSync(folder, { recursive: true });

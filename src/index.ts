@@ -164,6 +164,7 @@ export type {
   ResumeOptions,
   StartOptions,
 } from "./orchestrator/run-options.ts";
+export type { FailedRecovery, RecoveredRuns } from "./orchestrator/recovery.ts";
 export type { EventsOptions, GrantOptions, Run } from "./orchestrator/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
 export type {

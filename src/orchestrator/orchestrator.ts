@@ -20,10 +20,20 @@ import type { RunJournal } from "./journal/run-journal.ts";
 import { keptResult } from "./kept-result.ts";
 import { leadFork } from "./lead-fork.ts";
 import { leadRun, NO_HISTORY, started } from "./lead-run.ts";
+import { LiveRuns } from "./live-runs.ts";
 import { settingsOf, type OrchestratorOptions, type Settings } from "./orchestrator-options.ts";
 import { rolesOf } from "./pause-run.ts";
 import { readPausedRun, type PausedRun } from "./paused-run.ts";
-import { claimed, nothingKept, storedLines, storedRun } from "./recovery.ts";
+import {
+  claimed,
+  failedRecovery,
+  lostRuns,
+  nothingKept,
+  storedLines,
+  storedRun,
+  type FailedRecovery,
+  type RecoveredRuns,
+} from "./recovery.ts";
 import { alreadyResumed, assertReady, rootRole } from "./resumption.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import type { Run } from "./run.ts";
@@ -45,11 +55,15 @@ import type { SessionOptions } from "./session/session-options.ts";
 import { sessionHandle, startingSession } from "./session/sessions.ts";
 import { standing } from "./standing-run.ts";
 
-/** Runs trees of agents. Holds nothing of its runs but which pauses were gone on from; one orchestrator serves any number of them at once. */
+/**
+ * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and which pauses were
+ * gone on from, and nothing else of its runs.
+ */
 export class Orchestrator {
   readonly #settings: Settings;
   /** Pauses that were gone on from: what was approved once is not run twice (X17). */
   readonly #resumed = new Set<string>();
+  readonly #live = new LiveRuns();
 
   /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
   constructor(options: OrchestratorOptions = {}) {
@@ -61,9 +75,10 @@ export class Orchestrator {
    *
    * @throws EspalierError before anything has started, if the roles do not fit together (`unknown_subagent`, `duplicate_role`), a
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
-   * nobody has (`unknown_tool`), or an option is not usable.
+   * nobody has (`unknown_tool`), an option is not usable, or the orchestrator was closed (`invalid_state`).
    */
   start(role: AgentRole, task: string, options: StartOptions = {}): Run {
+    this.#live.assertOpen();
     checkRole("role", role);
     checkText("task", task);
     checkStartOptions(options);
@@ -100,7 +115,8 @@ export class Orchestrator {
       isBackground: false,
     });
     session?.begin(scope.runId);
-    return leadRun(scope, root, NO_HISTORY, { event: () => started(scope, root) });
+    const run = leadRun(scope, root, NO_HISTORY, { event: () => started(scope, root) });
+    return this.#led(run, options.signal);
   }
 
   /**
@@ -119,6 +135,7 @@ export class Orchestrator {
     answers: readonly Answer[] = [],
     options: ResumeOptions = {},
   ): Run {
+    this.#live.assertOpen();
     checkResumeOptions(options);
     const paused = readPausedRun(stored);
     const run = standing(paused);
@@ -130,7 +147,7 @@ export class Orchestrator {
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, refused);
     const made = goOn(this.#settings, run, going, { journal }).run;
     this.#resumed.add(pause);
-    return made;
+    return this.#led(made, options.signal);
   }
 
   /**
@@ -144,21 +161,83 @@ export class Orchestrator {
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
   async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
+    this.#live.assertOpen();
     checkText("runId", runId);
     checkRecoverOptions(options);
     const keeper = this.#keeperOrThrow();
-    const { takeOver = false } = options;
-    const { ownership, folded, going } = await claimed(keeper, RunIdSchema.parse(runId), {
-      takeOver,
-      ready: (found) => this.#readyToRecover(found, options),
-    });
+    return await this.#live.during(() =>
+      this.#recovered(keeper, RunIdSchema.parse(runId), options),
+    );
+  }
+
+  async #recovered(keeper: Keeper, runId: RunId, options: RecoverOptions): Promise<Run> {
+    const { takeOver = false, signal } = options;
+    const ready = (found: FoldedRun): Going => this.#readyToRecover(found, options);
+    const { ownership, folded, going } = await claimed(keeper, runId, { takeOver, ready });
     try {
       const journal = recoveredJournal(keeper, ownership, folded);
-      return goOn(this.#settings, folded.run, going, { journal, folded }).run;
+      return this.#led(goOn(this.#settings, folded.run, going, { journal, folded }).run, signal);
     } catch (cause) {
       await keeper.store.release(ownership, "paused");
       throw cause;
     }
+  }
+
+  /**
+   * Recovers every run in the store that is lost: it was under way, and its process has died. One after the other, oldest first; what is
+   * wrong with one of them is in `failed` and keeps no other from going on. The roles must be among those of the orchestrator. Left alone
+   * are runs that a process leads, here or elsewhere; those that are paused, since they wait for answers and not for a process; and those whose
+   * process died before anything of them was kept.
+   *
+   * Resolves when all of them are under way again, not when they have ended: their handles are in `runs`. Rejects with `store_failed` if the store
+   * cannot be asked what it has.
+   *
+   * @throws EspalierError `invalid_option`, if the orchestrator has no store; `invalid_state`, if it was closed.
+   */
+  async recoverAll(): Promise<RecoveredRuns> {
+    this.#live.assertOpen();
+    const keeper = this.#keeperOrThrow();
+    return await this.#live.during(async () => {
+      const runs: Run[] = [];
+      const failed: FailedRecovery[] = [];
+      for (const runId of await lostRuns(keeper)) {
+        if (this.#live.find(runId) !== undefined) continue;
+        try {
+          const run = await this.#recovered(keeper, runId, {});
+          run.result.catch(() => undefined); // The caller can only look at it once all are under way.
+          runs.push(run);
+        } catch (cause) {
+          const error = failedRecovery(runId, cause);
+          if (error !== undefined) failed.push({ runId, error });
+        }
+      }
+      return { runs, failed };
+    });
+  }
+
+  /** The runs that are under way, in the order of their start. A run is gone from here when it rests: at its end, or at its pause. */
+  runs(): readonly Run[] {
+    return this.#live.all;
+  }
+
+  /** The run of this id, if it is under way here; undefined: it is not. Of one that rests, `resultOf` has the result, if there is a store. */
+  find(runId: string): Run | undefined {
+    checkText("runId", runId);
+    return this.#live.find(RunIdSchema.parse(runId));
+  }
+
+  /**
+   * Lets no further run begin or go on, and resolves when those that are under way rest, detached agents included. It hurries nothing: to
+   * be faster, pause or cancel them, as in `for (const run of orchestrator.runs()) run.requestPause()`. Never rejects for what comes of a run. Store,
+   * tracing and MCP servers are whoever's who made them, and stay open: close them after this.
+   */
+  async close(): Promise<void> {
+    await this.#live.close();
+  }
+
+  /** The same as `close`, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   /**
@@ -202,8 +281,9 @@ export class Orchestrator {
    * throws of roles and models.
    */
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
+    this.#live.assertOpen();
     checkForkOptions(options);
-    const { onText, role } = options;
+    const { onText, role, signal } = options;
     const original = readPausedRun(stored);
     const registry = new RoleRegistry(
       rootRole(standing(original), role, this.#settings.roles),
@@ -217,7 +297,8 @@ export class Orchestrator {
     const keeper = this.#keeper();
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, run);
     const told = { message, forkedFrom, onText };
-    return leadFork(this.#settings, { run: forked, registry, roles, journal, ...told }).run;
+    const parts = { run: forked, registry, roles, journal, ...told };
+    return this.#led(leadFork(this.#settings, parts).run, signal);
   }
 
   /**
@@ -228,6 +309,13 @@ export class Orchestrator {
    */
   async session(id: string, options: SessionOptions = {}): Promise<Session> {
     return await sessionHandle(this.#settings, id, options);
+  }
+
+  /** A run that begins, or goes on, here. */
+  #led(run: Run, signal: AbortSignal | undefined): Run {
+    this.#live.add(run);
+    if (signal !== undefined) run.cancelWith(signal);
+    return run;
   }
 
   /** Where runs are kept; undefined: nowhere. */

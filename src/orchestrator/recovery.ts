@@ -4,12 +4,28 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import { callUsage } from "../agent/call-usage.ts";
 import type { RunId } from "../protocol/ids.ts";
 import type { Ownership, RunStore, StoredRun } from "../store/run-store.ts";
+import { isProcessGone, thisHostname } from "../store/holding.ts";
 import { storeFailed } from "../store/store-errors.ts";
 import { foldJournal, type FoldedRun } from "./journal/fold-journal.ts";
 import { STALE_AFTER_MS } from "./journal/journal.ts";
 import { ownerOf, type Keeper } from "./journal/open-journal.ts";
+import type { Run } from "./run.ts";
 import type { RunShared } from "./run-shared.ts";
 import { revive } from "./supervisor.ts";
+
+/** What became of the runs of a store that were lost. */
+export interface RecoveredRuns {
+  /** Those that are under way again, oldest first. */
+  readonly runs: readonly Run[];
+  /** Those that could not be recovered. They stay as they were. */
+  readonly failed: readonly FailedRecovery[];
+}
+
+/** A run that could not be recovered. */
+export interface FailedRecovery {
+  readonly runId: RunId;
+  readonly error: EspalierError;
+}
 
 /** A run as its journal tells of it, with what it goes on with. */
 interface Readable<Going> {
@@ -29,6 +45,39 @@ export interface ClaimWish<Going> {
   readonly takeOver: boolean;
   /** What the run goes on with. What it throws is thrown before anything has changed. */
   readonly ready: (folded: FoldedRun) => Going;
+}
+
+/** As many as a store can have. */
+const ALL_OF_THEM = 2 ** 31 - 1;
+
+/** The runs that are open and that no process seems to lead, oldest first. Rejects with `store_failed`. */
+export async function lostRuns({ store, clock }: Keeper): Promise<readonly RunId[]> {
+  let open: readonly StoredRun[];
+  try {
+    open = await store.list({ status: "open", limit: ALL_OF_THEM });
+  } catch (cause) {
+    throw unread("its runs", cause);
+  }
+  const nowMs = clock.nowMs();
+  const lost = open.filter((run) => run.recordCount > 0 && !seemsAlive(run, nowMs));
+  return lost.map(({ runId }) => runId).toReversed();
+}
+
+/** Spares the reading of a journal. The store, which has a clock of its own, decides whether the run may be claimed. */
+function seemsAlive({ owner, heartbeatAtMs }: StoredRun, nowMs: number): boolean {
+  if (owner === null || heartbeatAtMs === null) return false;
+  if (owner.hostname === thisHostname() && isProcessGone(owner.processId)) return false;
+  return Math.abs(nowMs - heartbeatAtMs) < STALE_AFTER_MS;
+}
+
+/** Why a lost run could not be recovered; undefined: it was not lost after all. */
+export function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
+  if (!EspalierError.is(cause)) {
+    const message = `Expected run ${runId} to go on, got an error: ${messageOf(cause)}. This is a fault of espalier.`;
+    return new EspalierError({ code: "internal_error", message, data: { runId }, cause });
+  }
+  const wasNotLost = cause.code === "run_alive" || cause.code === "run_ended";
+  return wasNotLost ? undefined : cause;
 }
 
 /** Takes a run over. Rejects with `unknown_run`, `run_alive`, `run_ended`, `unsupported_version`, `invalid_journal` or `store_failed`. */
@@ -74,7 +123,7 @@ export async function storedRun(
   try {
     return await store.find(runId);
   } catch (cause) {
-    throw unread(runId, cause);
+    throw unread(`run ${runId}`, cause);
   }
 }
 
@@ -86,13 +135,13 @@ export async function* storedLines(
   try {
     yield* store.read(runId);
   } catch (cause) {
-    throw unread(runId, cause);
+    throw unread(`run ${runId}`, cause);
   }
 }
 
-function unread(runId: RunId, cause: unknown): unknown {
+function unread(what: string, cause: unknown): unknown {
   if (EspalierError.is(cause)) return cause;
-  const message = `Expected the store to give run ${runId}, got an error: ${messageOf(cause)}. Look at the store; nothing was changed.`;
+  const message = `Expected the store to give ${what}, got an error: ${messageOf(cause)}. Look at the store; nothing was changed.`;
   return storeFailed("other", message, cause);
 }
 

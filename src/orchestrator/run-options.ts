@@ -29,6 +29,11 @@ export interface StartOptions {
   readonly deadlineAtMs?: number;
   /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
   readonly onText?: (piece: TextPiece) => void;
+  /**
+   * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
+   * give a run a time, use `budget.wallTimeMs`: that limit is known before calls are made.
+   */
+  readonly signal?: AbortSignal;
   /** The root begins with its history, and adds to it. One run at a time. */
   readonly session?: Session;
 }
@@ -41,6 +46,8 @@ export interface ResumeOptions {
   readonly grants?: readonly ResumeGrant[];
   /** As in `StartOptions`. */
   readonly onText?: (piece: TextPiece) => void;
+  /** As in `StartOptions`. */
+  readonly signal?: AbortSignal;
   /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
   readonly session?: Session;
 }
@@ -75,12 +82,14 @@ export interface ForkOptions {
   readonly role?: AgentRole;
   /** As in `StartOptions`. */
   readonly onText?: (piece: TextPiece) => void;
+  /** As in `StartOptions`. */
+  readonly signal?: AbortSignal;
 }
 
-const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText", "session"];
-const RESUME_FIELDS = ["role", "grants", "onText", "session"];
+const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText", "signal", "session"];
+const RESUME_FIELDS = ["role", "grants", "onText", "signal", "session"];
 const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
-const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText"];
+const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText", "signal"];
 
 /** Throws `invalid_option`. */
 export function checkStartOptions(options: StartOptions): void {
@@ -134,10 +143,21 @@ export function checkForkOptions(options: ForkOptions): void {
 
 function checkCommon(
   field: string,
-  options: { readonly role?: AgentRole; readonly onText?: (piece: TextPiece) => void },
+  options: Pick<ForkOptions, "role" | "onText" | "signal">,
 ): void {
   if (options.role !== undefined) checkRole(`${field}.role`, options.role);
   if (options.onText !== undefined) checkMethods(field, options, ["onText"]);
+  if (options.signal !== undefined) checkSignal(`${field}.signal`, options.signal);
+}
+
+function checkSignal(field: string, value: unknown): void {
+  const isSignal = value instanceof EventTarget && "aborted" in value;
+  if (isSignal) return;
+  const advice =
+    value instanceof AbortController
+      ? "Give its signal: controller.signal."
+      : "Leave it out for none.";
+  throw mismatch(field, "an AbortSignal", value, advice);
 }
 
 /** Plain data, checked to survive JSON. Throws `invalid_option`. */

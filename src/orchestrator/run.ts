@@ -2,7 +2,9 @@
 // whoever iterates. `result` is that iteration drained (R1); there is no second way through the loop.
 
 import { checkCount, checkKeys, checkText } from "../kernel/check.ts";
-import { EspalierError } from "../kernel/error.ts";
+import { onAbort } from "../kernel/cancel.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { asSentence } from "../kernel/sentence.ts";
 import type { RestingState } from "../agent/agent-state.ts";
 import type { PhaseReport } from "../agent/run-agent.ts";
 import type { EventSink } from "../protocol/event-sink.ts";
@@ -93,6 +95,8 @@ export class Run {
   #settled: Promise<RunResult> | undefined;
   /** Records what was granted before the run began. */
   readonly #early: (() => void)[] = [];
+  /** What follows the end of the run. */
+  readonly #afterwards: (() => void)[] = [];
 
   /** @internal Use `Orchestrator.start`. */
   constructor(parts: RunParts) {
@@ -178,6 +182,21 @@ export class Run {
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
     checkText("message", message);
     this.#cancelNode(this.#node(agentId), message);
+  }
+
+  /** @internal Cancels the run when the signal is aborted, or at once if it is. Use `StartOptions.signal`. */
+  cancelWith(signal: AbortSignal): void {
+    const cancel = (): void => {
+      const message = asSentence(`The signal of the run was aborted: ${messageOf(signal.reason)}`);
+      this.#cancelNode(this.#parts.root, message);
+    };
+    if (signal.aborted) cancel();
+    else this.whenOver(onAbort(signal, cancel));
+  }
+
+  /** @internal Calls `heed` once the run rests, or broke off: before its result is there. */
+  whenOver(heed: () => void): void {
+    this.#afterwards.push(heed);
   }
 
   #cancelNode(node: AgentNode, message: string): void {
@@ -349,6 +368,7 @@ export class Run {
     this.#isClosed = true;
     this.#failure = failure;
     this.#parts.releaseSession();
+    for (const heed of this.#afterwards) heed();
     // Who iterates has the failure from there. Without anybody, it is a rejection that nothing handles, and Node says so.
     if (failure !== undefined && (this.#turnstile.isTaken || this.#backlogs.size > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);

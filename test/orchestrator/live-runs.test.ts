@@ -1,0 +1,130 @@
+// Goal: an orchestrator knows the runs that it leads, and can be closed without cutting any of them off.
+// Method: runs that are held at a gate; orchestrators that are asked in between.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { storeFailed } from "../../src/store/store-errors.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { forwarding } from "../journal/forwarding-store.ts";
+import { rejectionOf, thrownBy } from "../support/thrown.ts";
+
+const pay = defineTool({
+  name: "pay",
+  description: "Pays.",
+  input: z.object({ eur: z.number() }),
+  needsApproval: true,
+  execute: () => "paid",
+});
+
+/** A role that answers when the gate opens. */
+function held(): { readonly role: AgentRole; open(): void } {
+  const { opened, open } = gate();
+  return { role: soloist([says("Done.", { after: opened })]).role, open };
+}
+
+const idsOf = (runs: readonly Run[]): readonly string[] => runs.map(({ runId }) => runId);
+
+proves(["S7.37"], "runs are listed and found from their start until they rest", async () => {
+  const orchestrator = new Orchestrator({ ids: sequentialIds() });
+  const [left, right] = [held(), held()];
+  const first = orchestrator.start(left.role, "One.");
+  const second = orchestrator.start(right.role, "Two.");
+  expect(orchestrator.runs()).toEqual([first, second]);
+  expect(orchestrator.find(second.runId)).toBe(second);
+  left.open();
+  await first.result;
+  expect([orchestrator.runs(), orchestrator.find(first.runId)]).toEqual([[second], undefined]);
+  await second.cancel();
+  expect(orchestrator.runs()).toEqual([]);
+  expect(orchestrator.find("run_99")).toBeUndefined();
+});
+
+proves(
+  ["S7.37"],
+  "a paused run is gone, and there again when it goes on; a fork is there, too",
+  async () => {
+    const orchestrator = new Orchestrator({ ids: sequentialIds() });
+    const { role } = soloist([asks("pay", { eur: 5 }), says("Paid."), says("Again.")], {
+      tools: [pay],
+    });
+    const run = orchestrator.start(role, "Pay.");
+    const { pausedRun, questions } = await run.result;
+    if (pausedRun === undefined) throw new Error("Expected a paused run.");
+    expect(orchestrator.runs()).toEqual([]);
+    const answers = questions.map((question) => approve(question));
+    const again = orchestrator.resume(pausedRun, answers, { role });
+    expect([again.runId, orchestrator.find(run.runId)]).toEqual([run.runId, again]);
+    await again.result;
+    expect(orchestrator.runs()).toEqual([]);
+    const fork = orchestrator.fork(again.snapshot(), { role, message: "And now?" });
+    expect(idsOf(orchestrator.runs())).toEqual([fork.runId]);
+    expect((await fork.result).text).toBe("Again.");
+    expect(orchestrator.runs()).toEqual([]);
+  },
+);
+
+test("a run that its store does not keep is gone, too", async () => {
+  const full = storeFailed("full", "Expected room in the store, got none. Make some.");
+  const store = { ...forwarding(memoryStore()), append: () => Promise.reject(full) };
+  const orchestrator = new Orchestrator({ store });
+  const run = orchestrator.start(held().role, "One.");
+  await expect(run.result).rejects.toBe(full);
+  expect(orchestrator.runs()).toEqual([]);
+  await orchestrator.close();
+});
+
+proves(["S7.37"], "closing waits for the runs under way and lets none begin", async () => {
+  const store = memoryStore();
+  const orchestrator = new Orchestrator({ store });
+  const { role, open } = held();
+  const run = orchestrator.start(role, "One.");
+  let isClosed = false;
+  const closing = orchestrator.close().then(() => (isClosed = true));
+  const refused = {
+    code: "invalid_state",
+    message:
+      "Expected an orchestrator that is open, got one that was closed: no run begins or goes on there. Make another one.",
+    data: {},
+  };
+  expect(thrownBy(() => orchestrator.start(role, "Two."))).toEqual(refused);
+  expect(thrownBy(() => orchestrator.resume("{}"))).toEqual(refused);
+  expect(thrownBy(() => orchestrator.fork("{}"))).toEqual(refused);
+  expect(await rejectionOf(orchestrator.recover(run.runId))).toEqual(refused);
+  expect(await rejectionOf(orchestrator.recoverAll())).toEqual(refused);
+  await settled();
+  expect([isClosed, orchestrator.runs()]).toEqual([false, [run]]);
+  open();
+  await closing;
+  expect((await run.result).text).toBe("Done.");
+  await orchestrator.close();
+  expect((await orchestrator.resultOf(run.runId)).text).toBe("Done.");
+});
+
+test("closing with nothing under way is done at once, and at the end of a block", async () => {
+  await new Orchestrator().close();
+  const { role, open } = held();
+  let run: Run;
+  {
+    await using orchestrator = new Orchestrator();
+    run = orchestrator.start(role, "One.");
+    open();
+  }
+  expect(() => run.snapshot()).not.toThrow();
+});
+
+test("what is no id is refused", () => {
+  expect(thrownBy(() => new Orchestrator().find(" "))).toMatchObject({
+    code: "invalid_definition",
+  });
+});

@@ -1,0 +1,113 @@
+// Goal: the signal of a caller cancels its run, whenever it is aborted, and is let go of when the run is over.
+// Method: signals that are aborted before, during and after a run.
+
+import { getEventListeners } from "node:events";
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { thrownBy } from "../support/thrown.ts";
+
+proves(
+  ["S7.37"],
+  "a signal that is aborted cancels the run, down to the model call under way",
+  async () => {
+    const { start, outcome } = scene();
+    const { role, model } = soloist([says("Late.", { after: gate().opened })]);
+    const controller = new AbortController();
+    const run = start(role, "Do it.", { signal: controller.signal });
+    await settled();
+    expect(model.requests).toHaveLength(1);
+    controller.abort(new Error("the user left"));
+    const { status, reason } = await outcome(run);
+    expect([status, reason.code]).toEqual(["cancelled", "cancelled"]);
+    expect(reason.message).toBe("The signal of the run was aborted: the user left.");
+  },
+);
+
+proves(
+  ["S7.37"],
+  "one that is aborted already gives a cancelled run, without a model call",
+  async () => {
+    for (const store of [undefined, memoryStore()]) {
+      const { start, outcome, sink } = scene(store === undefined ? {} : { store });
+      const { role, model } = soloist([says("Never.")]);
+      const { status, reason, usage } = await outcome(
+        start(role, "Do it.", { signal: AbortSignal.abort() }),
+      );
+      expect([status, reason.message, usage.total.modelCalls, model.requests]).toEqual([
+        "cancelled",
+        "The signal of the run was aborted: This operation was aborted.",
+        0,
+        [],
+      ]);
+      expect(sink.events.some(({ type }) => type === "model.requested")).toBe(false);
+    }
+  },
+);
+
+test("a run that is over has let go of its signal, and an abort changes nothing", async () => {
+  const { start, outcome } = scene();
+  const controller = new AbortController();
+  const runs = ["One.", "Two."].map((task) =>
+    start(soloist([says("Done.")]).role, task, { signal: controller.signal }),
+  );
+  expect(getEventListeners(controller.signal, "abort")).toHaveLength(1);
+  const results = await Promise.all(runs.map((run) => run.result));
+  await outcome(runs[1] ?? expect.fail("two runs"));
+  expect(getEventListeners(controller.signal, "abort")).toHaveLength(0);
+  controller.abort();
+  await settled();
+  expect(results.map(({ status }) => status)).toEqual(["completed", "completed"]);
+});
+
+proves(["S7.37"], "a resumption, a recovery and a fork take one, too", async () => {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({ eur: z.number() }),
+    needsApproval: true,
+    execute: () => "paid",
+  });
+  const { role, model } = soloist([says("Done."), asks("pay", { eur: 5 })], { tools: [pay] });
+  const signal = AbortSignal.abort("enough");
+  const orchestrator = new Orchestrator({ store: memoryStore(), roles: [role] });
+  const ended = orchestrator.start(role, "Say it.");
+  await ended.result;
+  const run = orchestrator.start(role, "Pay.");
+  const { pausedRun, questions } = await run.result;
+  if (pausedRun === undefined) throw new Error("Expected a paused run.");
+  const answers = questions.map((question) => approve(question));
+  const elsewhere = new Orchestrator({ roles: [role] });
+  const ends = [
+    elsewhere.resume(pausedRun, answers, { signal }),
+    elsewhere.fork(ended.snapshot(), { message: "Again.", signal }),
+    await orchestrator.recover(run.runId, { answers, signal }),
+  ].map(async ({ result }) => {
+    const { status, reason } = await result;
+    return [status, reason.message];
+  });
+  const cancelled = ["cancelled", "The signal of the run was aborted: enough."];
+  expect(await Promise.all(ends)).toEqual([cancelled, cancelled, cancelled]);
+  expect(model.requests).toHaveLength(2);
+});
+
+test("what is no signal is refused at once, and a controller with what to hand over instead", () => {
+  const { role } = soloist([]);
+  const start = (signal: unknown) => (): unknown =>
+    Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [role, "Do it.", { signal }]);
+  expect(thrownBy(start(new AbortController())).message).toBe(
+    "Expected start options.signal to be an AbortSignal, got an object. Give its signal: controller.signal.",
+  );
+  expect(thrownBy(start(5)).message).toBe(
+    "Expected start options.signal to be an AbortSignal, got 5. Leave it out for none.",
+  );
+});
