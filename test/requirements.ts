@@ -576,11 +576,9 @@ const requirements = {
   },
   "S7.36": {
     text: "The first program prints why a run failed, a run can reject with its reason, a failing store is loud, the demo's exit code says how it ended",
-    isPlanned: true,
   },
   "S7.37": {
     text: "Errors of the first hour help; start takes a signal; an orchestrator lists, finds, recovers and closes its runs",
-    isPlanned: true,
   },
   "S7.38": {
     text: "An MCP server that answers 401 is told as that, with what to hand over",
