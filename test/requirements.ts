@@ -556,7 +556,6 @@ const requirements = {
   },
   "S7.31": {
     text: "Every exported span lies within its parent, to the microsecond",
-    isPlanned: true,
   },
   "S7.32": {
     text: "A thousand agents make a handful of traces; a run below 5,000 spans stays one; queue_wait only where the wait is worth a row, with the tool's name",

@@ -16,7 +16,7 @@ import type {
   TraceIds,
 } from "../protocol/event.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
-import type { Moment } from "../protocol/span-scope.ts";
+import type { EventMoment } from "../protocol/span-scope.ts";
 
 export class EventRecorder {
   readonly #clock: Clock;
@@ -93,9 +93,9 @@ export class EventRecorder {
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
-  endLost(lost: readonly LostSpan[], atMs: number): void {
+  endLost(lost: readonly LostSpan[], atUs: number): void {
     try {
-      if (lost.length > 0) this.#tracing.endLost?.(lost, atMs);
+      if (lost.length > 0) this.#tracing.endLost?.(lost, atUs);
     } catch (cause) {
       this.#doWithoutTracing(cause);
     }
@@ -110,7 +110,7 @@ export class EventRecorder {
     }
   }
 
-  #momentAt(correlation: Correlation): Moment {
+  #momentAt(correlation: Correlation): EventMoment {
     return { seq: this.#seq, atMs: this.#clock.nowMs(), correlation };
   }
 

@@ -120,7 +120,7 @@ export function goOn(
     ...(folded?.status === "open" ? { recovery: { lostCalls: folded.lost.length } } : {}),
   });
   const before = (): void => {
-    if (folded?.status === "open") scope.recorder.endLost(folded.lostSpans, run.pausedAtMs);
+    if (folded?.status === "open") scope.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
   };
   const afterwards = (): void => {
     for (const tell of tellGrants) tell();

@@ -14,6 +14,7 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     note: () => {},
     close: () => {},
     abandon: () => {},
+    end: () => {},
   });
   return {
     place: (draft) => scopes.place(draft) ?? mintTraceIds(mintHex, undefined),

@@ -1,5 +1,5 @@
 import type { SpanContent } from "./span-content.ts";
-import type { Moment, Note, Opening } from "./span-scope.ts";
+import type { Closing, EventMoment, Moment, Note, Opening } from "./span-scope.ts";
 import type { Correlation, EspalierEvent, EventDraft, TraceIds } from "./event.ts";
 
 /** Takes events: a log, a metric, a live view. */
@@ -24,18 +24,18 @@ export interface Tracing {
    */
   readonly told?: ((scope: Correlation, content: SpanContent) => void) | undefined;
   /**
-   * Ends spans that were open when their process died, before the run goes on in this one (E3). The outermost first. `atMs`: when the
-   * last event of the dead process happened. Left out: nothing is ended.
+   * Ends spans that had not ended when their process died, before the run goes on in this one (E3). The outermost first. `atUs`: when the
+   * last event of the dead process happened, on the time line of spans. Left out: nothing is ended.
    */
-  readonly endLost?: ((lost: readonly LostSpan[], atMs: number) => void) | undefined;
+  readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
   /**
    * Nothing further is said of a run. `left`: it is given up where it is, as if its process had died, and its spans stay open for whoever
    * goes on with it to end; `abandoned`: they end here. Nothing of it is kept in memory. Left out: nothing is forgotten.
    */
-  readonly leave?: ((moment: Moment, why: "left" | "abandoned") => void) | undefined;
+  readonly leave?: ((moment: EventMoment, why: "left" | "abandoned") => void) | undefined;
 }
 
-/** A span that was open when its process died, as the events of its run tell of it. */
+/** A span that had not ended when its process died, as the events of its run tell of it. */
 export interface LostSpan extends Moment {
   /** The event with which it began. */
   readonly body: Opening;
@@ -46,4 +46,6 @@ export interface LostSpan extends Moment {
   readonly conversationId: string | undefined;
   /** What happened within it, the latest of it. */
   readonly notes: readonly (Moment & { readonly body: Note })[];
+  /** What it shows was over, but not all that is within it. */
+  readonly closing?: (Moment & { readonly body: Closing }) | undefined;
 }

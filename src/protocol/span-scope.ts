@@ -3,11 +3,15 @@
 // goes on after it is a new one. Owns what is open, of all runs, with one value for each scope that
 // its keeper chooses (a span, or just ids). Knows no span and no id.
 // 1. A scope is closed once: by its own end, or abandoned when the scope around it closes.
+//    Its span ends then, or with the last span within it if that is later: a call that was answered
+//    while its subagent goes on lasts as long as the subagent.
 // 2. Nothing is kept of what is closed: a run that has ended, or is paused, leaves no trace in
 //    memory.
 // 3. An event whose scope is not open belongs to the nearest open scope around it. No event is
 //    refused.
 // 4. Each event costs constant time, and each scope at its end what it leaves open.
+// 5. Events of a run follow each other in time, by a microsecond at least: no span is without length,
+//    and each lies within the one around it, whatever the clock does.
 
 import { assertNever } from "../kernel/assert.ts";
 import type { Correlation, EventBody, EventDraft, EventType } from "./event.ts";
@@ -34,8 +38,14 @@ export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"
  */
 export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
 
-/** When and where something happened. */
-export type Moment = Pick<EventDraft, "seq" | "atMs" | "correlation">;
+/** When and where something happened, as an event says it. */
+export type EventMoment = Pick<EventDraft, "seq" | "atMs" | "correlation">;
+
+/** The same on the time line of spans. */
+export interface Moment extends EventMoment {
+  /** Microseconds since the epoch: those of `atMs`, but later than all that happened before in the run. */
+  readonly atUs: number;
+}
 
 /**
  * Keeps one value for each open scope. Called by the tree in the order of events; must not throw.
@@ -49,16 +59,29 @@ export interface ScopeKeeper<Scope> {
   close(scope: Scope, body: Closing, moment: Moment): void;
   /** The scope around this one ended, and its own end never came. */
   abandon(scope: Scope, moment: Moment, why: Abandonment): void;
+  /** It was closed or abandoned, and nothing within it is open: the last that is said of it. Not if it was `left`. */
+  end(scope: Scope, moment: Moment): void;
+}
+
+/** A scope until its span ends. */
+interface Held<Scope> {
+  readonly scope: Scope;
+  readonly around: Held<Scope> | undefined;
+  /** How many spans directly within it have not ended. */
+  within: number;
+  isClosed: boolean;
 }
 
 interface OpenRun<Scope> {
-  readonly scope: Scope;
+  readonly held: Held<Scope>;
   /** An agent has one execution at a time, so its id finds the current one. */
   readonly agents: Map<AgentId, OpenAgent<Scope>>;
+  /** When its last event happened. */
+  lastUs: number;
 }
 
 interface OpenAgent<Scope> {
-  readonly scope: Scope;
+  readonly held: Held<Scope>;
   readonly executionId: Correlation["executionId"];
   readonly parent: OpenAgent<Scope> | undefined;
   /** The call below which its scope stands, among its parent's. */
@@ -66,7 +89,7 @@ interface OpenAgent<Scope> {
   /** Open agents that it started, by the call below which they stand, the oldest first. */
   readonly children: Map<string | undefined, Set<AgentId>>;
   /** Model calls by step and the call that they serve aside, tool calls by call: see `callKey`. */
-  readonly calls: Map<string, Scope>;
+  readonly calls: Map<string, Held<Scope>>;
 }
 
 export class ScopeTree<Scope> {
@@ -80,28 +103,29 @@ export class ScopeTree<Scope> {
   /** Opens, closes or finds the scope of an event. Undefined: its run is not open. */
   place(draft: EventDraft): Scope | undefined {
     const { body } = draft;
+    const moment = this.#momentOf(draft);
     switch (body.type) {
       case "run.started":
       case "run.resumed":
-        return this.#openRun(body, draft);
+        return this.#openRun(body, moment);
       case "agent.started":
       case "agent.resumed":
-        return this.#openAgent(body, draft);
+        return this.#openAgent(body, moment);
       case "model.requested":
       case "tool.started":
       case "tool.resumed":
-        return this.#openCall(body, draft);
+        return this.#openCall(body, moment);
       case "model.replied":
       case "model.failed":
       case "tool.paused":
       case "tool.ended":
-        return this.#closeCall(body, draft);
+        return this.#closeCall(body, moment);
       case "agent.paused":
       case "agent.ended":
-        return this.#closeAgent(body, draft);
+        return this.#closeAgent(body, moment);
       case "run.paused":
       case "run.ended":
-        return this.#closeRun(body, draft);
+        return this.#closeRun(body, moment);
       case "step.started":
       case "step.completed":
       case "model.retried":
@@ -131,7 +155,7 @@ export class ScopeTree<Scope> {
       case "budget.granted":
       case "signal.raised":
       case "continuation.evaluated":
-        return this.#note(body, draft);
+        return this.#note(body, moment);
       default:
         return assertNever(body, "event");
     }
@@ -143,22 +167,28 @@ export class ScopeTree<Scope> {
     const agent = agentAt(run, correlation);
     const [model, tool] = [callKey("model", correlation), callKey("tool", correlation)];
     const call = agent?.calls.get(tool) ?? agent?.calls.get(model);
-    return call ?? agent?.scope ?? scopeAbove(run, correlation);
+    return (call ?? agent?.held)?.scope ?? scopeAbove(run, correlation);
   }
 
   /**
    * Forgets a run. `left`: another process may go on with it; `abandoned`: nobody tells the tree of its end. What the keeper throws keeps no
    * other scope from being told.
    */
-  leave(moment: Moment, why: Abandonment): void {
-    const run = this.#runs.get(moment.correlation.runId);
+  leave(at: EventMoment, why: Abandonment): void {
+    const run = this.#runs.get(at.correlation.runId);
     if (run === undefined) return;
-    this.#runs.delete(moment.correlation.runId);
+    const moment = this.#momentOf(at);
+    this.#runs.delete(at.correlation.runId);
     const agents = [...run.agents.values()].toReversed();
-    const scopes = agents.flatMap(({ calls, scope }) => [...calls.values(), scope]);
-    for (const scope of [...scopes, run.scope]) {
+    for (const held of [
+      ...agents.flatMap(({ calls, held }) => [...calls.values(), held]),
+      run.held,
+    ]) {
       try {
-        this.#keeper.abandon(scope, moment, why);
+        this.#keeper.abandon(held.scope, moment, why);
+        // What failed within it keeps it no longer.
+        held.within = 0;
+        if (why !== "left") this.#closed(held, moment);
       } catch {
         // Whoever keeps it has failed before: that is why it is left.
       }
@@ -175,12 +205,46 @@ export class ScopeTree<Scope> {
     return size;
   }
 
+  #momentOf({ seq, atMs, correlation }: EventMoment): Moment {
+    const run = this.#runs.get(correlation.runId);
+    const atUs = Math.max(Math.round(atMs * 1_000), (run?.lastUs ?? -Infinity) + 1);
+    if (run !== undefined) run.lastUs = atUs;
+    return { seq, atMs, correlation, atUs };
+  }
+
+  #open(body: Opening, moment: Moment, around: Held<Scope> | undefined): Held<Scope> {
+    const scope = this.#keeper.open(body, moment, around?.scope);
+    if (around !== undefined) around.within += 1;
+    return { scope, around, within: 0, isClosed: false };
+  }
+
+  #close(held: Held<Scope>, body: Closing, moment: Moment): void {
+    this.#keeper.close(held.scope, body, moment);
+    this.#closed(held, moment);
+  }
+
+  #abandon(held: Held<Scope>, moment: Moment, why: Abandonment): void {
+    this.#keeper.abandon(held.scope, moment, why);
+    this.#closed(held, moment);
+  }
+
+  /** Ends it, and what is around it and was only kept by it. */
+  #closed(held: Held<Scope>, moment: Moment): void {
+    held.isClosed = true;
+    let ending: Held<Scope> | undefined = held;
+    while (ending?.isClosed === true && ending.within === 0) {
+      this.#keeper.end(ending.scope, moment);
+      ending = ending.around;
+      if (ending !== undefined) ending.within -= 1;
+    }
+  }
+
   #openRun(body: RunOpening, moment: Moment): Scope {
     const { runId } = moment.correlation;
     this.#abandonRun(runId, moment);
-    const scope = this.#keeper.open(body, moment, undefined);
-    this.#runs.set(runId, { scope, agents: new Map() });
-    return scope;
+    const held = this.#open(body, moment, undefined);
+    this.#runs.set(runId, { held, agents: new Map(), lastUs: moment.atUs });
+    return held.scope;
   }
 
   #openAgent(body: AgentOpening, moment: Moment): Scope | undefined {
@@ -191,14 +255,14 @@ export class ScopeTree<Scope> {
     const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
     const spawnKey = body.spawnCallId === null ? undefined : `tool ${body.spawnCallId}`;
     const spawn = spawnKey === undefined ? undefined : parent?.calls.get(spawnKey);
-    const scope = this.#keeper.open(body, moment, spawn ?? parent?.scope ?? run.scope);
-    const agent = { scope, executionId, parent, spawnKey };
+    const held = this.#open(body, moment, spawn ?? parent?.held ?? run.held);
+    const agent = { held, executionId, parent, spawnKey };
     run.agents.set(agentId, { ...agent, children: new Map(), calls: new Map() });
     if (parent !== undefined) {
       const siblings = parent.children.get(spawnKey) ?? new Set();
       parent.children.set(spawnKey, siblings.add(agentId));
     }
-    return scope;
+    return held.scope;
   }
 
   #openCall(body: CallOpening, moment: Moment): Scope | undefined {
@@ -207,17 +271,17 @@ export class ScopeTree<Scope> {
     if (agent === undefined) return scopeAbove(run, moment.correlation);
     const key = callKey(body.type, moment.correlation);
     const stale = agent.calls.get(key);
-    if (stale !== undefined) this.#keeper.abandon(stale, moment, "abandoned");
-    const scope = this.#keeper.open(body, moment, agent.scope);
-    agent.calls.set(key, scope);
-    return scope;
+    if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
+    const held = this.#open(body, moment, agent.held);
+    agent.calls.set(key, held);
+    return held.scope;
   }
 
   #note(body: Note, moment: Moment): Scope | undefined {
     const run = this.#runs.get(moment.correlation.runId);
     const agent = agentAt(run, moment.correlation);
     const call = agent?.calls.get(callKey(body.type, moment.correlation));
-    const scope = call ?? agent?.scope ?? scopeAbove(run, moment.correlation);
+    const scope = (call ?? agent?.held)?.scope ?? scopeAbove(run, moment.correlation);
     if (scope !== undefined) this.#keeper.note(scope, body, moment);
     return scope;
   }
@@ -227,12 +291,12 @@ export class ScopeTree<Scope> {
     const agent = agentAt(run, moment.correlation);
     if (run === undefined || agent === undefined) return scopeAbove(run, moment.correlation);
     const key = callKey(body.type, moment.correlation);
-    const scope = agent.calls.get(key);
-    if (scope === undefined) return agent.scope;
+    const held = agent.calls.get(key);
+    if (held === undefined) return agent.held.scope;
     if (body.type === "tool.paused") this.#suspendChildren(run, agent, moment, key);
     agent.calls.delete(key);
-    this.#keeper.close(scope, body, moment);
-    return scope;
+    this.#close(held, body, moment);
+    return held.scope;
   }
 
   #closeAgent(body: AgentClosing, moment: Moment): Scope | undefined {
@@ -242,8 +306,8 @@ export class ScopeTree<Scope> {
     if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
     forget(run, moment.correlation.agentId);
     this.#abandonCalls(agent, moment, whyAbandoned(body));
-    this.#keeper.close(agent.scope, body, moment);
-    return agent.scope;
+    this.#close(agent.held, body, moment);
+    return agent.held.scope;
   }
 
   #closeRun(body: RunClosing, moment: Moment): Scope | undefined {
@@ -252,8 +316,8 @@ export class ScopeTree<Scope> {
     if (run === undefined) return undefined;
     this.#abandonAgents(run, moment, whyAbandoned(body));
     this.#runs.delete(runId);
-    this.#keeper.close(run.scope, body, moment);
-    return run.scope;
+    this.#close(run.held, body, moment);
+    return run.held.scope;
   }
 
   #abandonRun(runId: RunId, moment: Moment): void {
@@ -261,7 +325,7 @@ export class ScopeTree<Scope> {
     if (run === undefined) return;
     this.#abandonAgents(run, moment, "abandoned");
     this.#runs.delete(runId);
-    this.#keeper.abandon(run.scope, moment, "abandoned");
+    this.#abandon(run.held, moment, "abandoned");
   }
 
   // The youngest first: a child begins after its parent, so no scope ends before one within it.
@@ -292,11 +356,11 @@ export class ScopeTree<Scope> {
     const agent = forget(run, agentId);
     if (agent === undefined) return;
     this.#abandonCalls(agent, moment, why);
-    this.#keeper.abandon(agent.scope, moment, why);
+    this.#abandon(agent.held, moment, why);
   }
 
   #abandonCalls(agent: OpenAgent<Scope>, moment: Moment, why: Abandonment): void {
-    for (const scope of agent.calls.values()) this.#keeper.abandon(scope, moment, why);
+    for (const held of agent.calls.values()) this.#abandon(held, moment, why);
     agent.calls.clear();
   }
 }
@@ -331,7 +395,7 @@ function scopeAbove<Scope>(
   { parentAgentId }: Correlation,
 ): Scope | undefined {
   const parent = parentAgentId === null ? undefined : run?.agents.get(parentAgentId);
-  return parent?.scope ?? run?.scope;
+  return (parent?.held ?? run?.held)?.scope;
 }
 
 /** Steps have one model call, or as many as hooks make of it; calls have one tool: a prefix keeps their ids apart. */

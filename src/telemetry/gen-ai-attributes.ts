@@ -210,6 +210,8 @@ export const SPAN_EVENT = {
   approvalDecided: "espalier.approval.decided",
   messageReceived: "espalier.message.received",
   compacted: "espalier.compacted",
+  /** Only on a span that ends later, with the last one within it: when what it shows was over. */
+  over: "espalier.over",
 } as const;
 
 /**

@@ -14,8 +14,11 @@ export interface SinkSpan {
   readonly events: readonly SinkSpanEvent[];
   readonly links: readonly SinkSpanLink[];
   readonly status: "UNSET" | "OK" | "ERROR";
+  /** In whole milliseconds, and in microseconds. */
   readonly startMs: number;
   readonly endMs: number;
+  readonly startUs: number;
+  readonly endUs: number;
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
@@ -23,6 +26,7 @@ export interface SinkSpanEvent {
   readonly name: string;
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly atMs: number;
+  readonly atUs: number;
 }
 
 export interface SinkSpanLink {
@@ -103,7 +107,8 @@ const AttributesSchema = z
 const KINDS = ["INTERNAL", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"] as const;
 const STATUSES = ["UNSET", "OK", "ERROR"] as const;
 
-const NanosSchema = z.string().transform((nanos) => Number(BigInt(nanos) / 1_000n) / 1_000);
+/** Given in whole microseconds. */
+const NanosSchema = z.string().transform((nanos) => Number(BigInt(nanos) / 1_000n));
 /** Hexadecimal in JSON, bytes in protobuf. */
 const IdSchema = z.union([
   z.string(),
@@ -134,11 +139,21 @@ const SpanSchema = z
     ...span,
     kind: KINDS[span.kind] ?? "INTERNAL",
     parentSpanId: span.parentSpanId,
-    events: span.events.map(({ timeUnixNano, ...event }) => ({ ...event, atMs: timeUnixNano })),
+    events: span.events.map(({ timeUnixNano, ...event }) => ({
+      ...event,
+      atMs: msOf(timeUnixNano),
+      atUs: timeUnixNano,
+    })),
     status: STATUSES[span.status.code] ?? "UNSET",
-    startMs: startTimeUnixNano,
-    endMs: endTimeUnixNano,
+    startMs: msOf(startTimeUnixNano),
+    endMs: msOf(endTimeUnixNano),
+    startUs: startTimeUnixNano,
+    endUs: endTimeUnixNano,
   }));
+
+function msOf(us: number): number {
+  return Math.floor(us / 1_000);
+}
 
 const BodySchema = z.object({
   resourceSpans: z.array(

@@ -129,6 +129,7 @@ test("in any order of events each scope closes once, and nothing stays open at r
         },
         note: (scope) => expect(open.has(scope)).toBe(true),
         close: end,
+        end: () => {},
         abandon: end,
       });
       const events = [...(startsFirst ? drafts.slice(0, 2) : []), ...shuffled, last];

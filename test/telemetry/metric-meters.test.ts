@@ -104,8 +104,9 @@ describe("meters", () => {
   test("whatever else breaks is complained of once", async () => {
     const { drafts } = measuredTeam();
     const metrics = new RunMetrics({ meter: metricRecorder().meter });
-    const [moment] = drafts;
-    if (moment === undefined) throw new Error("a run has events");
+    const [draft] = drafts;
+    if (draft === undefined) throw new Error("a run has events");
+    const moment = { ...draft, atUs: draft.atMs * 1_000 };
     const scope = {
       startedAtMs: 0,
       role: "lead",

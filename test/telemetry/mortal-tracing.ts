@@ -7,7 +7,7 @@ export function mortalTracing(tracing: Tracing, isDead: () => boolean): Tracing 
     place: (draft) => (isDead() ? nowhere : tracing.place(draft)),
     within: (scope, work) => (isDead() ? work() : tracing.within(scope, work)),
     idsOf: (scope) => tracing.idsOf(scope),
-    endLost: (lost, atMs) => (isDead() ? undefined : tracing.endLost?.(lost, atMs)),
+    endLost: (lost, atUs) => (isDead() ? undefined : tracing.endLost?.(lost, atUs)),
     leave: (moment, why) => (isDead() ? undefined : tracing.leave?.(moment, why)),
   };
 }

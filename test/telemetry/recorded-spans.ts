@@ -14,6 +14,8 @@ import { START_MS } from "./run-script-facts.ts";
 import { spanTree, type PlainSpan } from "./span-tree.ts";
 
 export interface RecordedSpan extends PlainSpan {
+  readonly startUs: number;
+  readonly endUs: number;
   readonly traceId: string;
   readonly kind: string;
   readonly links: readonly {
@@ -87,6 +89,8 @@ export function recorded(span: ReadableSpan): RecordedSpan {
     })),
     startMs: msOf(span.startTime),
     endMs: msOf(span.endTime),
+    startUs: usOf(span.startTime),
+    endUs: usOf(span.endTime),
   };
 }
 
@@ -95,6 +99,11 @@ function statusOf(code: SpanStatusCode): PlainSpan["status"] {
   return code === SpanStatusCode.OK ? "OK" : "UNSET";
 }
 
-function msOf([seconds, nanos]: HrTime): number {
-  return seconds * 1_000 + nanos / 1_000_000;
+/** Whole milliseconds. */
+function msOf(time: HrTime): number {
+  return Math.floor(usOf(time) / 1_000);
+}
+
+function usOf([seconds, nanos]: HrTime): number {
+  return seconds * 1_000_000 + nanos / 1_000;
 }

@@ -215,7 +215,10 @@ test("a run that is left to another process: no durations, but what went up is d
   const { meter, read } = metricRecorder();
   const metrics = new RunMetrics({ meter });
   const tree = new ScopeTree(
-    measured({ open: opened, note: () => {}, close: () => {}, abandon: () => {} }, metrics),
+    measured(
+      { open: opened, note: () => {}, close: () => {}, abandon: () => {}, end: () => {} },
+      metrics,
+    ),
   );
   for (const draft of run.drafts) tree.place(draft);
   tree.leave({ seq: 99, atMs: 5_000, correlation: lead.correlation() }, "left");

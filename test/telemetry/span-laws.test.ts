@@ -64,7 +64,7 @@ function stage({ sampler, hasOwnIds = false, options = {} }: StageOptions = {}):
       },
       within: (scope, work) => tracing.within(scope, work),
       idsOf: (scope) => tracing.idsOf(scope),
-      endLost: (lost, atMs) => tracing.endLost?.(lost, atMs),
+      endLost: (lost, atUs) => tracing.endLost?.(lost, atUs),
     };
   };
   return {

@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 
 import type { Correlation } from "../../src/protocol/event.ts";
 import { ScopeTree, type Opening } from "../../src/protocol/span-scope.ts";
+import { proves } from "../harness/proves.ts";
 import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
 
@@ -185,6 +186,60 @@ test("the child of a subtask is directly below its parent, before and after a pa
   ]);
 });
 
+proves(
+  ["S7.31"],
+  "a span ends with the last one within it: a call that was answered, an agent whose child goes on",
+  () => {
+    const { run, lead, reader } = delegating();
+    lead.gets("call_1", "SpawnSubagent");
+    lead.ended();
+    reader.asks();
+    reader.hears();
+    reader.ended();
+    run.ended();
+    const { ended, told, tree } = placed(run);
+    expect(ended.map(([scope]) => scope)).toEqual([
+      "lead/reader#1 model 1",
+      "lead/reader#1 1",
+      "lead call_1 1",
+      "lead 1",
+      "run 1",
+    ]);
+    const atUs = new Map(ended);
+    expect([atUs.get("lead call_1 1"), atUs.get("lead 1")]).toEqual(
+      Array.from({ length: 2 }, () => atUs.get("lead/reader#1 1")),
+    );
+    expect(told.indexOf("close lead 1 by agent.ended")).toBeLessThan(
+      told.indexOf("close lead/reader#1 1 by agent.ended"),
+    );
+    expect(tree.size).toBe(0);
+  },
+);
+
+proves(
+  ["S7.31"],
+  "time goes on from event to event, also where the clock stands still or is set back",
+  () => {
+    const { run } = delegating();
+    run.ended();
+    for (const clock of [() => 5_000, (index: number) => 5_000 - index * 60_000]) {
+      const times: number[] = [];
+      const tree = new ScopeTree<object>({
+        open: (_body, { atUs }) => {
+          times.push(atUs);
+          return {};
+        },
+        note: (_scope, _body, { atUs }) => void times.push(atUs),
+        close: (_scope, _body, { atUs }) => void times.push(atUs),
+        abandon: () => {},
+        end: () => {},
+      });
+      run.drafts.forEach((draft, index) => tree.place({ ...draft, atMs: clock(index) }));
+      expect(times).toEqual(run.drafts.map((_, index) => 5_000_000 + index));
+    }
+  },
+);
+
 function delegating() {
   const run = new RunScript();
   const lead = run.root;
@@ -199,6 +254,7 @@ function delegating() {
 /** What the keeper is told of a run, and the scope that each event got. */
 function placed({ drafts }: RunScript) {
   const told: string[] = [];
+  const ended: (readonly [scope: string, atUs: number])[] = [];
   const openings = new Map<string, number>();
   const tree = new ScopeTree<string>({
     open: (body, { correlation }, parent) => {
@@ -213,9 +269,10 @@ function placed({ drafts }: RunScript) {
     },
     close: (scope, { type }) => void told.push(`close ${scope} by ${type}`),
     abandon: (scope, _moment, why) => void told.push(`abandon ${scope} as ${why}`),
+    end: (scope, { atUs }) => void ended.push([scope, atUs]),
   });
   const scopes = drafts.map((draft) => tree.place(draft));
-  return { told, tree, scopes };
+  return { told, tree, scopes, ended };
 }
 
 const QUIET = /^(budget|step|continuation)\./;

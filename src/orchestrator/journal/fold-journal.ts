@@ -52,8 +52,10 @@ export interface FoldedRun {
   readonly said: RecordOf<"result"> | undefined;
   /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
   readonly unknownIds: readonly AgentId[];
-  /** Spans that were open: none, if it had come to rest. */
+  /** Spans that had not ended: none, if it had come to rest. */
   readonly lostSpans: readonly LostSpan[];
+  /** When its last event happened, on the time line of spans. */
+  readonly lastSpanUs: number;
 }
 
 /** So many records are read in one turn of the event loop: whatever else the process does goes on meanwhile. */
@@ -168,6 +170,7 @@ class Fold {
       said: this.#said,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
       lostSpans: this.#spans.lost(),
+      lastSpanUs: this.#spans.lastUs,
     };
   }
 

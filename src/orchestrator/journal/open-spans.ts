@@ -1,4 +1,4 @@
-// OpenSpans: which spans of a run are open, as the events of its journal tell. Owns what happened within each, the latest of it. Only
+// OpenSpans: which spans of a run have not ended, as the events of its journal tell. Owns what happened within each, the latest of it. Only
 // for traces: an event that it cannot read is left out, and nothing else of the run hangs on it.
 
 import { z } from "zod";
@@ -12,17 +12,24 @@ import {
   type TraceIds,
 } from "../../protocol/event.ts";
 import type { LostSpan } from "../../protocol/event-sink.ts";
-import { ScopeTree, type Moment, type Note, type Opening } from "../../protocol/span-scope.ts";
+import {
+  ScopeTree,
+  type Closing,
+  type Moment,
+  type Note,
+  type Opening,
+} from "../../protocol/span-scope.ts";
 
 /** A span shows no more of them anyway. */
 const MOST_NOTES = 128;
 
-type Told = Moment & { readonly body: Note };
+type Told<Body> = Moment & { readonly body: Body };
 
 interface Scope {
-  readonly opening: Moment & { readonly body: Opening };
+  readonly opening: Told<Opening>;
   readonly parent: Scope | undefined;
-  readonly notes: Told[];
+  readonly notes: Told<Note>[];
+  closing: Told<Closing> | undefined;
   ids: TraceIds;
 }
 
@@ -34,18 +41,26 @@ const NO_IDS: TraceIds = { traceId: "", spanId: "" };
 
 export class OpenSpans {
   readonly #open = new Set<Scope>();
+  #lastUs = 0;
   readonly #scopes = new ScopeTree<Scope>({
     open: (body, moment, parent) => {
-      const scope = { opening: { ...placed(moment), body }, parent, notes: [], ids: NO_IDS };
+      const opening = { ...moment, body };
+      const scope = { opening, parent, notes: [], closing: undefined, ids: NO_IDS };
       this.#open.add(scope);
+      this.#lastUs = moment.atUs;
       return scope;
     },
     note: ({ notes }, body, moment) => {
-      notes.push({ ...placed(moment), body });
+      notes.push({ ...moment, body });
       if (notes.length > MOST_NOTES) notes.shift();
+      this.#lastUs = moment.atUs;
     },
-    close: (scope) => void this.#open.delete(scope),
-    abandon: (scope) => void this.#open.delete(scope),
+    close: (scope, body, moment) => {
+      scope.closing = { ...moment, body };
+      this.#lastUs = moment.atUs;
+    },
+    abandon: () => {},
+    end: (scope) => void this.#open.delete(scope),
   });
 
   take(value: unknown): void {
@@ -57,7 +72,12 @@ export class OpenSpans {
     if (scope?.ids === NO_IDS) scope.ids = idsOf(event);
   }
 
-  /** Those that are open, of traces that were taken: the outermost first. */
+  /** When the last event happened, on the time line of spans. */
+  get lastUs(): number {
+    return this.#lastUs;
+  }
+
+  /** Those that have not ended, of traces that were taken: the outermost first. */
   lost(): readonly LostSpan[] {
     return [...this.#open]
       .filter(isTold)
@@ -68,12 +88,9 @@ export class OpenSpans {
         parent: scope.parent?.ids,
         conversationId: conversationOf(scope),
         notes: scope.notes,
+        closing: scope.closing,
       }));
   }
-}
-
-function placed({ seq, atMs, correlation }: Moment): Moment {
-  return { seq, atMs, correlation };
 }
 
 function correlationOf(event: EspalierEvent): Correlation {
@@ -106,10 +123,11 @@ function isTold({ ids, parent }: Scope): boolean {
   return parent === undefined ? ids.isSampled === true : isTold(parent);
 }
 
-/** The bodies of openings are the events themselves. */
-function isReadable({ opening }: Scope): boolean {
+/** The bodies are the events themselves. */
+function isReadable({ opening, closing }: Scope): boolean {
   try {
     checkEvent(opening.body);
+    if (closing !== undefined) checkEvent(closing.body);
     return true;
   } catch {
     return false;

@@ -211,6 +211,7 @@ export function measured<Scope extends MeasuredScope>(
       metrics.abandoned(scope, moment, why);
       keeper.abandon(scope, moment, why);
     },
+    end: (scope, moment) => keeper.end(scope, moment),
   };
 }
 

@@ -20,13 +20,22 @@ import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import type { OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
 import { continuation, originOf, remoteSpan } from "./span-links.ts";
 import { hasId, type SpanMaker } from "./span-maker.ts";
-import { tellAbandoned, tellNote } from "./span-story.ts";
+import { tellAbandoned, tellClosed, tellEnd, tellNote } from "./span-story.ts";
 
-/** `lost`: the outermost first, of traces that were taken. `atMs`: when the last event of the dead process happened. */
-export function tellLost(maker: SpanMaker, lost: readonly LostSpan[], atMs: number): void {
+/** `lost`: the outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened. */
+export function tellLost(maker: SpanMaker, lost: readonly LostSpan[], atUs: number): void {
   const teller = new Teller(maker);
-  const told = lost.flatMap((span) => teller.tell(span) ?? []);
-  for (const open of told.toReversed()) tellAbandoned(open, { atMs }, "crashed");
+  const told = lost.flatMap((span) => {
+    const open = teller.tell(span);
+    return open === undefined ? [] : [{ open, closing: span.closing }];
+  });
+  // Later than the last event, which may be the one with which a span began.
+  const end = { atUs: atUs + 1 };
+  for (const { open, closing } of told.toReversed()) {
+    if (closing === undefined) tellAbandoned(open, end, "crashed");
+    else tellClosed(open, closing.body, closing);
+    tellEnd(open, end);
+  }
 }
 
 class Teller {

@@ -26,6 +26,9 @@ export interface OpenSpan {
   /** The event with which it began, and when that was. */
   readonly opening: Opening;
   readonly startedAtMs: number;
+  readonly startedAtUs: number;
+  /** When the span began below which it stands; its own beginning, if that is not known. */
+  readonly aroundSinceUs: number;
   readonly ids: TraceIds;
   /** What it stands below: the context of the span around it. */
   readonly around: Context;
@@ -37,4 +40,6 @@ export interface OpenSpan {
   readonly isToolCall: boolean;
   readonly run: RunFacts;
   readonly trace: TraceSize;
+  /** When what it shows was over; undefined while it goes on. */
+  closedAtUs?: number;
 }

@@ -14,8 +14,8 @@ export interface SideSpan {
   /** Tells it from the other spans of its event. */
   readonly kind: string;
   readonly name: string;
-  readonly startMs: number;
-  readonly endMs: number;
+  readonly startUs: number;
+  readonly endUs: number;
   readonly attributes: Attributes;
   /** Default: it is about this process alone. */
   readonly isCallOut?: true;
@@ -27,15 +27,15 @@ const APPROVAL = "approval";
 const QUEUE_WAIT = "queue_wait";
 const STATE = { requested: "requested", decided: "decided" } as const;
 
-/** The span for something that happened within the scope that began at `startedAtMs`. */
-export function sideSpanOf(body: Note, moment: Moment, startedAtMs: number): SideSpan | undefined {
+/** The span for something that happened within the scope that began at `sinceUs`. */
+export function sideSpanOf(body: Note, moment: Moment, sinceUs: number): SideSpan | undefined {
   switch (body.type) {
     case "question.asked":
       return asked(body, moment);
     case "question.answered":
-      return answered(body, moment, startedAtMs);
+      return answered(body, moment, sinceUs);
     case "budget.reserved":
-      return waited("budget", moment.atMs, body.waitedMs);
+      return waited("budget", body.waitedMs, { sinceUs, untilUs: moment.atUs });
     case "budget.settled":
       return body.lostCall === undefined ? undefined : lost(body, body.lostCall, moment);
     default:
@@ -43,35 +43,34 @@ export function sideSpanOf(body: Note, moment: Moment, startedAtMs: number): Sid
   }
 }
 
-/** The span for the time that a call waited for its turn before it began at `startedAtMs`. */
-export function waitBefore(body: Closing, startedAtMs: number): SideSpan | undefined {
-  if (body.type === "tool.ended") return waited("tool", startedAtMs, body.queuedMs);
-  if (body.type !== "model.replied" && body.type !== "model.failed") return undefined;
-  return waited("model", startedAtMs, body.queuedMs);
+/** When a wait ended, and when the span began below which it is shown. */
+interface WaitBounds {
+  readonly sinceUs: number;
+  readonly untilUs: number;
 }
 
-function asked(body: EventBody<"question.asked">, { atMs }: Moment): SideSpan {
+/** The span for the time that a call waited for its turn before it began. */
+export function waitBefore(body: Closing, bounds: WaitBounds): SideSpan | undefined {
+  if (body.type === "tool.ended") return waited("tool", body.queuedMs, bounds);
+  if (body.type !== "model.replied" && body.type !== "model.failed") return undefined;
+  return waited("model", body.queuedMs, bounds);
+}
+
+function asked(body: EventBody<"question.asked">, moment: Moment): SideSpan {
   return {
     kind: APPROVAL,
     name: spanName(APPROVAL, body.question.toolName),
-    startMs: atMs,
-    endMs: atMs,
+    ...momentary(moment),
     attributes: { ...requestAttributes(body), [ESPALIER.approvalState]: STATE.requested },
   };
 }
 
 /** From the question on, as far as it was asked within the same scope: a pause is no part of any trace. */
-function answered(
-  body: EventBody<"question.answered">,
-  moment: Moment,
-  startedAtMs: number,
-): SideSpan {
-  const { atMs } = moment;
+function answered(body: EventBody<"question.answered">, moment: Moment, sinceUs: number): SideSpan {
   return {
     kind: APPROVAL,
     name: spanName(APPROVAL, body.toolName),
-    startMs: Math.max(startedAtMs, atMs - body.waitedMs),
-    endMs: atMs,
+    ...lasting(body.waitedMs, { sinceUs, untilUs: moment.atUs }),
     attributes: { ...decisionAttributes(body, moment), [ESPALIER.approvalState]: STATE.decided },
   };
 }
@@ -80,13 +79,12 @@ function answered(
 function lost(
   { usage }: EventBody<"budget.settled">,
   { provider, model }: NonNullable<EventBody<"budget.settled">["lostCall"]>,
-  { atMs }: Moment,
+  moment: Moment,
 ): SideSpan {
   return {
     kind: "lost_call",
     name: spanName(OPERATION.model, model),
-    startMs: atMs,
-    endMs: atMs,
+    ...momentary(moment),
     isCallOut: true,
     attributes: {
       [GEN_AI.operation]: OPERATION.model,
@@ -100,15 +98,28 @@ function lost(
 
 function waited(
   queue: "budget" | "model" | "tool",
-  untilMs: number,
   waitedMs: number,
+  bounds: WaitBounds,
 ): SideSpan | undefined {
   if (waitedMs <= SHORTEST_WAIT_MS) return undefined;
   return {
     kind: QUEUE_WAIT,
     name: QUEUE_WAIT,
-    startMs: untilMs - waitedMs,
-    endMs: untilMs,
+    ...lasting(waitedMs, bounds),
     attributes: { [ESPALIER.queueName]: queue, [ESPALIER.queueWaitMs]: waitedMs },
   };
+}
+
+/** A viewer takes a span without length for an error: the shortest lasts a microsecond. */
+function momentary({ atUs }: Moment): Pick<SideSpan, "startUs" | "endUs"> {
+  return { startUs: atUs, endUs: atUs + 1 };
+}
+
+/** A wait that ended, as far as it lies within the span around it. */
+function lasting(
+  waitedMs: number,
+  { sinceUs, untilUs }: WaitBounds,
+): Pick<SideSpan, "startUs" | "endUs"> {
+  const startUs = Math.max(sinceUs, Math.min(untilUs - 1, untilUs - Math.round(waitedMs * 1_000)));
+  return { startUs, endUs: untilUs };
 }

@@ -38,6 +38,7 @@ export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace"> {
   readonly role: string;
   readonly ids: WantedIds;
   readonly links: readonly Link[];
+  readonly aroundSinceUs?: number | undefined;
 }
 
 export class SpanMaker {
@@ -58,7 +59,7 @@ export class SpanMaker {
         name,
         {
           kind: body.type === "model.requested" ? SpanKind.CLIENT : SpanKind.INTERNAL,
-          startTime: hrTimeOf(moment.atMs),
+          startTime: hrTimeOf(moment.atUs),
           attributes: sampled.bounded,
           links: [...plan.links],
         },
@@ -75,6 +76,8 @@ export class SpanMaker {
       span,
       opening: body,
       startedAtMs: moment.atMs,
+      startedAtUs: moment.atUs,
+      aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
       around,
       context: trace.setSpan(around, span),
       name,
@@ -87,18 +90,18 @@ export class SpanMaker {
 
   /** A span that is over when it is told, below `around`. */
   beside(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): void {
-    const { name, startMs, endMs } = side;
+    const { name, startUs, endUs } = side;
     const seed = [...seedOf(moment), side.kind];
     const ids = { spanId: () => spanIdFrom(seed), traceId: () => open.ids.traceId };
     const kind = side.isCallOut === true ? SpanKind.CLIENT : SpanKind.INTERNAL;
     const span = withIds(ids, () =>
-      this.#tracer.startSpan(boundedName(name), { kind, startTime: hrTimeOf(startMs) }, around),
+      this.#tracer.startSpan(boundedName(name), { kind, startTime: hrTimeOf(startUs) }, around),
     );
     if (!span.isRecording()) return;
     open.trace.spans += 1;
     const place = placeAttributes(moment, open.run.conversationId);
     setAttributes(span, { ...place, ...side.attributes });
-    span.end(hrTimeOf(endMs));
+    span.end(hrTimeOf(endUs));
   }
 }
 
@@ -108,9 +111,9 @@ export function seedOf({ seq, atMs, correlation }: Moment): readonly (string | n
 }
 
 /** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */
-export function hrTimeOf(atMs: number): HrTime {
-  const seconds = Math.floor(atMs / 1_000);
-  return [seconds, Math.floor((atMs - seconds * 1_000) * 1_000_000)];
+export function hrTimeOf(atUs: number): HrTime {
+  const seconds = Math.floor(atUs / 1_000_000);
+  return [seconds, (atUs - seconds * 1_000_000) * 1_000];
 }
 
 /** Begins no further trace: for `around` of a span that is to have none above it. */

@@ -26,6 +26,7 @@ import type { SpanContent } from "../../protocol/span-content.ts";
 import {
   ScopeTree,
   type Closing,
+  type EventMoment,
   type Moment,
   type Note,
   type Opening,
@@ -44,7 +45,7 @@ import { unmarked } from "./run-baggage.ts";
 import { sideSpanOf, waitBefore } from "./side-spans.ts";
 import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
 import { rootOf, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
-import { tellAbandoned, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
+import { tellAbandoned, tellClosed, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
 
 export interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
@@ -79,6 +80,7 @@ export class SpanProjector implements Tracing {
       note: (open, body, moment) => this.#note(open, body, moment),
       close: (open, body, moment) => this.#close(open, body, moment),
       abandon: (open, moment, why) => tellAbandoned(open, moment, why),
+      end: (open, moment) => tellEnd(open, moment),
     };
     this.#scopes = new ScopeTree(metrics === undefined ? keeper : measured(keeper, metrics));
   }
@@ -101,11 +103,11 @@ export class SpanProjector implements Tracing {
     return this.#scopes.find(scope)?.ids;
   }
 
-  endLost(lost: readonly LostSpan[], atMs: number): void {
-    tellLost(this.#maker, lost, atMs);
+  endLost(lost: readonly LostSpan[], atUs: number): void {
+    tellLost(this.#maker, lost, atUs);
   }
 
-  leave(moment: Moment, why: "left" | "abandoned"): void {
+  leave(moment: EventMoment, why: "left" | "abandoned"): void {
     this.#scopes.leave(moment, why);
   }
 
@@ -179,7 +181,8 @@ export class SpanProjector implements Tracing {
 
   #begin(body: Opening, moment: Moment, plan: Omit<SpanPlan, "ids">, parent?: OpenSpan): OpenSpan {
     const ids = wantedIds(body, moment, parent);
-    const begun = this.#maker.begin(body, moment, { ...plan, ids });
+    const aroundSinceUs = parent?.startedAtUs;
+    const begun = this.#maker.begin(body, moment, { ...plan, ids, aroundSinceUs });
     return { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
   }
 
@@ -191,14 +194,15 @@ export class SpanProjector implements Tracing {
   #note(open: OpenSpan, body: Note, moment: Moment): void {
     tellNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
-    const side = open.span.isRecording() ? sideSpanOf(body, moment, open.startedAtMs) : undefined;
+    const side = open.span.isRecording() ? sideSpanOf(body, moment, open.startedAtUs) : undefined;
     if (side !== undefined) this.#maker.beside(open, open.context, side, moment);
   }
 
   #close(open: OpenSpan, body: Closing, moment: Moment): void {
-    const wait = open.span.isRecording() ? waitBefore(body, open.startedAtMs) : undefined;
+    const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
+    const wait = open.span.isRecording() ? waitBefore(body, bounds) : undefined;
     if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
-    tellEnd(open, body, moment);
+    tellClosed(open, body, moment);
   }
 
   /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */

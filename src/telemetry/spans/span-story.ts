@@ -6,7 +6,7 @@ import { SpanStatusCode } from "@opentelemetry/api";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Abandonment, Closing, Moment, Note } from "../../protocol/span-scope.ts";
 import { boundedName, eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
-import { ERROR_TYPE, ESPALIER, LINK, OUTCOME } from "../gen-ai-attributes.ts";
+import { ERROR_TYPE, ESPALIER, LINK, OUTCOME, SPAN_EVENT } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
 import {
   closingAttributes,
@@ -29,7 +29,7 @@ export function tellNote(open: OpenSpan, body: Note, moment: Moment): void {
   if (isToolCall) describeDelegation(open, body);
   const event = spanEventOf(body, moment) ?? (isToolCall ? undefined : subtaskEventOf(body));
   if (event !== undefined)
-    span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atMs));
+    span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
   if (isStartInBackground(body)) open.run.background.set(body.childId, undefined);
   if (body.type === "subagent.ended") linkToAwaited(open, body);
 }
@@ -71,16 +71,15 @@ export function tellResumedChild(
 }
 
 /** What a span shows is over. */
-export function tellEnd({ span }: OpenSpan, body: Closing, moment: Moment): void {
-  if (span.isRecording()) {
-    setAttributes(span, closingAttributes(body));
-    const failure = failureOf(body);
-    if (failure !== undefined) {
-      span.setStatus({ code: SpanStatusCode.ERROR });
-      span.setAttribute(ERROR_TYPE, failure);
-    }
-  }
-  span.end(hrTimeOf(moment.atMs));
+export function tellClosed(open: OpenSpan, body: Closing, { atUs }: Pick<Moment, "atUs">): void {
+  const { span } = open;
+  open.closedAtUs = atUs;
+  if (!span.isRecording()) return;
+  setAttributes(span, closingAttributes(body));
+  const failure = failureOf(body);
+  if (failure === undefined) return;
+  span.setStatus({ code: SpanStatusCode.ERROR });
+  span.setAttribute(ERROR_TYPE, failure);
 }
 
 /**
@@ -88,11 +87,18 @@ export function tellEnd({ span }: OpenSpan, body: Closing, moment: Moment): void
  * on with its run does that.
  */
 export function tellAbandoned(
-  { span }: OpenSpan,
-  { atMs }: Pick<Moment, "atMs">,
+  open: OpenSpan,
+  { atUs }: Pick<Moment, "atUs">,
   why: Abandonment | "crashed",
 ): void {
-  if (why === "left") return;
-  if (span.isRecording()) span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
-  span.end(hrTimeOf(atMs));
+  const { span } = open;
+  open.closedAtUs = atUs;
+  if (why !== "left" && span.isRecording()) span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
+}
+
+/** A span ends with the last one within it. If what it shows was over before, it says when. */
+export function tellEnd({ span, closedAtUs }: OpenSpan, { atUs }: Pick<Moment, "atUs">): void {
+  if (closedAtUs !== undefined && closedAtUs < atUs && span.isRecording())
+    span.addEvent(SPAN_EVENT.over, {}, hrTimeOf(closedAtUs));
+  span.end(hrTimeOf(atUs));
 }
