@@ -438,7 +438,6 @@ const requirements = {
   },
   "S7.1": {
     text: "A usage figure that cannot be true (no safe non-negative integer, or over ten times the counted input plus the cap) is replaced by our own count, flagged as estimated and said once; no operation of the ledger can be left half done; a journal with such a figure can be read",
-    isPlanned: true,
   },
   "S7.2": {
     text: "A retry is paid for from what is really left: losses of earlier attempts count before the next attempt is asked for",

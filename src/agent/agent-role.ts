@@ -15,6 +15,7 @@ import {
   mismatch,
 } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
+import { MOST_TOKENS } from "../model/count-tokens.ts";
 import type { Model, ModelServer } from "../model/model.ts";
 import { checkPrice } from "../model/model-price.ts";
 import { PRICES_AS_OF } from "../model/price-table.ts";
@@ -98,7 +99,7 @@ export interface AgentDefinition {
   readonly sections?: readonly RequestSection[];
   /** When and how far the history is made shorter. Default: never. */
   readonly compaction?: Compaction;
-  /** Most tokens that one reply may have. Default 8,192; clamped to what the budget has left. */
+  /** Most tokens that one reply may have, up to a thousand million. Default 8,192; clamped to what the budget has left. */
   readonly maxOutputTokens?: number;
   /** Left out: the provider's default. */
   readonly temperature?: number;
@@ -360,6 +361,10 @@ function checkMaxOutputTokens(name: string, tokens: number): void {
   checkCount(`${name}.maxOutputTokens`, tokens, defaultAdvice(DEFAULT_MAX_OUTPUT_TOKENS));
   if (tokens === 0)
     throw mismatch(`${name}.maxOutputTokens`, "at least 1", tokens, "A reply needs room.");
+  if (tokens > MOST_TOKENS) {
+    const advice = "Each call holds room for so many tokens of the budget.";
+    throw mismatch(`${name}.maxOutputTokens`, `at most ${MOST_TOKENS}`, tokens, advice);
+  }
 }
 
 const WRAP_UP_NOTICE =

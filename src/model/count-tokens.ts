@@ -9,6 +9,14 @@ import type { TokenUsage } from "./token-usage.ts";
 const BYTES_PER_TOKEN = 3;
 const TOKENS_PER_MESSAGE = 6;
 
+/** More tokens than any request or reply has. What says more is not taken at its word, so that sums stay exact. */
+export const MOST_TOKENS = 1_000_000_000;
+
+/** Whether this is a number of tokens that a request or a reply can have. */
+export function isTokenCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= MOST_TOKENS;
+}
+
 const countedMessages = new WeakMap<Message, number>();
 const countedTools = new WeakMap<readonly ToolSpec[], number>();
 
@@ -38,8 +46,7 @@ export function countInputTokens(
   asides = NO_ASIDES,
 ): CountedTokens {
   const counted = model.countTokens?.(request);
-  if (counted !== undefined && Number.isSafeInteger(counted) && counted >= 0)
-    return { tokens: counted, isEstimated: false };
+  if (isTokenCount(counted)) return { tokens: counted, isEstimated: false };
   const { messages, tools } = request;
   const history = asides.size === 0 ? messages : messages.filter((message) => !asides.has(message));
   let tokens = prefix.messageCount === 0 ? estimateTools(tools) : prefix.tokens;

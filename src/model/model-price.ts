@@ -23,7 +23,10 @@ const FIELDS = [
   "source",
 ];
 
-/** Throws `invalid_option` unless every price is a finite number from 0 up, `asOf` a day and `source` text. */
+/** A dollar a token: no model is so dear, and costs of calls stay whole micro-dollars that add up exactly. */
+const MOST_USD_PER_MILLION = 1_000_000;
+
+/** Throws `invalid_option` unless every price is a number from 0 to 1,000,000, `asOf` a day and `source` text. */
 export function checkPrice(field: string, price: ModelPrice): void {
   checkKeys(field, price, FIELDS);
   const { inputUsdPerMillion, cachedInputUsdPerMillion, outputUsdPerMillion } = price;
@@ -42,9 +45,10 @@ export function checkPrice(field: string, price: ModelPrice): void {
 }
 
 function checkRate(field: string, value: unknown): void {
-  if (typeof value === "number" && Number.isFinite(value) && value >= 0) return;
+  if (typeof value === "number" && value >= 0 && value <= MOST_USD_PER_MILLION) return;
   const advice = "Give US dollars per million tokens; a price that you do not know is left out.";
-  throw mismatch(field, "a finite number from 0 up", value, advice);
+  const expected = `a number from 0 to ${MOST_USD_PER_MILLION}`;
+  throw mismatch(field, expected, value, advice);
 }
 
 /** Whether `value` is a day that exists, written `YYYY-MM-DD`. */

@@ -7,7 +7,7 @@ import { sleep, type Clock } from "../kernel/clock.ts";
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { checkReply } from "./check-reply.ts";
-import { estimateTokens } from "./count-tokens.ts";
+import { estimateTokens, isTokenCount } from "./count-tokens.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import { ModelError } from "./model-error.ts";
 
@@ -21,6 +21,8 @@ export interface RetryOptions {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly policy: RetryPolicy;
+  /** How long the request is, as it was counted. */
+  readonly inputTokens: number;
   /** As `GenerateOptions.onText`. After a retry the text begins anew. */
   readonly onText?: (piece: string) => void;
   /** An attempt that is paid for has broken: pays for another one and gives its output cap, 0 if that cannot be paid. */
@@ -118,7 +120,8 @@ async function generateOnce(
   request: ModelRequest,
   options: RetryOptions,
 ): Promise<AttemptOutcome> {
-  const { signal, onText } = options;
+  const { signal, inputTokens, onText } = options;
+  const size = { inputTokens, maxOutputTokens: request.maxOutputTokens };
   let heard = "";
   let isOver = false;
   const listen = (piece: string): void => {
@@ -131,15 +134,11 @@ async function generateOnce(
       request,
       onText === undefined ? { signal } : { signal, onText: listen },
     );
-    return { type: "replied", reply: checkReply(model, reply) };
+    return { type: "replied", reply: checkReply(model, reply, size) };
   } catch (thrown) {
-    const lostOutputTokens = lossOf(thrown);
-    if (signal.aborted) {
-      return {
-        type: "aborted",
-        lostOutputTokens: lostOutputTokens ?? (heard === "" ? undefined : estimateTokens(heard)),
-      };
-    }
+    const arrived = heard === "" ? undefined : estimateTokens(heard);
+    const lostOutputTokens = lossOf(thrown, arrived);
+    if (signal.aborted) return { type: "aborted", lostOutputTokens: lostOutputTokens ?? arrived };
     return {
       type: "failed",
       error: isModelError(thrown) ? thrown : misbehaved(model, thrown),
@@ -150,11 +149,11 @@ async function generateOnce(
   }
 }
 
-/** What a failure says was lost. A figure that cannot be true says at least that something was. */
-function lossOf(thrown: unknown): number | undefined {
+/** What a failure says was lost. A figure that cannot be true says at least that something was: what has `arrived` counts then. */
+function lossOf(thrown: unknown, arrived = 0): number | undefined {
   const lost: unknown = isModelError(thrown) ? thrown.lostOutputTokens : undefined;
   if (lost === undefined) return undefined;
-  return Number.isSafeInteger(lost) && Number(lost) >= 0 ? Number(lost) : 0;
+  return isTokenCount(lost) ? lost : arrived;
 }
 
 function withLoss(log: AttemptLog, lostOutputTokens: number | undefined): AttemptLog {

@@ -3,6 +3,7 @@
 // says waiting-line.ts.
 //
 // B2. A lease is settled or released exactly once; a second attempt throws.
+// B6. An operation works out what comes of it first, and writes then: what throws has changed nothing. The watch is told of what is done.
 // B5. Waiters are served in order: nobody is granted an account that blocks an earlier waiter. They cannot deadlock, since only
 //     calls in flight hold leases, and those settle by themselves.
 // X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
@@ -148,17 +149,22 @@ export class BudgetLedger {
 
   /** Books what a call used and gives the rest of its lease back (B2, B3). */
   settle(leaseId: LeaseId, usage: Usage): void {
-    const { agentId, hold } = this.#take(leaseId);
+    const { agentId, hold } = this.#lease(leaseId);
     const before = this.#path(agentId);
+    const after = core.settle(before, hold, usage);
+    this.#drop(leaseId, agentId);
+    this.#store(after);
     this.#tell({ operation: "settle", leaseId, usage });
-    this.#book(before, core.settle(before, hold, usage));
+    this.#tellThresholds(before, after);
     this.#serve();
   }
 
   /** Gives an unused lease back (B2). */
   release(leaseId: LeaseId): void {
-    const { agentId, hold } = this.#take(leaseId);
-    this.#store(core.release(this.#path(agentId), hold));
+    const { agentId, hold } = this.#lease(leaseId);
+    const after = core.release(this.#path(agentId), hold);
+    this.#drop(leaseId, agentId);
+    this.#store(after);
     this.#tell({ operation: "release", leaseId });
     this.#serve();
   }
@@ -175,8 +181,7 @@ export class BudgetLedger {
    * under way does not wait, nor does it overtake those who do.
    */
   extend({ leaseId, inputTokens, maxOutputTokens }: Lease, price: LeaseAsk["price"]): number {
-    const lease = this.#leases.get(leaseId);
-    invariant(lease !== undefined, `B2: ${leaseId} is open`);
+    const lease = this.#lease(leaseId);
     this.#serve();
     const path = this.#path(lease.agentId);
     const ask: LeaseAsk = { inputTokens, maxOutputTokens, price, steps: 0 };
@@ -207,8 +212,7 @@ export class BudgetLedger {
   }
 
   #remainingWith(leaseId: LeaseId): Remaining {
-    const lease = this.#leases.get(leaseId);
-    invariant(lease !== undefined, `B2: ${leaseId} is open`);
+    const lease = this.#lease(leaseId);
     const path = core.release(this.#path(lease.agentId), lease.hold);
     return core.remaining(path, this.#clock.nowMs());
   }
@@ -377,19 +381,23 @@ export class BudgetLedger {
     const before = this.#path(agentId);
     const charged = core.chargeToolCall(before, this.#clock.nowMs());
     if ("axis" in charged) return charged;
+    this.#store(charged);
     this.#tell({ operation: "toolCall", agentId });
-    this.#book(before, charged);
+    this.#tellThresholds(before, charged);
     return undefined;
   }
 
-  #take(leaseId: LeaseId): OpenLease {
+  #lease(leaseId: LeaseId): OpenLease {
     const lease = this.#leases.get(leaseId);
     invariant(lease !== undefined, `B2: ${leaseId} is settled or released once`);
-    this.#leases.delete(leaseId);
-    const others = this.#leasesOf.get(lease.agentId);
-    others?.delete(leaseId);
-    if (others?.size === 0) this.#leasesOf.delete(lease.agentId);
     return lease;
+  }
+
+  #drop(leaseId: LeaseId, agentId: AgentId): void {
+    this.#leases.delete(leaseId);
+    const others = this.#leasesOf.get(agentId);
+    others?.delete(leaseId);
+    if (others?.size === 0) this.#leasesOf.delete(agentId);
   }
 
   #store(path: core.AccountPath): void {
@@ -397,9 +405,8 @@ export class BudgetLedger {
     this.#line.touch(path);
   }
 
-  /** Stores what was spent, and says which thresholds that has reached. */
-  #book(before: core.AccountPath, after: core.AccountPath): void {
-    this.#store(after);
+  /** Says which thresholds were reached by what was spent. */
+  #tellThresholds(before: core.AccountPath, after: core.AccountPath): void {
     for (const [index, { agentId, path: accountPath, limits, total }] of after.entries()) {
       for (const axis of SPEND_AXES) {
         const [maximum, spent] = [limits[axis], total[axis]];

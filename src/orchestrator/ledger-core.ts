@@ -15,7 +15,7 @@ import { costMicroUsd } from "../model/model-price.ts";
 import { SPEND_AXES, type Amounts, type SpendAxis, type SpendLimits } from "../policies/budget.ts";
 import type { Account } from "../protocol/account.ts";
 import type { AgentId } from "../protocol/ids.ts";
-import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
+import { addUsage, isCountable, NO_USAGE, type Usage } from "../protocol/usage.ts";
 
 /** An account with its ancestors: own first, root last. */
 export type AccountPath = readonly Account[];
@@ -160,10 +160,7 @@ export function lastStep(path: AccountPath): LastStep | undefined {
 
 /** Books what was used and gives the rest of the hold back. */
 export function settle(path: AccountPath, hold: Amounts, usage: Usage): AccountPath {
-  const isWhole = Object.values(usage).every(
-    (amount) => Number.isSafeInteger(amount) && amount >= 0,
-  );
-  invariant(isWhole, "usage is in whole amounts from 0 up");
+  invariant(isCountable(usage), "usage is in whole amounts from 0 up");
   const beyond = mapAxes((axis) => Math.max(0, usage[axis] - hold[axis]));
   return path.map((account, index) => ({
     ...account,
@@ -172,6 +169,19 @@ export function settle(path: AccountPath, hold: Amounts, usage: Usage): AccountP
     reserved: subtract(account.reserved, hold),
     excess: add(account.excess, beyond),
   }));
+}
+
+/** What a call is charged whose reported usage cannot be booked: all that its lease holds. */
+export function usageOfHold(hold: Amounts, { unpricedCalls }: Usage): Usage {
+  const { toolCalls: _none, ...amounts } = hold;
+  return {
+    ...NO_USAGE,
+    ...amounts,
+    cachedInputTokens: 0,
+    modelCalls: 1,
+    unpricedCalls,
+    estimatedCalls: 1,
+  };
 }
 
 /** One hold that covers two. */

@@ -6,7 +6,7 @@ import { invariant } from "../kernel/assert.ts";
 import type { Amounts } from "../policies/budget.ts";
 import { AmountsSchema, GrantSchema, type Account } from "../protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
-import { UsageSchema } from "../protocol/usage.ts";
+import { isCountable, UsageSchema } from "../protocol/usage.ts";
 import * as core from "./ledger-core.ts";
 import { granted } from "./ledger-grant.ts";
 
@@ -104,7 +104,9 @@ export class LedgerCopy {
       }
       case "settle": {
         const { agentId, hold } = this.#take(done.leaseId);
-        this.#store(core.settle(this.#path(agentId), hold, done.usage));
+        // Early releases kept a settlement that they could not book: that reservation stayed for good.
+        const usage = isCountable(done.usage) ? done.usage : core.usageOfHold(hold, done.usage);
+        this.#store(core.settle(this.#path(agentId), hold, usage));
         return;
       }
       case "release": {

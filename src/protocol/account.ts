@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 import { AgentIdSchema } from "./ids.ts";
-import { UsageSchema } from "./usage.ts";
+import { AmountSchema, UsageSchema } from "./usage.ts";
 
 /** The axes on which amounts are spent: those of `SpendAxis`. The ledger's arithmetic does not compile unless both agree. */
 const AxisSchema = z.enum([
@@ -15,7 +15,7 @@ const AxisSchema = z.enum([
   "costMicroUsd",
   "toolCalls",
 ]);
-export const AmountsSchema = z.record(AxisSchema, z.int().nonnegative()).readonly();
+export const AmountsSchema = z.record(AxisSchema, AmountSchema).readonly();
 const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
 
 /** What was added to limits, as it was given. */

@@ -2,7 +2,15 @@
 
 import { z } from "zod";
 
-const count = z.int().nonnegative();
+/**
+ * A whole number from 0 up. Early releases booked whatever a provider reported: in what they wrote, sums may be beyond what a number can
+ * hold exactly.
+ */
+export const AmountSchema = z
+  .number()
+  .nonnegative()
+  .refine(Number.isInteger, "Expected a whole number");
+const count = AmountSchema;
 
 export const UsageSchema = z.strictObject({
   modelCalls: count,
@@ -48,6 +56,11 @@ export const NO_USAGE: Usage = Object.freeze({
   unpricedCalls: 0,
   estimatedCalls: 0,
 });
+
+/** Whether each amount is a whole number from 0 up that can be added exactly. */
+export function isCountable(usage: Usage): boolean {
+  return Object.values(usage).every((amount) => Number.isSafeInteger(amount) && amount >= 0);
+}
 
 export function addUsage(left: Usage, right: Usage): Usage {
   return combine(left, right, 1);

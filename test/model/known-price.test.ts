@@ -128,15 +128,15 @@ describe("a price", () => {
     ],
     [
       { ...rates, inputUsdPerMillion: Number.NaN },
-      `Expected p.inputUsdPerMillion to be a finite number from 0 up, got NaN. ${ADVICE}`,
+      `Expected p.inputUsdPerMillion to be a number from 0 to 1000000, got NaN. ${ADVICE}`,
     ],
     [
       { inputUsdPerMillion: 1 },
-      `Expected p.outputUsdPerMillion to be a finite number from 0 up, got undefined. ${ADVICE}`,
+      `Expected p.outputUsdPerMillion to be a number from 0 to 1000000, got undefined. ${ADVICE}`,
     ],
     [
       { ...rates, cachedInputUsdPerMillion: "0" },
-      `Expected p.cachedInputUsdPerMillion to be a finite number from 0 up, got "0". ${ADVICE}`,
+      `Expected p.cachedInputUsdPerMillion to be a number from 0 to 1000000, got "0". ${ADVICE}`,
     ],
     [
       { ...rates, asof: "2026-09-23" },

@@ -140,7 +140,7 @@ test.each<[object, string]>([
   ],
   [
     { price: { inputUsdPerMillion: -1, outputUsdPerMillion: 1 } },
-    "Expected openai.price.inputUsdPerMillion to be a finite number from 0 up, got -1. Give US dollars per million tokens; a price that you do not know is left out.",
+    "Expected openai.price.inputUsdPerMillion to be a number from 0 to 1000000, got -1. Give US dollars per million tokens; a price that you do not know is left out.",
   ],
   [
     { timeoutMs: 0 },

@@ -74,6 +74,7 @@ async function trial(
   const outcome = await generateWithRetries(model, QUESTION, {
     signal: new AbortController().signal,
     clock,
+    inputTokens: 10,
     policy: maxAttempts === undefined ? {} : { maxAttempts },
     ...(onText === undefined ? {} : { onText }),
     onRetry: (retry) => {
@@ -270,6 +271,7 @@ const run = (model: Model, caller: AbortController, clock: ManualClock, onRetry 
   generateWithRetries(model, QUESTION, {
     signal: caller.signal,
     clock,
+    inputTokens: 10,
     policy: {},
     onText: () => {},
     onRetry,

@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 
 import type { ModelPrice } from "../../src/model/model-price.ts";
 import { SPEND_AXES, type SpendAxis, type SpendLimits } from "../../src/policies/budget.ts";
+import { UsageSchema, type Usage } from "../../src/protocol/usage.ts";
 
 /** An account: below which earlier one (taken modulo), with which limits. */
 export interface Seed {
@@ -53,6 +54,13 @@ export type Operation =
       readonly moreMs: number | undefined;
     }
   | { readonly type: "endAgain"; readonly lease: number }
+  /** Settles a lease with a usage that cannot be booked. */
+  | {
+      readonly type: "settleAbsurd";
+      readonly lease: number;
+      readonly field: keyof Usage;
+      readonly figure: number;
+    }
   | { readonly type: "chargeToolCall"; readonly agent: number }
   | { readonly type: "cancel"; readonly waiter: number }
   /** The agent's clock stands still, or goes on if it does. */
@@ -68,6 +76,7 @@ const FREE: ModelPrice = { inputUsdPerMillion: 0, outputUsdPerMillion: 0 };
 export const PRICES: readonly ModelPrice[] = [
   { inputUsdPerMillion: 1, outputUsdPerMillion: 2 },
   { inputUsdPerMillion: 2, outputUsdPerMillion: 0 },
+  { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 4, outputUsdPerMillion: 1 },
   { inputUsdPerMillion: 0, outputUsdPerMillion: 3 },
   FREE,
 ];
@@ -159,6 +168,15 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("endAgain" as const), lease: nat }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("settleAbsurd" as const),
+      lease: nat,
+      field: fc.constantFrom(...UsageSchema.keyof().options),
+      figure: fc.constantFrom(NaN, Infinity, -1, 0.5, 2 ** 53, 1e300),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("chargeToolCall" as const), agent: nat }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("cancel" as const), waiter: nat }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("turn" as const), agent: nat }) },

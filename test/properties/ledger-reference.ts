@@ -162,10 +162,14 @@ function pathOf(account: ReferenceAccount): readonly ReferenceAccount[] {
 
 /** What a call with this cap may cost at most. */
 function holdOf({ inputTokens, price, steps = 1 }: LeaseAsk, outputTokens: number): Amounts {
-  const cost =
-    price === undefined
-      ? 0
-      : inputTokens * price.inputUsdPerMillion + outputTokens * price.outputUsdPerMillion;
+  // All input may turn out to be cached, or none: the dearer of the two is held.
+  const {
+    inputUsdPerMillion = 0,
+    cachedInputUsdPerMillion = 0,
+    outputUsdPerMillion = 0,
+  } = price ?? {};
+  const dearest = Math.max(inputUsdPerMillion, cachedInputUsdPerMillion);
+  const cost = inputTokens * dearest + outputTokens * outputUsdPerMillion;
   const totalTokens = inputTokens + outputTokens;
   const input = { inputTokens, cachedInputTokens: inputTokens };
   return { steps, totalTokens, ...input, outputTokens, costMicroUsd: cost, toolCalls: 0 };

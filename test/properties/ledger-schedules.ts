@@ -45,7 +45,10 @@ class Player {
   /** What a journal would make of it: the accounts as they were opened, and every operation done once more (D2). */
   readonly #copy = new LedgerCopy();
   readonly #ledger = new BudgetLedger(this.#clock, {
-    onOperation: (done) => this.#copy.redo(LedgerOperationSchema.parse(done)),
+    onOperation: (done) => {
+      this.#operations += 1;
+      this.#copy.redo(LedgerOperationSchema.parse(done));
+    },
   });
   readonly #reference = new LedgerReference();
   readonly #ids: AgentId[] = [];
@@ -58,6 +61,7 @@ class Player {
   #answers = new Map<number, LeaseOutcome>();
   #expected: readonly ReferenceAnswer[] = [];
   #cancelled: readonly ReferenceWaiter[] = [];
+  #operations = 0;
   #asked = 0;
   #granted = 0;
 
@@ -93,6 +97,8 @@ class Player {
         return this.#grant(operation);
       case "endAgain":
         return this.#endAgain(operation.lease);
+      case "settleAbsurd":
+        return this.#settleAbsurd(operation);
       case "chargeToolCall":
         return this.#chargeToolCall(operation.agent);
       case "cancel":
@@ -213,6 +219,25 @@ class Player {
       }
       if (!hasThrown) throw new Error(`B2: ${leaseId} was ended twice.`);
     }
+  }
+
+  /** What is refused has changed nothing: the lease is open, and nobody is told of anything (B6). */
+  #settleAbsurd({ lease, field, figure }: Extract<Operation, { type: "settleAbsurd" }>): void {
+    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+    const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
+    if (leaseId === undefined) return;
+    const before = this.#ledger.snapshot();
+    const told = this.#operations;
+    let hasThrown = false;
+    try {
+      this.#ledger.settle(leaseId, { ...NO_USAGE, [field]: figure });
+    } catch {
+      hasThrown = true;
+    }
+    if (!hasThrown) throw wrong(`a refusal of ${figure} ${field}`, "a settlement");
+    if (!isDeepStrictEqual(this.#ledger.snapshot(), before))
+      throw wrong(before, this.#ledger.snapshot());
+    if (this.#operations !== told) throw wrong("nothing told", this.#operations - told);
   }
 
   #chargeToolCall(agent: number): void {

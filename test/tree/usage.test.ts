@@ -10,6 +10,7 @@ import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { calls, part, spawn, tool, use, type Part } from "./cast.ts";
 
@@ -163,7 +164,7 @@ describe("what providers report", () => {
   });
 
   test("a model that reports more than its lease is booked in full, and closes the budget", async () => {
-    const usage = { inputTokens: 500, outputTokens: 500 };
+    const usage = { inputTokens: 150, outputTokens: 150 };
     let looked = 0;
     const helper = part(
       "helper",
@@ -176,14 +177,14 @@ describe("what providers report", () => {
     const lead = part("lead", [calls(spawn("helper"))], { subagents: [helper.role] });
     const result = await scene().run(lead.role, { budget: { totalTokens: 200 } });
     expect(totals(result)).toEqual([
-      ["lead", 15, 1_015],
-      ["lead/helper#1", 1_000, 1_000],
+      ["lead", 15, 315],
+      ["lead/helper#1", 300, 300],
     ]);
     expect(result.agents.map((agent) => [agent.status, agent.reason.code])).toEqual([
       ["stopped", "token_limit"],
       ["stopped", "token_limit"],
     ]);
-    expect(result.accounts[0]?.excess.totalTokens).toBe(970);
+    expect(result.accounts[0]?.excess.totalTokens).toBe(270);
     expect([lead.model.requests.length, looked]).toEqual([1, 0]);
   });
 
@@ -202,6 +203,7 @@ describe("what providers report", () => {
       const s = scene();
       const result = await s.run(lead.role, { budget: { totalTokens: 150, steps: 50 } });
       expect(helper.model.requests.length).toBeLessThanOrEqual(15);
+      expect(takeWarnings(), "said once").toHaveLength(1);
       for (const amount of Object.values(result.usage.total)) {
         expect(Number.isSafeInteger(amount) && amount >= 0, `${amount} is an amount`).toBe(true);
       }

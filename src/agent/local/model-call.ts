@@ -75,7 +75,7 @@ function outcomeOfHooks(
     return { ...inner.failureBehind(bounded.error), usage };
   }
   try {
-    const reply = checkReply(options.model, bounded.value);
+    const reply = checkReply(options.model, bounded.value, call.lease);
     if (inner.gave(bounded.value)) return { type: "replied", reply, usage };
     const { usage: reported, ...unmeasured } = reply;
     const isOwn = inner.hasNoReply && reported !== undefined;
@@ -250,6 +250,7 @@ async function askModel(
       signal,
       clock,
       policy: retry,
+      inputTokens: call.lease.inputTokens,
       ...streaming,
       payAgain: () => options.payAgain(call.lease),
       onRetry: ({ attempt, error, delayMs }) => {

@@ -6,6 +6,7 @@ import { timingOf, type StepTiming } from "../../protocol/step-timing.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { AgentContext, EventPlace } from "../agent-context.ts";
 import { NO_PREFIX } from "../agent-state.ts";
+import { chargedUsage } from "../call-usage.ts";
 import type { EffectPlace, InferOutcome } from "../effects.ts";
 
 /** A call to make. */
@@ -57,7 +58,7 @@ export async function askAside(agent: AgentContext, call: AsideCall): Promise<As
     effects.infer(place, lease, Object.freeze({ ...request, maxOutputTokens }), facts),
   ]);
   if (outcome === undefined) return { usage: undefined, waitedMs, text: undefined };
-  const usage = { ...outcome.usage, steps: 0 };
+  const usage = { ...chargedUsage(role.model, lease, outcome), steps: 0 };
   const { budget } = agent;
   budget.settle(lease, usage);
   const remaining = budget.remaining();

@@ -9,6 +9,7 @@ import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
+import { chargedUsage } from "../call-usage.ts";
 import { failWith, openStep, type PreparedCall } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 
@@ -28,18 +29,19 @@ export async function infer(
     effects.infer({ stepId, stepNumber }, call.lease, call.request, call.facts),
   ]);
   if (outcome === undefined) return state;
-  budget.settle(call.lease, outcome.usage);
+  const usage = chargedUsage(agent.role.model, call.lease, outcome);
+  budget.settle(call.lease, usage);
   agent.record(
     {
       type: "budget.settled",
       leaseId: call.lease.leaseId,
-      usage: outcome.usage,
+      usage,
       remaining: budget.remaining(),
       runRemaining: budget.runRemaining(),
     },
     { stepId },
   );
-  const { usage, spans = [] } = outcome;
+  const { spans = [] } = outcome;
   const charged = transition(state, { type: "addUsage", usage, timing: timingOf(spans) });
   switch (outcome.type) {
     case "cancelled":

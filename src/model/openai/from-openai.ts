@@ -169,14 +169,12 @@ function toFinishReason(reason: unknown): FinishReason {
 
 function toUsage(usage: unknown): TokenUsage | undefined {
   if (!isRecord(usage)) return undefined;
-  const inputTokens = countOf(usage, "prompt_tokens");
-  const completionTokens = countOf(usage, "completion_tokens");
-  if (inputTokens === undefined || completionTokens === undefined) return undefined;
+  // As they came: what cannot be true is judged where the size of the call is known.
+  const { prompt_tokens: inputTokens, completion_tokens: completionTokens } = usage;
+  if (typeof inputTokens !== "number" || typeof completionTokens !== "number") return undefined;
   // Some servers leave reasoning out of completion_tokens, but nobody leaves it out of the total, nor out of the bill.
-  const outputTokens = Math.max(
-    completionTokens,
-    (countOf(usage, "total_tokens") ?? 0) - inputTokens,
-  );
+  const rest = (countOf(usage, "total_tokens") ?? 0) - inputTokens;
+  const outputTokens = completionTokens < 0 ? completionTokens : Math.max(completionTokens, rest);
   // Zeros are what servers send that do not count. No request is empty.
   if (inputTokens === 0) return undefined;
   const details = usage["prompt_tokens_details"];

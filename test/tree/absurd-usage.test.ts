@@ -1,0 +1,194 @@
+// Goal: no figure of a provider can hang a tree, leave reservations for good, or make a journal that nobody can read.
+// Method: trees with a token limit, in which a child's model reports what cannot be true, and a sibling waits for the room that the child
+// holds; the journal read again. Journals with such figures that an early release wrote stand in test/journals/absurd-usage.
+
+import { readFileSync } from "node:fs";
+
+import { describe, expect, test } from "vitest";
+
+import { SPEND_AXES } from "../../src/policies/budget.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import type { TokenUsage } from "../../src/model/token-usage.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
+import { calls, part, spawn, tool, use } from "./cast.ts";
+
+const MOST = Number.MAX_SAFE_INTEGER;
+const PRICE = { inputUsdPerMillion: 600, outputUsdPerMillion: 600 };
+
+const ABSURD: readonly (readonly [string, Partial<TokenUsage>])[] = [
+  ["all that a number can hold", { inputTokens: MOST, outputTokens: MOST }],
+  ["a cost beyond 2^53 micro-dollars", { inputTokens: 16_000_000_000_000 }],
+  ["less than nothing", { outputTokens: -1 }],
+  ["no number", { inputTokens: Number.NaN }],
+  ["a fraction", { outputTokens: 0.5 }],
+  ["one token more than ten times the input plus the cap", { outputTokens: 10 * (10 + 100) - 9 }],
+  ["more reasoning than output", { reasoningTokens: 6 }],
+];
+
+describe("a usage that cannot be true", () => {
+  for (const [what, usage] of ABSURD)
+    proves(
+      ["S7.1"],
+      `${what}: the call is charged by our own count, and the tree goes on`,
+      async () => {
+        const helper = part(
+          "helper",
+          [{ ...calls(use("look")), usage }, says("x".repeat(30), { usage })],
+          {
+            tools: [tool("look", () => "seen")],
+            maxOutputTokens: 100,
+            scripted: { price: PRICE },
+          },
+        );
+        const lead = part(
+          "lead",
+          [calls(spawn("helper", "A"), spawn("other", "B")), says("Done.")],
+          {
+            subagents: [
+              helper.role,
+              part("other", [says("Other.")], { maxOutputTokens: 400 }).role,
+            ],
+            maxOutputTokens: 100,
+          },
+        );
+        const store = memoryStore({ clock: new ManualClock() });
+        const s = scene({ store });
+        const result = await s.run(lead.role, { budget: { totalTokens: 500 } });
+        expect(result.agents.map((agent) => [agent.agentPath, agent.status])).toEqual([
+          ["lead", "completed"],
+          ["lead/helper#1", "completed"],
+          ["lead/other#1", "completed"],
+        ]);
+        // The call of `look` has 6 characters, the text 30, at three a token; the input was counted as 10.
+        expect(result.agents[1]?.usage.own).toEqual({
+          ...NO_USAGE,
+          modelCalls: 2,
+          steps: 2,
+          toolCalls: 1,
+          inputTokens: 20,
+          outputTokens: 12,
+          totalTokens: 32,
+          costMicroUsd: 32 * 600,
+          estimatedCalls: 2,
+        });
+        for (const { reserved } of result.accounts)
+          expect(SPEND_AXES.map((axis) => reserved[axis])).toEqual(SPEND_AXES.map(() => 0));
+        const warnings = takeWarnings();
+        expect(warnings).toHaveLength(1);
+        expect(warnings[0]).toContain(
+          "The model helper-model of scripted reported a usage that cannot be true (",
+        );
+        expect(await new Orchestrator({ store }).resultOf(result.runId)).toEqual(result);
+      },
+    );
+
+  test("ten times the counted input plus the cap is believed, and booked in full", async () => {
+    const helper = part(
+      "helper",
+      [says("Here.", { usage: { outputTokens: 10 * (10 + 100) - 10 } })],
+      {
+        maxOutputTokens: 100,
+      },
+    );
+    const result = await scene().run(helper.role);
+    const { totalTokens, estimatedCalls } = result.usage.total;
+    expect([totalTokens, estimatedCalls]).toEqual([1_100, 0]);
+  });
+
+  test("a loss that cannot be true counts as what has arrived", async () => {
+    const lost = { retryAfterMs: 0, lostOutputTokens: MOST };
+    const error = new ModelError({ code: "model_unavailable", message: "Cut.", ...lost });
+    const { role } = part("helper", [{ error }, says("Here.")]);
+    const result = await scene().run(role, { budget: { totalTokens: 20_000 } });
+    // The broken attempt: its input; the other: 10 + 5.
+    expect([result.status, result.usage.total.totalTokens]).toEqual(["completed", 25]);
+  });
+});
+
+describe("what a user hands over", () => {
+  test("a count of input tokens that cannot be true is none", async () => {
+    const { role } = part("lead", [says("Done.")], { scripted: { countTokens: () => MOST } });
+    const result = await scene().run(role, { budget: { totalTokens: 20_000 } });
+    expect(result.status).toBe("completed");
+  });
+
+  test("a cap or a price that makes sums inexact is refused", () => {
+    expect(() => part("lead", [], { maxOutputTokens: MOST })).toThrow(
+      "Expected lead.maxOutputTokens to be at most 1000000000, got 9007199254740991. Each call holds room for so many tokens of the budget.",
+    );
+    const price = { inputUsdPerMillion: 1_000_001, outputUsdPerMillion: 1 };
+    expect(() => part("lead", [], { scripted: { price } })).toThrow(
+      "Expected lead.model.price.inputUsdPerMillion to be a number from 0 to 1000000, got 1000001.",
+    );
+  });
+});
+
+describe("a journal that an early release wrote", () => {
+  for (const [name, helper] of [
+    // What the lease held: 10 counted tokens and the cap.
+    ["tokens", [8_202, 1]],
+    ["cost", [8_202, 1]],
+    // Each figure could be added, their sum not exactly: as it was booked.
+    ["sums", [15_000_000_000_000_016, 0]],
+  ] as const)
+    proves(
+      ["S7.1"],
+      `with absurd ${name} is read: nothing stays reserved, and all is charged`,
+      async () => {
+        const { store, runId } = await stored(name);
+        const result = await new Orchestrator({ store }).resultOf(runId);
+        expect([result.status, result.text]).toEqual(["completed", "Done."]);
+        expect(result.accounts.map(({ reserved }) => reserved.totalTokens)).toEqual([0, 0]);
+        const { total } = result.accounts[1] ?? { total: NO_USAGE };
+        expect([total.totalTokens, total.estimatedCalls]).toEqual(helper);
+      },
+    );
+
+  proves(
+    ["S7.1"],
+    "and whose process died before the settlement goes on from its reply",
+    async () => {
+      const { store, runId } = await stored("tokens", 36);
+      const helper = part("helper", []);
+      const lead = part("lead", [says("Done.")], { subagents: [helper.role] });
+      const run = await new Orchestrator({
+        store,
+        roles: [lead.role],
+        clock: new ManualClock(),
+      }).recover(runId);
+      const result = await run.result;
+      expect(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text])).toEqual(
+        [
+          ["lead", "completed", "Done."],
+          ["lead/helper#1", "completed", "Here."],
+        ],
+      );
+      // The reply has five characters.
+      const { own } = result.agents[1]?.usage ?? { own: NO_USAGE };
+      expect([own.totalTokens, own.estimatedCalls]).toEqual([12, 1]);
+    },
+  );
+});
+
+/** A store with such a journal, or with its first records. */
+async function stored(name: string, records?: number) {
+  const text = readFileSync(
+    new URL(`../journals/absurd-usage/${name}.jsonl`, import.meta.url),
+    "utf8",
+  );
+  const lines = text.trimEnd().split("\n").slice(0, records);
+  const store = memoryStore({ clock: new ManualClock() });
+  const runId = RunIdSchema.parse("run_1");
+  const ownership = await store.create(runId, "lead", { token: "t", hostname: "h", processId: 1 });
+  await store.append(ownership, { firstNumber: 1, records: lines });
+  await store.release(ownership, records === undefined ? "ended" : "paused");
+  return { store, runId };
+}
