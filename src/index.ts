@@ -187,7 +187,7 @@ export type { Delivery } from "./orchestrator/agent-inbox.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
 export type { PriceUsed } from "./orchestrator/prices-used.ts";
 export { RunError } from "./orchestrator/run-error.ts";
-export type { AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
+export type { AgentError, AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
 export type { Concurrency } from "./orchestrator/scheduler.ts";
 export type { TextPiece } from "./orchestrator/run-shared.ts";
 export type { RetryPolicy } from "./model/retry.ts";
@@ -216,8 +216,8 @@ export {
   type EventDraft,
   type EventType,
   type TraceIds,
-  type WorkType,
 } from "./protocol/event.ts";
+export type { WorkType } from "./protocol/event-parts.ts";
 export { correlation, type CorrelationIds } from "./protocol/correlation.ts";
 export type { EventSink, LostSpan, Tracing } from "./protocol/event-sink.ts";
 export type { OfferedTool, SpanContent } from "./protocol/span-content.ts";

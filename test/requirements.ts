@@ -499,7 +499,6 @@ const requirements = {
   },
   "S7.17": {
     text: "agent.ended, run.ended and the result list all stop signals in order of arrival; the result has the errors of the whole tree, first cause first",
-    isPlanned: true,
   },
   "S7.18": {
     text: "A stop hook that is overruled by its bound: the reason says so",

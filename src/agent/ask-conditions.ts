@@ -34,7 +34,7 @@ export async function askConditions(agent: AgentContext, state: AgentState): Pro
     if (consulted.type === "failed") return failWith(agent, current, consulted.error);
     const name = conditionName(agent, index);
     return consulted.value.reduce<AgentState>(
-      (raised, reason) => raise(agent, raised, { source: "stop_condition", name, reason }),
+      (raised, reason) => raise(agent, raised, { source: "stop_condition", reason, name }),
       current,
     );
   }, state);

@@ -42,6 +42,11 @@ export interface BudgetRefusal {
   readonly kept?: number;
 }
 
+/** A limit of the agent's own budget that was passed: providers may report more than a lease holds. */
+export type Overshoot = Pick<BudgetRefusal, "accountPath" | "maximum" | "spent"> & {
+  readonly axis: SpendAxis;
+};
+
 export type LeaseOutcome =
   | { readonly type: "granted"; readonly lease: Lease; readonly waitedMs: number }
   | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly waitedMs: number }
@@ -61,6 +66,8 @@ export interface BudgetGate {
   chargeToolCall(): BudgetRefusal | undefined;
   /** The first limit on the path that is reached, if any: then nothing further may start. */
   exhausted(): BudgetRefusal | undefined;
+  /** The limits of its own account that are passed. */
+  overshoots(): readonly Overshoot[];
   /** Left to this agent: on each axis the least on its path. */
   remaining(): Remaining;
   /** The same as if an open lease had never been given: what its call may use, and what is left besides. */

@@ -27,6 +27,7 @@ import {
   type RestingState,
 } from "./agent-state.ts";
 import type { Lease, LastStep } from "./budget-gate.ts";
+import { overshootSignal } from "./budget-signal.ts";
 import { clearSections } from "./clear-sections.ts";
 import type { EffectPlace, RequestFacts } from "./effects.ts";
 import { stepContext } from "./step-context.ts";
@@ -243,6 +244,22 @@ export function raise(agent: AgentContext, state: AgentState, signal: StopSignal
   return transition(state, { type: "addSignal", signal });
 }
 
+/** Lists the limits of the agent that its replies have passed, unless a signal says so already (C36). None of them stops anything. */
+export function listOvershoots(agent: AgentContext, state: AgentState): AgentState {
+  const isListed = (signal: StopSignal): boolean =>
+    state.log.signals.some(
+      ({ source, reason: { data } }) =>
+        source === "budget" &&
+        data["axis"] === signal.reason.data["axis"] &&
+        data["accountPath"] === signal.reason.data["accountPath"],
+    );
+  return agent.budget
+    .overshoots()
+    .map(overshootSignal)
+    .filter((signal) => !isListed(signal))
+    .reduce<AgentState>((current, signal) => raise(agent, current, signal), state);
+}
+
 /** The one failure path (R16): whatever broke becomes one error in the log and one signal. */
 export function fail(agent: AgentContext, state: AgentState, cause: unknown): AgentState {
   return failWith(agent, state, errorRecord(cause));
@@ -307,7 +324,7 @@ function releaseOpen(agent: AgentContext): void {
 
 /** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
 function finish(agent: AgentContext, state: AgentState): EndedState {
-  const completed = completeStep(agent, state);
+  const completed = listOvershoots(agent, completeStep(agent, withLateSignals(agent, state)));
   releaseOpen(agent);
   const { signals } = completed.log;
   const reason = winningSignal(signals)?.reason ?? UNEXPLAINED;
@@ -331,9 +348,16 @@ function finish(agent: AgentContext, state: AgentState): EndedState {
     text: lastTextOf(ended),
     usage: agent.usage(),
     ...(error === undefined || status !== "failed" ? {} : { error }),
+    signals: ended.log.signals,
     durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
   });
   return ended;
+}
+
+/** Signals that came while the agent waited for its subagents to end. An answer that was given stands: there is nothing left to stop. */
+function withLateSignals(agent: AgentContext, state: AgentState): AgentState {
+  const hasAnswered = winningSignal(state.log.signals)?.reason.code === "completed";
+  return hasAnswered ? state : heedSignals(agent, state);
 }
 
 function isEnded(state: AgentState): state is EndedState {

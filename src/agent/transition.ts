@@ -376,7 +376,7 @@ function failWith(state: RunningState, error: ErrorRecord): RunningState {
   const name = typeof by === "string" ? { name: by } : {};
   const failed = withLog(state, {
     errors: [...state.log.errors, error],
-    signals: [...state.log.signals, { reason, source: "loop", ...name }],
+    signals: [...state.log.signals, { source: "loop", reason, ...name }],
   });
   return { ...failed, step: state.step === undefined ? undefined : { ...state.step, error } };
 }

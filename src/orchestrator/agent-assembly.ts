@@ -141,7 +141,10 @@ class Workplace implements AgentContext {
 
   /** Says what has happened, unless it was said before the process died (E3). */
   record(...[body, at]: Parameters<AgentContext["record"]>): void {
-    if (this.#node.unfinished?.takeTold(body, at) !== true) this.#fittings.record(body, at);
+    if (this.#node.unfinished?.takeTold(body, at) === true) return;
+    if (body.type === "signal.raised" && body.signal.reason.code === "error")
+      this.#scope.tree.noteFailure(this.identity.agentId);
+    this.#fittings.record(body, at);
   }
 
   /** What was under way when the process died is taken in before an end. */

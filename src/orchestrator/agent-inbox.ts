@@ -1,6 +1,7 @@
 // AgentInbox: what comes to one agent from outside while it runs. Owns what is not read yet, and the answers to those who wrote.
 
 import { cancelReasonOf, type CancelReason } from "../kernel/cancel.ts";
+import { sameJson } from "../kernel/json.ts";
 import type { Inbox, Letter } from "../agent/agent-context.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { RestStatus, StopSignal } from "../protocol/stop.ts";
@@ -18,6 +19,7 @@ interface Mail {
 export class AgentInbox implements Inbox {
   readonly #signal: AbortSignal;
   readonly #pauseSignal: AbortSignal;
+  readonly #logged: StopSignal[];
   #signals: readonly StopSignal[] = [];
   #abortHeeded = false;
   #skip: string | undefined;
@@ -27,10 +29,14 @@ export class AgentInbox implements Inbox {
   readonly #listeners = new Set<(letter: Letter) => void>();
   #rested: RestStatus | undefined;
 
-  /** `signal`: the agent's own, whose abort is a stop signal, too. `pauseSignal`: the wish of the caller that the run pause. */
-  constructor(signal: AbortSignal, pauseSignal: AbortSignal) {
+  /**
+   * `signal`: the agent's own, whose abort is a stop signal, too. `pauseSignal`: the wish of the caller that the run pause. `logged`: stop
+   * signals that are in its log since before its process died; they are raised again and taken once.
+   */
+  constructor(signal: AbortSignal, pauseSignal: AbortSignal, logged: readonly StopSignal[] = []) {
     this.#signal = signal;
     this.#pauseSignal = pauseSignal;
+    this.#logged = [...logged];
   }
 
   get isPauseRequested(): boolean {
@@ -49,9 +55,18 @@ export class AgentInbox implements Inbox {
   takeSignals(): readonly StopSignal[] {
     const taken = this.#signals;
     if (taken.length > 0) this.#signals = [];
-    if (this.#abortHeeded || !this.#signal.aborted) return taken;
+    if (this.#abortHeeded || !this.#signal.aborted) return this.#unlogged(taken);
     this.#abortHeeded = true;
-    return [...taken, abortSignal(cancelReasonOf(this.#signal))];
+    return this.#unlogged([...taken, abortSignal(cancelReasonOf(this.#signal))]);
+  }
+
+  #unlogged(signals: readonly StopSignal[]): readonly StopSignal[] {
+    if (this.#logged.length === 0) return signals;
+    return signals.filter((signal) => {
+      const at = this.#logged.findIndex((one) => sameJson(one, signal));
+      if (at >= 0) this.#logged.splice(at, 1);
+      return at < 0;
+    });
   }
 
   /** True while the agent rests and reads nothing. */

@@ -123,7 +123,7 @@ export class AgentNode {
     const { ordinals } = options.before ?? {};
     if (ordinals !== undefined) this.#ordinals = new Map(Object.entries(ordinals));
     this.#follow(this.#isDetached ? this.root : options.parent);
-    this.inbox = new AgentInbox(this.signal, options.pauseSignal);
+    this.inbox = new AgentInbox(this.signal, options.pauseSignal, options.state.log.signals);
     this.#time = new AgentClock({
       agentId: options.identity.agentId,
       clock: options.clock,

@@ -200,6 +200,7 @@ export class BudgetLedger {
       releaseOpen: () => this.releaseOpen(agentId),
       chargeToolCall: () => this.#chargeToolCall(agentId),
       exhausted: () => core.exhausted(this.#path(agentId), this.#clock.nowMs(), core.REPLY_AXES),
+      overshoots: () => core.overshoots(this.account(agentId)),
       remaining: () => this.remaining(agentId),
       remainingWith: ({ leaseId }) => this.#remainingWith(leaseId),
       runRemaining: () => core.remaining(this.#path(agentId).slice(-1), this.#clock.nowMs()),

@@ -70,7 +70,7 @@ export function concluded(scope: RunShared, root: AgentNode, facts: PauseFacts):
 }
 
 function runEnded(result: RunResult): EventBody<"run.ended"> {
-  const { status, reason, subagentsByDepth, refusalsByCode, durationMs } = result;
+  const { status, reason, signals, subagentsByDepth, refusalsByCode, durationMs } = result;
   if (status === "paused") throw new Error("A paused run has not ended.");
   const { own, descendants, total } = result.usage;
   const error = status === "failed" ? result.agents[0]?.errors.at(-1) : undefined;
@@ -81,6 +81,7 @@ function runEnded(result: RunResult): EventBody<"run.ended"> {
     status,
     reason,
     ...failure,
+    signals,
     usage,
     subagentsByDepth,
     refusalsByCode,

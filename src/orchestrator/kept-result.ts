@@ -41,7 +41,8 @@ export function keptResult(folded: FoldedRun): RunResult {
 
 function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult {
   const { run, status } = folded;
-  const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts } = run;
+  const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } =
+    run;
   const { atMs, prices, session } = said;
   return deepFreeze(
     resultOfAgents({
@@ -54,6 +55,7 @@ function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult {
         session === undefined ? undefined : { execution: undefined, error: undefined, ...session },
       rested: restedAgents(folded, said),
       detached: [],
+      failedIds,
       prices,
       subagentsByDepth,
       refusalsByCode,
@@ -97,7 +99,7 @@ function restedAgents(
 }
 
 function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): PausedRun {
-  const { leases: _none, agents, ...rest } = run;
+  const { leases: _none, failedIds: _derived, agents, ...rest } = run;
   return {
     ...rest,
     version: PAUSED_RUN_VERSION,

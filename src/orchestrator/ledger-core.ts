@@ -10,7 +10,13 @@
 // Each account's clock stands by itself: the deadline of an agent is the earliest on its path, asked for anew every time.
 
 import { invariant } from "../kernel/assert.ts";
-import type { BudgetRefusal, LastStep, LeaseAsk, Remaining } from "../agent/budget-gate.ts";
+import type {
+  BudgetRefusal,
+  LastStep,
+  LeaseAsk,
+  Overshoot,
+  Remaining,
+} from "../agent/budget-gate.ts";
 import { costMicroUsd } from "../model/model-price.ts";
 import { SPEND_AXES, type Amounts, type SpendAxis, type SpendLimits } from "../policies/budget.ts";
 import type { Account } from "../protocol/account.ts";
@@ -227,6 +233,14 @@ export function exhausted(
       return refusalOf(path, { at, axis, asked: 0 });
   }
   return deadlineRefusal(path, nowMs);
+}
+
+/** The limits of an account that are passed, by what its replies used beyond their leases. */
+export function overshoots({ path: accountPath, limits, total }: Account): readonly Overshoot[] {
+  return SPEND_AXES.flatMap((axis) => {
+    const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];
+    return spent > maximum ? [{ axis, accountPath, maximum, spent }] : [];
+  });
 }
 
 /** On each limited axis the least room on the path, reservations taken off; never below zero. */

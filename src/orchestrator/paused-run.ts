@@ -120,6 +120,19 @@ export function readPausedRun(stored: unknown): PausedRun {
   return run;
 }
 
+/** Its agents that failed, by the time of their end; of one millisecond, subagents before those that started them. */
+export function failedIn({ agents }: PausedRun): readonly AgentId[] {
+  return agents
+    .filter(({ state }) => state.log.errors.length > 0)
+    .toReversed()
+    .toSorted((left, right) => endedAtMs(left) - endedAtMs(right))
+    .map(({ agentId }) => agentId);
+}
+
+function endedAtMs({ state }: PausedAgent): number {
+  return state.telemetry.endedAtMs ?? Infinity;
+}
+
 function checked(value: unknown): PausedRun {
   try {
     return PausedRunSchema.parse(value);

@@ -184,7 +184,7 @@ export function chargeLost(scope: RunShared, { lost }: FoldedRun): void {
 /** What was asked of agents before their process died, and what they have not heard of yet. */
 export function reapply(
   scope: RunShared,
-  { cancelled, overdue, stop, unknownIds }: FoldedRun,
+  { cancelled, overdue, stops, unknownIds }: FoldedRun,
 ): void {
   const { tree } = scope;
   for (const { agentId, message } of cancelled) {
@@ -195,7 +195,7 @@ export function reapply(
     const node = tree.find(agentId);
     if (node !== undefined && !node.hasEnded) node.endAt(deadlineAtMs);
   }
-  if (stop !== undefined) tree.stop(stop);
+  for (const stop of stops) tree.stop(stop);
   for (const node of tree.nodes) {
     const { signals = [], letters = [] } = node.unfinished?.facts ?? {};
     if (node.hasEnded) continue;

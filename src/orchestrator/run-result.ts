@@ -8,7 +8,13 @@ import type { AgentId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { Question } from "../protocol/question.ts";
-import type { ErrorRecord, RestStatus, StopReason, TerminalStatus } from "../protocol/stop.ts";
+import type {
+  ErrorRecord,
+  RestStatus,
+  StopReason,
+  StopSignal,
+  TerminalStatus,
+} from "../protocol/stop.ts";
 import { childNameOf, subagentOutcome, type SubagentResult } from "../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
@@ -45,6 +51,8 @@ export interface AgentReport {
   /** How often each tool ran, by name. */
   readonly toolsUsed: Readonly<Record<string, number>>;
   readonly usage: UsageReport;
+  /** Its stop signals, in order of arrival; `reason` is that of the highest. An overshoot of its budget is among them (C36). */
+  readonly signals: readonly StopSignal[];
   /** Errors that ended it. */
   readonly errors: readonly ErrorRecord[];
   /** Tool calls that went wrong, in order, whether or not the agent recovered from them (R168). */
@@ -65,6 +73,12 @@ export interface RunUsage extends UsageReport {
   readonly byModel: Readonly<Record<string, Usage>>;
 }
 
+/** An error that ended an agent, and which agent that was. */
+export interface AgentError extends ErrorRecord {
+  readonly agentId: AgentId;
+  readonly agentPath: string;
+}
+
 /** How a run ended, or that it is paused. Holds no live object; survives JSON. */
 export interface RunResult {
   readonly runId: RunId;
@@ -73,6 +87,13 @@ export interface RunResult {
   /** `paused`: it has not ended; hand `pausedRun` to `orchestrator.resume`, with the answers to its `questions`. */
   readonly status: RestStatus;
   readonly reason: StopReason;
+  /** The root's stop signals, in order of arrival; `reason` is that of the highest. Those of every other agent are in `agents`. */
+  readonly signals: readonly StopSignal[];
+  /**
+   * The errors of the whole tree, agent by agent in the order in which they failed: the first cause first. Not empty in a run that
+   * completed although a subagent failed. Of an agent that was continued, those of its last execution.
+   */
+  readonly errors: readonly AgentError[];
   /** The calls that wait for somebody outside, over the whole tree; empty unless paused (R27). */
   readonly questions: readonly Question[];
   /** Everything that is needed to go on, as JSON; undefined unless paused. */
@@ -170,6 +191,7 @@ function agentReport({ rested, ...agent }: RestedAgent, atMs = 0): AgentReport {
     steps: log.steps,
     toolsUsed: toolsUsed(log.steps),
     usage: agent.usage,
+    signals: log.signals,
     errors: log.errors,
     toolErrors: toolErrors(log.steps),
     metadata: agent.metadata,
@@ -226,7 +248,7 @@ export interface ResultParts {
 
 /** The result of a run all of whose agents rest. */
 export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultParts): RunResult {
-  const { nodes, subagentsByDepth, refusalsByCode } = tree;
+  const { nodes, subagentsByDepth, refusalsByCode, failedIds } = tree;
   const runId = nodes[0]?.identity.runId;
   if (runId === undefined) throw new Error("A run has a root.");
   return resultOfAgents({
@@ -237,6 +259,7 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
       rested === undefined ? [identity.agentId] : [],
     ),
     prices: pricesUsed(nodes, tree.pricesBefore),
+    failedIds,
     subagentsByDepth,
     refusalsByCode,
     accounts: ledger.snapshot(),
@@ -253,6 +276,8 @@ export interface WholeResult
     > {
   /** The root first. */
   readonly rested: readonly RestedAgent[];
+  /** Agents that failed, in the order in which they did. */
+  readonly failedIds: readonly AgentId[];
 }
 
 export function resultOfAgents(parts: WholeResult): RunResult {
@@ -266,6 +291,8 @@ export function resultOfAgents(parts: WholeResult): RunResult {
     traceId: parts.traceId,
     status,
     reason,
+    signals: root.signals,
+    errors: errorsOf(agents, parts.failedIds),
     questions: parts.pausedRun?.questions ?? [],
     pausedRun: parts.pausedRun,
     messages: storedMessages(conversation, agentId),
@@ -287,6 +314,17 @@ export function resultOfAgents(parts: WholeResult): RunResult {
     refusalsByCode: parts.refusalsByCode,
     accounts: parts.accounts,
     durationMs,
+  });
+}
+
+function errorsOf(
+  agents: readonly AgentReport[],
+  failedIds: readonly AgentId[],
+): readonly AgentError[] {
+  const byId = new Map(agents.map((agent) => [agent.agentId, agent]));
+  return failedIds.flatMap((agentId) => {
+    const { agentPath, errors } = byId.get(agentId) ?? { agentPath: "", errors: [] };
+    return errors.map((error) => ({ agentId, agentPath, ...error }));
   });
 }
 

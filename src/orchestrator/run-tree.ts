@@ -33,9 +33,11 @@ export interface Counts {
 /** What is known of a run that was paused. */
 export interface Before extends Counts {
   readonly prices: readonly PriceUsed[];
+  /** Agents that failed, in the order in which they did. */
+  readonly failedIds: readonly AgentId[];
 }
 
-const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [] };
+const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], failedIds: [] };
 
 export class RunTree {
   readonly #limits: SubagentLimits;
@@ -46,7 +48,8 @@ export class RunTree {
   readonly #delegations = new Map<string, Set<string | null>>();
   #detached: Promise<void> = Promise.resolve();
   #total = 0;
-  #stop: StopSignal | undefined;
+  readonly #stops: StopSignal[] = [];
+  readonly #failed = new Set<AgentId>();
   readonly #pause = new AbortController();
   /** The prices of the models that had run before the run was paused. */
   readonly pricesBefore: readonly PriceUsed[];
@@ -55,6 +58,7 @@ export class RunTree {
   constructor(limits: SubagentLimits, before: Before = NOTHING) {
     this.#limits = limits;
     this.pricesBefore = before.prices;
+    for (const agentId of before.failedIds) this.#failed.add(agentId);
     for (const [code, count] of Object.entries(before.refusalsByCode))
       this.#refusals.set(code, count);
     for (const [depth, count] of Object.entries(before.subagentsByDepth))
@@ -75,21 +79,31 @@ export class RunTree {
     return this.#pause.signal;
   }
 
+  /** An agent fails. */
+  noteFailure(agentId: AgentId): void {
+    this.#failed.add(agentId);
+  }
+
+  /** Agents that failed, in the order in which they did: the first cause first. */
+  get failedIds(): readonly AgentId[] {
+    return [...this.#failed];
+  }
+
   /** Takes a new agent in. A tree that was asked to stop asks it, too. */
   add(node: AgentNode): void {
     const { parent, role, task, spawnStepId = null } = node;
     this.#nodes.set(node.identity.agentId, node);
+    if (node.standingState.status === "pending") this.#failed.delete(node.identity.agentId);
     if (parent !== undefined) {
       parent.enlist(node);
       this.#noteDelegation({ role: role.name, task }, spawnStepId);
     }
-    if (this.#stop !== undefined) node.raise(this.#stop);
+    for (const signal of this.#stops) node.raise(signal);
   }
 
-  /** Asks every agent that lives, or that will be started yet, to stop. Only the first request counts. */
+  /** Asks every agent that lives, or that will be started yet, to stop. Each request is on record with each agent. */
   stop(signal: StopSignal): void {
-    if (this.#stop !== undefined) return;
-    this.#stop = signal;
+    this.#stops.push(signal);
     for (const node of this.#nodes.values()) if (!node.hasEnded) node.raise(signal);
   }
 

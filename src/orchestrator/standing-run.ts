@@ -4,7 +4,8 @@ import { stateOf } from "../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, RestingState } from "../agent/agent-state.ts";
 import type { Unfinished } from "./journal/unfinished.ts";
 import type { KeptHold } from "./ledger-operation.ts";
-import type { PausedAgent, PausedRun } from "./paused-run.ts";
+import type { AgentId } from "../protocol/ids.ts";
+import { failedIn, type PausedAgent, type PausedRun } from "./paused-run.ts";
 
 /** One of its agents. */
 export interface StandingAgent extends Omit<PausedAgent, "state"> {
@@ -17,11 +18,18 @@ export interface StandingAgent extends Omit<PausedAgent, "state"> {
 
 export interface StandingRun extends Omit<PausedRun, "version" | "agents"> {
   readonly agents: readonly StandingAgent[];
+  /** Those that failed, in the order in which they did. */
+  readonly failedIds: readonly AgentId[];
   /** Leases that are not settled yet. */
   readonly leases?: readonly KeptHold[];
 }
 
 /** The run behind a paused one. */
-export function standing({ version: _form, agents, ...run }: PausedRun): StandingRun {
-  return { ...run, agents: agents.map((agent) => ({ ...agent, state: stateOf(agent.state) })) };
+export function standing(paused: PausedRun): StandingRun {
+  const { version: _form, agents, ...run } = paused;
+  return {
+    ...run,
+    agents: agents.map((agent) => ({ ...agent, state: stateOf(agent.state) })),
+    failedIds: failedIn(paused),
+  };
 }

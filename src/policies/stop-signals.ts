@@ -11,10 +11,11 @@ const RANKS: ReadonlyMap<string, number> = new Map(STOP_CODES.map((code, rank) =
 /** A code that a stop condition declared ranks with `tool_called`: below every limit, above what the model says of itself. */
 const DECLARED_RANK = STOP_CODES.indexOf("tool_called");
 
-/** The highest signal, whatever the order of arrival (R22); undefined if there is none. */
+/** The highest signal, whatever the order of arrival (R22); undefined if there is none. What only records an overshoot is passed over. */
 export function winningSignal(signals: readonly StopSignal[]): StopSignal | undefined {
   let winner: StopSignal | undefined;
   for (const signal of signals) {
+    if (signal.isOvershoot === true) continue;
     if (winner === undefined || rankOf(signal) < rankOf(winner)) winner = signal;
   }
   return winner;

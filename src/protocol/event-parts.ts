@@ -3,6 +3,7 @@
 import { z } from "zod";
 
 import { RunIdSchema } from "./ids.ts";
+import { StopSignalSchema } from "./stop.ts";
 
 const count = z.int().nonnegative();
 
@@ -17,7 +18,25 @@ export const LimitsSchema = z.strictObject({
 
 export const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
 
+/** Stop signals in order of arrival; events of early releases have none. */
+export const StopSignalsSchema = z.array(StopSignalSchema).readonly().default([]);
+
 export const GuardDecisionSchema = z.enum(["allow", "ask", "deny"]);
+
+/** What makes an agent take another step (R61): calls that were answered, messages and subtasks that came in, a veto, a reply or a result that is still missing. */
+export const WorkTypeSchema = z.enum([
+  "tool_calls",
+  "messages",
+  "subtasks",
+  "subagents",
+  "veto",
+  "missing_reply",
+  "missing_output",
+  "overflow",
+]);
+
+/** What makes an agent take another step. */
+export type WorkType = z.infer<typeof WorkTypeSchema>;
 
 /** The host that serves a model. */
 export const ServerSchema = z.strictObject({ address: z.string(), port: count.optional() });

@@ -22,7 +22,9 @@ import {
   LostCallSchema,
   RemainingSchema,
   ServerSchema,
+  StopSignalsSchema,
   ToolKindSchema,
+  WorkTypeSchema,
 } from "./event-parts.ts";
 import { HashSchema } from "./definition.ts";
 import { JsonValueSchema } from "./json-value.ts";
@@ -85,21 +87,6 @@ const StampSchema = z.strictObject({
   ...TraceIdsSchema.shape,
 });
 
-/** What makes an agent take another step (R61): calls that were answered, messages and subtasks that came in, a veto, a reply or a result that is still missing. */
-export const WorkTypeSchema = z.enum([
-  "tool_calls",
-  "messages",
-  "subtasks",
-  "subagents",
-  "veto",
-  "missing_reply",
-  "missing_output",
-  "overflow",
-]);
-
-/** What makes an agent take another step. */
-export type WorkType = z.infer<typeof WorkTypeSchema>;
-
 const bodies = {
   "run.started": {
     schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
@@ -118,6 +105,8 @@ const bodies = {
     reason: StopReasonSchema,
     /** Set when the run failed: the root's last error. */
     error: ErrorRecordSchema.optional(),
+    /** All stop signals of the root, in order of arrival; `reason` is that of the highest. */
+    signals: StopSignalsSchema,
     usage: UsageReportSchema,
     /** Subagents started at each depth, from "1". */
     subagentsByDepth: z.record(z.string(), count).readonly(),
@@ -185,6 +174,8 @@ const bodies = {
     text: z.string(),
     usage: UsageReportSchema,
     error: ErrorRecordSchema.optional(),
+    /** All stop signals of the execution, in order of arrival; `reason` is that of the highest. */
+    signals: StopSignalsSchema,
     durationMs: z.number(),
   },
   "step.started": {

@@ -67,11 +67,13 @@ export const StopReasonSchema = z.strictObject({
 export type StopReason = Readonly<z.infer<typeof StopReasonSchema>>;
 
 export const StopSignalSchema = z.strictObject({
-  reason: StopReasonSchema,
   /** Who raised it. */
   source: z.enum(["budget", "caller", "hook", "loop", "model", "stop_condition", "tool"]),
+  reason: StopReasonSchema,
   /** The name of the stop condition, the hook or the guard behind it (R87). */
   name: z.string().optional(),
+  /** Set if it only records that a reply went beyond a limit of the budget: it stops nothing, and is never the reason (C36). */
+  isOvershoot: z.literal(true).exactOptional(),
 });
 /** A typed wish to stop. All are kept; the loop reports the highest. */
 export type StopSignal = Readonly<z.infer<typeof StopSignalSchema>>;

@@ -65,8 +65,20 @@ const facts: fc.Arbitrary<JsonObject> = fc.record({ note: text, share: fc.double
 const error = fc.record({ code: text, message: text, data: facts }, PLAIN);
 const reason = fc.record({ code: fc.string({ minLength: 1 }), message: text, data: facts }, PLAIN);
 const signal: fc.Arbitrary<StopSignal> = fc
-  .record({ reason, source: fc.constantFrom("caller", "hook"), name: fc.option(text) }, PLAIN)
-  .map(({ name, ...rest }) => (name === null ? rest : { ...rest, name }));
+  .record(
+    {
+      source: fc.constantFrom("caller", "hook"),
+      reason,
+      name: fc.option(text),
+      isOvershoot: fc.boolean(),
+    },
+    PLAIN,
+  )
+  .map(({ name, isOvershoot, ...rest }) => ({
+    ...rest,
+    ...(name === null ? {} : { name }),
+    ...(isOvershoot ? { isOvershoot } : {}),
+  }));
 
 /** What a model and tools say varies; which calls there are, and when, is up to the order of changes. */
 const replies = fc.record({ said: text, refusal: fc.option(text), hasCalls: fc.boolean() });
@@ -276,7 +288,7 @@ function fullState(): RestingState {
       all.recordStep,
       recordOutput,
       { ...recordSubtasks, subtasks: [{ request: REQUEST, childId, text: second.toolName }] },
-      { type: "addSignal", signal: { ...all.addSignal.signal, name: "enough" } },
+      { type: "addSignal", signal: { ...all.addSignal.signal, name: "enough", isOvershoot: true } },
       all.addTime,
       { ...openStep, stepId, number: 2 },
       addUsage,
@@ -288,7 +300,7 @@ function fullState(): RestingState {
           questionAbout(third, stepId),
           { ...subagentOn(fourth), subtasks: [REQUEST], startedIds: full.startedIds },
         ],
-        limit: { ...all.addSignal.signal, name: "enough" },
+        limit: { ...all.addSignal.signal, name: "enough", isOvershoot: true },
       },
       pause,
     ),

@@ -10,6 +10,7 @@ import type { Run } from "../../src/orchestrator/run.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
 import type { Answer } from "../../src/protocol/question.ts";
+import type { StopSignal } from "../../src/protocol/stop.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
@@ -105,6 +106,7 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
   const isPaused = result.status === "paused";
   const paused = checkTerminalEvents(own, isPaused);
   checkSettlement(own, paused);
+  checkSignals(own);
   checkSteps(own, isPaused);
   checkUsage(result);
   expect(JSON.parse(JSON.stringify(result.pausedRun ?? null)), "a paused run is JSON").toEqual(
@@ -194,6 +196,23 @@ function checkSettlement(events: readonly EspalierEvent[], paused: ReadonlySet<s
     [...alive.keys()].filter((agentId) => !paused.has(agentId)),
     "nobody lives on after the run",
   ).toEqual([]);
+}
+
+/** The end of an execution lists what was raised in it, in order, and the end of the run what was raised in that of the root. */
+function checkSignals(events: readonly EspalierEvent[]): void {
+  const raised = new Map<string | null, readonly StopSignal[]>();
+  let ofRoot: readonly StopSignal[] = [];
+  for (const event of events) {
+    const { executionId } = event;
+    const before = raised.get(executionId) ?? [];
+    if (event.type === "signal.raised") raised.set(executionId, [...before, event.signal]);
+    if (event.type === "agent.ended") {
+      expect(event.signals, "an end lists its signals").toEqual(before);
+      if (event.parentAgentId === null) ofRoot = event.signals;
+    }
+    if (event.type === "run.ended")
+      expect(event.signals, "a run lists the signals of its root").toEqual(ofRoot);
+  }
 }
 
 function checkSteps(events: readonly EspalierEvent[], isPaused: boolean): void {

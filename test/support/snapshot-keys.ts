@@ -43,7 +43,7 @@ export const SHARED_KEYS = [
   ...below(".log.steps[].tools.executions[]", EXECUTION),
   ...below(".log.steps[].tools.executions[].subtasks[]", REQUEST_KEYS),
   ...below(".log.steps[].telemetry", "elapsedMs endedAtMs startedAtMs usage"),
-  ...below(".log.signals[]", "name source"),
+  ...below(".log.signals[]", "name source isOvershoot"),
   ...below(".log.signals[].reason", REASON),
   ...below(".log.errors[]", REASON),
   ...below(".log", "output isBriefed uselessReplies overflows vetoes background[] isAwaiting"),
@@ -68,6 +68,6 @@ export const STEP_KEYS = [
   ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),
   ...below(".step.hiddenTools[]", "toolName filter"),
   ...below(".step.lastStep", "accountPath maximum"),
-  ...below(".step.limit", "name source"),
+  ...below(".step.limit", "name source isOvershoot"),
   ...below(".step.limit.reason", REASON),
 ];

@@ -64,6 +64,7 @@ export class RunScript {
       type: "run.ended",
       status,
       reason: reasonOf(status),
+      signals: [],
       usage: { own: ONE_CALL, descendants: NO_USAGE, total: ONE_CALL },
       subagentsByDepth: subagents === 0 ? {} : { "1": subagents },
       refusalsByCode: {},
@@ -387,6 +388,7 @@ export class AgentScript {
       ...(errorCode === undefined
         ? {}
         : { error: { code: errorCode, message: CANARY, data: { body: CANARY } } }),
+      signals: [],
       durationMs: 1,
     });
   }

@@ -216,6 +216,12 @@ describe("what a parent gets back", () => {
         output: undefined,
         toolsUsed: { look: 1 },
         usage: { own: used, descendants: none, total: used },
+        signals: [
+          {
+            source: "loop",
+            reason: { code: "completed", message: "The agent gave its answer.", data: {} },
+          },
+        ],
         errors: [],
         toolErrors: [],
         metadata: { repository: "r" },

@@ -56,7 +56,7 @@ export function hookContext(
     requestStop: (message: string) => {
       checkText("message", message);
       const reason = { code: "stop_requested", message, data: {} };
-      options.raise({ source: "hook", name: hookName, reason });
+      options.raise({ source: "hook", reason, name: hookName });
     },
   });
 }

@@ -2,14 +2,22 @@
 
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import type { WorkType } from "../../protocol/event.ts";
+import type { WorkType } from "../../protocol/event-parts.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { lastTextOf, pausedChildrenOf, stepOf, type AgentState } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
-import { completeStep, dismissChildren, eventPlace, fail, failWith, raise } from "../life-cycle.ts";
+import {
+  completeStep,
+  dismissChildren,
+  eventPlace,
+  fail,
+  failWith,
+  listOvershoots,
+  raise,
+} from "../life-cycle.ts";
 import { stepOutcome, type StepOutcome } from "../step-outcome.ts";
 import { transition } from "../transition.ts";
 import { compact } from "./compact.ts";
@@ -111,7 +119,7 @@ async function stop(
     return concluded(agent, failWith(agent, state, hooked.error), outcome);
   const goOn = hooked?.type === "patched" ? hooked.patch.goOn : undefined;
   if (goOn === undefined || hooked?.type !== "patched")
-    return concluded(agent, raise(agent, state, signal), outcome);
+    return concluded(agent, raise(agent, listOvershoots(agent, state), signal), outcome);
   const message = notice(goOn);
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
   const by = hooked.changedBy.at(-1)?.hook;

@@ -4,8 +4,8 @@ import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import type { LastStep } from "../budget-gate.ts";
+import { budgetSignal } from "../budget-signal.ts";
 import { raise } from "../life-cycle.ts";
-import { budgetSignal } from "./prepare.ts";
 
 /**
  * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply

@@ -7,10 +7,10 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
+import { budgetSignal } from "../budget-signal.ts";
 import { failWith } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 import { planCalls } from "./plan-calls.ts";
-import { budgetSignal } from "./prepare.ts";
 import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 

@@ -7,11 +7,11 @@ import {
   type CountedTokens,
 } from "../../model/count-tokens.ts";
 import { asidesAtEnd } from "../../model/request-prefix.ts";
-import { stopCodeOf } from "../../policies/budget.ts";
-import type { ErrorRecord, StopSignal } from "../../protocol/stop.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
-import type { BudgetRefusal, Lease } from "../budget-gate.ts";
+import type { Lease } from "../budget-gate.ts";
+import { budgetSignal } from "../budget-signal.ts";
 import {
   errorRecord,
   failWith,
@@ -188,28 +188,4 @@ function paidCall(
     hiddenTools,
     lastStep,
   };
-}
-
-/** The signal that a limit raises. */
-export function budgetSignal(refusal: BudgetRefusal): StopSignal {
-  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
-  const data = { axis, accountPath, maximum, current: spent, asked };
-  return {
-    source: "budget",
-    reason: {
-      code: stopCodeOf(axis),
-      message: explanation(refusal),
-      data: kept === undefined ? data : { ...data, kept },
-    },
-  };
-}
-
-const MICRO_USD_PER_USD = 1_000_000;
-
-function explanation(refusal: BudgetRefusal): string {
-  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
-  if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
-  const [name, unit] = axis === "costMicroUsd" ? ["costUsd", MICRO_USD_PER_USD] : [axis, 1];
-  const rest = kept === undefined ? "" : `, ${kept / unit} are kept for its own answer`;
-  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were asked for.`;
 }

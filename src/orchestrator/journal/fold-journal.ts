@@ -15,9 +15,9 @@ import {
   type RunId,
 } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
-import type { StopSignal } from "../../protocol/stop.ts";
+import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
 import { LedgerCopy, type KeptHold } from "../ledger-operation.ts";
-import { readPausedRun } from "../paused-run.ts";
+import { failedIn, readPausedRun } from "../paused-run.ts";
 import type { StandingRun } from "../standing-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
@@ -44,8 +44,8 @@ export interface FoldedRun {
   readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
   /** Whose time was over, and who has not ended. */
   readonly overdue: readonly { readonly agentId: AgentId; readonly deadlineAtMs: number }[];
-  /** The wish that the whole tree stop. */
-  readonly stop: StopSignal | undefined;
+  /** The requests that the whole tree stop, in order. */
+  readonly stops: readonly StopSignal[];
   /** Answers that were given when it went on last. */
   readonly answers: readonly Answer[];
   /** What its result says that nothing else does; undefined: it has not come to rest. */
@@ -83,7 +83,8 @@ class Fold {
   #refusals: Record<string, number> = {};
   #byDepth: Record<string, number> = {};
   #definitions: Record<string, string> = {};
-  #stop: StopSignal | undefined;
+  #stops: readonly StopSignal[] = [];
+  readonly #failed = new Set<AgentId>();
   #ledger = new LedgerCopy();
   readonly #leaseIds = new Set<LeaseId>();
   readonly #spans = new OpenSpans();
@@ -157,6 +158,7 @@ class Fold {
         definitions: this.#definitions,
         prices: this.#prices,
         accounts: this.#ledger.accounts(this.#lastAtMs),
+        failedIds: [...this.#failed],
         leases,
       },
       status: this.#status,
@@ -165,7 +167,7 @@ class Fold {
       lost: leases.filter((lease) => !isEnded(lease)),
       cancelled: this.#cancelled,
       overdue: this.#overdue,
-      stop: this.#stop,
+      stops: this.#stops,
       answers: this.#answers,
       said: this.#said,
       unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
@@ -189,7 +191,7 @@ class Fold {
         this.#definitions[record.hash] = record.text;
         return;
       case "stop":
-        this.#stop = record.signal;
+        this.#stops = [...this.#stops, record.signal];
         return;
       case "pause":
       case "recovered":
@@ -204,6 +206,7 @@ class Fold {
       case "execution": {
         const agent = this.#agent(record.agentId);
         agent.goOn(record);
+        this.#failed.delete(record.agentId);
         this.#cancelled = this.#cancelled.filter(({ agentId }) => agentId !== record.agentId);
         this.#overdue = this.#overdue.filter(({ agentId }) => agentId !== record.agentId);
         this.#parent(agent)?.lead(agent, { isNew: false, nth: record.nth });
@@ -280,7 +283,9 @@ class Fold {
     this.#cancelled = [];
     this.#overdue = [];
     this.#said = undefined;
-    this.#stop = undefined;
+    this.#stops = [];
+    this.#failed.clear();
+    for (const agentId of failedIn(run)) this.#failed.add(agentId);
     this.#status = "open";
     this.#lastAtMs = run.pausedAtMs;
     this.#trace = traceOf(run);
@@ -324,12 +329,22 @@ class Fold {
         return;
       case "subagent.refused":
         this.#refuse(event["refusal"]);
+        return;
+      case "signal.raised":
+        this.#fail(event);
     }
   }
 
   #refuse(refusal: unknown): void {
     const code = isRecord(refusal) ? String(refusal["code"]) : "";
     this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
+  }
+
+  #fail({ agentId, signal }: RecordOf<"event">["event"]): void {
+    const failed = this.#known(agentId);
+    const raised = StopSignalSchema.safeParse(signal);
+    if (failed !== undefined && raised.data?.reason.code === "error")
+      this.#failed.add(failed.agentId);
   }
 
   #known(agentId: unknown): FoldedAgent | undefined {

@@ -169,11 +169,19 @@ export class Unfinished {
   }
 }
 
-/** An event as an agent told it, by which it is known when it is told again. What becomes of a lease is told once, whatever is left then. */
+/**
+ * An event as an agent told it, by which it is known when it is told again. What becomes of a lease is told once, whatever is left then,
+ * and so is the end of an execution, of which early releases told less.
+ */
 export function fingerprint(
   body: object,
   { stepId, callId }: { readonly stepId: unknown; readonly callId: unknown },
 ): string {
-  const told = "leaseId" in body && "type" in body ? [body.type, body.leaseId] : body;
-  return canonicalJson([told, stepId, callId]);
+  return canonicalJson([essence(body), stepId, callId]);
+}
+
+function essence(body: object): unknown {
+  if (!("type" in body)) return body;
+  if ("leaseId" in body) return [body.type, body.leaseId];
+  return body.type === "agent.ended" ? body.type : body;
 }

@@ -46,6 +46,7 @@ const YOUNG: ReadonlySet<string> = new Set([
   "modelCallNumber",
   "server",
   "sessionId",
+  "signals",
 ]);
 
 export interface ComparisonOptions {

@@ -1,0 +1,48 @@
+// The signals that limits of the budget give: one that forbids something further, and one that was passed by what had begun (C36).
+
+import { stopCodeOf } from "../policies/budget.ts";
+import type { StopSignal } from "../protocol/stop.ts";
+import type { BudgetRefusal, Overshoot } from "./budget-gate.ts";
+
+/** The signal that a limit raises when it refuses something. */
+export function budgetSignal(refusal: BudgetRefusal): StopSignal {
+  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
+  const data = { axis, accountPath, maximum, current: spent, asked };
+  return {
+    source: "budget",
+    reason: {
+      code: stopCodeOf(axis),
+      message: explanation(refusal),
+      data: kept === undefined ? data : { ...data, kept },
+    },
+  };
+}
+
+/** The record that a reply used more than was left of a limit. */
+export function overshootSignal({ axis, accountPath, maximum, spent }: Overshoot): StopSignal {
+  const [name, unit] = shownAxis(axis);
+  return {
+    source: "budget",
+    reason: {
+      code: stopCodeOf(axis),
+      message: `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent, since a reply used more than was left.`,
+      data: { axis, accountPath, maximum, current: spent },
+    },
+    isOvershoot: true,
+  };
+}
+
+const MICRO_USD_PER_USD = 1_000_000;
+
+function explanation(refusal: BudgetRefusal): string {
+  const { axis, accountPath, maximum, spent, asked, kept } = refusal;
+  if (axis === "wallTimeMs") return `The time limit of ${accountPath} is over.`;
+  const [name, unit] = shownAxis(axis);
+  const rest = kept === undefined ? "" : `, ${kept / unit} are kept for its own answer`;
+  return `The ${name} budget of ${accountPath} allows ${maximum / unit}; ${spent / unit} are spent${rest} and ${asked / unit} more were asked for.`;
+}
+
+/** An axis by the name and in the unit in which a budget is given. */
+function shownAxis(axis: BudgetRefusal["axis"]): readonly [name: string, unit: number] {
+  return axis === "costMicroUsd" ? ["costUsd", MICRO_USD_PER_USD] : [axis, 1];
+}

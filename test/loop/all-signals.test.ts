@@ -1,0 +1,210 @@
+// Goal: whoever reads how an agent or a run ended learns of every stop signal, in order of arrival, and of every error of the tree.
+// Method: signals that come at once, one after the other, late, and without stopping anything; events as early releases wrote them.
+
+import { expect } from "vitest";
+
+import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
+import { checkEvent } from "../../src/protocol/event.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { AgentInbox } from "../../src/orchestrator/agent-inbox.ts";
+import type { StopCondition } from "../../src/policies/stop-conditions.ts";
+import type { StopSignal } from "../../src/protocol/stop.ts";
+import { asks, says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+
+const LATE: StopCondition = ({ steps }) =>
+  steps.length === 0 ? undefined : { code: "found_enough", message: "Found.", data: {} };
+
+type Result = Awaited<ReturnType<Scene["outcome"]>>;
+
+function failure(message: string): ModelError {
+  return new ModelError({ code: "model_not_authorized", message });
+}
+
+function recorded(message: string): object {
+  const data: unknown = expect.any(Object);
+  return { code: "model_not_authorized", message, data };
+}
+
+function stop(message: string): StopSignal {
+  return { source: "caller", reason: { code: "stop_requested", message, data: {} } };
+}
+
+/** The codes of the signals as each of the three says them; all three have to be the same. */
+function listed(stage: Scene, result: Result): readonly string[] {
+  const [run] = stage.sink.of("run.ended");
+  const agent = stage.sink.of("agent.ended").find(({ depth }) => depth === 0);
+  expect(agent?.signals).toEqual(result.signals);
+  expect(run?.signals).toEqual(result.signals);
+  expect(result.agents[0]?.signals).toEqual(result.signals);
+  return result.signals.map(({ reason }) => reason.code);
+}
+
+proves(
+  ["S7.17"],
+  "the end of an agent, of a run and the result list all signals as they came, not as they rank",
+  async () => {
+    const stage = scene();
+    const { role } = soloist([asks("work", {}, { usage: { outputTokens: 99 } })], {
+      tools: [spyTool("work")],
+      stopWhen: [LATE],
+    });
+    const result = await stage.run(role, { budget: { totalTokens: 50 } });
+    expect(listed(stage, result)).toEqual(["token_limit", "found_enough"]);
+    expect(result.reason.code).toBe("token_limit");
+  },
+);
+
+proves(["S7.17"], "a second request to stop is on record with its own words", async () => {
+  const stage = scene();
+  const { role } = soloist([asks("work", {})], {
+    tools: [
+      spyTool("work", () => {
+        run.requestStop("First.");
+        run.requestStop("Second.");
+        return "done";
+      }),
+    ],
+  });
+  const run = stage.start(role);
+  const result = await stage.outcome(run);
+  expect(listed(stage, result)).toEqual(["stop_requested", "stop_requested"]);
+  expect(result.signals.map(({ reason }) => reason.message)).toEqual(["First.", "Second."]);
+  expect(result.reason.message).toBe("First.");
+});
+
+proves(
+  ["S7.17"],
+  "a request that comes while an agent waits for its subagents to end is listed",
+  async () => {
+    const stage = scene();
+    const held = gate();
+    const helper = part("helper", [says("Late.", { after: held.opened, ignoresSignal: true })]);
+    const lead = part(
+      "lead",
+      [
+        calls({
+          name: SPAWN_TOOL_NAME,
+          arguments: { role: "helper", task: "Work.", background: true },
+        }),
+        () => (run.requestStop("First."), says("On.")),
+      ],
+      { subagents: [helper.role], delegation: { background: true } },
+    );
+    const run = stage.start(lead.role);
+    await settled();
+    run.requestStop("Second.");
+    held.open();
+    await settled();
+    stage.clock.advance(60_000);
+    const result = await stage.outcome(run);
+    expect(result.signals.map(({ reason }) => reason.message)).toEqual(["First.", "Second."]);
+  },
+);
+
+proves(
+  ["S7.17"],
+  "an answer that went beyond the budget is an answer, and the overshoot is listed",
+  async () => {
+    const stage = scene();
+    const { role } = soloist([says("Done.", { usage: { outputTokens: 500 } })]);
+    const result = await stage.run(role, { budget: { totalTokens: 100, outputTokens: 400 } });
+    expect(listed(stage, result)).toEqual(["token_limit", "token_limit", "completed"]);
+    expect([result.status, result.reason.code]).toEqual(["completed", "completed"]);
+    expect(result.signals[0]).toEqual({
+      source: "budget",
+      isOvershoot: true,
+      reason: {
+        code: "token_limit",
+        message:
+          "The totalTokens budget of solo allows 100; 510 are spent, since a reply used more than was left.",
+        data: { axis: "totalTokens", accountPath: "solo", maximum: 100, current: 510 },
+      },
+    });
+  },
+);
+
+proves(["S7.17"], "an answer that reaches the budget to the token overshoots nothing", async () => {
+  const stage = scene();
+  const result = await stage.run(soloist([says("Done.")]).role, { budget: { totalTokens: 15 } });
+  expect(listed(stage, result)).toEqual(["completed"]);
+});
+
+proves(
+  ["S7.17"],
+  "an agent that a limit stopped lists that limit once, however far it was passed",
+  async () => {
+    const stage = scene();
+    const { role } = soloist([asks("work", {}, { usage: { outputTokens: 500 } })], {
+      tools: [spyTool("work")],
+    });
+    const result = await stage.run(role, { budget: { totalTokens: 100 } });
+    expect(listed(stage, result)).toEqual(["token_limit"]);
+  },
+);
+
+proves(
+  ["S7.17"],
+  "the result has the errors of the whole tree, the first cause first",
+  async () => {
+    const stage = scene();
+    const held = gate();
+    const slow = part("slow", [{ error: failure("Slow."), after: held.opened }]);
+    const fast = part("fast", [
+      () => {
+        held.open();
+        return says("", { error: failure("Fast.") });
+      },
+    ]);
+    const lead = part("lead", [calls(spawn("slow"), spawn("fast")), { error: failure("Lead.") }], {
+      subagents: [slow.role, fast.role],
+    });
+    const result = await stage.run(lead.role);
+    expect(result.errors).toEqual([
+      { agentId: "agent_3", agentPath: "lead/fast#1", ...recorded("Fast.") },
+      { agentId: "agent_2", agentPath: "lead/slow#1", ...recorded("Slow.") },
+      { agentId: "agent_1", agentPath: "lead", ...recorded("Lead.") },
+    ]);
+  },
+);
+
+proves(["S7.17"], "a run that completed although a subagent failed says with what", async () => {
+  const helper = part("helper", [{ error: failure("No.") }]);
+  const lead = part("lead", [calls(spawn("helper")), says("Done.")], { subagents: [helper.role] });
+  const result = await scene().run(lead.role);
+  expect([result.status, result.errors.map(({ agentPath }) => agentPath)]).toEqual([
+    "completed",
+    ["lead/helper#1"],
+  ]);
+});
+
+proves(
+  ["S7.17"],
+  "ends as early releases wrote them, without their signals, can be read",
+  async () => {
+    const stage = scene();
+    await stage.run(soloist([says("Done.")]).role);
+    for (const event of [...stage.sink.of("agent.ended"), ...stage.sink.of("run.ended")]) {
+      const { signals, ...early } = event;
+      expect(signals).toHaveLength(1);
+      checkEvent(early);
+    }
+  },
+);
+
+proves(
+  ["S7.17"],
+  "a signal that is in the log since before a crash is not listed once more, and a further one is",
+  () => {
+    const never = new AbortController().signal;
+    const inbox = new AgentInbox(never, never, [stop("First.")]);
+    inbox.raise(stop("First."));
+    inbox.raise(stop("First."));
+    inbox.raise(stop("Second."));
+    expect(inbox.takeSignals()).toEqual([stop("First."), stop("Second.")]);
+  },
+);
