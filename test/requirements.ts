@@ -483,11 +483,9 @@ const requirements = {
   },
   "S7.13": {
     text: "A reply cut by the output limit says so: to the model, with the number of tokens and what to do, and in the reason, with what set the limit",
-    isPlanned: true,
   },
   "S7.14": {
     text: "An unknown finish reason with text is an answer; only an empty reply is useless",
-    isPlanned: true,
   },
   "S7.15": {
     text: "A request that the provider refuses as too long is no step and no error when compaction answers it",
@@ -530,7 +528,6 @@ const requirements = {
   },
   "S7.25": {
     text: "A call whose arguments are no JSON object goes back over the wire as a parseable object; a 500 that follows our own correction is not retried blindly",
-    isPlanned: true,
   },
   "S7.26": {
     text: "continue with resultsOf, newRole or another role is done or refused with the reason, never dropped in silence",

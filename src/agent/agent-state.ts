@@ -37,7 +37,7 @@ export interface RunLog {
   readonly output: JsonValue | undefined;
   /** True once the task is in the history, or was refused. */
   readonly isBriefed: boolean;
-  /** Replies in a row that were of no use: neither text nor calls, or an ending that nobody understands. */
+  /** Replies in a row that were of no use: neither text nor calls. */
   readonly uselessReplies: number;
   /** Model calls in a row that the model refused because the history was too long. */
   readonly overflows: number;

@@ -25,6 +25,8 @@ export type StepOutcome =
 export interface StepFacts {
   readonly roleName: string;
   readonly modelId: string;
+  /** The cap on output tokens that the role gives; that of a step is lower if the budget had no more left. */
+  readonly maxOutputTokens: number;
   readonly hasOutput: boolean;
   /** Somebody wrote to the agent, which has not read it yet. */
   readonly hasMessages: boolean;
@@ -50,7 +52,7 @@ export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   if (missedOutputs(log, facts) > MAX_MISSED_OUTPUTS)
     return { type: "fail", error: noOutput(facts) };
   if (last.tools.calls.length > 0) return { type: "continue", work };
-  const cutOff = cutOffReason(last);
+  const cutOff = cutOffReason(last, facts);
   if (cutOff !== undefined) return { type: "stop", signal: { source: "model", reason: cutOff } };
   if (log.uselessReplies > 0) {
     return log.uselessReplies > MAX_USELESS_REPLIES
@@ -85,7 +87,7 @@ const COMPLETED: StopSignal = deepFreeze({
 });
 
 /** Why a reply without calls is not an answer: it was cut off, filtered, or declined (R10). */
-function cutOffReason(last: StepRecord): StopReason | undefined {
+function cutOffReason(last: StepRecord, facts: StepFacts): StopReason | undefined {
   const { finishReason, refusal } = last.io;
   if (refusal !== undefined) {
     return {
@@ -94,11 +96,29 @@ function cutOffReason(last: StepRecord): StopReason | undefined {
       data: { finishReason: "refusal", refusal },
     };
   }
-  if (finishReason !== "length" && finishReason !== "content_filter") return undefined;
+  if (finishReason === "length") return capReason(last.context.parameters.maxOutputTokens, facts);
+  if (finishReason !== "content_filter") return undefined;
   return {
     code: "finish_reason",
     message: `The model's reply ended early: ${finishReason}.`,
     data: { finishReason },
+  };
+}
+
+/** What cut a reply off: the cap of the role, or what the lease had room for. */
+function capReason(cap: number, { roleName, maxOutputTokens }: StepFacts): StopReason {
+  const isLease = cap < maxOutputTokens;
+  const cause = isLease
+    ? `all that the budget had left for its lease (maxOutputTokens of ${roleName} is ${maxOutputTokens})`
+    : `maxOutputTokens of ${roleName}`;
+  return {
+    code: "finish_reason",
+    message: `The model's reply was cut off at ${cap} output tokens: ${cause}.`,
+    data: {
+      finishReason: "length",
+      maxOutputTokens: cap,
+      limitedBy: isLease ? "lease" : "maxOutputTokens",
+    },
   };
 }
 

@@ -258,21 +258,24 @@ function queued(
 /** Replies in the history that came after the step. */
 function repliesAfter(state: AgentSnapshot, stepNumber: number): number {
   const openReply = state.status === "paused" && state.step?.reply !== undefined ? 1 : 0;
-  const later = withReply(state.log.steps).filter(({ number }) => number > stepNumber);
+  const later = withReply(state.log.steps, state.conversation.messages).filter(
+    ({ number }) => number > stepNumber,
+  );
   return later.length + openReply;
 }
 
-/** Steps whose reply is in the history: one that says nothing is not, nor is a first one whose ending nobody understood (R11). */
-function withReply(steps: readonly StepRecord[]): readonly StepRecord[] {
-  let useless = 0;
-  return steps.filter(({ tools, io, error }) => {
-    const { text, refusal, finishReason } = io;
-    const isText = tools.calls.length === 0 && refusal === undefined;
-    const isStrange = finishReason === "unknown" && useless === 0;
-    const isLost = isText && (text.trim() === "" || isStrange);
-    if (isLost && error === undefined) useless += 1;
-    else if (!isLost) useless = 0;
-    return !isLost;
+/**
+ * Steps whose reply is in the history: one that says nothing is not (R11). A text whose ending nobody understood is an answer, but was
+ * left out by earlier versions.
+ */
+function withReply(
+  steps: readonly StepRecord[],
+  messages: readonly Message[],
+): readonly StepRecord[] {
+  return steps.filter(({ tools, io: { text, refusal, finishReason } }) => {
+    if (tools.calls.length > 0 || refusal !== undefined) return true;
+    if (finishReason !== "unknown") return text.trim() !== "";
+    return messages.some((message) => message.role === "assistant" && message.text === text);
   });
 }
 
@@ -290,7 +293,7 @@ function cutBefore(messages: readonly Message[], replies: number): readonly Mess
 
 /** True if the reply of the last of these steps is in the history. */
 function isWhole(messages: readonly Message[], steps: readonly StepRecord[]): boolean {
-  const last = withReply(steps).at(-1);
+  const last = withReply(steps, messages).at(-1);
   if (last === undefined) return true;
   const spoken = messages.findLast((message) => message.role === "assistant");
   if (spoken?.role !== "assistant") return false;

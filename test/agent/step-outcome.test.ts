@@ -20,6 +20,7 @@ import { contextOf } from "../support/step-context.ts";
 const FACTS: StepFacts = {
   roleName: "lead",
   modelId: "scripted",
+  maxOutputTokens: 8_192,
   hasOutput: false,
   hasMessages: false,
   hasAwaited: false,
@@ -283,15 +284,40 @@ for (const finishReason of FinishReasonSchema.options) {
   });
 }
 
-test("the signal of a reply that was cut off says how", () => {
-  expect(judged({ finishReason: "length", text: "This is" })).toEqual({
+function cutOffAt(cause: string, limitedBy: string): object {
+  return {
+    source: "model",
+    reason: {
+      code: "finish_reason",
+      message: `The model's reply was cut off at 8192 output tokens: ${cause}.`,
+      data: { finishReason: "length", maxOutputTokens: 8_192, limitedBy },
+    },
+  };
+}
+
+proves(["S7.13"], "the signal of a reply that was cut off says what cut it", () => {
+  const cut = (maxOutputTokens: number): unknown => {
+    const outcome = judged({ finishReason: "length", text: "This is" }, {}, { maxOutputTokens });
+    return outcome.type === "stop" ? outcome.signal : outcome;
+  };
+  expect([cut(8_192), cut(8_193)]).toEqual([
+    cutOffAt("maxOutputTokens of lead", "maxOutputTokens"),
+    cutOffAt(
+      "all that the budget had left for its lease (maxOutputTokens of lead is 8193)",
+      "lease",
+    ),
+  ]);
+});
+
+test("the signal of a reply that was filtered says so", () => {
+  expect(judged({ finishReason: "content_filter", text: "This is" })).toEqual({
     type: "stop",
     signal: {
       source: "model",
       reason: {
         code: "finish_reason",
-        message: "The model's reply ended early: length.",
-        data: { finishReason: "length" },
+        message: "The model's reply ended early: content_filter.",
+        data: { finishReason: "content_filter" },
       },
     },
   });

@@ -128,10 +128,11 @@ test("an agent with a typed result is reminded, corrected, and in the end fails 
 test("a reply that was cut off or filtered is no answer, and its text is kept", async () => {
   for (const finishReason of ["length", "content_filter"] as const) {
     const result = await scene().run(soloist([says("half a", { finishReason })]).role);
-    expect([result.status, result.reason.code, result.reason.data, result.text]).toEqual([
+    const { status, reason, text } = result;
+    expect([status, reason.code, reason.data["finishReason"], text]).toEqual([
       "stopped",
       "finish_reason",
-      { finishReason },
+      finishReason,
       "half a",
     ]);
   }

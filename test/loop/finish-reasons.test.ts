@@ -26,17 +26,17 @@ const COMPLETED: Effect = {
   requests: 1,
 };
 
-function cutOff(finishReason: FinishReason): Effect {
-  return { ...COMPLETED, ending: ["stopped", "finish_reason"], data: { finishReason } };
+function cutOff(finishReason: FinishReason, more: object = {}): Effect {
+  return { ...COMPLETED, ending: ["stopped", "finish_reason"], data: { finishReason, ...more } };
 }
 
 const WITHOUT_CALLS: Readonly<Record<FinishReason, Effect>> = {
   stop: COMPLETED,
   tool_calls: COMPLETED,
   other: COMPLETED,
-  length: cutOff("length"),
+  length: cutOff("length", { maxOutputTokens: 8_192, limitedBy: "maxOutputTokens" }),
   content_filter: cutOff("content_filter"),
-  unknown: { ...COMPLETED, requests: 2 },
+  unknown: COMPLETED,
   error: { ...COMPLETED, ending: ["failed", "error"], data: { error: "model_misbehaved" } },
 };
 
@@ -79,19 +79,79 @@ for (const finishReason of FinishReasonSchema.options) {
   );
 }
 
-test("calls whose arguments were cut off come back to the model, and do not run", async () => {
+/** What the model reads of a last call that its cap cut off, and how the run went on. */
+async function cutCall(reply: ScriptedReply): Promise<{
+  readonly runs: number;
+  readonly texts: readonly string[] | undefined;
+  readonly codes: readonly unknown[] | undefined;
+}> {
   const work = spyTool("work");
+  const { role, model } = soloist([reply, says("done")], { tools: [work] });
+  const { steps } = await scene().run(role);
+  const results = model.requests[1]?.messages.filter((message) => message.role === "tool");
+  return {
+    runs: work.calls.length,
+    texts: results?.map(({ text }) => text),
+    codes: steps[0]?.tools.executions.map(({ errorCode }) => errorCode),
+  };
+}
+
+const CUT =
+  "Your reply was cut off at its limit of 8192 output tokens, in the middle of this call.";
+
+proves(
+  ["S7.13"],
+  "a call that was cut off does not run; the model is told to write less",
+  async () => {
+    expect(await cutCall(asks("work", '{"path": "/tm', { finishReason: "length" }))).toEqual({
+      runs: 0,
+      texts: [
+        `${CUT} Write less.\nThe arguments of work are not valid JSON (Unterminated string in JSON at position 13 (line 1 column 14)). Call it again with one JSON object.`,
+      ],
+      codes: ["invalid_json"],
+    });
+  },
+);
+
+proves(
+  ["S7.13"],
+  "only the last call of a reply was cut off, and only one that does not fit",
+  async () => {
+    const first = asks("work", "{broken", { finishReason: "length" });
+    const both = [...(first.calls ?? []), ...(asks("work", {}).calls ?? [])];
+    const { runs, texts } = await cutCall({ ...first, calls: both });
+    expect([runs, texts?.filter((text) => text.includes("cut off"))]).toEqual([1, []]);
+    const whole = await cutCall(asks("work", "{broken"));
+    expect(whole.texts?.filter((text) => text.includes("cut off"))).toEqual([]);
+  },
+);
+
+proves(["S7.13"], "a typed result that was cut off is asked for again, shorter", async () => {
   const { role, model } = soloist(
-    [asks("work", '{"path": "/tm', { finishReason: "length" }), says("done")],
-    { tools: [work] },
+    [
+      asks("Finish", '{"story": "Once up', { finishReason: "length" }),
+      asks("Finish", { story: "Once." }),
+    ],
+    { output: z.object({ story: z.string() }), maxOutputTokens: 20 },
   );
-  const result = await scene().run(role);
-  expect([
-    result.status,
-    work.calls.length,
-    result.steps[0]?.tools.executions[0]?.errorCode,
-  ]).toEqual(["completed", 0, "invalid_json"]);
-  expect(model.requests[1]?.messages.at(-1)?.role).toBe("tool");
+  const { output } = await scene().run(role);
+  const told = model.requests[1]?.messages.at(-1)?.text ?? "";
+  expect([output, told.split("\n")[0]]).toEqual([
+    { story: "Once." },
+    "Your reply was cut off at its limit of 20 output tokens, in the middle of this call. Write less.",
+  ]);
+});
+
+proves(["S7.13"], "a cap that the budget lowered is named as the cause", async () => {
+  const { role } = soloist([says("Once", { finishReason: "length" })]);
+  const { reason } = await scene().run(role, { budget: { totalTokens: 120 } });
+  const { maxOutputTokens = 0, ...data } = reason.data;
+  const cause = "all that the budget had left for its lease (maxOutputTokens of solo is 8192)";
+  expect([reason.message, data]).toEqual([
+    `The model's reply was cut off at ${Number(maxOutputTokens)} output tokens: ${cause}.`,
+    { finishReason: "length", limitedBy: "lease" },
+  ]);
+  expect(Number(maxOutputTokens)).toBeLessThan(120);
 });
 
 test("an answer that the model declined is a finish reason of its own", async () => {
@@ -110,6 +170,24 @@ test("an answer that the model declined is a finish reason of its own", async ()
 
 const EMPTY: ScriptedReply = {};
 const UNKNOWN = says("so so", { finishReason: "unknown" });
+
+proves(
+  ["R11", "S7.14"],
+  "a text with an unknown ending is an answer, asked for and told once",
+  async () => {
+    const stage = scene();
+    const { role, model } = soloist([UNKNOWN, says("again")]);
+    const told: string[] = [];
+    const result = await stage.run(role, { onText: ({ text }) => told.push(text) });
+    expect([result.status, result.text, model.requests.length, told.join("")]).toEqual([
+      "completed",
+      "so so",
+      1,
+      "so so",
+    ]);
+    expect(result.usage.total.modelCalls).toBe(1);
+  },
+);
 
 proves(
   ["R11"],
@@ -150,7 +228,7 @@ const AROUND_THE_BOUND: Readonly<
     "completed",
     6,
   ],
-  "an unknown ending, and then nothing": [[UNKNOWN, EMPTY, says("late")], "failed", 2],
+  "an unknown ending of a text": [[UNKNOWN, says("late")], "completed", 1],
   "nothing, and then an unknown ending": [[EMPTY, UNKNOWN, says("late")], "completed", 2],
   "nothing, of which nobody knows why": [
     [{ finishReason: "unknown" }, { finishReason: "unknown" }, says("late")],
@@ -168,19 +246,19 @@ for (const [what, [replies, ending, requests]] of Object.entries(AROUND_THE_BOUN
 }
 
 proves(["R11"], "a useless reply is paid for, and not shown to the model again", async () => {
-  const { role, model } = soloist([UNKNOWN, says("done")]);
+  const { role, model } = soloist([EMPTY, says("done")]);
   const result = await scene().run(role);
   expect(model.requests[1]).toEqual(model.requests[0]);
   expect([result.usage.total.modelCalls, result.usage.total.totalTokens]).toEqual([2, 30]);
 });
 
 test("a retry is a step like any other: the budget bounds it", async () => {
-  const { role, model } = soloist([UNKNOWN, says("never")]);
+  const { role, model } = soloist([EMPTY, says("never")]);
   const result = await scene().run(role, { budget: { steps: 1 } });
   expect(effectOf(result, model.requests.length)).toEqual({
     ending: ["stopped", "steps_limit"],
     data: { axis: "steps", accountPath: "solo", maximum: 1, current: 1, asked: 1 },
-    text: "so so",
+    text: "",
     requests: 1,
   });
 });

@@ -1,14 +1,24 @@
 // Goal: what is sent is what the Chat Completions interface wants, written once per message and stable from step to step.
 // Method: the real client against a server that keeps every request.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 import type { ModelRequest } from "../../src/model/model.ts";
+import { ModelError } from "../../src/model/model-error.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { API_KEY, modelAt, MODES, never, QUESTION, reply } from "../support/openai-calls.ts";
-import { OpenAiServer, says } from "../support/openai-server.ts";
+import { proves } from "../harness/proves.ts";
+import {
+  API_KEY,
+  modelAt,
+  MODES,
+  never,
+  QUESTION,
+  rejection,
+  reply,
+} from "../support/openai-calls.ts";
+import { OpenAiServer, says, status } from "../support/openai-server.ts";
 
 const callId = CallIdSchema.parse("call_7");
 
@@ -80,21 +90,86 @@ const wired = (args: string) => ({
   function: { name: "go", arguments: args },
 });
 
-test("assistant messages of every kind keep what they said; missing arguments are an empty object", async () => {
-  await using server = await OpenAiServer.start(() => says("ok"), { takesAnyMessages: true });
-  const messages: readonly Message[] = [
-    { role: "assistant", text: "", toolCalls: [] },
-    { role: "assistant", text: "", toolCalls: [], refusal: "I will not." },
-    { role: "assistant", text: "Both.", toolCalls: [call(""), call("{not json")] },
-  ];
+proves(
+  ["S7.25"],
+  "assistant messages keep what they said; arguments that are no JSON object go in one",
+  async () => {
+    await using server = await OpenAiServer.start(() => says("ok"), { takesAnyMessages: true });
+    const messages: readonly Message[] = [
+      { role: "assistant", text: "", toolCalls: [] },
+      { role: "assistant", text: "", toolCalls: [], refusal: "I will not." },
+      { role: "assistant", text: "Both.", toolCalls: WRITTEN.map(([args]) => call(args)) },
+    ];
 
-  await modelAt(server).generate({ ...QUESTION, messages }, { signal: never() });
+    await modelAt(server).generate({ ...QUESTION, messages }, { signal: never() });
 
-  expect(server.request(1).body["messages"]).toEqual([
-    { role: "assistant", content: "" },
-    { role: "assistant", content: null, refusal: "I will not." },
-    { role: "assistant", content: "Both.", tool_calls: [wired("{}"), wired("{not json")] },
-  ]);
+    expect(server.request(1).body["messages"]).toEqual([
+      { role: "assistant", content: "" },
+      { role: "assistant", content: null, refusal: "I will not." },
+      { role: "assistant", content: "Both.", tool_calls: WRITTEN.map(([, sent]) => wired(sent)) },
+    ]);
+  },
+);
+
+/** Arguments as the model wrote them, and as they go back. */
+const WRITTEN = [
+  ["", "{}"],
+  [" \n", "{}"],
+  ['{"a": 1 }', '{"a": 1 }'],
+  ["{not json", '{"not_a_json_object":"{not json"}'],
+  ["[1]", '{"not_a_json_object":"[1]"}'],
+  ['"a"', '{"not_a_json_object":"\\"a\\""}'],
+  ["null", '{"not_a_json_object":"null"}'],
+] as const;
+
+describe("a failure of status 500", () => {
+  const asked: ModelRequest = {
+    ...QUESTION,
+    messages: [
+      ...QUESTION.messages,
+      { role: "assistant", text: "", toolCalls: [call("{not json")] },
+      { role: "tool", callId: call("").callId, toolName: "go", text: "Not valid JSON." },
+    ],
+  };
+  const answered: ModelRequest = {
+    ...asked,
+    messages: [...asked.messages, { role: "assistant", text: "So.", toolCalls: [] }],
+  };
+  const sound: ModelRequest = {
+    ...asked,
+    messages: [
+      ...QUESTION.messages,
+      { role: "assistant", text: "", toolCalls: [call("")] },
+      { role: "tool", callId: call("").callId, toolName: "go", text: "Gone." },
+    ],
+  };
+
+  async function failureOf(request: ModelRequest, code: number): Promise<ModelError> {
+    await using server = await OpenAiServer.start(() => status(code));
+    const thrown = await rejection(modelAt(server).generate(request, { signal: never() }));
+    if (!(thrown instanceof ModelError)) throw new Error("Expected a ModelError.");
+    return thrown;
+  }
+
+  proves(["S7.25"], "right after arguments that we mended is not tried again", async () => {
+    const { code, message, isRetryable } = await failureOf(asked, 500);
+    expect({ code, message, isRetryable }).toEqual({
+      code: "model_refused_request",
+      message:
+        "Expected a reply from the model, got status 500 to a request that goes on after a call whose arguments were no JSON object. They were sent as one that holds what the model wrote. Expected a reply from the model, got status 500 Failed with 500. Try again; if it stays so, check the network and the base URL.",
+      isRetryable: false,
+    });
+  });
+
+  test("anywhere else may pass, and so may any other status", async () => {
+    const failures = [
+      await failureOf(answered, 500),
+      await failureOf(sound, 500),
+      await failureOf(asked, 502),
+      await failureOf(asked, 503),
+    ];
+    expect(failures.map(({ isRetryable }) => isRetryable)).toEqual([true, true, true, true]);
+  });
 });
 
 test("up to the end of its messages, a request is a prefix of the one that follows it", async () => {

@@ -15,6 +15,7 @@ import { contextOf } from "./step-context.ts";
 export const FACTS: StepFacts = {
   roleName: "solo",
   modelId: "scripted",
+  maxOutputTokens: 8_192,
   hasOutput: false,
   hasMessages: false,
   hasAwaited: false,
@@ -130,7 +131,11 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   "a text cut off": {
     log: { steps: [stepWith({ text: "ha", finishReason: "length" })] },
-    outcome: stopFor("model", "finish_reason", { finishReason: "length" }),
+    outcome: stopFor("model", "finish_reason", {
+      finishReason: "length",
+      maxOutputTokens: 8_192,
+      limitedBy: "maxOutputTokens",
+    }),
   },
   "a text filtered, though somebody wrote": {
     log: { steps: [stepWith({ text: "ha", finishReason: "content_filter" })] },

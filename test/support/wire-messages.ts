@@ -1,16 +1,21 @@
 import { z } from "zod";
 
+import { isRecord } from "../../src/kernel/json.ts";
+
 const BodySchema = z.object({
   messages: z.array(
     z.object({
       role: z.string(),
-      tool_calls: z.array(z.object({ id: z.string() })).optional(),
+      tool_calls: z
+        .array(z.object({ id: z.string(), function: z.object({ arguments: z.string() }) }))
+        .optional(),
       tool_call_id: z.string().optional(),
     }),
   ),
 });
 
-/** What a provider would refuse in the messages of a request: calls without their results right after them, results without a call. */
+/** What a provider would refuse in the messages of a request: calls without their results right after them, results without a call,
+ * arguments that are no JSON object (llama.cpp fails on these with status 500). */
 export function wireProblems(body: unknown): readonly string[] {
   const parsed = BodySchema.safeParse(body);
   const messages = parsed.success ? parsed.data.messages : [];
@@ -26,7 +31,19 @@ export function wireProblems(body: unknown): readonly string[] {
     if (open.length > 0)
       problems.push(`calls ${open.join(", ")} are unanswered before message ${index}`);
     open = message.tool_calls?.map((call) => call.id) ?? [];
+    for (const call of message.tool_calls ?? []) {
+      if (!isJsonObject(call.function.arguments))
+        problems.push(`the arguments of ${call.id} are no JSON object`);
+    }
   }
   if (open.length > 0) problems.push(`calls ${open.join(", ")} are unanswered`);
   return problems;
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    return isRecord(JSON.parse(text));
+  } catch {
+    return false;
+  }
 }

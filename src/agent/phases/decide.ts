@@ -40,6 +40,7 @@ export async function decide(agent: AgentContext, state: AgentState): Promise<Ag
   const outcome = stepOutcome(judged.log, {
     roleName: agent.role.name,
     modelId: agent.role.model.id,
+    maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
     hasMessages: agent.inbox.hasMessages,
     hasAwaited: judged.log.background.length > 0 && agent.role.delegation.atEnd === "await",

@@ -65,7 +65,7 @@ function replied(
   const { finishReason, usage } = reply;
   const message = withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
   const taken = { message, finishReason };
-  if (isUseless(state, taken)) return transition(state, { type: "discardReply", reply: taken });
+  if (isUseless(taken)) return transition(state, { type: "discardReply", reply: taken });
   const { isFaithful, historyLength: messages, asideTokens } = call;
   const prefix = isFaithful
     ? countedPrefix(state.conversation.prefix, { messages, asideTokens }, usage)
@@ -73,11 +73,9 @@ function replied(
   return transition(state, { type: "recordReply", reply: taken, prefix });
 }
 
-/** A reply that says nothing, or whose ending nobody understands; a text that ends so once more is taken for what it is (R11, C32). */
-function isUseless(state: AgentState, { message, finishReason }: StepReply): boolean {
-  const { text, toolCalls, refusal } = message;
-  if (toolCalls.length > 0 || refusal !== undefined) return false;
-  return text.trim() === "" || (finishReason === "unknown" && state.log.uselessReplies === 0);
+/** A reply that says nothing; a text is an answer, also if nobody understands its ending (R11, C48). */
+function isUseless({ message: { text, toolCalls, refusal } }: StepReply): boolean {
+  return toolCalls.length === 0 && refusal === undefined && text.trim() === "";
 }
 
 /** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */

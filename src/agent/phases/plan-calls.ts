@@ -5,6 +5,7 @@ import { retriesOf } from "../../policies/error-budget.ts";
 import { removalReason } from "../../policies/context-notes.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { CallId } from "../../protocol/ids.ts";
+import type { ToolCall } from "../../protocol/message.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import {
@@ -161,10 +162,11 @@ function drafted(
 
 function boundCall(
   agent: AgentContext,
-  { hiddenTools }: OpenStep,
+  step: OpenStep,
   { call, argumentsText, change }: Rewritten,
   skip: string | undefined,
 ): BoundCall {
+  const { hiddenTools } = step;
   const tool = agent.tools.find(call.toolName);
   if (change?.type === "cancelled") return unbegun(tool);
   if (skip !== undefined) return rejected("skipped", `Not executed: ${skip}`, { tool });
@@ -177,10 +179,26 @@ function boundCall(
   if (tool === undefined && removals.length > 0)
     return removedTool(call.toolName, removals, offered);
   const filters = hiddenTools.filter(({ toolName }) => toolName === call.toolName);
-  if (filters.length === 0) return bindCall(agent.tools, { ...call, argumentsText }, offered);
+  if (filters.length === 0) {
+    const bound = bindCall(agent.tools, { ...call, argumentsText }, offered);
+    return bound.type === "rejected" && isCutOff(step, call) ? cutCall(step, bound) : bound;
+  }
   const text = `Not executed: ${call.toolName} is not available in this step. ${choiceOf(offered)}`;
   const by = filters.map(({ filter }) => filter).join(", ");
   return rejected("tool_not_available", text, { tool, by });
+}
+
+/** The last call of a reply that its cap ended may be a part of one. */
+function isCutOff({ reply }: OpenStep, { callId }: ToolCall): boolean {
+  return reply?.finishReason === "length" && reply.message.toolCalls.at(-1)?.callId === callId;
+}
+
+/** Why the arguments do not fit, which the model would not know. */
+function cutCall({ context }: OpenStep, call: RejectedCall): RejectedCall {
+  if (call.tool === undefined) return call;
+  const { maxOutputTokens } = context.parameters;
+  const cause = `Your reply was cut off at its limit of ${maxOutputTokens} output tokens, in the middle of this call. Write less.`;
+  return { ...call, text: `${cause}\n${call.text}` };
 }
 
 function choiceOf(offered: readonly string[]): string {

@@ -17,6 +17,7 @@ import {
   excessError,
   timeoutError,
   toModelError,
+  withoutBlindRetry,
   withoutKey,
   type CallProgress,
 } from "./openai-errors.ts";
@@ -24,7 +25,7 @@ import { replyLimits, tokensThatCame, type ReplyLimits } from "./reply-limits.ts
 import { piecesOf } from "./response-body.ts";
 import { EventSplitter } from "./server-sent-events.ts";
 import { StreamedReply } from "./streamed-reply.ts";
-import { toOpenAi, type WireSettings } from "./to-openai.ts";
+import { isLastReplyMended, toOpenAi, type WireSettings } from "./to-openai.ts";
 
 export interface ConnectionSettings extends WireSettings {
   /** Undefined: the server needs none. */
@@ -71,7 +72,8 @@ export class OpenAiConnection {
       if (attempt.controller.signal.aborted) {
         throw timeoutError(timeoutMs, answer.progress.lostOutputTokens);
       }
-      throw this.#withoutKey(toModelError(thrown, answer.progress));
+      const error = this.#withoutKey(toModelError(thrown, answer.progress));
+      throw isLastReplyMended(request.messages) ? withoutBlindRetry(error) : error;
     } finally {
       stopDeadline();
       attempt.unlink();

@@ -111,6 +111,22 @@ export function reportedError(error: unknown, lostOutputTokens: number | undefin
   });
 }
 
+/**
+ * The failure of a request in which arguments of the last reply were mended. Status 500 is how servers fail that cannot read them, and
+ * the same request would fail again.
+ */
+export function withoutBlindRetry(error: ModelError): ModelError {
+  if (error.data["status"] !== 500) return error;
+  const { data, lostOutputTokens } = error;
+  return failure({
+    code: "model_refused_request",
+    got: "status 500 to a request that goes on after a call whose arguments were no JSON object",
+    advice: `They were sent as one that holds what the model wrote. ${error.message}`,
+    data,
+    lostOutputTokens,
+  });
+}
+
 /** The same error without `apiKey` in anything that it says: a server or a client may have quoted it. */
 export function withoutKey(error: ModelError, apiKey: string): ModelError {
   const said = `${error.message} ${JSON.stringify(error.data)} ${messageOf(error.cause)}`;

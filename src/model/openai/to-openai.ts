@@ -1,8 +1,10 @@
 // Our request as the JSON text of a Chat Completions request. A history grows by a few messages a step and never changes
 // otherwise, so each message and each list of tools is written once and the text is kept for as long as the value lives.
 
+import { isRecord } from "../../kernel/json.ts";
 import type { Message, ToolCall } from "../../protocol/message.ts";
 import type { ModelRequest, ToolSpec } from "../model.ts";
+import { parseJson } from "./from-openai.ts";
 
 /** How a server calls the cap on output tokens. */
 export type MaxTokensField = "max_completion_tokens" | "max_tokens";
@@ -75,8 +77,27 @@ function saysOtherwise(message: Message & { readonly role: "assistant" }): boole
   return message.toolCalls.length > 0 || message.refusal !== undefined;
 }
 
-/** Arguments go back as the model wrote them. Only "nothing at all" is written as an empty object: many servers parse them. */
 function wireCall({ callId, toolName, argumentsText }: ToolCall): object {
-  const args = argumentsText.trim() === "" ? "{}" : argumentsText;
+  const args = mendedArguments(argumentsText) ?? argumentsText;
   return { id: callId, type: "function", function: { name: toolName, arguments: args } };
+}
+
+/**
+ * Arguments that are no JSON object, as one that holds what the model wrote: many servers parse them, and some fail on anything else.
+ * Nothing at all is an empty object. Undefined: they go back as they are.
+ */
+function mendedArguments(text: string): string | undefined {
+  if (text.trim() === "") return "{}";
+  return isRecord(parseJson(text)) ? undefined : JSON.stringify({ not_a_json_object: text });
+}
+
+/** True if the last reply in a list of messages goes back with arguments that we had to mend. */
+export function isLastReplyMended(messages: readonly Message[]): boolean {
+  const last = messages.findLast((message) => message.role === "assistant");
+  return (
+    last?.toolCalls.some(({ argumentsText }) => {
+      const mended = mendedArguments(argumentsText);
+      return mended !== undefined && mended !== "{}";
+    }) === true
+  );
 }
