@@ -45,6 +45,14 @@ test("no file is named after nothing, and nothing is left open", () => {
   ).toEqual([]);
 });
 
+test("hooks of tests are registered by test files: a module that they share would register its own for the first of them only", () => {
+  const shared = globSync("test/**/*.ts", { exclude: ["test/**/*.test.ts"] });
+  const registering = shared.filter((file) =>
+    /^(before|after)(Each|All)\(/m.test(readFileSync(file, "utf8")),
+  );
+  expect(registering).toEqual(["test/harness/set-up.ts"]);
+});
+
 test("every function, class and type that users can import is documented", () => {
   for (const report of globSync("etc/*.api.md")) {
     const text = readFileSync(report, "utf8");

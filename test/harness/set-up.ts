@@ -5,12 +5,14 @@ import { context, diag, metrics, propagation, trace } from "@opentelemetry/api";
 import * as fc from "fast-check";
 import { afterAll, afterEach, expect } from "vitest";
 
+import { cleanUp } from "./afterwards.ts";
 import { NO_FAULTS, takeFaults } from "./process-watch.ts";
 
 // The same cases everywhere, every time. `FC_SEED=…` looks at others.
 fc.configureGlobal({ seed: Number(process.env["FC_SEED"] ?? 20_261_121) });
 
 afterEach(async () => {
+  await cleanUp();
   // Rejections are reported after the microtasks of the tick in which they happened.
   await new Promise((resolve) => setImmediate(resolve));
   expect(takeFaults()).toEqual(NO_FAULTS);

@@ -15,7 +15,8 @@ import { scene, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { handMadeOverHttp } from "./http-server.ts";
-import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { handMadeOverStdio, isAlive } from "./servers.ts";
 
 const isUsable = ({ name }: McpTool): boolean => name !== "broken" && name !== "chore";
 const isMeta = ({ name }: McpTool): boolean => name === "meta";

@@ -8,7 +8,7 @@ import { mcpSettings, type McpOptions, type McpTransport } from "../../src/mcp/m
 import type { McpCall } from "../../src/mcp/mcp-session.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { settled } from "../harness/run-scripted.ts";
-import { afterwards } from "./servers.ts";
+import { afterwards } from "../harness/afterwards.ts";
 
 /** A connection, its clock, and short ways to call. */
 export interface Line {

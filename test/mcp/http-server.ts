@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 
 import type { McpHttp } from "../../src/mcp/mcp-options.ts";
 import { HandMadeServer, incoming, type Incoming } from "./hand-made-server.ts";
-import { afterwards } from "./servers.ts";
+import { afterwards } from "../harness/afterwards.ts";
 
 export interface HttpScene {
   readonly transport: McpHttp;

@@ -7,7 +7,8 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 import { handMadeOverHttp } from "./http-server.ts";
-import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { handMadeOverStdio, isAlive } from "./servers.ts";
 
 /** How the short program ends with this server, what it says, and the processes that it started. */
 async function ending(args: readonly string[]) {

@@ -9,7 +9,8 @@ import { expect, test } from "vitest";
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { refusal, until } from "./connecting.ts";
-import { afterwards, handMadeOverStdio, isAlive } from "./servers.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { handMadeOverStdio, isAlive } from "./servers.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
 test("a command that does not exist", async () => {

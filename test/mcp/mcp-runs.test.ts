@@ -15,8 +15,8 @@ import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { caller, executionsOf, made, textsOf, type Asked } from "./agents.ts";
+import { afterwards } from "../harness/afterwards.ts";
 import {
-  afterwards,
   everythingOverHttp,
   everythingOverStdio,
   isAlive,

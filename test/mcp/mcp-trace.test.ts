@@ -15,7 +15,8 @@ import { takeWarnings } from "../harness/process-watch.ts";
 import { recorder } from "../telemetry/recorded-spans.ts";
 import { made, textsOf } from "./agents.ts";
 import { handMadeOverHttp } from "./http-server.ts";
-import { afterwards, handMadeOverStdio } from "./servers.ts";
+import { afterwards } from "../harness/afterwards.ts";
+import { handMadeOverStdio } from "./servers.ts";
 
 const recording = recorder();
 

@@ -17,7 +17,7 @@ import { join, resolve } from "node:path";
 
 import { expect, test } from "vitest";
 
-import { afterwards } from "./servers.ts";
+import { afterwards } from "../harness/afterwards.ts";
 
 /** A folder with the sources, and with every package but those that `isMissing` says. */
 function projectWithout(isMissing: (name: string) => boolean): string {

@@ -1,28 +1,16 @@
-// The servers that tests start: the real one from the registry, and the hand-made one, over both transports. Whatever a test leaves
-// behind is ended after it.
+// The servers that tests start: the real one from the registry, and the hand-made one, over both transports. They end with
+// the test.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-import { afterEach } from "vitest";
-
 import type { McpHttp, McpStdio } from "../../src/mcp/mcp-options.ts";
+import { afterwards } from "../harness/afterwards.ts";
 
 const EVERYTHING = fileURLToPath(
   import.meta.resolve("@modelcontextprotocol/server-everything/dist/index.js"),
 );
-
-const cleanups: (() => unknown)[] = [];
-
-/** Does it after the test, however the test ends. */
-export function afterwards(cleanup: () => unknown): void {
-  cleanups.push(cleanup);
-}
-
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
 
 /** A server over stdio, and the processes that were started for it. */
 export interface StdioPeer {
