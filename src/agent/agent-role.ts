@@ -3,7 +3,6 @@
 import type { z } from "zod";
 
 import {
-  checkAmount,
   checkCount,
   checkKeys,
   checkList,
@@ -18,6 +17,7 @@ import { EspalierError } from "../kernel/error.ts";
 import { MOST_TOKENS } from "../model/count-tokens.ts";
 import type { Model, ModelServer } from "../model/model.ts";
 import { checkPrice } from "../model/model-price.ts";
+import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { PRICES_AS_OF } from "../model/price-table.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import { delegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
@@ -101,7 +101,7 @@ export interface AgentDefinition {
   readonly compaction?: Compaction;
   /** Most tokens that one reply may have, up to a thousand million. Default 8,192; clamped to what the budget has left. */
   readonly maxOutputTokens?: number;
-  /** Left out: the provider's default. */
+  /** From 0 to 2. Left out: the provider's default. */
   readonly temperature?: number;
   /** A zod object schema of its result. The agent must then end by calling the `Finish` tool with a value that fits. */
   readonly output?: z.ZodType;
@@ -227,7 +227,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   if (definition.maxOutputTokens !== undefined)
     checkMaxOutputTokens(name, definition.maxOutputTokens);
   if (definition.temperature !== undefined)
-    checkAmount(`${name}.temperature`, definition.temperature, PROVIDERS_DEFAULT);
+    checkTemperature(`${name}.temperature`, definition.temperature);
   checkConditions(name, stopWhen);
   checkHooks(`${name}.hooks`, hooks);
   const { guards = [], toolFilters = [] } = definition;
@@ -365,6 +365,11 @@ function checkMaxOutputTokens(name: string, tokens: number): void {
     const advice = "Each call holds room for so many tokens of the budget.";
     throw mismatch(`${name}.maxOutputTokens`, `at most ${MOST_TOKENS}`, tokens, advice);
   }
+}
+
+function checkTemperature(field: string, value: unknown): void {
+  if (typeof value === "number" && value >= 0 && value <= MAX_TEMPERATURE) return;
+  throw mismatch(field, `a number from 0 to ${MAX_TEMPERATURE}`, value, PROVIDERS_DEFAULT);
 }
 
 const WRAP_UP_NOTICE =

@@ -1,7 +1,15 @@
 // Who answers questions about calls, and by when. Without an answer a question waits: the run pauses.
 
 import { checkAmount, mismatch } from "../kernel/check.ts";
-import type { Answer, Question } from "../protocol/question.ts";
+import { EspalierError } from "../kernel/error.ts";
+import {
+  approve,
+  deny,
+  giveResult,
+  reportFailure,
+  type Answer,
+  type Question,
+} from "../protocol/question.ts";
 
 /**
  * Answers the questions whether a call may run, in this process, while the run waits (R33). Called once per question; may ask a person
@@ -32,12 +40,25 @@ export function questionDesk(given: {
   readonly unanswered: Unanswered | undefined;
 }): QuestionDesk {
   const { approver, answerTimeoutMs, unanswered = "pause" } = given;
-  if (approver !== undefined && typeof approver !== "function") {
-    throw mismatch("approver", "a function", approver, "It takes a question and gives an answer.");
-  }
+  if (approver !== undefined) checkApprover(approver);
   if (answerTimeoutMs !== undefined) checkAmount("answerTimeoutMs", answerTimeoutMs);
   if (unanswered !== "pause" && unanswered !== "deny") {
     throw mismatch("unanswered", `"pause" or "deny"`, unanswered, "Choose one.");
   }
   return Object.freeze({ approver, answerTimeoutMs, unanswered });
+}
+
+/** What makes an answer would take the context of an approver for part of it: no answer of its would fit. */
+const ANSWER_MAKERS: readonly unknown[] = [approve, deny, giveResult, reportFailure];
+
+function checkApprover(approver: unknown): void {
+  const expected = "a function that takes a question and gives an answer";
+  const advice = "Write (question) => approve(question), or deny(question, reason).";
+  if (typeof approver !== "function") throw mismatch("approver", expected, approver, advice);
+  if (!ANSWER_MAKERS.includes(approver)) return;
+  throw new EspalierError({
+    code: "invalid_option",
+    message: `Expected approver to be ${expected}, got ${approver.name} itself. ${advice}`,
+    data: { field: "approver", expected, got: approver.name },
+  });
 }

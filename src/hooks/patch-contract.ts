@@ -3,6 +3,7 @@
 import { z } from "zod";
 
 import { isRecord, type JsonObject, type JsonValue } from "../kernel/json.ts";
+import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { MessageSchema } from "../protocol/message.ts";
 import type { TransformPoint, PointPatch } from "./hook-points.ts";
 
@@ -31,7 +32,7 @@ const CONTRACTS: { readonly [P in TransformPoint]: PatchContract<P> } = {
   beforeModel: contract({
     instructions: words.optional(),
     messages: conversation.optional(),
-    temperature: z.number().nonnegative().optional(),
+    temperature: z.number().nonnegative().max(MAX_TEMPERATURE).optional(),
   }),
   beforeTool: contract({ arguments: json.optional(), deny: words.optional() }),
   afterTool: contract({ text: z.string().optional(), metadata: jsonObject.optional() }),

@@ -7,7 +7,7 @@ import type { TransformHook } from "./hook.ts";
 import { hookContract, type HookPlace } from "./hook-error.ts";
 import type { TransformPoint, PointPatch } from "./hook-points.ts";
 import type { Named } from "./hook-set.ts";
-import { isPlainObject, jsonCopy } from "./json-copy.ts";
+import { isPlainObject, jsonCopy } from "../kernel/json-copy.ts";
 import { contractOf } from "./patch-contract.ts";
 
 /** The patch that a hook gave, copied and frozen; nothing for nothing. Throws `hook_contract` for what its point does not allow. */

@@ -47,6 +47,7 @@ export interface ModelRequest {
   readonly tools: readonly ToolSpec[];
   /** The model must not write more; clamped to what the budget has left. */
   readonly maxOutputTokens: number;
+  /** From 0 to 2. */
   readonly temperature?: number;
 }
 

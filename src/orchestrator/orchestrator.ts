@@ -1,6 +1,6 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
-import { checkText, mismatch } from "../kernel/check.ts";
+import { checkText, misdefinition, mismatch } from "../kernel/check.ts";
 import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import { spendLimitsOf, tighterLimits } from "../policies/budget.ts";
@@ -80,7 +80,7 @@ export class Orchestrator {
   start(role: AgentRole, task: string, options: StartOptions = {}): Run {
     this.#live.assertOpen();
     checkRole("role", role);
-    checkText("task", task);
+    checkTask(task);
     checkStartOptions(options);
     const { budget = {}, deadlineAtMs, onText } = options;
     const metadata = frozenMetadata(options.metadata === undefined ? {} : options.metadata);
@@ -320,8 +320,8 @@ export class Orchestrator {
 
   /** Where runs are kept; undefined: nowhere. */
   #keeper(): Keeper | undefined {
-    const { store, clock, ids } = this.#settings;
-    return store === undefined ? undefined : { store, clock, ids };
+    const { store, clock } = this.#settings;
+    return store === undefined ? undefined : { store, clock };
   }
 
   #keeperOrThrow(): Keeper {
@@ -335,6 +335,15 @@ export class Orchestrator {
     const { limits } = this.#settings;
     return keeper === undefined ? undefined : newJournal(keeper, { runId, limits, title, session });
   }
+}
+
+function checkTask(task: unknown): void {
+  if (typeof task === "object" && task !== null) {
+    const advice =
+      "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
+    throw misdefinition("task", "text", task, advice);
+  }
+  checkText("task", task);
 }
 
 function earlier(left: number | undefined, right: number | undefined): number | undefined {

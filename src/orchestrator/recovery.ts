@@ -8,7 +8,7 @@ import { isProcessGone, thisHostname } from "../store/holding.ts";
 import { storeFailed } from "../store/store-errors.ts";
 import { foldJournal, type FoldedRun } from "./journal/fold-journal.ts";
 import { STALE_AFTER_MS } from "./journal/journal.ts";
-import { ownerOf, type Keeper } from "./journal/open-journal.ts";
+import { newOwner, type Keeper } from "./journal/open-journal.ts";
 import type { Run } from "./run.ts";
 import type { RunShared } from "./run-shared.ts";
 import { revive } from "./supervisor.ts";
@@ -86,12 +86,12 @@ export async function claimed<Going>(
   runId: RunId,
   { takeOver, ready }: ClaimWish<Going>,
 ): Promise<Claim<Going>> {
-  const { store, ids } = keeper;
+  const { store } = keeper;
   const found = await storedRun(store, runId);
   if (found?.status === "ended") throw runEnded(runId);
   if (found?.recordCount === 0) throw nothingKept(runId);
   const before = await readable(keeper, runId, ready);
-  const owner = ownerOf(ids);
+  const owner = newOwner();
   const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS, takeOver });
   try {
     const { recordCount } = (await storedRun(store, runId)) ?? {};

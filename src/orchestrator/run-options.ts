@@ -1,7 +1,5 @@
 // What goes with a run when it is started, resumed or forked.
 
-import { isDeepStrictEqual } from "node:util";
-
 import {
   checkAmount,
   checkCount,
@@ -11,7 +9,9 @@ import {
   checkText,
   mismatch,
 } from "../kernel/check.ts";
+import { EspalierError, messageOf } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import { jsonCopy, NotJsonError } from "../kernel/json-copy.ts";
 import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -160,15 +160,30 @@ function checkSignal(field: string, value: unknown): void {
   throw mismatch(field, "an AbortSignal", value, advice);
 }
 
-/** Plain data, checked to survive JSON. Throws `invalid_option`. */
+/** Plain data, checked to survive JSON. Throws `invalid_option`, naming the part that would not. */
 export function frozenMetadata(metadata: unknown): JsonObject {
-  const advice =
-    "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+  const parsed = JsonObjectSchema.safeParse(metadataCopy(metadata));
+  if (parsed.success) return deepFreeze(parsed.data);
+  throw mismatch("metadata", "an object of JSON values", metadata, PLAIN_DATA);
+}
+
+const PLAIN_DATA =
+  "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+
+function metadataCopy(metadata: unknown): unknown {
   try {
-    const parsed = JsonObjectSchema.safeParse(JSON.parse(JSON.stringify(metadata)));
-    if (parsed.success && isDeepStrictEqual(parsed.data, metadata)) return deepFreeze(parsed.data);
-  } catch {
-    // A cycle, a depth or a getter that JSON cannot take.
+    return jsonCopy(metadata);
+  } catch (cause) {
+    const { place, got } =
+      cause instanceof NotJsonError ? cause : { place: "", got: `an error: ${messageOf(cause)}` };
+    const field = `metadata${place}`;
+    const expected = "a JSON value";
+    const advice = got === "a date" ? "Hand in its text: date.toISOString()." : PLAIN_DATA;
+    throw new EspalierError({
+      code: "invalid_option",
+      message: `Expected ${field} to be ${expected}, got ${got}. ${advice}`,
+      data: { field, expected, got },
+      cause,
+    });
   }
-  throw mismatch("metadata", "an object of JSON values", metadata, advice);
 }

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 
 import { z } from "zod";
 
+import { checkKeys } from "../kernel/check.ts";
 import { canonicalJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
@@ -60,8 +61,13 @@ export function kindAnsweredBy(type: AnswerType): QuestionKind {
 
 type About = Pick<Question, "questionId" | "argumentsHash">;
 
-/** Lets the call run; with `arguments`, run with these instead of its own. They must fit the tool's schema. */
+/**
+ * Lets the call run; with `arguments`, run with these instead of its own. They must fit the tool's schema.
+ *
+ * @throws EspalierError `invalid_option` for anything else in `change`.
+ */
 export function approve(question: About, change: { readonly arguments?: JsonObject } = {}): Answer {
+  checkKeys("approve change", change, ["arguments"]);
   return { type: "approved", ...aboutOf(question), ...change };
 }
 

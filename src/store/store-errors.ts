@@ -41,7 +41,7 @@ export function storeClosed(): EspalierError {
 
 /** A run that is stored already. */
 export function runExists(runId: RunId): EspalierError {
-  const message = `Expected run ${JSON.stringify(runId)} to be new, got one that is stored. Choose another id.`;
+  const message = `Expected run ${JSON.stringify(runId)} to be new, got one that is stored. Ids have to be unique in a store: leave the option ids out, or share one source among its orchestrators, one sequentialIds() for a whole test, say.`;
   return new EspalierError({ code: "run_exists", message, data: { runId } });
 }
 

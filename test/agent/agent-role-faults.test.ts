@@ -162,7 +162,7 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { temperature: -1 },
     "invalid_option",
     "lead.temperature",
-    AMOUNT,
+    "a number from 0 to 2",
     "-1",
   ],
   [
@@ -170,8 +170,16 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     { temperature: NaN },
     "invalid_option",
     "lead.temperature",
-    AMOUNT,
+    "a number from 0 to 2",
     "NaN",
+  ],
+  [
+    "a temperature that no provider takes",
+    { temperature: 3 },
+    "invalid_option",
+    "lead.temperature",
+    "a number from 0 to 2",
+    "3",
   ],
   [
     "a condition in words",

@@ -68,7 +68,7 @@ test.each<readonly [string, () => unknown]>([
     roleOf({ maxOutputTokens: -1 }),
   ],
   [
-    "lead.temperature to be a finite number from 0 up, got -1. Leave it out for the provider's default.",
+    "lead.temperature to be a number from 0 to 2, got -1. Leave it out for the provider's default.",
     roleOf({ temperature: -1 }),
   ],
   // Tools in the wrong wrapping.

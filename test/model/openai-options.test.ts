@@ -3,6 +3,9 @@
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { proves } from "../harness/proves.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { API_KEY, modelAt, MODES, rejection, reply } from "../support/openai-calls.ts";
@@ -117,9 +120,27 @@ test("a base URL in the environment that is none is found at the start", () => {
   expect(thrownBy(() => openai("m").assertReady?.())).toEqual({
     code: "invalid_option",
     message:
-      'Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:8080". Give the address up to and without /chat/completions.',
+      'Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:8080". Say how it is reached: http://localhost:8080, or https://.',
   });
 });
+
+proves(
+  ["S7.37"],
+  "a base URL without a scheme is told with what to write, also where a run is started",
+  () => {
+    environment({ key: API_KEY, url: "localhost:11434/v1" });
+    const role = defineAgent({ name: "solo", instructions: "Work.", model: openai("m") });
+    const advice = "Say how it is reached: http://localhost:11434/v1, or https://.";
+    expect(thrownBy(() => new Orchestrator().start(role, "Do it."))).toEqual({
+      code: "invalid_option",
+      message: `Expected OPENAI_BASE_URL to be an http or https URL, got "localhost:11434/v1". ${advice}`,
+    });
+    expect(thrownBy(() => openai("m", { baseUrl: "localhost:11434/v1" }))).toEqual({
+      code: "invalid_option",
+      message: `Expected openai.baseUrl to be an http or https URL, got "localhost:11434/v1". ${advice}`,
+    });
+  },
+);
 
 test.each<[object, string]>([
   [
@@ -132,7 +153,11 @@ test.each<[object, string]>([
   ],
   [
     { baseUrl: "localhost" },
-    'Expected openai.baseUrl to be an http or https URL, got "localhost". Give the address up to and without /chat/completions.',
+    'Expected openai.baseUrl to be an http or https URL, got "localhost". Say how it is reached: http://localhost, or https://.',
+  ],
+  [
+    { baseUrl: "ftp://localhost" },
+    'Expected openai.baseUrl to be an http or https URL, got "ftp://localhost". Give the address up to and without /chat/completions.',
   ],
   [
     { baseUrl: "http://" },

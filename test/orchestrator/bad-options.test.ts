@@ -4,6 +4,14 @@
 import { expect, test } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { QuestionIdSchema } from "../../src/protocol/ids.ts";
+import { approve, deny, giveResult, reportFailure } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { proves } from "../harness/proves.ts";
+import { rejectionOf, thrownBy } from "../support/thrown.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { soloist } from "../harness/soloist.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -59,9 +67,27 @@ const STARTS: readonly (readonly [
   ["deadlineAtMs", soloist([]).role, "t", { deadlineAtMs: "soon" }],
   ["start options", soloist([]).role, "t", { onText: 5 }],
   ["metadata", soloist([]).role, "t", { metadata: null }],
-  ["metadata", soloist([]).role, "t", { metadata: CYCLE }],
-  ["metadata", soloist([]).role, "t", { metadata: { run: () => 1 } }],
-  ["metadata", soloist([]).role, "t", { metadata: { when: new Date(0) } }],
+  ["metadata", soloist([]).role, "t", { metadata: 5 }],
+  ["metadata", soloist([]).role, "t", { metadata: [1] }],
+  ["metadata", soloist([]).role, "t", { metadata: new Date(0) }],
+  ["metadata.self", soloist([]).role, "t", { metadata: CYCLE }],
+  ["metadata.run", soloist([]).role, "t", { metadata: { run: () => 1 } }],
+  ["metadata.when", soloist([]).role, "t", { metadata: { when: new Date(0) } }],
+  ["metadata.users[1].id", soloist([]).role, "t", { metadata: { users: [{}, { id: 1n }] } }],
+  ["metadata.cache", soloist([]).role, "t", { metadata: { cache: new Map() } }],
+  ["metadata.share", soloist([]).role, "t", { metadata: { share: Number.NaN } }],
+  [
+    "metadata",
+    soloist([]).role,
+    "t",
+    {
+      metadata: {
+        get broken() {
+          throw new Error("no");
+        },
+      },
+    },
+  ],
 ];
 
 function refusalOf(call: () => unknown): readonly unknown[] {
@@ -99,3 +125,103 @@ test("metadata of any plain shape is taken, also behind an interface", async () 
   const result = await new Orchestrator().start(role, "t", { metadata: { owner } }).result;
   expect(result.agents[0]?.metadata).toEqual({ owner: { name: "Ada" } });
 });
+
+proves(
+  ["S7.37"],
+  "metadata that JSON has not is told with its key, and with what to hand in",
+  () => {
+    const start = (metadata: object) => (): unknown =>
+      new Orchestrator().start(soloist([]).role, "t", { metadata });
+    const data =
+      "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+    expect(thrownBy(start({ user: { since: new Date(0) } })).message).toBe(
+      "Expected metadata.user.since to be a JSON value, got a date. Hand in its text: date.toISOString().",
+    );
+    expect(thrownBy(start({ hooks: [{ run: () => 1 }] })).message).toBe(
+      `Expected metadata.hooks[0].run to be a JSON value, got a function. ${data}`,
+    );
+  },
+);
+
+test("what is undefined in metadata is left out, as JSON does", async () => {
+  const { role } = soloist([says("done")]);
+  const metadata = { userId: undefined, zero: -0 };
+  const result = await new Orchestrator().start(role, "t", { metadata }).result;
+  expect(result.agents[0]?.metadata).toStrictEqual({ zero: 0 });
+});
+
+proves(
+  ["S7.37"],
+  "a task that is a message, or a list of them, is told with where a history belongs",
+  () => {
+    for (const [task, got] of [
+      [[{ role: "user", content: "Hi." }], "an array"],
+      [{ role: "user", content: "Hi." }, "an object"],
+    ] as const)
+      expect(
+        thrownBy(() =>
+          Reflect.apply(Orchestrator.prototype.start, new Orchestrator(), [soloist([]).role, task]),
+        ),
+      ).toMatchObject({
+        code: "invalid_definition",
+        message: `Expected task to be text, got ${got}. Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).`,
+      });
+  },
+);
+
+proves(
+  ["S7.37"],
+  "an approver that is approve itself, or no function, is told with what to write",
+  () => {
+    const advice = "Write (question) => approve(question), or deny(question, reason).";
+    const expected = "Expected approver to be a function that takes a question and gives an answer";
+    const refused = (approver: unknown): unknown =>
+      thrownBy(() => Reflect.construct(Orchestrator, [{ approver }])).message;
+    expect(
+      [approve, deny, giveResult, reportFailure, { approve }, "approve", true].map(refused),
+    ).toEqual([
+      `${expected}, got approve itself. ${advice}`,
+      `${expected}, got deny itself. ${advice}`,
+      `${expected}, got giveResult itself. ${advice}`,
+      `${expected}, got reportFailure itself. ${advice}`,
+      `${expected}, got an object. ${advice}`,
+      `${expected}, got "approve". ${advice}`,
+      `${expected}, got true. ${advice}`,
+    ]);
+    expect(() => new Orchestrator({ approver: (question) => approve(question) })).not.toThrow();
+  },
+);
+
+test("a slip in what approve() changes is an error at once", () => {
+  const about = { questionId: QuestionIdSchema.parse("q"), argumentsHash: "h" };
+  expect(
+    thrownBy(() => Reflect.apply(approve, undefined, [about, { argument: {} }])),
+  ).toMatchObject({
+    code: "invalid_option",
+    data: { field: "approve change.argument" },
+  });
+});
+
+proves(
+  ["S7.37"],
+  "two sources of ids that count alike over one store: the second run is refused, and says what to share",
+  async () => {
+    const start = (store: Store): Run => {
+      const { role } = soloist([says("Done.")]);
+      return new Orchestrator({ store, ids: sequentialIds() }).start(role, "Do it.");
+    };
+    const refused = {
+      code: "run_exists",
+      message:
+        'Expected run "run_1" to be new, got one that is stored. Ids have to be unique in a store: leave the option ids out, or share one source among its orchestrators, one sequentialIds() for a whole test, say.',
+      data: { runId: "run_1" },
+    };
+    const store = memoryStore();
+    expect((await start(store).result).status).toBe("completed");
+    expect(await rejectionOf(start(store).result)).toEqual(refused);
+    const other = memoryStore();
+    const [first, second] = [start(other), start(other)];
+    const rejection = rejectionOf(second.result);
+    expect([(await first.result).status, await rejection]).toEqual(["completed", refused]);
+  },
+);

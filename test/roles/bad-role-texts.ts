@@ -258,7 +258,7 @@ export const BAD_ROLE_TEXTS: readonly (readonly [string, string, number, string]
     "a number that is none",
     roleFile("model: fast", "temperature: .nan"),
     3,
-    "Expected researcher.temperature to be a finite number from 0 up, got NaN. Leave it out for the provider's default.",
+    "Expected researcher.temperature to be a number from 0 to 2, got NaN. Leave it out for the provider's default.",
   ],
   [
     "yes for true",

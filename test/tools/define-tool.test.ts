@@ -177,8 +177,8 @@ test("a type that JSON cannot express is refused with the reason", () => {
   expect(thrown).toEqual({
     code: "invalid_definition",
     message:
-      "Expected search.input to be a schema that JSON Schema can express, got one that it cannot: Date cannot be represented in JSON Schema. Use plain types.",
-    data: { field: "search.input" },
+      "Expected search.input.when to be a schema that JSON Schema can express, got one that it cannot: Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
+    data: { field: "search.input.when" },
   });
 });
 

@@ -5,6 +5,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
 import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
 import {
   inputSchema,
@@ -123,14 +126,42 @@ const UNUSABLE_ZOD: readonly (readonly [string, () => unknown, string])[] = [
   ["an asynchronous step before", () => z.preprocess(async (v) => v, z.object({})), "An async"],
 ];
 
+/** Those in which the whole is what cannot be used. */
+const UNUSABLE_WHOLE = new Set(["an asynchronous transform", "an asynchronous step before"]);
+
+proves(
+  ["S7.37"],
+  "a date in a schema is told with its place and with what to use, for a tool and for a typed result",
+  () => {
+    const visits = z.object({
+      items: z.array(z.object({ properties: z.object({ when: z.coerce.date().optional() }) })),
+    });
+    const advice =
+      "Date cannot be represented in JSON Schema. Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.";
+    const about = (place: string): string =>
+      `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${advice}`;
+    const model = new ScriptedModel([]);
+    const tool = () =>
+      defineTool({ name: "visit", description: "Visits.", input: visits, execute: () => "" });
+    expect(thrownBy(tool).message).toBe(about("visit.input.items[].properties.when"));
+    const role = () => defineAgent({ name: "guide", instructions: "Work.", model, output: visits });
+    expect(thrownBy(role).message).toBe(about("guide.output.items[].properties.when"));
+    const either = z.object({ at: z.union([z.string(), z.tuple([z.date()])]) });
+    expect(thrownBy(() => inputSchema("t.input", either, LENIENT)).message).toBe(
+      about("t.input.at"),
+    );
+  },
+);
+
 for (const [what, make, reason] of UNUSABLE_ZOD) {
   test(`${what} in a zod schema is refused when it is defined`, () => {
     const { code, message, data } = thrownBy(() =>
       Reflect.apply(inputSchema, undefined, ["t.input", make(), LENIENT]),
     );
-    expect([code, data]).toEqual(["invalid_definition", { field: "t.input" }]);
+    const place = UNUSABLE_WHOLE.has(what) ? "t.input" : "t.input.a";
+    expect([code, data]).toEqual(["invalid_definition", { field: place }]);
     expect(message).toContain(
-      `Expected t.input to be a schema that JSON Schema can express, got one that it cannot: ${reason}`,
+      `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${reason}`,
     );
   });
 }

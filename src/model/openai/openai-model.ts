@@ -133,7 +133,7 @@ function baseUrlOf(options: OpenAiOptions): string | undefined {
 }
 
 function serverAt(url: string): ModelServer | undefined {
-  if (!URL.canParse(url)) return undefined;
+  if (!isHttpUrl(url)) return undefined; // What is wrong with it is said when the model is found ready.
   const { hostname, port, protocol } = new URL(url);
   const usual = protocol === "http:" ? HTTP_PORT : HTTPS_PORT;
   return { address: hostname, port: port === "" ? usual : Number(port) };
@@ -205,13 +205,16 @@ function checkOptions(options: OpenAiOptions): void {
 }
 
 function checkUrl(field: string, url: unknown): void {
-  if (typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url)) return;
-  throw mismatch(
-    field,
-    "an http or https URL",
-    url,
-    "Give the address up to and without /chat/completions.",
-  );
+  if (isHttpUrl(url)) return;
+  const isBare = typeof url === "string" && !url.includes("://") && URL.canParse(`http://${url}`);
+  const advice = isBare
+    ? `Say how it is reached: http://${url}, or https://.`
+    : "Give the address up to and without /chat/completions.";
+  throw mismatch(field, "an http or https URL", url, advice);
+}
+
+function isHttpUrl(url: unknown): boolean {
+  return typeof url === "string" && /^https?:\/\//.test(url) && URL.canParse(url);
 }
 
 function checkHeaders(headers: Readonly<Record<string, string>>): void {

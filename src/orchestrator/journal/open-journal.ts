@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { pid } from "node:process";
 
 import type { Clock } from "../../kernel/clock.ts";
-import type { IdSource } from "../../kernel/id-source.ts";
+import { randomIds } from "../../kernel/id-source.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { PausedAgent, PausedRun } from "../paused-run.ts";
@@ -26,7 +26,6 @@ import { RunJournal } from "./run-journal.ts";
 export interface Keeper {
   readonly store: RunStore;
   readonly clock: Clock;
-  readonly ids: IdSource;
 }
 
 const MOST_TITLE_CHARACTERS = 200;
@@ -37,11 +36,11 @@ function titled(words: string): string {
 
 /** The journal of a run that begins. `title`: in what words it was started. */
 export function newJournal(
-  { store, clock, ids }: Keeper,
+  { store, clock }: Keeper,
   { title, ...run }: Headed & { readonly title: string },
 ): RunJournal {
   const { runId } = run;
-  const owner = ownerOf(ids);
+  const owner = newOwner();
   const open = async (): Promise<OpenJournal> => ({
     ownership: await tried(clock, () => store.create(runId, titled(title), owner)),
     recordCount: 0,
@@ -75,11 +74,11 @@ function headed(options: JournalOptions, { runId, limits, session }: Headed): Ru
  * not let it.
  */
 export function resumedJournal(
-  { store, clock, ids }: Keeper,
+  { store, clock }: Keeper,
   run: PausedRun,
   refused: () => void = () => undefined,
 ): RunJournal {
-  const owner = ownerOf(ids);
+  const owner = newOwner();
   const open = async (): Promise<OpenJournal> => {
     try {
       return await tried(clock, () => openedAgain(store, run, owner));
@@ -133,7 +132,7 @@ export function recoveredJournal(
   return journal;
 }
 
-/** Who owns runs that this process leads. */
-export function ownerOf(ids: IdSource): RunOwner {
-  return { token: ids.next("owner"), hostname: hostname(), processId: pid };
+/** Who owns a run that this process leads. Its token keeps others from writing, so that it is by chance, whatever the other ids are. */
+export function newOwner(): RunOwner {
+  return { token: randomIds.next("owner"), hostname: hostname(), processId: pid };
 }

@@ -56,18 +56,7 @@ export function isZodLike(value: unknown): boolean {
 
 /** The JSON Schema of an object, as a model is to fill it in. Throws `invalid_definition` if there is none. */
 export function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
-  let schema: JsonValue;
-  try {
-    schema = toJsonSchema(input);
-  } catch (cause) {
-    throw new EspalierError({
-      code: "invalid_definition",
-      message: `Expected ${field} to be a schema that JSON Schema can express, got one that it cannot: ${messageOf(cause)}. Use plain types.`,
-      data: { field },
-      cause,
-    });
-  }
-  const object = withoutReference(schema);
+  const object = withoutReference(toJsonSchema(field, input));
   if (object["type"] !== "object") {
     const got = object["type"] ?? input._zod.def.type;
     throw misdefinition(field, "a zod object schema", got, "Use z.object({ … }).");
@@ -76,15 +65,72 @@ export function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
   return deepFreeze(rest);
 }
 
-function toJsonSchema(input: z.ZodType): JsonValue {
-  const schema = z.toJSONSchema(input, {
-    io: "input",
-    override: ({ zodSchema }) => {
-      const reason = unusable(zodSchema._zod.def);
-      if (reason !== undefined) throw new TypeError(reason);
-    },
-  });
-  return parseJson(JSON.stringify(schema));
+/** A part of a schema that no model can fill in. */
+interface Misfit {
+  /** Where it is, as JSON Schema has it: `["properties", "when"]`. */
+  readonly path: readonly (string | number)[];
+  readonly reason: string;
+  readonly type: string;
+}
+
+function toJsonSchema(field: string, input: z.ZodType): JsonValue {
+  let misfit: Misfit | undefined;
+  try {
+    const schema = z.toJSONSchema(input, {
+      io: "input",
+      override: ({ zodSchema, path }) => {
+        const { def } = zodSchema._zod;
+        const reason = unusable(def);
+        if (reason === undefined) return;
+        misfit = { path, reason, type: def.type };
+        throw new TypeError(reason);
+      },
+    });
+    return parseJson(JSON.stringify(schema));
+  } catch (cause) {
+    const reason = messageOf(cause);
+    misfit ??= misfitIn(input) ?? { path: [], reason, type: "unknown" };
+    const place = `${field}${pathWords(misfit.path)}`;
+    throw new EspalierError({
+      code: "invalid_definition",
+      message: `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${misfit.reason}. ${PLAIN_TYPES[misfit.type] ?? "Use plain types."}`,
+      data: { field: place },
+      cause,
+    });
+  }
+}
+
+/** What to use in the place of a type that JSON does not have. */
+const PLAIN_TYPES: Readonly<Record<string, string>> = {
+  date: "Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
+  bigint: "Use z.int(), or z.string() for numbers that are longer.",
+  map: "Use z.record(…).",
+  set: "Use z.array(…).",
+};
+
+/** The first part for which zod has no JSON Schema. Older releases of zod do not tell where it is: then there is none. */
+function misfitIn(input: z.ZodType): Misfit | undefined {
+  let misfit: Misfit | undefined;
+  try {
+    z.toJSONSchema(input, {
+      io: "input",
+      unrepresentable: ({ zodSchema, path, message }) => {
+        misfit ??= { path, reason: message, type: zodSchema._zod.def.type };
+        return "any";
+      },
+    });
+  } catch {
+    // It failed before, for another reason.
+  }
+  return misfit;
+}
+
+/** `["properties", "visits", "items", "properties", "when"]` is `.visits[].when`. */
+function pathWords([word, ...rest]: readonly (string | number)[]): string {
+  if (word === undefined) return "";
+  const [name, ...below] = rest;
+  if (word === "properties" && name !== undefined) return `.${name}${pathWords(below)}`;
+  return `${word === "items" ? "[]" : ""}${pathWords(rest)}`;
 }
 
 /** Why no call could ever be checked against a schema that JSON Schema can express. */

@@ -1,0 +1,84 @@
+import { isRecord, type JsonValue } from "./json.ts";
+
+/** Deeper is nobody's plain data. */
+const MAX_LEVELS = 500;
+
+/** A part of a foreign value that JSON does not have. */
+export class NotJsonError extends TypeError {
+  /** Where it is in the whole: `.items[0].when`; empty: it is the whole. */
+  readonly place: string;
+  /** What is there instead of JSON: `a date`. */
+  readonly got: string;
+
+  constructor(place: string, got: string) {
+    super(`${place === "" ? "it" : place} is ${got}, which is no JSON`);
+    this.place = place;
+    this.got = got;
+  }
+}
+
+/**
+ * A copy of a foreign value that shares nothing with it: each part is read once, by its own enumerable keys. Parts of objects that are
+ * undefined are left out, as JSON does. Throws a `NotJsonError` for what is no JSON: functions, class instances, dates, `NaN`, cycles.
+ * What the value throws while it is read comes through.
+ */
+export function jsonCopy(value: unknown): JsonValue {
+  return copied(value, undefined);
+}
+
+/** The way from the whole to one of its parts, from its end. */
+interface Step {
+  readonly owner: object;
+  readonly key: string | number;
+  readonly before: Step | undefined;
+  readonly level: number;
+}
+
+function copied(value: unknown, way: Step | undefined): JsonValue {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return value;
+  // JSON text gives -0 back as 0.
+  if (typeof value === "number" && Number.isFinite(value)) return value === 0 ? 0 : value;
+  if (typeof value !== "object") throw notJson(way, kindOf(value));
+  const level = (way?.level ?? 0) + 1;
+  if (level > MAX_LEVELS) throw notJson(undefined, `nested deeper than ${MAX_LEVELS} levels`);
+  if (isWithinItself(value, way)) throw notJson(way, "an object that it is part of");
+  const below = (key: string | number): Step => ({ owner: value, key, before: way, level });
+  if (Array.isArray(value))
+    return Array.from(value, (item: unknown, index) => copied(item, below(index)));
+  if (!isPlainObject(value)) throw notJson(way, kindOf(value));
+  // `fromEntries` defines what it makes: a key `__proto__` is a key like any other.
+  const parts: [string, JsonValue][] = [];
+  for (const key of Object.keys(value)) {
+    const part: unknown = Reflect.get(value, key);
+    if (part !== undefined) parts.push([key, copied(part, below(key))]);
+  }
+  return Object.fromEntries(parts);
+}
+
+function isWithinItself(value: object, way: Step | undefined): boolean {
+  for (let step = way; step !== undefined; step = step.before)
+    if (step.owner === value) return true;
+  return false;
+}
+
+/** True for objects that were written as such, not made by a class. */
+export function isPlainObject(value: unknown): value is object {
+  if (!isRecord(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function notJson(way: Step | undefined, got: string): NotJsonError {
+  let place = "";
+  for (let step = way; step !== undefined; step = step.before)
+    place = (typeof step.key === "number" ? `[${step.key}]` : `.${step.key}`) + place;
+  return new NotJsonError(place, got);
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value === "number") return String(value);
+  if (typeof value === "function") return "a function";
+  if (value instanceof Date) return "a date";
+  if (value instanceof Promise) return "a promise";
+  return typeof value === "object" ? "an object of a class" : `of type ${typeof value}`;
+}
