@@ -2,7 +2,6 @@ import { defineConfig } from "vitest/config";
 
 /** What takes its time: `npm run test:deep`. Everything else is `npm test`, the loop of whoever changes something. */
 const DEEP = [
-  "test/bench.test.ts",
   "test/**/*.property.test.ts",
   "test/properties/**/*.test.ts",
   "test/stress/**/*.test.ts",

@@ -1,4 +1,4 @@
-// (a) What one would write by hand: a loop on the `openai` client, no framework, no tracing.
+// What one would write by hand: a loop on the `openai` client, no framework, no tracing.
 
 import OpenAI from "openai";
 import type {
@@ -6,7 +6,8 @@ import type {
   ChatCompletionTool,
 } from "openai/resources/chat/completions";
 
-import type { Contender } from "./contender.ts";
+import { modelName, type AgentWork } from "./agent-work.ts";
+import type { Contender, WorkWatch } from "./contender.ts";
 
 const add: ChatCompletionTool = {
   type: "function",
@@ -50,44 +51,69 @@ function isInput(input: unknown): input is Input {
   return typeof input === "object" && input !== null;
 }
 
-export function bareLoop(baseUrl: string): Contender {
-  const client = new OpenAI({ apiKey: "none", baseURL: `${baseUrl}/v1`, maxRetries: 0 });
+export function bareLoop(serverUrl: string): Contender {
+  const client = new OpenAI({ apiKey: "none", baseURL: `${serverUrl}/v1`, maxRetries: 0 });
 
-  async function loop(
-    model: string,
-    task: string,
-    tool: ChatCompletionTool,
-    child = "tools-2",
-  ): Promise<string> {
+  async function loop(work: AgentWork, task: string, watch: WorkWatch): Promise<string> {
+    const { child } = work;
+    const model = modelName(work);
+    const tools = [child === undefined ? add : delegate];
     const messages: ChatCompletionMessageParam[] = [
       { role: "system", content: "You work." },
       { role: "user", content: task },
     ];
+    if (watch.onDelta !== undefined) return await stream(model, messages, watch.onDelta);
     for (;;) {
-      const reply = await client.chat.completions.create({ model, messages, tools: [tool] });
+      const reply = await client.chat.completions.create({ model, messages, tools });
       const message = reply.choices[0]?.message;
-      if (message === undefined) throw new Error("no reply");
+      if (message === undefined) throw new Error("Expected a reply with a message, got none.");
       messages.push(message);
       const calls = (message.tool_calls ?? []).filter((call) => call.type === "function");
       if (calls.length === 0) return message.content ?? "";
       const contents = await Promise.all(
-        calls.map((call) => run(call.function.name, parse(call.function.arguments), child)),
+        calls.map((call) => run(parse(call.function.arguments), child, watch)),
       );
-      for (const [index, call] of calls.entries()) {
+      for (const [index, call] of calls.entries())
         messages.push({ role: "tool", tool_call_id: call.id, content: contents[index] ?? "" });
-      }
     }
   }
 
-  function run(name: string, input: Input, child: string): Promise<string> {
-    if (name === "add") return Promise.resolve(String((input.a ?? 0) + (input.b ?? 0)));
-    return loop(child, input.task ?? "", add);
+  async function stream(
+    model: string,
+    messages: ChatCompletionMessageParam[],
+    onDelta: (piece: string) => void,
+  ): Promise<string> {
+    const chunks = await client.chat.completions.create({
+      model,
+      messages,
+      tools: [add],
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    let text = "";
+    for await (const chunk of chunks) {
+      const piece = chunk.choices[0]?.delta.content ?? "";
+      if (piece === "") continue;
+      text += piece;
+      onDelta(piece);
+    }
+    return text;
+  }
+
+  function run(input: Input, child: AgentWork | undefined, watch: WorkWatch): Promise<string> {
+    if (child !== undefined) return loop(child, input.task ?? "", watch);
+    watch.onToolCall?.();
+    return Promise.resolve(String((input.a ?? 0) + (input.b ?? 0)));
   }
 
   return {
-    steps: async (count) => void (await loop(`tools-${count}`, "Add up.", add)),
-    children: async (count) => void (await loop(`lead-${count}`, "Delegate.", delegate)),
-    waiting: async (count) => void (await loop(`lead-${count}`, "Delegate.", delegate, "hold-1")),
-    close: () => Promise.resolve(),
+    prepare:
+      (work, watch = {}) =>
+      async () => {
+        if ((await loop(work, "Begin.", watch)) === "") throw new Error("Expected a text.");
+      },
+    flush: () => Promise.resolve(),
+    journalBytes: () => Promise.resolve(0),
+    close: () => Promise.resolve(undefined),
   };
 }

@@ -1,10 +1,28 @@
-/** One way to do the workloads. */
+import type { AgentWork, SpanCounts } from "./agent-work.ts";
+
+/** One way to do the work: the bare loop on the `openai` client, or espalier in one of its variants. */
 export interface Contender {
-  /** One agent, `count` steps with a tool call each, then its answer. */
-  steps(count: number): Promise<void>;
-  /** A lead that delegates to `count` children at once, three steps each. */
-  children(count: number): Promise<void>;
-  /** The same, but each child's only model call is held back by the server until it is asked to release them. */
-  waiting(count: number): Promise<void>;
-  close(): Promise<void>;
+  /** Sets up what a program sets up once. The function that it gives does the work once, and throws unless all of it was done. */
+  prepare(work: AgentWork, watch?: WorkWatch): () => Promise<void>;
+  /** Delivers the spans that have ended, so that their cost falls into the measurement that they belong to. */
+  flush(): Promise<void>;
+  /** Bytes of the journal of the last run; 0 without a store. */
+  journalBytes(): Promise<number>;
+  /** Ends everything. Gives the spans that must have arrived; undefined: it makes none. */
+  close(): Promise<TracedWork | undefined>;
+}
+
+/** What a workload looks at while the work goes on. */
+export interface WorkWatch {
+  /** Called by the body of the tool. */
+  readonly onToolCall?: () => void;
+  /** Called with each piece of text as it arrives. Makes the model calls stream. */
+  readonly onDelta?: (piece: string) => void;
+}
+
+/** What was traced. */
+export interface TracedWork {
+  readonly expected: SpanCounts;
+  /** All spans that have ended, of whatever operation, as the tracing itself counts them. */
+  readonly endedSpans: number;
 }

@@ -1,75 +1,141 @@
-// (b) The same with espalier: budget, limits and ledger on, with or without tracing.
+// The same with espalier as it comes: default options, tracing on. Each variant differs from that in one thing. Limits on the shape of the
+// tree are raised where the work is larger than their defaults.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 import { z } from "zod";
 
-import { defineAgent, defineTool, openai, Orchestrator } from "espalier";
+import {
+  defineAgent,
+  defineTool,
+  memoryStore,
+  openai,
+  Orchestrator,
+  type AgentRole,
+  type OrchestratorOptions,
+  type RunId,
+  type StartOptions,
+  type Store,
+} from "espalier";
 import { openTelemetry } from "espalier/otel";
-import { setUpNodeTracing, type NodeTracing } from "espalier/otel/node";
+import { setUpNodeTracing } from "espalier/otel/node";
+import { sqliteStore } from "espalier/store/sqlite";
 
-import type { Contender } from "./contender.ts";
+import { modelName, roleName, spansOf, type AgentWork, type SpanCounts } from "./agent-work.ts";
+import type { Contender, TracedWork, WorkWatch } from "./contender.ts";
 
-const add = defineTool({
-  name: "add",
-  description: "Adds two numbers.",
-  input: z.object({ a: z.number(), b: z.number() }),
-  execute: ({ a, b }) => String(a + b),
-});
+/** Spans arrive well before; a flush that takes as long as this has lost some. */
+const FLUSH_TIMEOUT_MS = 30_000;
 
-/** `no SDK`: tracing is asked for, and nothing records. `content`: spans hold what was said, too. */
-export type BenchTracing = "none" | "no SDK" | "traced" | "content";
-
-/** What an orchestrator is given, and what is to be shut down. */
-function tracingOf(kind: BenchTracing): Partial<Pick<NodeTracing, "tracing" | "shutdown">> {
-  if (kind === "none") return {};
-  if (kind === "no SDK") return { tracing: openTelemetry() };
-  return setUpNodeTracing({ serviceName: "bench", content: kind === "content" });
+/** What `new Orchestrator()` is given for tracing, and what counts the spans. */
+export interface BenchTracing {
+  readonly options: Pick<OrchestratorOptions, "tracing">;
+  flush(): Promise<void>;
+  /** Ends the tracing; `expected` are the spans of all that was done. */
+  close(expected: SpanCounts): Promise<TracedWork | undefined>;
 }
 
-export function espalierAgent(baseUrl: string, traced: BenchTracing): Contender {
-  const model = (id: string): ReturnType<typeof openai> => openai(id, { baseUrl: `${baseUrl}/v1` });
-  const { tracing, shutdown } = tracingOf(traced);
-  const orchestrator = new Orchestrator({
-    limits: { maxBreadthPerParent: 10_000, maxTotalSubagents: 10_000 },
-    concurrency: { modelCalls: 10_000, toolCalls: 10_000 },
-    ...(tracing === undefined ? {} : { tracing }),
-  });
-  const budget = { totalTokens: 100_000_000, steps: 100_000 };
-
+/** Tracing as `setUpNodeTracing` comes, unless the variant says otherwise. `OTEL_EXPORTER_OTLP_ENDPOINT` says where spans go. */
+export function benchTracing(variant: string): BenchTracing {
+  const nothing = { flush: () => Promise.resolve(), close: () => Promise.resolve(undefined) };
+  if (variant === "espalier, untraced") return { options: {}, ...nothing };
+  if (variant === "espalier, no SDK") return { options: { tracing: openTelemetry() }, ...nothing };
+  const content = variant === "espalier, content";
+  const node = setUpNodeTracing({ serviceName: "bench", ...(content ? { content } : {}) });
+  const bound = { timeoutMs: FLUSH_TIMEOUT_MS };
   return {
-    steps: async (count) => {
-      const role = defineAgent({
-        name: "worker",
-        instructions: "You work.",
-        model: model(`tools-${count}`),
-        tools: [add],
-      });
-      const result = await orchestrator.start(role, "Add up.", { budget }).result;
-      if (result.status !== "completed" || result.steps.length !== count + 1)
-        throw new Error(result.reason.message);
-    },
-    children: (count) => delegate(count, "tools-2"),
-    waiting: (count) => delegate(count, "hold-1"),
-    close: async () => {
-      await shutdown?.();
+    options: { tracing: node.tracing },
+    flush: async () => void (await node.flush(bound)),
+    close: async (expected) => {
+      const { deliveredSpans, lostSpans, pendingSpans } = await node.shutdown(bound);
+      return { expected, endedSpans: deliveredSpans + lostSpans + pendingSpans };
     },
   };
+}
 
-  async function delegate(count: number, child: string): Promise<void> {
-    const worker = defineAgent({
-      name: "worker",
-      purpose: "Adds",
-      instructions: "You work.",
-      model: model(child),
-      tools: [add],
-    });
-    const lead = defineAgent({
-      name: "lead",
-      instructions: "You delegate.",
-      model: model(`lead-${count}`),
-      subagents: [worker],
-    });
-    const result = await orchestrator.start(lead, "Delegate.", { budget }).result;
-    const completed = result.agents.filter((agent) => agent.status === "completed");
-    if (completed.length !== count + 1) throw new Error(`${completed.length} agents completed`);
-  }
+function storeOf(variant: string, folder: string): Store | undefined {
+  if (variant === "espalier, memory store") return memoryStore();
+  const path = join(folder, "runs.db");
+  if (variant === "espalier, SQLite") return sqliteStore(path);
+  if (variant === "espalier, SQLite of the process")
+    return sqliteStore(path, { durability: "process" });
+  return undefined;
+}
+
+/** What the shape of the tree needs, where that is more than the defaults. */
+function limitsFor({ child }: AgentWork): OrchestratorOptions {
+  if (child === undefined) return {};
+  return { limits: { maxDepth: 10, maxBreadthPerParent: 1_000, maxTotalSubagents: 1_000 } };
+}
+
+function roleFor(work: AgentWork, serverUrl: string, watch: WorkWatch): AgentRole {
+  const common = {
+    name: roleName(work.level),
+    purpose: "Works",
+    instructions: "You work.",
+    model: openai(modelName(work), { baseUrl: `${serverUrl}/v1` }),
+  };
+  if (work.child !== undefined)
+    return defineAgent({ ...common, subagents: [roleFor(work.child, serverUrl, watch)] });
+  const add = defineTool({
+    name: "add",
+    description: "Adds two numbers.",
+    input: z.object({ a: z.number(), b: z.number() }),
+    execute: ({ a, b }) => {
+      watch.onToolCall?.();
+      return String(a + b);
+    },
+  });
+  return defineAgent({ ...common, tools: [add] });
+}
+
+export function espalierAgent(variant: string, serverUrl: string): Contender {
+  const tracing = benchTracing(variant);
+  const folder = mkdtempSync(join(tmpdir(), "bench-"));
+  const store = storeOf(variant, folder);
+  const done = { runs: 0, agents: 0, modelCalls: 0, toolCalls: 0 };
+  let lastRunId: RunId | undefined;
+
+  return {
+    prepare: (work, watch = {}) => {
+      const orchestrator = new Orchestrator({
+        ...limitsFor(work),
+        ...tracing.options,
+        ...(store === undefined ? {} : { store }),
+      });
+      const role = roleFor(work, serverUrl, watch);
+      const { onDelta } = watch;
+      const options: StartOptions =
+        onDelta === undefined ? {} : { onText: ({ text }) => onDelta(text) };
+      const spans = spansOf(work);
+      return async () => {
+        const run = orchestrator.start(role, "Begin.", options);
+        lastRunId = run.runId;
+        const { status, reason, agents, text } = await run.result;
+        if (status !== "completed" || text === "") throw new Error(reason.message);
+        const completed = agents.filter((agent) => agent.status === "completed").length;
+        if (completed !== spans.agents)
+          throw new Error(`Expected ${spans.agents} agents to complete, got ${completed}.`);
+        done.runs += spans.runs;
+        done.agents += spans.agents;
+        done.modelCalls += spans.modelCalls;
+        done.toolCalls += spans.toolCalls;
+      };
+    },
+    flush: tracing.flush,
+    journalBytes: async () => {
+      let bytes = 0;
+      if (store !== undefined && lastRunId !== undefined)
+        for await (const record of store.read(lastRunId)) bytes += Buffer.byteLength(record);
+      return bytes;
+    },
+    close: async () => {
+      const traced = await tracing.close(done);
+      await store?.close();
+      rmSync(folder, { recursive: true });
+      return traced;
+    },
+  };
 }

@@ -1,235 +1,120 @@
-// `npm run bench`: what a step costs, side by side in one run. Every figure is a fresh process against one local server; rounds are
-// interleaved, and ratios are taken within a round, so that a machine that is slow for a while is slow for all. `npm run bench -- W1 spawn`
-// measures those workloads only.
+// `npm run bench`: what espalier costs beside a bare loop on the `openai` client. `npm run bench -- W1 spawn` measures those workloads
+// only; `--rounds 9` takes medians of so many rounds; `--write` puts the figures into docs/BENCHMARKS.md; `--small` shows that everything
+// works, with figures that mean nothing. Fails if a span is lost.
 
-import { execFile, fork } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
-import { promisify } from "node:util";
+import { parseArgs } from "node:util";
 
 import { z } from "zod";
 
-import { JOURNAL_RUNS, journalFigure, journalTable, type JournalFigure } from "./journal-table.ts";
-import { burstTable, overheadTable, TRACED_CONTENDERS } from "./spans-table.ts";
+import { burstTable } from "./burst.ts";
+import type { TracedWork } from "./contender.ts";
+import { figureTable, type Played } from "./figure-table.ts";
+import { outputOf, startService } from "./processes.ts";
+import { FULL, SMALL } from "./sizes.ts";
+import type { Figures, Round, Workload } from "./workload.ts";
+import { WORKLOADS } from "./workloads.ts";
 
-const FigureSchema = z.object({ cpuMs: z.number(), wallMs: z.number(), peakMb: z.number() });
-type Figure = z.infer<typeof FigureSchema>;
+const SPANS = "spans";
+const IDS = [...new Set(WORKLOADS.map(({ id }) => id)), SPANS];
+const DOCUMENT = "docs/BENCHMARKS.md";
+const MARKED = /(<!-- figures -->\n)[^]*(<!-- end of figures -->)/;
 
-const CONTENDERS = ["openai-loop", "espalier", "espalier, traced"] as const;
-const WORKLOADS = [
-  { id: "W1", title: "one agent, 50 tool steps", steps: 51 },
-  { id: "W2", title: "100 children × 3 steps at once", steps: 302 },
-] as const;
-type Workload = (typeof WORKLOADS)[number];
-/** The figures of one round, in the order of the contenders. */
-type Round<Of = Figure> = readonly Of[];
-
-const WaitingSchema = z.object({
-  heapKb: z.number(),
-  rssKb: z.number(),
-  longestBlockMs: z.number(),
+const CountsSchema = z.object({
+  runs: z.int(),
+  agents: z.int(),
+  modelCalls: z.int(),
+  toolCalls: z.int(),
 });
-type Waiting = z.infer<typeof WaitingSchema>;
-
-const SpawnSchema = z.object({
-  cpuUs: z.number(),
-  heapKb: z.number(),
-  longestBlockMs: z.number(),
+const MeasuredSchema = z.object({
+  figures: z.record(z.string(), z.number()),
+  traced: z.object({ expected: CountsSchema, endedSpans: z.int() }).optional(),
 });
-type Spawn = z.infer<typeof SpawnSchema>;
-const SHAPES = [
-  { shape: "by hundreds", title: "one root, replies of 100 delegations", contender: "espalier" },
-  {
-    shape: "by hundreds",
-    title: "the same, traced",
-    contender: "espalier, traced",
+const UNTRACED = {
+  expected: { runs: 0, agents: 0, modelCalls: 0, toolCalls: 0 },
+  endedSpans: 0,
+};
+const ArrivedSchema = CountsSchema.extend({ spans: z.int(), orphans: z.int() });
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: "string", default: "5" },
+    small: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
   },
-  { shape: "at once", title: "one root, all in one reply", contender: "espalier" },
-  { shape: "by tens", title: "ten below every agent", contender: "espalier" },
-] as const;
-const SIZES = [100, 1_000, 10_000] as const;
+});
+const roundCount = z.coerce.number().int().positive().parse(values.rounds);
+const sizes = values.small ? SMALL : FULL;
+for (const id of positionals)
+  if (!IDS.includes(id)) throw new Error(`Expected ${IDS.join(", ")}, got ${id}.`);
+if (values.write && (positionals.length > 0 || values.small))
+  throw new Error("Expected --write for all workloads in full size: the document shows them all.");
+const isAsked = (id: string): boolean => positionals.length === 0 || positionals.includes(id);
 
-const ROUNDS = Number(process.env["ROUNDS"] ?? 5);
-const FLAGS = [
-  "--conditions=@espalier/source",
-  "--disable-warning=ExperimentalWarning",
-  "--expose-gc",
-];
-const asked = new Set(process.argv.slice(2));
-for (const id of asked)
-  if (!["W1", "W2", "W4", "spawn", "journal", "spans"].includes(id))
-    throw new Error(`Expected W1, W2, W4, spawn, journal or spans, got ${id}.`);
-const isAsked = (id: string): boolean => asked.size === 0 || asked.has(id);
+using server = await startService("server.ts");
+using sink = await startService("span-sink.ts");
+const played: Played[] = [];
+for (const workload of WORKLOADS)
+  if (isAsked(workload.id)) played.push({ workload, rounds: await play(workload) });
+const parts: string[] = [];
+if (played.length > 0) parts.push(conditions(), figureTable(played));
+if (isAsked(SPANS)) parts.push(await burstTable(sizes.burstAgents));
+const figures = `${parts.join("\n\n")}\n`;
+process.stdout.write(figures);
+if (values.write) write(figures);
 
-const here = (file: string): string => new URL(file, import.meta.url).pathname;
-
-const server = await startServer();
-try {
-  const machine = `Node ${process.version}, ${cpus().length} cores`;
-  console.log(`${machine}, ${ROUNDS} rounds; medians; ratios within a round to openai-loop\n`);
-  for (const workload of WORKLOADS) {
-    if (!isAsked(workload.id)) continue;
-    const play = (): Promise<Round> => playAll(workload.id, server.address, FigureSchema);
-    console.log(table(workload, await inRounds(play)));
-  }
-  if (isAsked("W4")) {
-    const play = (): Promise<Round<Waiting>> => playAll("W4", server.address, WaitingSchema);
-    console.log(waitingTable(await inRounds(play)));
-  }
-  if (isAsked("spawn")) console.log(spawnTable(await inRounds(() => spawnAll(server.address))));
-  if (isAsked("journal"))
-    console.log(journalTable(await inRounds(() => journalAll(server.address)), median));
-  if (isAsked("spans")) {
-    console.log(await burstTable(FLAGS));
-    for (const workload of WORKLOADS) {
-      const play = (): Promise<Round> =>
-        playAll(workload.id, server.address, FigureSchema, TRACED_CONTENDERS);
-      console.log(overheadTable(workload, await inRounds(play), median));
-    }
-  }
-} finally {
-  server.stop();
+function conditions(): string {
+  const version = /"version": "(.*)"/.exec(readFileSync("package.json", "utf8"))?.[1];
+  const date = new Date().toISOString().slice(0, 10);
+  const machine = `Node ${process.versions.node}, ${cpus().length} cores (${cpus()[0]?.model.trim()})`;
+  const rounds = roundCount === 1 ? "one round" : `medians of ${roundCount} rounds`;
+  return `espalier ${version}, ${date}, ${machine}, ${rounds}.`;
 }
 
-async function startServer(): Promise<{ readonly address: string; readonly stop: () => void }> {
-  const child = fork(here("server.ts"), {
-    execArgv: FLAGS,
-    stdio: ["ignore", "pipe", "inherit", "ipc"],
-  });
-  const address = await new Promise<string>((resolve) => {
-    child.stdout?.once("data", (data) => resolve(String(data).trim()));
-  });
-  return { address, stop: () => child.disconnect() };
-}
-
-async function inRounds<Of>(play: () => Promise<Of>): Promise<readonly Of[]> {
-  const rounds: Of[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) rounds.push(await play());
+async function play(workload: Workload): Promise<readonly Round[]> {
+  const rounds: Round[] = [];
+  for (let number = 1; number <= roundCount; number += 1) {
+    process.stderr.write(`${workload.id}: ${workload.title}, round ${number}\n`);
+    const round = new Map<string, Figures>();
+    // Every other round backwards: a machine that slows down or speeds up meanwhile does so for all alike.
+    const order = number % 2 === 1 ? workload.contenders : workload.contenders.toReversed();
+    for (const contender of order) round.set(contender, await measure(workload, contender));
+    rounds.push(round);
+  }
   return rounds;
 }
 
-async function playAll<Of>(
-  workload: string,
-  address: string,
-  schema: z.ZodType<Of>,
-  contenders: readonly string[] = CONTENDERS,
-): Promise<Round<Of>> {
-  const figures: Of[] = [];
-  for (const contender of contenders)
-    figures.push(
-      schema.parse(await measured("worker.ts", [contender, workload, address], address)),
-    );
-  return figures;
+async function measure(workload: Workload, contender: string): Promise<Figures> {
+  const index = WORKLOADS.indexOf(workload);
+  const task = JSON.stringify({ workload: index, contender, serverUrl: server.url, sizes });
+  const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.url };
+  const output = await outputOf("measure.ts", task, environment);
+  const { figures: own, traced } = MeasuredSchema.parse(JSON.parse(output));
+  const arrived = ArrivedSchema.parse(await sink.report());
+  const loss = lossOf(traced ?? UNTRACED, arrived);
+  if (loss !== undefined)
+    throw new Error(`${workload.id}, ${contender}: ${loss} A cost without its spans says nothing.`);
+  return own;
 }
 
-/** The figures of one round, in the order of shapes and, within each, of sizes. */
-async function spawnAll(address: string): Promise<Round<Spawn>> {
-  const figures: Spawn[] = [];
-  for (const { shape, contender } of SHAPES) {
-    for (const size of SIZES) {
-      const run = [contender, shape, String(size)];
-      figures.push(SpawnSchema.parse(await measured("spawn-worker.ts", run, address)));
-    }
-  }
-  return figures;
+/** What is wrong with the spans that arrived; undefined if they are those of the work, and all that have ended. */
+function lossOf(
+  { expected, endedSpans }: TracedWork,
+  { spans, orphans, ...counts }: z.infer<typeof ArrivedSchema>,
+): string | undefined {
+  const [wanted, got] = [JSON.stringify(expected), JSON.stringify(counts)];
+  if (wanted !== got) return `Expected spans of ${wanted} to arrive, got ${got}.`;
+  if (spans !== endedSpans) return `Expected ${endedSpans} spans to arrive, got ${spans}.`;
+  return orphans === 0 ? undefined : `Expected no span without its parent, got ${orphans}.`;
 }
 
-async function journalAll(address: string): Promise<Round<JournalFigure>> {
-  const figures: JournalFigure[] = [];
-  for (const run of JOURNAL_RUNS)
-    figures.push(journalFigure(await measured("journal-worker.ts", run, address)));
-  return figures;
-}
-
-async function measured(file: string, run: readonly string[], address: string): Promise<unknown> {
-  const env = { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: address };
-  const { stdout } = await promisify(execFile)(process.execPath, [...FLAGS, here(file), ...run], {
-    env,
-  });
-  return JSON.parse(stdout);
-}
-
-function table({ id, title, steps }: Workload, rounds: readonly Round[]): string {
-  const rows = CONTENDERS.map((contender, index) => {
-    const over = (pick: (own: Figure, base: Figure) => number): number =>
-      median(rounds.flatMap((round) => pairOf(round, index).map(([own, base]) => pick(own, base))));
-    const cells = [
-      `${over((own) => own.cpuMs / steps).toFixed(3)} ms`,
-      over((own, base) => own.cpuMs / base.cpuMs).toFixed(2),
-      over((own, base) => own.wallMs / base.wallMs).toFixed(2),
-      `${over((own) => own.peakMb).toFixed(0)} MB`,
-    ];
-    return `| ${contender} | ${cells.join(" | ")} |`;
-  });
-  const head = [
-    "| | CPU per step | CPU, ratio | wall, ratio | peak memory |",
-    "|---|---|---|---|---|",
-  ];
-  return [`**${id}**: ${title}`, "", ...head, ...rows, ""].join("\n");
-}
-
-function waitingTable(rounds: readonly Round<Waiting>[]): string {
-  const rows = CONTENDERS.map((contender, index) => {
-    const ratio = (of: keyof Waiting): string =>
-      median(rounds.flatMap((round) => ratioOf(round[index]?.[of], round[0]?.[of]))).toFixed(2);
-    const value = (of: keyof Waiting): number =>
-      median(rounds.flatMap((round) => round[index]?.[of] ?? []));
-    const cells = [
-      `${value("heapKb").toFixed(1)} KB`,
-      ratio("heapKb"),
-      `${value("rssKb").toFixed(0)} KB`,
-      `${value("longestBlockMs").toFixed(0)} ms`,
-      ratio("longestBlockMs"),
-    ];
-    return `| ${contender} | ${cells.join(" | ")} |`;
-  });
-  const head = [
-    "| | heap per agent | heap, ratio | RSS per agent | longest block | block, ratio |",
-    "|---|---|---|---|---|---|",
-  ];
-  return ["**W4**: 1,000 agents that wait for their model at once", "", ...head, ...rows, ""].join(
-    "\n",
+function write(text: string): void {
+  const document = readFileSync(DOCUMENT, "utf8");
+  if (!MARKED.test(document)) throw new Error(`Expected the marks of the figures in ${DOCUMENT}.`);
+  writeFileSync(
+    DOCUMENT,
+    document.replace(MARKED, (_all, start: string, end: string) => `${start}\n${text}\n${end}`),
   );
-}
-
-/** Ratios are taken within a round, to the smallest size of the same shape. */
-function spawnTable(rounds: readonly Round<Spawn>[]): string {
-  const rows = SHAPES.flatMap(({ title }, row) =>
-    SIZES.map((size, column) => {
-      const at = row * SIZES.length + column;
-      const value = (of: keyof Spawn): number =>
-        median(rounds.flatMap((round) => round[at]?.[of] ?? []));
-      const ratio = median(
-        rounds.flatMap((round) => ratioOf(round[at]?.cpuUs, round[row * SIZES.length]?.cpuUs)),
-      );
-      const cells = [
-        size.toLocaleString("en"),
-        `${value("cpuUs").toFixed(0)} µs`,
-        ratio.toFixed(2),
-        `${value("heapKb").toFixed(1)} KB`,
-        `${value("longestBlockMs").toFixed(0)} ms`,
-      ];
-      return `| ${title} | ${cells.join(" | ")} |`;
-    }),
-  );
-  const head = [
-    "| | subagents | CPU per spawn | ratio to 100 | heap per live agent | longest block |",
-    "|---|---|---|---|---|---|",
-  ];
-  const title = "**spawn**: from birth to settlement, models in the same process";
-  return [title, "", ...head, ...rows, ""].join("\n");
-}
-
-function ratioOf(own: number | undefined, base: number | undefined): readonly number[] {
-  return own === undefined || base === undefined ? [] : [own / base];
-}
-
-function pairOf(round: Round, index: number): readonly (readonly [own: Figure, base: Figure])[] {
-  const [base] = round;
-  const own = round[index];
-  return base === undefined || own === undefined ? [] : [[own, base]];
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((left, right) => left - right);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

@@ -1,87 +1,114 @@
-// The other side of every workload, in a process of its own: an OpenAI-compatible server whose replies follow from the request
-// alone, and an OTLP endpoint that swallows traces. Prints its address when it listens; ends with its parent.
+// The models' side of every workload, in a process of its own: a server that speaks Chat Completions, whose replies follow from the
+// request alone. Prints its address when it listens; ends with its parent.
 
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { requestedWork, roleName, type RequestedWork } from "./agent-work.ts";
+
+/** Replies that are held back until `/release`. */
+const held: (() => void)[] = [];
+/** Calls that are in flight now, and at most since they were last asked for. */
+let inFlight = 0;
+let mostInFlight = 0;
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks).toString("latin1");
 }
 
-/** Replies that are held back, until somebody asks for `/release`. */
-const held: (() => void)[] = [];
+/** Tool results in the history; calls are numbered from 0, so the last one's number says it. */
+function resultsIn(body: string): number {
+  const marker = '"tool_call_id":"call_';
+  const last = body.lastIndexOf(marker);
+  return last === -1 ? 0 : Number.parseInt(body.slice(last + marker.length), 10) + 1;
+}
 
-/** `tools-50`: 50 replies with a tool call, then a text. `lead-100`: one reply with 100 delegations, then a text. `hold-1`: a text, held back. */
-function replyTo(body: string): object {
-  const [, kind, count] = /"model":"(tools|lead|hold)-(\d+)"/.exec(body) ?? [];
-  const wanted = Number(count);
-  const answered = body.split('"role":"tool"').length - 1;
-  if (kind === "lead" && answered === 0) {
-    const call = (index: number): object =>
-      toolCall(index, "SpawnSubagent", { role: "worker", task: `Part ${index}` });
+function replyTo({ kind, count, level }: RequestedWork, body: string): object {
+  const results = resultsIn(body);
+  if (kind === "lead" && results === 0)
     return message({
-      content: null,
-      tool_calls: Array.from({ length: wanted }, (_value, index) => call(index)),
+      tool_calls: Array.from({ length: count }, (_value, index) =>
+        toolCall(index, "SpawnSubagent", { role: roleName(level - 1), task: `Part ${index}` }),
+      ),
     });
-  }
-  if (kind === "tools" && answered < wanted)
-    return message({
-      content: null,
-      tool_calls: [toolCall(answered, "add", { a: answered, b: 1 })],
-    });
+  if (kind === "tools" && results < count)
+    return message({ tool_calls: [toolCall(results, "add", { a: results, b: 1 })] });
   return message({ content: "The work is done." });
 }
 
 function toolCall(index: number, name: string, input: object): object {
-  return {
-    id: `call_${index}`,
-    type: "function",
-    function: { name, arguments: JSON.stringify(input) },
-  };
+  const call = { name, arguments: JSON.stringify(input) };
+  return { id: `call_${index}`, type: "function", function: call };
 }
 
-function message(content: {
-  readonly tool_calls?: readonly object[] | undefined;
-  readonly content: string | null;
-}): object {
-  const finish = content.tool_calls === undefined ? "stop" : "tool_calls";
+const USAGE = { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 };
+
+function message(said: { readonly tool_calls?: object[]; readonly content?: string }): object {
+  const reply = { role: "assistant", refusal: null, content: null, ...said };
+  const reason = said.tool_calls === undefined ? "stop" : "tool_calls";
   return {
     id: "chatcmpl-1",
     object: "chat.completion",
     created: 0,
     model: "bench",
-    choices: [
-      {
-        index: 0,
-        message: { role: "assistant", refusal: null, ...content },
-        finish_reason: finish,
-        logprobs: null,
-      },
-    ],
-    usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 },
+    choices: [{ index: 0, message: reply, finish_reason: reason, logprobs: null }],
+    usage: USAGE,
   };
 }
 
-const server = createServer((request, response) => {
-  void bodyOf(request).then((body) => {
-    const answer = (reply: object): void => {
-      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(reply));
-    };
-    if (request.url === "/waiting") response.end(String(held.length));
-    else if (request.url === "/release") response.end(String(release()));
-    else if (request.url?.endsWith("/traces") === true) answer({});
-    else if (body.includes('"model":"hold-')) held.push(() => answer(replyTo(body)));
-    else answer(replyTo(body));
-  });
-});
-
-function release(): number {
-  const released = held.splice(0);
-  for (const give of released) give();
-  return released.length;
+function chunk(delta: object, finishReason: string | null = null): string {
+  const choices = [{ index: 0, delta, logprobs: null, finish_reason: finishReason }];
+  return streamed({ choices, usage: null });
 }
 
+function streamed(fields: object): string {
+  const head = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 0, model: "bench" };
+  return `data: ${JSON.stringify({ ...head, ...fields })}\n\n`;
+}
+
+/** The first piece at once, then all others in one burst. */
+function stream(count: number, response: ServerResponse): void {
+  const first = chunk({ role: "assistant", content: "" }) + chunk({ content: "One" });
+  const others = chunk({ content: " more" }).repeat(count - 1);
+  const end = `${chunk({}, "stop")}${streamed({ choices: [], usage: USAGE })}data: [DONE]\n\n`;
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.write(first);
+  setImmediate(() => response.end(others + end));
+}
+
+async function answer(work: RequestedWork, body: string, response: ServerResponse): Promise<void> {
+  if (work.latencyMs > 0) await pause(work.latencyMs);
+  if (work.kind === "hold") await new Promise<void>((resolve) => held.push(resolve));
+  if (work.kind === "stream") return stream(work.count, response);
+  const reply = JSON.stringify(replyTo(work, body));
+  response.writeHead(200, { "content-type": "application/json" }).end(reply);
+}
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await bodyOf(request);
+  switch (request.url) {
+    case "/held":
+      response.end(String(held.length));
+      break;
+    case "/release":
+      response.end(String(held.length));
+      for (const give of held.splice(0)) give();
+      break;
+    case "/most-in-flight":
+      response.end(String(mostInFlight));
+      mostInFlight = 0;
+      break;
+    default:
+      inFlight += 1;
+      mostInFlight = Math.max(mostInFlight, inFlight);
+      response.on("close", () => (inFlight -= 1));
+      await answer(requestedWork(body), body, response);
+  }
+}
+
+const server = createServer((request, response) => void serve(request, response));
 server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1", () => {
   const address = server.address();

@@ -1,20 +1,79 @@
-// The OTLP endpoint of the span measurements, in a process of its own: `span-sink.ts <mode>`. Prints its address when it listens; says
-// what arrived when it is sent anything; ends with its parent.
+// The OTLP endpoint of every measurement, in a process of its own: `span-sink.ts <mode>`. Keeps what comes as it is, and reads it only
+// when it is sent a message: it then says what arrived since the last one. Prints its address when it listens; ends with its parent.
 
-import { OtlpSink, type SinkMode } from "../test/support/otlp-sink.ts";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 
-const MODES: readonly SinkMode[] = ["ok", "slow", "hang", "refuse", "unavailable"];
-const mode = MODES.find((known) => known === process.argv[2]);
-if (mode === undefined) throw new Error(`Expected one of ${MODES.join(", ")}.`);
-const sink = await OtlpSink.open(mode);
-process.on("message", () => {
-  const count = (name: RegExp): number => sink.spans.filter((span) => name.test(span.name)).length;
-  process.send?.({
-    received: sink.spans.length,
-    orphans: sink.orphans().length,
-    runs: count(/^invoke_workflow /),
-    agents: count(/^invoke_agent /),
-  });
-});
+/** `ok` takes spans; `slow` takes them, and answers late; `hang` never answers; `unavailable` answers 503; `refuse` does not listen. */
+const [mode = "ok"] = process.argv.slice(2);
+const SLOW_MS = 200;
+
+interface Span {
+  readonly name: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+}
+
+interface Request {
+  readonly resourceSpans: readonly {
+    readonly scopeSpans: readonly { readonly spans: readonly Span[] }[];
+  }[];
+}
+
+let bodies: Buffer[] = [];
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
+  if (mode === "hang") return;
+  if (mode === "unavailable") {
+    response.writeHead(503).end();
+    return;
+  }
+  bodies.push(Buffer.concat(chunks));
+  if (mode === "slow") await pause(SLOW_MS);
+  response.writeHead(200, { "content-type": "application/json" }).end("{}");
+}
+
+function isRequest(value: unknown): value is Request {
+  return typeof value === "object" && value !== null && "resourceSpans" in value;
+}
+
+function spansIn(body: Buffer): readonly Span[] {
+  const request: unknown = JSON.parse(body.toString());
+  if (!isRequest(request)) throw new Error("Expected spans as OTLP in JSON.");
+  return request.resourceSpans.flatMap(({ scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) => spans),
+  );
+}
+
+/** What arrived since this was last asked. */
+function arrived(): object {
+  const spans = bodies.flatMap((body) => spansIn(body));
+  bodies = [];
+  const known = new Set(spans.map(({ spanId }) => spanId));
+  const count = (operation: string): number =>
+    spans.filter(({ name }) => name.startsWith(operation)).length;
+  return {
+    spans: spans.length,
+    orphans: spans.filter(
+      ({ parentSpanId }) => parentSpanId !== undefined && !known.has(parentSpanId),
+    ).length,
+    runs: count("invoke_workflow"),
+    agents: count("invoke_agent"),
+    modelCalls: count("chat"),
+    toolCalls: count("execute_tool"),
+  };
+}
+
+const server = createServer((request, response) => void serve(request, response));
+server.keepAliveTimeout = 60_000;
+process.on("message", () => process.send?.(arrived()));
 process.on("disconnect", () => process.exit(0));
-process.stdout.write(`${sink.endpoint}\n`);
+server.listen(0, "127.0.0.1", () => {
+  const address = server.address();
+  if (address === null || typeof address !== "object") return;
+  const say = (): unknown => process.stdout.write(`http://127.0.0.1:${address.port}\n`);
+  if (mode === "refuse") server.close(say);
+  else say();
+});

@@ -51,31 +51,13 @@ export function leadModel(role: string, total: number, perReply: number): Model 
   };
 }
 
-/** Answers at once, or, while it is shut, when it is opened. */
-export class LeafModel implements Model {
-  readonly provider = "bench";
-  readonly id = "leaf";
-  readonly price = price;
-  #isShut = false;
-  #waiting: (() => void)[] = [];
-
-  shut(): void {
-    this.#isShut = true;
-  }
-
-  open(): void {
-    this.#isShut = false;
-    for (const go of this.#waiting.splice(0)) go();
-  }
-
-  /** Agents that wait for it. */
-  get waiting(): number {
-    return this.#waiting.length;
-  }
-
-  async generate(): Promise<ModelReply> {
+/** Answers at once. */
+export const leafModel: Model = {
+  provider: "bench",
+  id: "leaf",
+  price,
+  generate: async () => {
     await nextTurn();
-    if (this.#isShut) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     return text("Done.");
-  }
-}
+  },
+};

@@ -1,69 +1,147 @@
-// Goal: the workloads of many agents measure what they say, on both sides.
-// Method: each contender does each once, small, in a process of its own; figures are looked at for being there, never for size.
+// Goal: the bench measures what it says, each workload on both sides, and no figure stands whose spans were lost.
+// Method: the command itself, with little work in one round; figures are looked at for being there, never for size.
 
-import { execFile, fork } from "node:child_process";
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 
-import { test } from "vitest";
-import { z } from "zod";
+import { afterAll, expect, test, vi } from "vitest";
 
-const TIMEOUT_MS = 120_000;
-const FLAGS = [
-  "--conditions=@espalier/source",
-  "--disable-warning=ExperimentalWarning",
-  "--expose-gc",
-];
-const WaitingSchema = z.strictObject({
-  heapKb: z.number(),
-  rssKb: z.number(),
-  longestBlockMs: z.number().positive(),
-});
-const SpawnSchema = z.strictObject({
-  cpuUs: z.number().positive(),
-  wallUs: z.number().positive(),
-  heapKb: z.number(),
-  longestBlockMs: z.number().positive(),
-});
+import { proves } from "../harness/proves.ts";
 
-async function figures(
-  run: readonly string[],
-  environment: Readonly<Record<string, string>>,
-): Promise<unknown> {
-  const env = { ...process.env, WARM_UPS: "0", ...environment };
-  const { stdout } = await promisify(execFile)(process.execPath, [...FLAGS, ...run], { env });
-  return JSON.parse(stdout);
+/** Catches a hang only: some forty processes, one after the other. */
+const HANGS_MS = 600_000;
+
+vi.setConfig({ testTimeout: HANGS_MS });
+afterAll(() => vi.resetConfig());
+
+async function bench(
+  workloads: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const command = ["--conditions=@espalier/source", "bench/run.ts", "--small", "--rounds", "1"];
+  const env = { ...process.env, ...environment };
+  const options = { env, timeout: HANGS_MS };
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [...command, ...workloads],
+    options,
+  );
+  return stdout;
 }
 
-test(
-  "every contender waits with all its agents at once, and lets them go",
+/** Cells of the rows of all tables, without their heads and rules. */
+function rowsOf(text: string): readonly (readonly string[])[] {
+  const lines = text.split("\n");
+  const rows = lines.filter(
+    (line, at) => line.startsWith("|") && lines[at + 1]?.startsWith("| -") !== true,
+  );
+  return rows
+    .filter((line) => !line.startsWith("| -"))
+    .map((line) =>
+      line
+        .slice(2, -2)
+        .split(" | ")
+        .map((cell) => cell.trim()),
+    );
+}
+
+const AMOUNT = /^-?\d+(\.\d+)?( (ms|µs|KB|×))?$/;
+const RATIO = /^-?\d+\.\d\d$/;
+/** What must be told of each workload, and what the next stages must reach. */
+const FIGURES = [
+  ["**W1**: one agent, 50 tool steps", "CPU per step, three warm-up runs", "≤ 0.8"],
+  ["", "CPU per step, sixty warm-up runs", "≤ 0.6"],
+  ["", "wall per step, three warm-up runs", ""],
+  ["", "added by tracing: CPU per step", "≤ 0.15"],
+  ["", "added by tracing without an SDK: CPU per step", ""],
+  ["", "added by content in spans: CPU per step", ""],
+  ["", "added by a store in memory: CPU per step", ""],
+  ["", "added by SQLite, kept for the process: CPU per step", ""],
+  ["", "added by SQLite, every commit flushed: CPU per step", "≤ 0.5"],
+  ["", "journal per step", "≤ 6 KB"],
+  ["**W2**: 100 children × 3 steps at once", "CPU", "≤ 0.85"],
+  ["**W2**: the same, replies after 20 ms", "wall less latency", "≤ 0.7"],
+  ["", "CPU", ""],
+  ["", "most requests in flight", "100"],
+  ["**W3**: chain of five agents", "CPU", "≤ 0.85"],
+  ["**W4**: 1,000 runs of one agent that wait", "heap per agent", "≤ 0.9"],
+  ["", "longest block", "≤ 0.4"],
+  ["**W5**: streaming", "CPU per 1,000 deltas in a burst", "≤ 0.45"],
+  ["", "time to the first delta", "≤ 0.65"],
+  ["**W6**: import", "CPU of `espalier` and `zod` less that of `zod`, to `openai`", "≤ 0.4"],
+  ["**W7**: 400 steps with a growing history", "CPU", "≤ 0.6"],
+  ["", "cost of step 400 to step 10", "≤ 1"],
+  [
+    "**spawn**: 10,000 subagents: one root, replies of 100 delegations",
+    "CPU per spawn, untraced; ratio to trees of 100",
+    "≤ 60 µs",
+  ],
+  ["", "CPU per spawn, traced; ratio to trees of 100", "≤ 120 µs"],
+  ["", "longest block", "≤ 60 ms"],
+  [
+    "**spawn**: 10,000 subagents: one root, all in one reply",
+    "CPU per spawn, traced; ratio to trees of 100",
+    "",
+  ],
+  ["", "longest block", ""],
+  [
+    "**spawn**: 10,000 subagents: ten below every agent",
+    "CPU per spawn, traced; ratio to trees of 100",
+    "",
+  ],
+  ["", "longest block", ""],
+];
+
+proves(
+  ["R186"],
+  "one command measures every workload, and what each is stands beside the figures on record",
   async () => {
-    const server = fork("bench/server.ts", {
-      execArgv: FLAGS,
-      stdio: ["ignore", "pipe", "inherit", "ipc"],
-    });
-    try {
-      const address = await new Promise<string>((resolve) =>
-        server.stdout?.once("data", (data) => resolve(String(data).trim())),
-      );
-      const environment = { WAITING: "20", OTEL_EXPORTER_OTLP_ENDPOINT: address };
-      for (const contender of ["openai-loop", "espalier", "espalier, traced"]) {
-        const run = ["bench/worker.ts", contender, "W4", address];
-        WaitingSchema.parse(await figures(run, environment));
-      }
-    } finally {
-      server.disconnect();
-    }
+    const text = await bench([]);
+    const rows = rowsOf(text);
+    const figures = rows.filter((row) => row.length === 7);
+    expect(figures.map(([workload, figure, , , , , limit]) => [workload, figure, limit])).toEqual(
+      FIGURES,
+    );
+    expect(figures.filter(([, , , own = ""]) => !AMOUNT.test(own))).toEqual([]);
+    const sided = figures.filter(([, , base]) => base !== "");
+    expect(sided).toHaveLength(20);
+    expect(
+      sided.filter(([, , base = "", , ratio = ""]) => !AMOUNT.test(base) || !RATIO.test(ratio)),
+    ).toEqual([]);
+    const bursts = rows.filter((row) => row.length === 9);
+    expect(
+      bursts.map(([endpoint, way, received, lost]) => [endpoint, way, received, lost]),
+    ).toEqual(BURSTS);
+    const document = readFileSync("docs/BENCHMARKS.md", "utf8");
+    const ids = [...text.matchAll(/\*\*(\w+)\*\*:/g)].map(([, id]) => id);
+    expect(ids.filter((id) => !document.includes(`| **${id}**`))).toEqual([]);
+    expect(document).toMatch(/<!-- figures -->\n[^]*\| [^]*<!-- end of figures -->/);
   },
-  TIMEOUT_MS,
 );
 
-test(
-  "subagents are spawned in every shape",
-  async () => {
-    for (const shape of ["at once", "by hundreds", "by tens"]) {
-      const run = ["bench/spawn-worker.ts", "espalier", shape, "100"];
-      SpawnSchema.parse(await figures(run, { SPAWNS: "100" }));
-    }
-  },
-  TIMEOUT_MS,
-);
+/** By endpoint and by what delivers: spans that arrive, and that are lost. A small burst fits into the queue of the SDK, too. */
+const BURSTS = [
+  ["takes them", "SDK as it comes", "202", "0"],
+  ["takes them", "`setUpNodeTracing`", "202", "0"],
+  ["answers in 200 ms", "SDK as it comes", "202", "0"],
+  ["answers in 200 ms", "`setUpNodeTracing`", "202", "0"],
+  ["never answers", "SDK as it comes", "0", "202"],
+  ["never answers", "`setUpNodeTracing`", "0", "202"],
+  ["refuses connections", "SDK as it comes", "0", "202"],
+  ["refuses connections", "`setUpNodeTracing`", "0", "202"],
+  ["answers 503", "SDK as it comes", "0", "202"],
+  ["answers 503", "`setUpNodeTracing`", "0", "202"],
+];
+
+const LOSSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "nothing is traced": { OTEL_TRACES_SAMPLER: "always_off" },
+  "there is no SDK": { OTEL_SDK_DISABLED: "true" },
+  "spans go elsewhere": { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://127.0.0.1:1/v1/traces" },
+};
+
+test.each(Object.entries(LOSSES))("the bench fails when %s", async (_what, environment) => {
+  await expect(bench(["W3"], environment)).rejects.toThrow(
+    /W3, espalier: Expected spans of .* to arrive, got .* A cost without its spans says nothing\./,
+  );
+});

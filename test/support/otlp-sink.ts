@@ -3,13 +3,12 @@
 // Owns a server and the spans it was sent. Closes fully, open connections included, when disposed.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { setTimeout as pause } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 
 import { spansOf, type SinkSpan } from "./otlp-schema.ts";
 
 /**
- * `ok` stores; `slow` stores, and answers after a while; `hang` takes the request and never answers;
+ * `ok` stores; `hang` takes the request and never answers;
  * `drip` answers 200 a little at a time, and never ends; `partial` stores all spans but one, and says
  * so; `unavailable` answers 503; `refuse` does not listen. The others are servers that know nothing of
  * OTLP: `not_found` answers 404 with a page, `page` answers 200 with a page, `bad_request` answers
@@ -17,7 +16,6 @@ import { spansOf, type SinkSpan } from "./otlp-schema.ts";
  */
 export type SinkMode =
   | "ok"
-  | "slow"
   | "hang"
   | "drip"
   | "partial"
@@ -36,7 +34,6 @@ export interface SinkRequest {
 }
 
 const PAGE = "<!doctype html><title>Not here</title><p>This is somebody's home page.</p>";
-const SLOW_MS = 200;
 const DRIP_MS = 20;
 
 export class OtlpSink implements AsyncDisposable {
@@ -46,7 +43,6 @@ export class OtlpSink implements AsyncDisposable {
   readonly #requests: SinkRequest[] = [];
   #bodies = "";
   #mode: SinkMode = "ok";
-  #whenSlow: () => Promise<void> = () => pause(SLOW_MS);
 
   static async open(mode: SinkMode = "ok"): Promise<OtlpSink> {
     const server = createServer();
@@ -102,13 +98,9 @@ export class OtlpSink implements AsyncDisposable {
     );
   }
 
-  /**
-   * `refuse` is final: a port that was given back cannot be had again for certain. `whenSlow` is
-   * what the answers of `slow` wait for; left out, 200 ms.
-   */
-  async setMode(mode: SinkMode, whenSlow?: () => Promise<void>): Promise<void> {
+  /** `refuse` is final: a port that was given back cannot be had again for certain. */
+  async setMode(mode: SinkMode): Promise<void> {
     this.#mode = mode;
-    if (whenSlow !== undefined) this.#whenSlow = whenSlow;
     if (mode === "refuse") await this[Symbol.asyncDispose]();
   }
 
@@ -134,9 +126,6 @@ export class OtlpSink implements AsyncDisposable {
     switch (this.#mode) {
       case "ok":
         this.#store(body, response);
-        break;
-      case "slow":
-        void this.#whenSlow().then(() => this.#store(body, response));
         break;
       case "drip": {
         response.writeHead(200, { "content-type": "text/event-stream" });

@@ -1,5 +1,5 @@
-// A process whose spans all end at once: 1,000 agents with 20 spans each, below two of the run.
-// `burst-program.ts default` leaves them to the SDK as it comes, `burst-program.ts espalier` to
+// A process whose spans all end at once: 1,000 agents, or as many as its second argument says, with 20
+// spans each, below two of the run. `burst-program.ts default` leaves them to the SDK as it comes, `burst-program.ts espalier` to
 // `setUpNodeTracing`. The endpoint is in its environment. Prints one line when the burst is over, and
 // one with what it knows when tracing was shut down.
 
@@ -11,8 +11,8 @@ import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { wideRun } from "./wide-run.ts";
 
-const [way] = process.argv.slice(2);
-const { drafts } = wideRun(1_000, 18);
+const [way, agents = "1000"] = process.argv.slice(2);
+const { drafts } = wideRun(Number(agents), 18);
 if (way === "default") {
   const provider = new NodeTracerProvider({
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],

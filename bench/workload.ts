@@ -1,0 +1,110 @@
+// What a workload is: how it is measured in a process of its own, and which rows of the table its figures become.
+
+import type { TracedWork } from "./contender.ts";
+import type { Sizes } from "./sizes.ts";
+
+export interface Workload {
+  /** By which the command line asks for it. */
+  readonly id: string;
+  readonly title: string;
+  /** Each is measured in a fresh process, once in a round. */
+  readonly contenders: readonly string[];
+  /** Called in that process. */
+  measure(task: MeasuringTask): Promise<Measured>;
+  readonly rows: readonly Row[];
+}
+
+export interface MeasuringTask {
+  readonly contender: string;
+  readonly serverUrl: string;
+  readonly sizes: Sizes;
+}
+
+export type Figures = Readonly<Record<string, number>>;
+
+export interface Measured {
+  readonly figures: Figures;
+  /** Left out: the contender makes no spans. */
+  readonly traced?: TracedWork;
+}
+
+/** A line of the table. */
+export interface Row {
+  readonly figure: string;
+  readonly unit: Unit;
+  /** What the next stages must reach: of the ratio if there is one, else of the figure itself. */
+  readonly limit?: string;
+  /** Its cells by the figures of one round. */
+  cells(round: Round): Cells;
+}
+
+export interface Cells {
+  /** Of the bare loop. */
+  readonly base?: number;
+  readonly own: number;
+  readonly ratio?: number;
+}
+
+export type Unit = "ms" | "µs" | "KB" | "×" | "";
+
+/** The figures of one round, by contender. */
+export type Round = ReadonlyMap<string, Figures>;
+
+export const BARE_LOOP = "openai-loop";
+export const ESPALIER = "espalier";
+
+interface RowOptions {
+  readonly figure: string;
+  readonly unit: Unit;
+  /** The name of the figure that is measured. */
+  readonly of: string;
+  readonly limit?: string;
+}
+
+/** espalier's figure, and its ratio to that of the bare loop. */
+export function compared({ of, ...head }: RowOptions): Row {
+  return {
+    ...head,
+    cells: (round) => {
+      const [base, own] = [figureOf(round, BARE_LOOP, of), figureOf(round, ESPALIER, of)];
+      return { base, own, ratio: own / base };
+    },
+  };
+}
+
+/** What one contender has more than another, and its ratio to the figure of the bare loop. */
+export function added(
+  { of, ...head }: RowOptions,
+  { by, to }: { readonly by: string; readonly to: string },
+): Row {
+  return {
+    ...head,
+    cells: (round) => {
+      const base = figureOf(round, BARE_LOOP, of);
+      const own = figureOf(round, by, of) - figureOf(round, to, of);
+      return { base, own, ratio: own / base };
+    },
+  };
+}
+
+/** A figure of one contender alone, espalier if left out. */
+export function alone({ of, ...head }: RowOptions, contender = ESPALIER): Row {
+  return { ...head, cells: (round) => ({ own: figureOf(round, contender, of) }) };
+}
+
+/** The ratio of two figures of one contender. */
+export function within({ of, ...head }: RowOptions, contender: string, to: string): Row {
+  return {
+    ...head,
+    cells: (round) => {
+      const own = figureOf(round, contender, of);
+      return { own, ratio: own / figureOf(round, contender, to) };
+    },
+  };
+}
+
+function figureOf(round: Round, contender: string, name: string): number {
+  const figure = round.get(contender)?.[name];
+  if (figure === undefined) throw new Error(`Expected ${contender} to have a figure ${name}.`);
+  return figure;
+}
