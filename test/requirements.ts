@@ -576,7 +576,6 @@ const requirements = {
   },
   "S7.38": {
     text: "An MCP server that answers 401 is told as that, with what to hand over",
-    isPlanned: true,
   },
 } as const satisfies Readonly<Record<string, Requirement>>;
 

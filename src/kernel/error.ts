@@ -10,7 +10,7 @@ import type { JsonObject } from "./json.ts";
  * `journal_conflict`, `invalid_journal`, `store_failed`, `session_conflict`, `invalid_session`. Of a model: `model_rate_limited`,
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
  * `model_protocol_error`, `model_context_overflow`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`,
- * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`. Of a delegation: `invalid_context`. Of a run: `condition_failed`, `filter_failed`,
+ * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`, `mcp_unauthorized`. Of a delegation: `invalid_context`. Of a run: `condition_failed`, `filter_failed`,
  * `section_failed`, `internal_error`. Of `run.orThrow()`: `run_failed`, `run_stopped`, `run_cancelled`, `run_paused`.
  */
 export type ErrorCode =
@@ -31,6 +31,7 @@ export type ErrorCode =
   | "tool_error"
   | "tool_retry"
   | "mcp_unavailable"
+  | "mcp_unauthorized"
   | "script_mismatch"
   | "invalid_paused_run"
   | "unsupported_version"

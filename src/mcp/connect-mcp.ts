@@ -5,7 +5,13 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { FunctionTool } from "../tools/tool.ts";
 import type { McpConnection, McpListing } from "./mcp-connection.ts";
 import { codesOf, McpFault } from "./mcp-fault.ts";
-import { mcpSettings, type McpOptions, type McpSettings, type McpStdio } from "./mcp-options.ts";
+import {
+  mcpSettings,
+  type McpHttp,
+  type McpOptions,
+  type McpSettings,
+  type McpStdio,
+} from "./mcp-options.ts";
 import { mcpToolset, type McpToolset } from "./mcp-toolset.ts";
 import type { SkippedMcpTool } from "./skipped-mcp-tool.ts";
 
@@ -45,7 +51,7 @@ export interface McpServer extends AsyncDisposable {
  * runs, and so does this process.
  *
  * @throws EspalierError `mcp_unavailable` if the server cannot be reached or does not answer in time, or if the official client is not
- * installed; `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
+ * installed; `mcp_unauthorized` if it wants credentials, or others than it was given (HTTP 401); `invalid_definition` or `invalid_option` for options that cannot be used, or a tool whose name cannot be made to fit;
  * `duplicate_tool` if two names come out the same.
  */
 export async function connectMcp(options: McpOptions): Promise<McpServer> {
@@ -143,6 +149,8 @@ async function listing(settings: McpSettings, connection: McpConnection): Promis
 function unavailable({ name, transport }: McpSettings, cause: unknown): unknown {
   if (!(cause instanceof McpFault)) return cause;
   const { kind, message, detail } = cause;
+  if (kind === "unauthorized" && transport.type === "http")
+    return unauthorized(name, transport, cause);
   const where = transport.type === "http" ? placeOf(transport.url) : transport.command;
   const more = detail === undefined ? "" : ` (${detail})`;
   const advice =
@@ -151,6 +159,19 @@ function unavailable({ name, transport }: McpSettings, cause: unknown): unknown 
     code: "mcp_unavailable",
     message: `Expected the MCP server ${JSON.stringify(name)} at ${where} to answer, got: ${message}${more}. ${advice}`,
     data: { server: name, reason: kind },
+    cause,
+  });
+}
+
+function unauthorized(name: string, { url, headers }: McpHttp, cause: McpFault): EspalierError {
+  const isGiven = new Headers(headers).has("authorization");
+  const [expected, advice] = isGiven
+    ? ["take the authorization of its headers", "Give it one that is valid"]
+    : ["need no authorization", 'Give it one: transport.headers: { authorization: "Bearer …" }'];
+  return new EspalierError({
+    code: "mcp_unauthorized",
+    message: `Expected the MCP server ${JSON.stringify(name)} at ${placeOf(url)} to ${expected}, got: ${cause.message}. ${advice}, or a transport.fetch that adds a token to each request.`,
+    data: { server: name, reason: cause.kind },
     cause,
   });
 }

@@ -27,7 +27,7 @@ export class McpConnection {
   #opening: Promise<McpSession> | undefined;
   #closed: Promise<void> | undefined;
 
-  /** Connects, with one attempt. Throws a fault `unreachable`. */
+  /** Connects, with one attempt. Throws a fault `unreachable` or `unauthorized`. */
   static async open(settings: McpSettings): Promise<McpConnection> {
     const connection = new McpConnection(settings);
     await connection.#session(connection.#closing.signal, 1);

@@ -2,13 +2,14 @@
 
 /**
  * What a failure means. `answered`: the server said no. `invalid`: it answered, and the answer cannot be used. `not_taken`: the server
- * never had the call, so it may be sent again. `lost`: the server went away while it had the call; whether it took effect is unknown.
+ * never had the call, so it may be sent again. `unauthorized`: it wants credentials, or others than it was given. `lost`: the server went away while it had the call; whether it took effect is unknown.
  * `unreachable`: no connection came about. `closed`: we closed it. `cancelled`: the caller no longer wants it.
  */
 export type McpFaultKind =
   | "answered"
   | "invalid"
   | "not_taken"
+  | "unauthorized"
   | "lost"
   | "unreachable"
   | "closed"

@@ -55,7 +55,7 @@ export class McpSession {
   readonly #listeners = new Map<unknown, (progress: CallProgress) => void>();
   #callCount = 0;
 
-  /** Connects. Throws a fault `unreachable`, after all that it had begun was ended; `closed` if `signal` is aborted. */
+  /** Connects. Throws a fault `unreachable` or `unauthorized`, after all that it had begun was ended; `closed` if `signal` is aborted. */
   static async open(
     settings: McpSettings,
     signal: AbortSignal,
@@ -200,7 +200,9 @@ export class McpSession {
         this.#client.connect(this.#transport, { signal, timeout: NO_TIMEOUT_MS }),
       );
     } catch (cause) {
-      throw cause instanceof McpFault && cause.kind === "closed" ? cause : this.#noWay(cause);
+      const isSaid =
+        cause instanceof McpFault && (cause.kind === "closed" || cause.kind === "unauthorized");
+      throw isSaid ? cause : this.#noWay(cause);
     }
   }
 

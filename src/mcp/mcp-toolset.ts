@@ -168,6 +168,12 @@ function failure({ name }: McpSettings, tool: Tool, fault: McpFault): ToolError 
         data,
         cause: fault,
       });
+    case "unauthorized":
+      return new ToolError(`${server} takes no calls without other credentials: ${message}`, {
+        hint: "Nothing was done. Do without it, and say that it needs credentials.",
+        data,
+        cause: fault,
+      });
     case "answered":
       return new ToolError(`${server} refused it: ${message}`, { data, cause: fault });
     case "invalid":

@@ -284,6 +284,11 @@ for (const finishReason of FinishReasonSchema.options) {
   });
 }
 
+function signalUnderCap(maxOutputTokens: number): unknown {
+  const outcome = judged({ finishReason: "length", text: "This is" }, {}, { maxOutputTokens });
+  return outcome.type === "stop" ? outcome.signal : outcome;
+}
+
 function cutOffAt(cause: string, limitedBy: string): object {
   return {
     source: "model",
@@ -296,11 +301,7 @@ function cutOffAt(cause: string, limitedBy: string): object {
 }
 
 proves(["S7.13"], "the signal of a reply that was cut off says what cut it", () => {
-  const cut = (maxOutputTokens: number): unknown => {
-    const outcome = judged({ finishReason: "length", text: "This is" }, {}, { maxOutputTokens });
-    return outcome.type === "stop" ? outcome.signal : outcome;
-  };
-  expect([cut(8_192), cut(8_193)]).toEqual([
+  expect([signalUnderCap(8_192), signalUnderCap(8_193)]).toEqual([
     cutOffAt("maxOutputTokens of lead", "maxOutputTokens"),
     cutOffAt(
       "all that the budget had left for its lease (maxOutputTokens of lead is 8193)",

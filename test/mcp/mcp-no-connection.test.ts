@@ -4,12 +4,13 @@
 import { createServer } from "node:http";
 import { once } from "node:events";
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 import { connectMcp } from "../../src/mcp/connect-mcp.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { refusal, until } from "./connecting.ts";
 import { afterwards } from "../harness/afterwards.ts";
+import { proves } from "../harness/proves.ts";
 import { handMadeOverStdio, isAlive } from "./servers.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
@@ -104,6 +105,47 @@ test("what the user is told has the server, the place without secrets, the reaso
   await expect(near).rejects.toThrow(
     /^Expected the MCP server "near" at .* to answer, got: the connection was closed; it exited with code 3 \(it wrote: pid \d+\nNo key was given\.\)\. Check its command, and that it runs by itself\.$/,
   );
+});
+
+/** Its address. */
+async function guarded(): Promise<string> {
+  const http = createServer((request, response) => {
+    request.resume();
+    response.writeHead(401, { "www-authenticate": "Bearer" }).end("Who are you?");
+  });
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  afterwards(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  const address = http.address();
+  return `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/mcp`;
+}
+
+describe("a server that answers 401", () => {
+  proves(["S7.38"], "is told as that, with what to hand over", async () => {
+    const url = await guarded();
+    const thrown = await rejectionOf(
+      connectMcp({ name: "far", transport: { type: "http", url: `${url}?key=secret` } }),
+    );
+    expect(thrown).toEqual({
+      code: "mcp_unauthorized",
+      message: `Expected the MCP server "far" at ${url} to need no authorization, got: HTTP 401: Error POSTing to endpoint: Who are you?. Give it one: transport.headers: { authorization: "Bearer …" }, or a transport.fetch that adds a token to each request.`,
+      data: { server: "far", reason: "unauthorized" },
+    });
+  });
+
+  proves(["S7.38"], "is told so of an authorization that it does not take, too", async () => {
+    const url = await guarded();
+    const headers = { Authorization: "Bearer old" };
+    const thrown = await rejectionOf(
+      connectMcp({ name: "far", transport: { type: "http", url, headers } }),
+    );
+    expect(thrown.message).toBe(
+      `Expected the MCP server "far" at ${url} to take the authorization of its headers, got: HTTP 401: Error POSTing to endpoint: Who are you?. Give it one that is valid, or a transport.fetch that adds a token to each request.`,
+    );
+  });
 });
 
 test.each([
