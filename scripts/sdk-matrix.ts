@@ -43,8 +43,8 @@ const TREE = `
 invoke_workflow lead
   invoke_agent lead
     chat scripted
-    execute_tool SpawnSubagent reader
-      invoke_agent reader
+    spawn reader#1
+      invoke_agent reader#1
         chat scripted
         execute_tool search
         chat scripted

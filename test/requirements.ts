@@ -558,15 +558,12 @@ const requirements = {
   },
   "S7.33": {
     text: "An unknown cost is on no span as 0 and in no live view as $0",
-    isPlanned: true,
   },
   "S7.34": {
     text: "A wait that ended at a resume is findable as a duration; names tell siblings apart within the columns that Jaeger shows",
-    isPlanned: true,
   },
   "S7.35": {
     text: "Refused, denied, stopped and crashed spans carry their outcome by one documented table; resource attributes say process, host and version",
-    isPlanned: true,
   },
   "S7.36": {
     text: "The first program prints why a run failed, a run can reject with its reason, a failing store is loud, the demo's exit code says how it ended",

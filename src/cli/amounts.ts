@@ -6,6 +6,7 @@ const SMALLEST_SHOWN_USD = 0.0001;
 
 /** What was paid, and whether all of it is known. */
 export interface Cost {
+  readonly totalTokens: number;
   readonly costMicroUsd: number;
   /** Calls whose price nobody knows. */
   readonly unpricedCalls: number;
@@ -24,7 +25,7 @@ export function shortCount(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** `$0.0123`, `$4.20`; nothing is `$0`. */
+/** `$0.0123`, `$4.20`; nothing is `$0`. For what was paid see `costText`. */
 export function usdText(microUsd: number): string {
   const usd = microUsd / MICRO_USD_PER_USD;
   if (usd === 0) return "$0";
@@ -32,9 +33,11 @@ export function usdText(microUsd: number): string {
   return `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
 }
 
-/** Money of which a part may be unknown: unknown is never shown as zero (R57). */
-export function costText({ costMicroUsd, unpricedCalls }: Cost): string {
-  if (unpricedCalls === 0) return usdText(costMicroUsd);
+/** Money of which a part may be unknown: unknown is never shown as zero (R57), nor is what no call has been booked for yet. */
+export function costText({ totalTokens, costMicroUsd, unpricedCalls }: Cost): string {
+  if (unpricedCalls === 0) {
+    return totalTokens === 0 && costMicroUsd === 0 ? "–" : usdText(costMicroUsd);
+  }
   return costMicroUsd === 0 ? "unknown" : `≥${usdText(costMicroUsd)}`;
 }
 

@@ -213,8 +213,9 @@ function budgetItem(view: RunView, { axis, label, short }: AxisText, nowMs: numb
   const limit = view.budget[axis] ?? 0;
   const left = axis === "wallTimeMs" ? timeLeft(view, limit, nowMs) : (view.left[axis] ?? 0);
   const share = limit === 0 ? 0 : left / limit;
+  const isBound = axis === "costMicroUsd" && (view.root?.subtree.unpricedCalls ?? 0) > 0;
   return {
-    text: `${label} ${bar(share)} ${short(left)} of ${short(limit)}`,
+    text: `${label} ${bar(share)} ${isBound ? "≤" : ""}${short(left)} of ${short(limit)}`,
     style: leftStyle(share),
   };
 }

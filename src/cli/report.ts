@@ -71,8 +71,8 @@ function budgetLines(result: RunResult, width: number, paint: Paint): readonly s
   const columns: readonly Column[] = [
     { title: "axis", cells: cells(({ axis }) => axis.label), minWidth: 8 },
     { title: "limit", align: "right", cells: cells(({ axis, limit }) => axis.text(limit)) },
-    { title: "spent", align: "right", cells: cells(({ axis, spent }) => axis.text(spent)) },
-    { title: "left", align: "right", cells: cells(leftText) },
+    { title: "spent", align: "right", cells: cells((row) => spentText(row, result)) },
+    { title: "left", align: "right", cells: cells((row) => leftText(row, result)) },
   ];
   return table(columns, width, paint);
 }
@@ -96,7 +96,14 @@ function budgetRows({ accounts, durationMs, usage }: RunResult): readonly Budget
   });
 }
 
-function leftText({ axis, limit, spent }: BudgetRow): string {
+/** Of a cost only so much is known. */
+function spentText({ axis, spent }: BudgetRow, { usage }: RunResult): string {
+  return axis.axis === "costMicroUsd" ? costText(usage.total) : axis.text(spent);
+}
+
+function leftText({ axis, limit, spent }: BudgetRow, { usage }: RunResult): string {
+  if (axis.axis === "costMicroUsd" && usage.total.unpricedCalls > 0 && spent <= limit)
+    return `≤${axis.text(limit - spent)}`;
   return spent <= limit ? axis.text(limit - spent) : `over by ${axis.text(spent - limit)}`;
 }
 

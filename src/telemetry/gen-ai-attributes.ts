@@ -15,6 +15,9 @@ export const OPERATION = {
   tool: "execute_tool",
 } as const;
 
+/** First word of the name of a call that delegates, once its subagent is known: a row of a viewer has no room for more. */
+export const SPAWN = "spawn";
+
 export const GEN_AI = {
   operation: "gen_ai.operation.name",
   workflowName: "gen_ai.workflow.name",
@@ -74,6 +77,8 @@ export const ESPALIER = {
   /** A trace that grew too large goes on in another one, and came from one. */
   continuesInTraceId: "espalier.continues_in.trace_id",
   continuesFromTraceId: "espalier.continues_from.trace_id",
+  /** A wait that ended at a resume is a trace of its own; this one has the answer. */
+  answeredInTraceId: "espalier.answered_in.trace_id",
   forkOf: "espalier.fork.of",
   forkStep: "espalier.fork.step",
   forkedFromTraceId: "espalier.forked_from.trace_id",
@@ -196,6 +201,7 @@ export const LINK = {
   messageFrom: "message_from",
   continuesIn: "continues_in",
   continuesFrom: "continues_from",
+  answeredIn: "answered_in",
 } as const;
 
 /** Names of span events. */
@@ -220,13 +226,33 @@ export const SPAN_EVENT = {
 export const ERROR_TYPE = "error.type";
 
 /** Values of `error.type` for failures that bring no code of their own. */
-export const FAILURE = { agent: "agent_error", tool: "tool_error" } as const;
+export const FAILURE = { agent: "agent_error", tool: "tool_error", crash: "crashed" } as const;
+
+/**
+ * How a span shows an `espalier.outcome`, so that it is seen in a row of a viewer: by its status, or behind its name. The table of
+ * docs/jaeger.md.
+ */
+export const SHOWN_AS: Readonly<Record<string, "nothing" | "error" | "name">> = {
+  completed: "nothing",
+  succeeded: "nothing",
+  failed: "error",
+  retry: "error",
+  crashed: "error",
+  refused: "name",
+  denied: "name",
+  stopped: "name",
+  cancelled: "name",
+  not_executed: "name",
+  suspended: "name",
+  abandoned: "name",
+};
 
 /** Values of `espalier.outcome` that no event says. */
 export const OUTCOME = {
   abandoned: "abandoned",
   cancelled: "cancelled",
   crashed: "crashed",
+  denied: "denied",
   failed: "failed",
   suspended: "suspended",
 } as const;
@@ -241,6 +267,16 @@ export const SERVER = { address: "server.address", port: "server.port" } as cons
 
 export const SERVICE_NAME = "service.name";
 
+/** Attributes of the resource: which process told a span, where, and as which version. */
+export const RESOURCE = {
+  processId: "process.pid",
+  runtimeName: "process.runtime.name",
+  runtimeVersion: "process.runtime.version",
+  hostName: "host.name",
+  distroName: "telemetry.distro.name",
+  distroVersion: "telemetry.distro.version",
+} as const;
+
 /**
  * What an agent could spend at its start, on one axis: `totalTokens` gives
  * `espalier.budget.limit.total_tokens`.
@@ -250,7 +286,8 @@ export function budgetLimit(axis: string): string {
 }
 
 /**
- * The name of a span: verb first, and never an id, so that spans of a kind are counted together.
+ * The name of a span: verb first, and never an id. Subagents have their number among their siblings; `gen_ai.agent.name` is the same
+ * for all of a role.
  */
 export function spanName(operation: string, target: string): string {
   return `${operation} ${boundedText(target, MAX_NAME_CHARACTERS)}`;

@@ -2,10 +2,11 @@
 // Owns a tracer provider and its delivery. Installs no signal handlers and ends no process.
 // 1. `flush` and `shutdown` never reject, and resolve within their bound whatever the endpoint
 //    does.
-// 2. The resource names no process and no instance: a span that is exported again is
-//    byte-identical.
+// 2. The resource says which process told a span, on which host and as which version.
 
-import { ProxyTracerProvider, trace } from "@opentelemetry/api";
+import { hostname } from "node:os";
+
+import { ProxyTracerProvider, trace, type Attributes } from "@opentelemetry/api";
 import {
   defaultResource,
   detectResources,
@@ -30,7 +31,7 @@ import { contentSettings } from "./content/content-options.ts";
 import type { LaneExporter } from "./delivery/any-sdk.ts";
 import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
-import { INSTRUMENTATION, SERVICE_NAME } from "./gen-ai-attributes.ts";
+import { INSTRUMENTATION, RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
 import { isHttpUrl, tracingVariables, type TracingVariables } from "./delivery/otel-variables.ts";
 import { openTelemetry, type OpenTelemetryOptions } from "./otel.ts";
 import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
@@ -275,10 +276,21 @@ function complain(complaint: string): void {
 /** The weakest first: our default, the environment, the option. */
 function resourceOf(serviceName: string | undefined): Resource {
   const resource = defaultResource()
-    .merge(resourceFromAttributes({ [SERVICE_NAME]: INSTRUMENTATION.name }))
+    .merge(resourceFromAttributes({ [SERVICE_NAME]: INSTRUMENTATION.name, ...thisProcess() }))
     .merge(detectResources({ detectors: [envDetector] }));
   if (serviceName === undefined) return resource;
   return resource.merge(resourceFromAttributes({ [SERVICE_NAME]: serviceName }));
+}
+
+function thisProcess(): Attributes {
+  return {
+    [RESOURCE.processId]: process.pid,
+    [RESOURCE.runtimeName]: "nodejs",
+    [RESOURCE.runtimeVersion]: process.versions.node,
+    [RESOURCE.hostName]: hostname(),
+    [RESOURCE.distroName]: INSTRUMENTATION.name,
+    [RESOURCE.distroVersion]: INSTRUMENTATION.version,
+  };
 }
 
 const BOUNDS: Readonly<Record<keyof FlushOptions, true>> = { timeoutMs: true };

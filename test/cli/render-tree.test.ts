@@ -37,7 +37,7 @@ test("a running tree shows state, step, own and subtree spending, and what is le
     "
     agent             state                 step  own tok  tree tok  own cost  tree cost    time  task
     lead              ⠴ waiting for 2          1       15        30   $0.0300    $0.0330    2.5s  1 spawn refused · Survey the reposi…
-    ├─ researcher#1   ⠴ thinking               1        0         0        $0         $0    2.5s  Read the docs.
+    ├─ researcher#1   ⠴ thinking               1        0         0         –          –    2.5s  Read the docs.
     └─ researcher#2   ⠴ thinking               2       15        15   $0.0030    $0.0030    2.5s  Read the code.
     ⠴ 2.5s  3 agents, 3 running  1 spawn refused
     left  tokens ██████ 100k of 100k  cost ██████ $99.97 of $100.00  steps █████░ 18 of 20  time ██████ 57.5s of 1m 00s
@@ -70,7 +70,7 @@ test("on a narrow terminal columns give way, the least important first", async (
     "
     agent             state            step  own tok  tree tok  own cost  tree cost
     lead              ⠋ waiting for 2     1       15        30   $0.0300    $0.0330
-    ├─ researcher#1   ⠋ thinking          1        0         0        $0         $0
+    ├─ researcher#1   ⠋ thinking          1        0         0         –          –
     └─ researcher#2   ⠋ thinking          2       15        15   $0.0030    $0.0030
     ⠋ 0ms  3 agents, 3 running  1 spawn refused
     left  tokens ██████ 100k of 100k  steps █████░ 18 of 20

@@ -13,6 +13,7 @@ import {
   pad,
   plainText,
 } from "../../src/cli/terminal-text.ts";
+import { proves } from "../harness/proves.ts";
 
 test.each([
   ["plain", 5],
@@ -103,5 +104,15 @@ test("amounts are short and keep their unit", () => {
     "4m 52s",
     "1h 02m",
   ]);
-  expect(costText({ costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
 });
+
+proves(
+  ["S7.33"],
+  "a cost that nobody knows is not shown as $0, nor is one that is not booked yet",
+  () => {
+    expect(costText({ totalTokens: 9, costMicroUsd: 5_000, unpricedCalls: 1 })).toBe("≥$0.0050");
+    expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 1 })).toBe("unknown");
+    expect(costText({ totalTokens: 9, costMicroUsd: 0, unpricedCalls: 0 })).toBe("$0");
+    expect(costText({ totalTokens: 0, costMicroUsd: 0, unpricedCalls: 0 })).toBe("–");
+  },
+);

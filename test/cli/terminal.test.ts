@@ -30,7 +30,7 @@ test("a live tree is drawn in place, and its last picture stays", async () => {
     "
     agent             state              step  own tok  tree tok  own cost  tree cost  task
     lead              ⠙ waiting for 2       1       15        30   $0.0300    $0.0330  1 spawn refused…
-    ├─ researcher#1   ⠙ thinking            1        0         0        $0         $0  Read the docs.
+    ├─ researcher#1   ⠙ thinking            1        0         0         –          –  Read the docs.
     └─ researcher#2   ⠙ thinking            2       15        15   $0.0030    $0.0030  Read the code.
     ⠙ 100ms  3 agents, 3 running  1 spawn refused
     left  steps █████░ 18 of 20
@@ -114,10 +114,10 @@ test("two runs at once share the screen, and each leaves its last picture", asyn
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
     agent             state                step  own tok  tree tok  own cost  tree cost    time  task
-    first             ⠙ thinking              1        0         0        $0         $0   100ms  Do it.
+    first             ⠙ thinking              1        0         0         –          –   100ms  Do it.
     ⠙ 100ms  1 agent, 1 running
     agent             state                step  own tok  tree tok  own cost  tree cost    time  task
-    second            ⠙ thinking              1        0         0        $0         $0   100ms  Do it.
+    second            ⠙ thinking              1        0         0         –          –   100ms  Do it.
     ⠙ 100ms  1 agent, 1 running
     "
   `);
@@ -130,7 +130,7 @@ test("two runs at once share the screen, and each leaves its last picture", asyn
     second  ✔ completed     1       15        15   unknown    unknown  100ms  Do it.
     ✔ completed in 100ms  1 agent
     agent             state                step  own tok  tree tok  own cost  tree cost    time  task
-    first             ⠹ thinking              1        0         0        $0         $0   200ms  Do it.
+    first             ⠹ thinking              1        0         0         –          –   200ms  Do it.
     ⠹ 200ms  1 agent, 1 running
     "
   `);

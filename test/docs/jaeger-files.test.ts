@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 
+import { proves } from "../harness/proves.ts";
 import * as names from "../../src/telemetry/gen-ai-attributes.ts";
 
 const FOLDER = "examples/jaeger";
@@ -33,6 +34,7 @@ const JaegerSchema = z.strictObject({
       z.string(),
       z.strictObject({ receivers: z.array(z.string()), exporters: z.array(z.string()) }),
     ),
+    telemetry: z.strictObject({ metrics: z.strictObject({ level: z.string() }) }),
   }),
   extensions: z.strictObject({
     jaeger_storage: z.strictObject({
@@ -43,6 +45,7 @@ const JaegerSchema = z.strictObject({
     }),
     jaeger_query: z.strictObject({
       storage: z.strictObject({ traces: z.string() }),
+      enable_tracing: z.boolean(),
       ui: z.strictObject({ config_file: z.string() }),
       http: endpoint,
       grpc: endpoint,
@@ -117,10 +120,38 @@ test("every part that is named in the configuration is there", () => {
 
 test("every tag with the id of another trace is a link to it, and to nothing else", () => {
   const traceIds = Object.values(names.ESPALIER).filter((name) => name.endsWith(".trace_id"));
-  expect(page.topTagPrefixes).toEqual(["espalier.", "gen_ai."]);
   expect(new Set(page.linkPatterns.map(({ key, url }) => [key, url]))).toEqual(
     new Set(traceIds.map((name) => [name, `/trace/#{${name}}`])),
   );
+});
+
+test("Jaeger traces nothing of its own, for which no port is open", () => {
+  expect(jaeger.environment["OTEL_TRACES_SAMPLER"]).toBe("always_off");
+  expect(config.extensions.jaeger_query.enable_tracing).toBe(false);
+  expect(config.service.telemetry.metrics.level).toBe("none");
+});
+
+proves(["S7.34"], "outcome, reason, refusal and the totals of a subtree come first", () => {
+  const attributes = [
+    ...Object.values(names.GEN_AI),
+    ...Object.values(names.ESPALIER),
+    ...Object.values(names.SUBTREE),
+    names.ERROR_TYPE,
+  ];
+  const rankOf = (name: string): number =>
+    page.topTagPrefixes.findIndex((prefix) => name.startsWith(prefix));
+  const ordered = attributes.toSorted((left, right) => rankOf(left) - rankOf(right));
+  const { outcome, stopReason, refusalCode, refusalMaximum, refusalCurrent } = names.ESPALIER;
+  const refusal = [refusalCode, refusalMaximum, refusalCurrent];
+  const first = [
+    outcome,
+    stopReason,
+    names.ERROR_TYPE,
+    ...refusal,
+    ...Object.values(names.SUBTREE),
+  ];
+  expect(ordered.slice(0, first.length)).toEqual(first);
+  expect(attributes.filter((name) => rankOf(name) === -1)).toEqual([]);
 });
 
 test("every attribute that the document about Jaeger speaks of is one that spans have", () => {

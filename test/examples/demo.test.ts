@@ -92,7 +92,7 @@ test("with an endpoint all spans of the run arrive there, in the trace whose id 
   expect([...sink.traces().keys()]).toEqual([traceId]);
   expect(stdout).toContain(`Trace sent: ${sink.spans.length} spans`);
   const agents = sink.spans.filter(({ name }) => name.startsWith("invoke_agent"));
-  const spawns = sink.spans.filter(({ name }) => name.startsWith("execute_tool SpawnSubagent"));
+  const spawns = sink.spans.filter(({ name }) => name.startsWith("spawn "));
   const parents = agents.map(({ parentSpanId }) => parentSpanId);
   expect(parents).toEqual(expect.arrayContaining(spawns.map(({ spanId }) => spanId)));
   expect([agents.length, spawns.length]).toEqual([4, 3]);

@@ -197,11 +197,7 @@ test("a delegation, its subagent, and the tool by which an agent gives its resul
   const result = { outcome: "completed", output: { pages: 3 }, steps: 1 };
   expect(callsOf(contentOf(recording.spans()))).toEqual([
     ["execute_tool Finish", { pages: 3 }, "Your result was taken."],
-    [
-      "execute_tool SpawnSubagent reader",
-      { role: "reader", task: "Read." },
-      expect.objectContaining(result),
-    ],
+    ["spawn reader#1", { role: "reader", task: "Read." }, expect.objectContaining(result)],
   ]);
 });
 
@@ -222,12 +218,12 @@ test("over a pause, a call says its arguments on both spans, and its result on t
     question.kind === "approval" ? approve(question) : giveResult(question, { yes: true }),
   );
   await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
-  const delegation = ["execute_tool SpawnSubagent clerk", { role: "clerk", task: "Pay." }];
+  const delegation = { role: "clerk", task: "Pay." };
   expect(callsOf(contentOf(recording.spans()))).toEqual([
-    [...delegation, undefined],
+    ["spawn clerk#1 (suspended)", delegation, undefined],
     ["execute_tool ask", {}, { yes: true }],
     ["execute_tool pay", {}, "paid"],
-    [...delegation, expect.objectContaining({ text: "Paid." })],
+    ["spawn clerk#1", delegation, expect.objectContaining({ text: "Paid." })],
   ]);
 });
 
@@ -350,6 +346,6 @@ function neverAsked(): undefined {
 /** Tool calls with arguments and result. */
 function callsOf(spans: readonly SpokenSpan[]): readonly (readonly unknown[])[] {
   return spans
-    .filter(({ span }) => span.startsWith("execute_tool"))
+    .filter(({ span }) => /^(execute_tool|spawn) /.test(span))
     .map((span) => [span.span, span["tool.call.arguments"], span["tool.call.result"]]);
 }

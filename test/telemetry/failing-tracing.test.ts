@@ -51,11 +51,11 @@ test("a processor that throws: the run goes on, every span that was open is ende
   expect(ended.toSorted()).toEqual([
     "chat lead-model",
     "chat reader-model",
-    "execute_tool SpawnSubagent reader",
     "execute_tool work",
-    "invoke_agent lead",
-    "invoke_agent reader",
-    "invoke_workflow lead",
+    "invoke_agent lead (abandoned)",
+    "invoke_agent reader#1 (abandoned)",
+    "invoke_workflow lead (abandoned)",
+    "spawn reader#1 (abandoned)",
   ]);
   expect(await warnings()).toEqual([
     "EspalierWarning: The tracing threw (disk full); the run goes on without it.",

@@ -6,6 +6,7 @@
 // that nobody took.
 
 import { execFile } from "node:child_process";
+import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 
 import { trace } from "@opentelemetry/api";
@@ -14,6 +15,7 @@ import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-node";
 import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 
+import { proves } from "../harness/proves.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import {
   setUpNodeTracing,
@@ -42,31 +44,43 @@ test("all spans of a run arrive in one trace, each below its parent", async () =
 invoke_workflow lead 0–210 outcome=completed
   invoke_agent lead 10–200 outcome=completed subtree.total_tokens=120
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent reader 70–190 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
-      invoke_agent reader 90–170 outcome=completed subtree.total_tokens=120
+    spawn reader#1 70–190 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
+      invoke_agent reader#1 90–170 outcome=completed subtree.total_tokens=120
         chat model-1 120–130 usage.input_tokens=100
 `.trim(),
   ]);
   expect(sink.bodies).not.toContain(CANARY);
 });
 
-test("endpoint and service name come from the environment, and no process is named", async () => {
-  await using sink = await OtlpSink.open();
-  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.endpoint);
-  vi.stubEnv("OTEL_SERVICE_NAME", "survey");
-  await traceOneRun(setUpNodeTracing());
-  vi.stubEnv("OTEL_SERVICE_NAME", "");
-  await traceOneRun(setUpNodeTracing());
-  await traceOneRun(setUpNodeTracing({ serviceName: "named" }));
+proves(
+  ["S7.35"],
+  "endpoint and service name come from the environment, and the resource says process, host and version",
+  async () => {
+    await using sink = await OtlpSink.open();
+    vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.endpoint);
+    vi.stubEnv("OTEL_SERVICE_NAME", "survey");
+    await traceOneRun(setUpNodeTracing());
+    vi.stubEnv("OTEL_SERVICE_NAME", "");
+    await traceOneRun(setUpNodeTracing());
+    await traceOneRun(setUpNodeTracing({ serviceName: "named" }));
 
-  const { "service.name": _unknown, ...sdk } = defaultResource().attributes;
-  const roots = sink.spans.filter(({ parentSpanId }) => parentSpanId === undefined);
-  expect(roots.map(({ resource }) => resource)).toEqual([
-    { "service.name": "survey", ...sdk },
-    { "service.name": "espalier", ...sdk },
-    { "service.name": "named", ...sdk },
-  ]);
-});
+    const { "service.name": _unknown, ...sdk } = defaultResource().attributes;
+    const own = {
+      "process.pid": process.pid,
+      "process.runtime.name": "nodejs",
+      "process.runtime.version": process.versions.node,
+      "host.name": hostname(),
+      "telemetry.distro.name": "espalier",
+      "telemetry.distro.version": "0.1.0",
+    };
+    const roots = sink.spans.filter(({ parentSpanId }) => parentSpanId === undefined);
+    expect(roots.map(({ resource }) => resource)).toEqual([
+      { "service.name": "survey", ...own, ...sdk },
+      { "service.name": "espalier", ...own, ...sdk },
+      { "service.name": "named", ...own, ...sdk },
+    ]);
+  },
+);
 
 test("libraries that trace on their own nest below ours, through the global provider", async () => {
   await using sink = await OtlpSink.open();

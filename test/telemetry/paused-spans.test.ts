@@ -9,43 +9,49 @@ import { pausedRun } from "./paused-run.ts";
 import { placeAll, recorder, treeOf } from "./recorded-spans.ts";
 import { RunScript } from "./run-script.ts";
 import { PREVIOUS_TRACE_ID } from "./run-script-facts.ts";
+import { proves } from "../harness/proves.ts";
 
-test("a pause ends every span as suspended, none as an error, and a resumed run is a new trace", () => {
-  const spans = drawn(pausedRun()).spans;
-  const traces = [...Map.groupBy(spans, (span) => span.traceId).values()];
-  expect(traces.map(treeOf)).toEqual([
-    `
-invoke_workflow lead 0–190 outcome=suspended run.state=suspended
-  invoke_agent lead 10–180 outcome=suspended
+proves(
+  ["S7.34"],
+  "a pause ends every span as suspended, a wait over it is a span as long as it was, none as an error, and a resumed run is a new trace",
+  () => {
+    const spans = drawn(pausedRun()).spans;
+    const traces = [...Map.groupBy(spans, (span) => span.traceId).values()];
+    expect(traces.map(treeOf)).toEqual([
+      `
+invoke_workflow lead (suspended) 0–190 outcome=suspended run.state=suspended
+  invoke_agent lead (suspended) 10–180 outcome=suspended
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent reader 70–170 outcome=suspended tool.call.id=call_1
-      invoke_agent reader 90–160 outcome=suspended [espalier.approval.requested]
+    spawn reader#1 (suspended) 70–170 outcome=suspended tool.call.id=call_1
+      invoke_agent reader#1 (suspended) 90–160 outcome=suspended [espalier.approval.requested]
         chat model-1 120–130 usage.input_tokens=100
         approval write 150–150 tool.call.id=call_1
 `.trim(),
-    `
+      `
 invoke_workflow lead 200–350 outcome=completed
   invoke_agent lead 210–340 outcome=completed subtree.total_tokens=120
-    execute_tool SpawnSubagent reader 220–310 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
-      invoke_agent reader 230–290 outcome=completed subtree.total_tokens=120 [espalier.approval.decided]
+    spawn reader#1 220–310 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
+      invoke_agent reader#1 230–290 outcome=completed subtree.total_tokens=120 [espalier.approval.decided]
         approval write 230–240 tool.call.id=call_1
         execute_tool write 250–260 outcome=succeeded tool.call.id=call_1
 `.trim(),
-  ]);
-  expect(spans.map(({ attributes }) => attributes["espalier.run.id"])).toEqual(
-    spans.map(() => "run_1"),
-  );
-  const from = spans.map(({ attributes }) => attributes["espalier.resumed_from.trace_id"]);
-  expect(from.filter((id) => id !== undefined)).toEqual([PREVIOUS_TRACE_ID]);
-});
+      "approval write -59760–240 tool.call.id=call_1",
+    ]);
+    expect(spans.map(({ attributes }) => attributes["espalier.run.id"])).toEqual(
+      spans.map(() => "run_1"),
+    );
+    const from = spans.map(({ attributes }) => attributes["espalier.resumed_from.trace_id"]);
+    expect(from.filter((id) => id !== undefined)).toEqual([PREVIOUS_TRACE_ID]);
+  },
+);
 
 test("a segment that is resumed elsewhere is drawn from its own events alone", () => {
   const { drafts } = pausedRun();
   const resumed = drafts.findIndex(({ body }) => body.type === "run.resumed");
   const whole = drawn({ drafts }).spans;
   const alone = drawn({ drafts: drafts.slice(resumed) }).spans;
-  const lastTrace = whole.at(-1)?.traceId;
-  expect(treeOf(alone)).toBe(treeOf(whole.filter(({ traceId }) => traceId === lastTrace)));
+  const [before] = whole;
+  expect(treeOf(alone)).toBe(treeOf(whole.filter(({ traceId }) => traceId !== before?.traceId)));
 });
 
 test("what a pause finds open is suspended with it, and nothing is kept in memory", () => {
@@ -63,11 +69,11 @@ test("what a pause finds open is suspended with it, and nothing is kept in memor
   expect(openSpans).toBe(0);
   expect(treeOf(spans)).toBe(
     `
-invoke_workflow lead 0–80 outcome=suspended run.state=suspended
-  invoke_agent lead 10–80 outcome=suspended
-    execute_tool SpawnSubagent reader 20–80 outcome=suspended tool.call.id=call_1
-      invoke_agent reader 40–80 outcome=suspended
-        chat model-1 70–80 outcome=suspended
+invoke_workflow lead (suspended) 0–80 outcome=suspended run.state=suspended
+  invoke_agent lead (suspended) 10–80 outcome=suspended
+    spawn reader#1 (suspended) 20–80 outcome=suspended tool.call.id=call_1
+      invoke_agent reader#1 (suspended) 40–80 outcome=suspended
+        chat model-1 (suspended) 70–80 outcome=suspended
 `.trim(),
   );
 });
@@ -96,12 +102,12 @@ test("a paused subagent that is dismissed has a second span, which says how it e
   expect(openSpans).toBe(0);
   expect(treeOf(spans)).toBe(
     `
-invoke_workflow lead 0–140 outcome=cancelled
-  invoke_agent lead 10–130 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
-    execute_tool SpawnSubagent reader 20–70 outcome=suspended tool.call.id=call_1
-      invoke_agent reader 40–60 outcome=suspended [espalier.approval.requested]
+invoke_workflow lead (cancelled) 0–140 outcome=cancelled
+  invoke_agent lead (cancelled) 10–130 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
+    spawn reader#1 (suspended) 20–70 outcome=suspended tool.call.id=call_1
+      invoke_agent reader#1 (suspended) 40–60 outcome=suspended [espalier.approval.requested]
         approval write 50–50 tool.call.id=call_1
-    invoke_agent reader 90–110 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
+    invoke_agent reader#1 (cancelled) 90–110 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
 `.trim(),
   );
 });

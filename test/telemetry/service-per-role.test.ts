@@ -46,8 +46,8 @@ test("each role is a service, and other libraries stay with the program's", asyn
   expect(new Map(services.map(([name, service]) => [name, service]))).toEqual(
     new Map([
       ["chat model-1", "garden/reader"],
-      ["invoke_agent reader", "garden/reader"],
-      ["execute_tool SpawnSubagent reader", "garden/lead"],
+      ["invoke_agent reader#1", "garden/reader"],
+      ["spawn reader#1", "garden/lead"],
       ["invoke_agent lead", "garden/lead"],
       ["invoke_workflow lead", "garden/lead"],
       ["GET /", "garden"],
@@ -56,7 +56,14 @@ test("each role is a service, and other libraries stay with the program's", asyn
 });
 
 /** A span without its service and its times, which are those of two runs. */
-function bare({ resource, startMs, endMs, ...span }: SinkSpan): object {
+function bare({
+  resource,
+  startMs,
+  endMs,
+  startUs: _startUs,
+  endUs: _endUs,
+  ...span
+}: SinkSpan): object {
   const { "service.name": service, ...rest } = resource;
   expect(service).toBeTypeOf("string");
   return { ...span, rest, isOver: endMs >= startMs };

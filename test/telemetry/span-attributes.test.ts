@@ -33,7 +33,7 @@ test("a workflow span holds the limits of the run and how it ended", () => {
 });
 
 test("an agent span holds its place, its budget and what its subtree consumed", () => {
-  const span = only(delegatingRun(), "invoke_agent reader");
+  const span = only(delegatingRun(), "invoke_agent reader#1");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
     "espalier.event.seq": 10,
@@ -102,7 +102,7 @@ test("a model span is a client span and the only kind with gen_ai usage", () => 
 });
 
 test("a spawn span names the subagent and what it was handed", () => {
-  const span = only(delegatingRun(), "execute_tool SpawnSubagent reader");
+  const span = only(delegatingRun(), "spawn reader#1");
   expect(span.kind).toBe("INTERNAL");
   expect(span.attributes).toEqual({
     "espalier.event.seq": 8,
@@ -139,7 +139,7 @@ test("a refused spawn says which limit refused and where it stood", () => {
   run.root.isRefused("call_1", "reader", "depth_limit");
   run.root.gets("call_1", "SpawnSubagent", { outcome: "refused", errorCode: "depth_limit" });
   run.ended();
-  const { attributes } = only(spansOf(run), "execute_tool SpawnSubagent reader");
+  const { attributes } = only(spansOf(run), "spawn reader (refused)");
   expect(Object.entries(attributes).filter(([name]) => /refusal|outcome|spawn/.test(name))).toEqual(
     [
       ["espalier.spawn.role", "reader"],
@@ -214,7 +214,7 @@ test("retries, a refused lease and a cancellation are events on their spans", ()
       },
     ],
     [
-      "invoke_agent lead",
+      "invoke_agent lead (cancelled)",
       {
         name: "espalier.budget.denied",
         atMs: 1_080,
@@ -228,7 +228,7 @@ test("retries, a refused lease and a cancellation are events on their spans", ()
       },
     ],
     [
-      "invoke_agent lead",
+      "invoke_agent lead (cancelled)",
       {
         name: "espalier.cancelled",
         atMs: 1_090,
@@ -241,9 +241,9 @@ test("retries, a refused lease and a cancellation are events on their spans", ()
 test("a paused run says that it waits and for how many answers, and each agent why it is paused", () => {
   const spans = spansOf(pausedRun());
   const tellsOfPause = /outcome|state|segment|stop\.|questions|answers|paused|resumed|steps$/;
-  const told = ["invoke_workflow lead", "invoke_agent reader"].map((name) =>
+  const told = ["invoke_workflow lead", "invoke_agent reader#1"].map((name) =>
     spans
-      .filter((span) => span.name === name)
+      .filter((span) => span.name.replace(" (suspended)", "") === name)
       .map(({ attributes }) =>
         Object.entries(attributes).filter(
           ([key]) => tellsOfPause.test(key) && !key.includes("subtree"),
@@ -283,10 +283,8 @@ test("a paused run says that it waits and for how many answers, and each agent w
 });
 
 test("a resumed spawn span names the subagent again", () => {
-  const [, resumed] = spansOf(pausedRun()).filter(
-    ({ name }) => name === "execute_tool SpawnSubagent reader",
-  );
-  expect(resumed?.attributes).toEqual({
+  const resumed = only(spansOf(pausedRun()), "spawn reader#1");
+  expect(resumed.attributes).toEqual({
     "espalier.event.seq": 23,
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": "SpawnSubagent",
@@ -328,7 +326,7 @@ test("questions, compactions, messages and refused subtasks are events on their 
     "espalier.approval.kind": "external",
   };
   const call = { "gen_ai.tool.name": "pay", "gen_ai.tool.call.id": "call_1" };
-  const { events } = only(spansOf(run), "invoke_agent lead");
+  const { events } = only(spansOf(run), "invoke_agent lead (abandoned)");
   expect(events.map(({ name, attributes }) => [name, attributes])).toEqual([
     ["espalier.approval.requested", { ...question, ...call }],
     [

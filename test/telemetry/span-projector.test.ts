@@ -62,11 +62,11 @@ test("a subagent is below the call that spawned it, at every depth", () => {
 invoke_workflow lead 0–360 outcome=completed
   invoke_agent lead 10–350 outcome=completed subtree.total_tokens=120
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent editor 70–320 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
-      invoke_agent editor 90–300 outcome=completed subtree.total_tokens=120
+    spawn editor#1 70–320 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
+      invoke_agent editor#1 90–300 outcome=completed subtree.total_tokens=120
         chat model-1 120–130 usage.input_tokens=100
-        execute_tool SpawnSubagent writer 150–270 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
-          invoke_agent writer 170–250 outcome=completed subtree.total_tokens=120
+        spawn writer#1 150–270 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
+          invoke_agent writer#1 170–250 outcome=completed subtree.total_tokens=120
             chat model-1 200–210 usage.input_tokens=100
 `.trim(),
   );
@@ -106,12 +106,12 @@ test("children that run at the same time stay below their own calls", () => {
 invoke_workflow lead 0–320 outcome=completed
   invoke_agent lead 10–310 outcome=completed subtree.total_tokens=120
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent reader 70–300 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
-      invoke_agent reader 130–280 outcome=completed subtree.total_tokens=120
+    spawn reader#1 70–300 outcome=succeeded spawn.outcome=completed tool.call.id=call_1
+      invoke_agent reader#1 130–280 outcome=completed subtree.total_tokens=120
         chat model-1 160–240 usage.input_tokens=100
     execute_tool search 80–200 outcome=succeeded tool.call.id=call_2
-    execute_tool SpawnSubagent reader 90–270 outcome=succeeded spawn.outcome=completed tool.call.id=call_3
-      invoke_agent reader 120–230 outcome=completed subtree.total_tokens=120
+    spawn reader#2 90–270 outcome=succeeded spawn.outcome=completed tool.call.id=call_3
+      invoke_agent reader#2 120–230 outcome=completed subtree.total_tokens=120
         chat model-1 190–210 usage.input_tokens=100
 `.trim(),
   );
@@ -138,7 +138,7 @@ invoke_workflow lead 0–140 outcome=completed
   invoke_agent lead 10–130 outcome=completed subtree.total_tokens=120
     chat model-1 40–50 usage.input_tokens=100
     execute_tool search 70–90 ERROR type=tool_error outcome=failed tool.call.id=call_1
-    execute_tool search 80–100 outcome=refused refusal.code=tool_calls_limit tool.call.id=call_2
+    execute_tool search (refused) 80–100 outcome=refused refusal.code=tool_calls_limit tool.call.id=call_2
 `.trim(),
   );
 });
@@ -169,8 +169,8 @@ test("a failed model call marks the call, its agent and its spawn, and spares th
 invoke_workflow lead 0–220 outcome=completed
   invoke_agent lead 10–210 outcome=completed subtree.total_tokens=120
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent reader 70–180 ERROR type=subagent_failed outcome=failed spawn.outcome=failed tool.call.id=call_1
-      invoke_agent reader 90–160 ERROR type=model_unavailable outcome=failed subtree.total_tokens=120
+    spawn reader#1 70–180 ERROR type=subagent_failed outcome=failed spawn.outcome=failed tool.call.id=call_1
+      invoke_agent reader#1 90–160 ERROR type=model_unavailable outcome=failed subtree.total_tokens=120
         chat model-1 120–140 ERROR type=model_unavailable outcome=failed usage.input_tokens=0 [espalier.retry]
 `.trim(),
   );
@@ -211,10 +211,10 @@ test("a refused spawn and a stop by budget are no errors", () => {
 
   expect(treeOf(spansOf(run))).toBe(
     `
-invoke_workflow lead 0–140 outcome=stopped
-  invoke_agent lead 10–130 outcome=stopped subtree.total_tokens=120 [espalier.budget.denied]
+invoke_workflow lead (stopped) 0–140 outcome=stopped
+  invoke_agent lead (stopped) 10–130 outcome=stopped subtree.total_tokens=120 [espalier.budget.denied]
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent reader 70–90 outcome=refused refusal.code=depth_limit tool.call.id=call_1
+    spawn reader (refused) 70–90 outcome=refused refusal.code=depth_limit tool.call.id=call_1
 `.trim(),
   );
 });
@@ -242,21 +242,21 @@ test("a cancelled run ends every span, the leaves first, and none as an error", 
   const spans = spansOf(run);
   expect(treeOf(spans)).toBe(
     `
-invoke_workflow lead 0–190 outcome=cancelled
-  invoke_agent lead 10–180 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
+invoke_workflow lead (cancelled) 0–190 outcome=cancelled
+  invoke_agent lead (cancelled) 10–180 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent reader 70–170 outcome=cancelled spawn.outcome=cancelled tool.call.id=call_1
-      invoke_agent reader 90–150 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
-        chat model-1 120–150 outcome=cancelled
+    spawn reader#1 (cancelled) 70–170 outcome=cancelled spawn.outcome=cancelled tool.call.id=call_1
+      invoke_agent reader#1 (cancelled) 90–150 outcome=cancelled subtree.total_tokens=120 [espalier.cancelled]
+        chat model-1 (cancelled) 120–150 outcome=cancelled
 `.trim(),
   );
   expect(spans.map((span) => span.name)).toEqual([
     "chat model-1",
-    "chat model-1",
-    "invoke_agent reader",
-    "execute_tool SpawnSubagent reader",
-    "invoke_agent lead",
-    "invoke_workflow lead",
+    "chat model-1 (cancelled)",
+    "invoke_agent reader#1 (cancelled)",
+    "spawn reader#1 (cancelled)",
+    "invoke_agent lead (cancelled)",
+    "invoke_workflow lead (cancelled)",
   ]);
 });
 
@@ -279,20 +279,20 @@ test("what a run leaves open ends with it, from the leaves up", () => {
   expect(projector.openSpans).toBe(0);
   expect(recording.spans().map((span) => span.name)).toEqual([
     "chat model-1",
-    "chat model-1",
-    "invoke_agent reader",
-    "execute_tool SpawnSubagent reader",
-    "invoke_agent lead",
+    "chat model-1 (abandoned)",
+    "invoke_agent reader#1 (abandoned)",
+    "spawn reader#1 (abandoned)",
+    "invoke_agent lead (abandoned)",
     "invoke_workflow lead",
   ]);
   expect(treeOf(recording.spans())).toBe(
     `
 invoke_workflow lead 0–130 ERROR type=agent_error outcome=failed
-  invoke_agent lead 10–130 outcome=abandoned
+  invoke_agent lead (abandoned) 10–130 outcome=abandoned
     chat model-1 40–50 usage.input_tokens=100
-    execute_tool SpawnSubagent reader 70–130 outcome=abandoned tool.call.id=call_1
-      invoke_agent reader 90–130 outcome=abandoned
-        chat model-1 120–130 outcome=abandoned
+    spawn reader#1 (abandoned) 70–130 outcome=abandoned tool.call.id=call_1
+      invoke_agent reader#1 (abandoned) 90–130 outcome=abandoned
+        chat model-1 (abandoned) 120–130 outcome=abandoned
 `.trim(),
   );
 });
@@ -315,7 +315,7 @@ test("a subtask is below its agent, whose own span says nothing of it but a refu
     `
 invoke_workflow lead 0–160 outcome=completed
   invoke_agent lead 10–150 outcome=completed subtree.total_tokens=120 [espalier.spawn.refused, espalier.message.received]
-    invoke_agent reader 30–110 outcome=completed subtree.total_tokens=120
+    invoke_agent reader#1 30–110 outcome=completed subtree.total_tokens=120
       chat model-1 60–70 usage.input_tokens=100
 `.trim(),
   );

@@ -192,7 +192,7 @@ proves(["X13", "R132"], "the span of the delegation has the manifest, too", asyn
   const s = scene({ tracing: openTelemetry({ tracer }) });
   await s.run(lead.role, { metadata: METADATA });
   const { messages, injections } = manifestOf(s);
-  const span = spans().find(({ name }) => name === "execute_tool SpawnSubagent helper");
+  const span = spans().find(({ name }) => name === "spawn helper#1");
   const attributes = Object.entries(span?.attributes ?? {}).filter(([name]) =>
     /^espalier\.spawn\.(?!role|agent|outcome|mode)/.test(name),
   );

@@ -34,7 +34,9 @@ export interface OpenSpan {
   readonly around: Context;
   /** The same, with this span in it. */
   readonly context: Context;
+  /** What it was called when it began, and what it is called now. */
   readonly name: string;
+  shownName: string;
   /** Of the agent that does it. */
   readonly role: string;
   readonly isToolCall: boolean;

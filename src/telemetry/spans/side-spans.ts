@@ -1,13 +1,14 @@
 // Spans of their own for what is told by one event: a question, its answer, a wait. They begin and end at once, so that a trace shows
 // them while the agent still waits; the event itself belongs to the span of whoever asked or waited. Pure.
 
-import type { Attributes } from "@opentelemetry/api";
+import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Closing, Moment, Note } from "../../protocol/span-scope.ts";
-import { ESPALIER, GEN_AI, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
-import { usageAttributes } from "./span-attributes.ts";
+import type { Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
+import { ESPALIER, GEN_AI, LINK, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
+import { knownToolName, usageAttributes } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
+import { linkTo } from "./span-links.ts";
 
 /** A span that is over when it is told. */
 export interface SideSpan {
@@ -17,12 +18,15 @@ export interface SideSpan {
   readonly startUs: number;
   readonly endUs: number;
   readonly attributes: Attributes;
+  /** How it ended, if that is worth a word in its row. */
+  readonly outcome?: string;
+  readonly links?: readonly Link[];
   /** Default: it is about this process alone. */
   readonly isCallOut?: true;
 }
 
 /** A wait that is shorter is an attribute of whoever waited, and no span. */
-const SHORTEST_WAIT_MS = 100;
+const SHORTEST_WAIT_MS = 10;
 const APPROVAL = "approval";
 const QUEUE_WAIT = "queue_wait";
 const STATE = { requested: "requested", decided: "decided" } as const;
@@ -35,7 +39,10 @@ export function sideSpanOf(body: Note, moment: Moment, sinceUs: number): SideSpa
     case "question.answered":
       return answered(body, moment, sinceUs);
     case "budget.reserved":
-      return waited("budget", body.waitedMs, { sinceUs, untilUs: moment.atUs });
+      return waited({ queue: "budget", target: "budget" }, body.waitedMs, {
+        sinceUs,
+        untilUs: moment.atUs,
+      });
     case "budget.settled":
       return body.lostCall === undefined ? undefined : lost(body, body.lostCall, moment);
     default:
@@ -49,11 +56,17 @@ interface WaitBounds {
   readonly untilUs: number;
 }
 
-/** The span for the time that a call waited for its turn before it began. */
-export function waitBefore(body: Closing, bounds: WaitBounds): SideSpan | undefined {
-  if (body.type === "tool.ended") return waited("tool", body.queuedMs, bounds);
-  if (body.type !== "model.replied" && body.type !== "model.failed") return undefined;
-  return waited("model", body.queuedMs, bounds);
+/** The span for the time that a call waited for its turn before it began. `opening`: how it began. */
+export function waitBefore(
+  opening: Opening,
+  body: Closing,
+  bounds: WaitBounds,
+): SideSpan | undefined {
+  if (opening.type === "tool.started" && body.type === "tool.ended")
+    return waited({ queue: "tool", target: knownToolName(opening) }, body.queuedMs, bounds);
+  const hasEnded = body.type === "model.replied" || body.type === "model.failed";
+  if (opening.type !== "model.requested" || !hasEnded) return undefined;
+  return waited({ queue: "model", target: opening.model }, body.queuedMs, bounds);
 }
 
 function asked(body: EventBody<"question.asked">, moment: Moment): SideSpan {
@@ -65,14 +78,32 @@ function asked(body: EventBody<"question.asked">, moment: Moment): SideSpan {
   };
 }
 
-/** From the question on, as far as it was asked within the same scope: a pause is no part of any trace. */
+/** From the question on, as far as it was asked within the same scope: a pause is no part of its trace. */
 function answered(body: EventBody<"question.answered">, moment: Moment, sinceUs: number): SideSpan {
   return {
     kind: APPROVAL,
     name: spanName(APPROVAL, body.toolName),
     ...lasting(body.waitedMs, { sinceUs, untilUs: moment.atUs }),
     attributes: { ...decisionAttributes(body, moment), [ESPALIER.approvalState]: STATE.decided },
+    ...(body.answer === OUTCOME.denied ? { outcome: OUTCOME.denied } : {}),
   };
+}
+
+/**
+ * The whole of a wait that began before the scope in which it was answered, which is after a pause: for a trace of its own, where it
+ * is found by its length and makes no other bar a pixel wide.
+ */
+export function waitAcrossPause(
+  body: Note,
+  moment: Moment,
+  { sinceUs, span }: { readonly sinceUs: number; readonly span: SpanContext },
+): SideSpan | undefined {
+  if (body.type !== "question.answered") return undefined;
+  const { waitedMs } = body;
+  if (moment.atUs - Math.round(waitedMs * 1_000) >= sinceUs) return undefined;
+  const side = answered(body, moment, -Infinity);
+  const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: span.traceId };
+  return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, span)] };
 }
 
 /** Nobody knows what became of it: its estimate stands here, since no span of its own could say it (X18). */
@@ -86,6 +117,7 @@ function lost(
     name: spanName(OPERATION.model, model),
     ...momentary(moment),
     isCallOut: true,
+    outcome: OUTCOME.crashed,
     attributes: {
       [GEN_AI.operation]: OPERATION.model,
       [GEN_AI.provider]: provider,
@@ -96,17 +128,27 @@ function lost(
   };
 }
 
+/** What was waited for, and for whose sake. */
+interface Queue {
+  readonly queue: "budget" | "model" | "tool";
+  readonly target: string;
+}
+
 function waited(
-  queue: "budget" | "model" | "tool",
+  { queue, target }: Queue,
   waitedMs: number,
   bounds: WaitBounds,
 ): SideSpan | undefined {
   if (waitedMs <= SHORTEST_WAIT_MS) return undefined;
   return {
     kind: QUEUE_WAIT,
-    name: QUEUE_WAIT,
+    name: spanName(QUEUE_WAIT, target),
     ...lasting(waitedMs, bounds),
-    attributes: { [ESPALIER.queueName]: queue, [ESPALIER.queueWaitMs]: waitedMs },
+    attributes: {
+      [ESPALIER.queueName]: queue,
+      [ESPALIER.queueWaitMs]: waitedMs,
+      [GEN_AI.toolName]: queue === "tool" ? target : undefined,
+    },
   };
 }
 

@@ -6,7 +6,7 @@ import type { Attributes } from "@opentelemetry/api";
 
 import { assertNever } from "../../kernel/assert.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
-import type { EventBody } from "../../protocol/event.ts";
+import type { Correlation, EventBody } from "../../protocol/event.ts";
 import type { Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { Usage } from "../../protocol/usage.ts";
@@ -27,14 +27,14 @@ import {
 const MICRO_USD_PER_USD = 1_000_000;
 
 /** Its name when a span begins. */
-export function openingName(body: Opening): string {
+export function openingName(body: Opening, { agentPath }: Correlation): string {
   switch (body.type) {
     case "run.started":
     case "run.resumed":
       return spanName(OPERATION.workflow, body.role);
     case "agent.started":
     case "agent.resumed":
-      return spanName(OPERATION.agent, body.role);
+      return spanName(OPERATION.agent, lastNameIn(agentPath));
     case "model.requested":
       return spanName(OPERATION.model, body.model);
     case "tool.started":
@@ -43,6 +43,11 @@ export function openingName(body: Opening): string {
     default:
       return assertNever(body, "opening event");
   }
+}
+
+/** `researcher#2` of `lead/researcher#2`: what tells an agent from its siblings. */
+export function lastNameIn(agentPath: string): string {
+  return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
 
 /** A tool that there is has a description. Another name may be an invention of the model. */
@@ -351,7 +356,7 @@ export function usageAttributes(usage: Usage): Attributes {
     [GEN_AI.outputTokens]: usage.outputTokens,
     [GEN_AI.cacheReadInputTokens]: usage.cachedInputTokens,
     [GEN_AI.reasoningOutputTokens]: usage.reasoningTokens,
-    [ESPALIER.costUsd]: usage.unpricedCalls === 0 ? usdOf(usage) : undefined,
+    [ESPALIER.costUsd]: usage.unpricedCalls === 0 ? knownUsd(usage) : undefined,
     [ESPALIER.usageEstimated]: usage.estimatedCalls === 0 ? undefined : true,
   };
 }
@@ -366,7 +371,7 @@ function subtreeAttributes(usage: Usage): Attributes {
     [SUBTREE.outputTokens]: usage.outputTokens,
     [SUBTREE.reasoningTokens]: usage.reasoningTokens,
     [SUBTREE.totalTokens]: usage.totalTokens,
-    [SUBTREE.costUsd]: usdOf(usage),
+    [SUBTREE.costUsd]: knownUsd(usage),
     [SUBTREE.unpricedCalls]: usage.unpricedCalls,
     [SUBTREE.estimatedCalls]: usage.estimatedCalls,
   };
@@ -377,7 +382,10 @@ function isCancelled(body: EventBody<"model.failed">): boolean {
   return body.error.code === OUTCOME.cancelled;
 }
 
-function usdOf(usage: Usage): number {
+/** What is known of a cost, which is not all where calls had no price; undefined where nothing is known. */
+function knownUsd(usage: Usage): number | undefined {
+  const isUnknown = usage.unpricedCalls > 0 || usage.totalTokens === 0;
+  if (usage.costMicroUsd === 0 && isUnknown) return undefined;
   return usage.costMicroUsd / MICRO_USD_PER_USD;
 }
 

@@ -19,8 +19,9 @@ import {
   noteShortened,
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
-import { spanIdFrom, withIds, type WantedIds } from "./derived-ids.ts";
+import { spanIdFrom, traceIdAfter, withIds, type WantedIds } from "./derived-ids.ts";
 import type { OpenSpan } from "./open-span.ts";
+import { showOutcome } from "./shown-outcome.ts";
 import type { SideSpan } from "./side-spans.ts";
 import {
   openingAttributes,
@@ -51,7 +52,7 @@ export class SpanMaker {
   /** Begins the span of a scope. */
   begin(body: Opening, moment: Moment, plan: SpanPlan): BegunSpan {
     const { around, run } = plan;
-    const name = boundedName(openingName(body));
+    const name = boundedName(openingName(body, moment.correlation));
     const role = "role" in body ? body.role : plan.role;
     const sampled = boundedAttributes(samplingAttributes(body));
     const span = withIds(plan.ids, () =>
@@ -81,6 +82,7 @@ export class SpanMaker {
       around,
       context: trace.setSpan(around, span),
       name,
+      shownName: name,
       role,
       isToolCall: body.type === "tool.started" || body.type === "tool.resumed",
       run,
@@ -90,18 +92,28 @@ export class SpanMaker {
 
   /** A span that is over when it is told, below `around`. */
   beside(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): void {
-    const { name, startUs, endUs } = side;
+    if (this.#told(open, around, side, moment)) open.trace.spans += 1;
+  }
+
+  /** The same in a trace of its own, with a link to where it belongs: it lasted longer than the trace there. */
+  apart(open: OpenSpan, side: SideSpan, moment: Moment): void {
+    this.#told(open, rootOf(open.around), side, moment);
+  }
+
+  #told(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): boolean {
+    const { name, startUs, endUs, outcome, links = [] } = side;
     const seed = [...seedOf(moment), side.kind];
-    const ids = { spanId: () => spanIdFrom(seed), traceId: () => open.ids.traceId };
+    const { traceId } = open.ids;
+    const ids = { spanId: () => spanIdFrom(seed), traceId: () => traceIdAfter(traceId, seed) };
     const kind = side.isCallOut === true ? SpanKind.CLIENT : SpanKind.INTERNAL;
-    const span = withIds(ids, () =>
-      this.#tracer.startSpan(boundedName(name), { kind, startTime: hrTimeOf(startUs) }, around),
-    );
-    if (!span.isRecording()) return;
-    open.trace.spans += 1;
+    const options = { kind, startTime: hrTimeOf(startUs), links: [...links] };
+    const span = withIds(ids, () => this.#tracer.startSpan(boundedName(name), options, around));
+    if (!span.isRecording()) return false;
     const place = placeAttributes(moment, open.run.conversationId);
     setAttributes(span, { ...place, ...side.attributes });
+    if (outcome !== undefined) showOutcome(span, name, outcome);
     span.end(hrTimeOf(endUs));
+    return true;
   }
 }
 

@@ -42,7 +42,7 @@ import { tellLost } from "./lost-spans.ts";
 import type { OpenSpan, RunFacts } from "./open-span.ts";
 import { measured, type RunMetrics } from "../metrics/run-metrics.ts";
 import { unmarked } from "./run-baggage.ts";
-import { sideSpanOf, waitBefore } from "./side-spans.ts";
+import { sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
 import { rootOf, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import { tellAbandoned, tellClosed, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
@@ -195,12 +195,16 @@ export class SpanProjector implements Tracing {
     tellNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
     const side = open.span.isRecording() ? sideSpanOf(body, moment, open.startedAtUs) : undefined;
-    if (side !== undefined) this.#maker.beside(open, open.context, side, moment);
+    if (side === undefined) return;
+    this.#maker.beside(open, open.context, side, moment);
+    const within = { sinceUs: open.startedAtUs, span: open.span.spanContext() };
+    const wait = waitAcrossPause(body, moment, within);
+    if (wait !== undefined) this.#maker.apart(open, wait, moment);
   }
 
   #close(open: OpenSpan, body: Closing, moment: Moment): void {
     const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
-    const wait = open.span.isRecording() ? waitBefore(body, bounds) : undefined;
+    const wait = open.span.isRecording() ? waitBefore(open.opening, body, bounds) : undefined;
     if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
     tellClosed(open, body, moment);
   }

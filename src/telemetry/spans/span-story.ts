@@ -1,20 +1,20 @@
 // What happens within a span, and how it ends.
 // A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
 
-import { SpanStatusCode } from "@opentelemetry/api";
-
 import type { EventBody } from "../../protocol/event.ts";
 import type { Abandonment, Closing, Moment, Note } from "../../protocol/span-scope.ts";
 import { boundedName, eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
-import { ERROR_TYPE, ESPALIER, LINK, OUTCOME, SPAN_EVENT } from "../gen-ai-attributes.ts";
+import { ERROR_TYPE, ESPALIER, LINK, OUTCOME, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
 import {
   closingAttributes,
   delegationAttributes,
   failureOf,
+  lastNameIn,
   resumedChildAttributes,
   spawnedRole,
 } from "./span-attributes.ts";
+import { showOutcome } from "./shown-outcome.ts";
 import { spanEventOf, subtaskEventOf } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
 import { hrTimeOf } from "./span-maker.ts";
@@ -53,21 +53,31 @@ function linkToAwaited({ span, run }: OpenSpan, { childId }: EventBody<"subagent
 }
 
 /** What becomes of a delegation is said by the call. A subtask has no call, only its own span. */
-function describeDelegation({ span, name }: OpenSpan, body: Note): void {
-  setAttributes(span, delegationAttributes(body));
-  const role = spawnedRole(body);
-  if (role !== undefined) span.updateName(boundedName(`${name} ${role}`));
+function describeDelegation(open: OpenSpan, body: Note): void {
+  setAttributes(open.span, delegationAttributes(body));
+  if (body.type === "subagent.refused") rename(open, spawnedRole(body));
+  if (body.type === "subagent.spawned" || body.type === "subagent.continued")
+    rename(open, lastNameIn(body.childPath));
 }
 
 /** Whom a resumed delegation is about is known when its subagent goes on. */
 export function tellResumedChild(
-  { span, name }: OpenSpan,
+  open: OpenSpan,
   body: EventBody<"agent.resumed">,
   moment: Moment,
 ): void {
-  if (!span.isRecording()) return;
-  setAttributes(span, resumedChildAttributes(body, moment));
-  span.updateName(boundedName(`${name} ${body.role}`));
+  if (!open.span.isRecording()) return;
+  setAttributes(open.span, resumedChildAttributes(body, moment));
+  rename(open, lastNameIn(moment.correlation.agentPath));
+}
+
+/** Says in the name of a call whom it is about. */
+function rename(open: OpenSpan, target: string | undefined): void {
+  const { opening, name } = open;
+  const isDelegation = "kind" in opening && opening.kind === "delegation";
+  const words = [isDelegation ? SPAWN : name, ...(target === undefined ? [] : [target])];
+  open.shownName = boundedName(words.join(" "));
+  open.span.updateName(open.shownName);
 }
 
 /** What a span shows is over. */
@@ -75,11 +85,12 @@ export function tellClosed(open: OpenSpan, body: Closing, { atUs }: Pick<Moment,
   const { span } = open;
   open.closedAtUs = atUs;
   if (!span.isRecording()) return;
-  setAttributes(span, closingAttributes(body));
+  const attributes = closingAttributes(body);
+  setAttributes(span, attributes);
+  const outcome = attributes[ESPALIER.outcome];
+  if (typeof outcome === "string") showOutcome(span, open.shownName, outcome);
   const failure = failureOf(body);
-  if (failure === undefined) return;
-  span.setStatus({ code: SpanStatusCode.ERROR });
-  span.setAttribute(ERROR_TYPE, failure);
+  if (failure !== undefined) span.setAttribute(ERROR_TYPE, failure);
 }
 
 /**
@@ -93,7 +104,9 @@ export function tellAbandoned(
 ): void {
   const { span } = open;
   open.closedAtUs = atUs;
-  if (why !== "left" && span.isRecording()) span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
+  if (why === "left" || !span.isRecording()) return;
+  span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
+  showOutcome(span, open.shownName, OUTCOME[why]);
 }
 
 /** A span ends with the last one within it. If what it shows was over before, it says when. */
