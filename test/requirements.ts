@@ -516,7 +516,6 @@ const requirements = {
   },
   "S7.22": {
     text: "tool.started is said only of calls that are run; calls that are refused, unknown or invalid have one event of their own; step records hold arguments as written and as run",
-    isPlanned: true,
   },
   "S7.23": {
     text: "Errors of tools are cut like any result; a result of a delegation that must be shortened stays valid JSON with its outcome",

@@ -4,20 +4,15 @@ import { EspalierError, messageOf } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { stepIdOf } from "../protocol/ids.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
-import type { ToolCall } from "../protocol/message.ts";
 import type { ErrorRecord, StopReason, StopSignal } from "../protocol/stop.ts";
-import { failureClass } from "../protocol/tool-failure.ts";
-import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
 import { redactSecrets } from "../tools/redact-secrets.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentContext, EventPlace } from "./agent-context.ts";
 import {
   backgroundOf,
-  isAnswered,
   lastTextOf,
   pausedChildrenOf,
-  pendingCallsOf,
   questionsOf,
   stepOf,
   type AgentState,
@@ -31,6 +26,7 @@ import { overshootSignal } from "./budget-signal.ts";
 import { clearSections } from "./clear-sections.ts";
 import type { EffectPlace, RequestFacts } from "./effects.ts";
 import { stepContext } from "./step-context.ts";
+import { answerRest } from "./answer-rest.ts";
 import { transition } from "./transition.ts";
 
 /** A model call that is paid for. */
@@ -149,7 +145,11 @@ export function completeStep(agent: AgentContext, state: AgentState): AgentState
   dropQuestions(agent, state, atMs);
   const limited = limit === undefined || isIncorporated ? state : raise(agent, state, limit);
   const elapsedMs = elapsed(agent, state, atMs);
-  const completed = transition(answered(limited, atMs), { type: "recordStep", atMs, elapsedMs });
+  const complete = answerRest(agent, limited, {
+    atMs,
+    reason: winningSignal(limited.log.signals)?.reason,
+  });
+  const completed = transition(complete, { type: "recordStep", atMs, elapsedMs });
   const record = completed.log.steps.at(-1);
   if (record !== undefined) {
     const { telemetry, tools, error } = record;
@@ -162,21 +162,6 @@ export function completeStep(agent: AgentContext, state: AgentState): AgentState
     );
   }
   return completed;
-}
-
-function answered(state: AgentState, atMs: number): AgentState {
-  const reason = winningSignal(state.log.signals)?.reason;
-  const delegated = new Set(
-    stepOf(state)?.deferrals.flatMap((one) => (one.type === "subagent" ? [one.callId] : [])),
-  );
-  const executions = pendingCallsOf(state).map((call) =>
-    delegated.has(call.callId) ? cutShort(call, atMs) : notExecuted(call, reason, atMs),
-  );
-  const complete =
-    executions.length === 0
-      ? state
-      : transition(state, { type: "recordExecutions", executions, deferrals: [] });
-  return isAnswered(complete) ? transition(complete, { type: "incorporate" }) : complete;
 }
 
 /** Takes in what came from outside: stop signals, and else the wish to pause. Answers that were given are acted upon before a pause. */
@@ -383,28 +368,3 @@ const UNEXPLAINED: StopReason = {
   message: "The loop ended without a signal.",
   data: {},
 };
-
-/** The call of a subagent that was paused when its parent stopped. */
-function cutShort(call: ToolCall, atMs: number): ToolExecution {
-  return {
-    call,
-    type: "cancelled",
-    text: "Cancelled: the agent stopped while the subagent was paused.",
-    errorCode: "subagent_cancelled",
-    severity: failureClass("subagent_cancelled").severity,
-    startedAtMs: atMs,
-    endedAtMs: atMs,
-  };
-}
-
-function notExecuted(call: ToolCall, reason: StopReason | undefined, atMs: number): ToolExecution {
-  return {
-    call,
-    type: "not_executed",
-    text: `Not executed: the agent stopped before this call (${reason?.code ?? "unknown"}).`,
-    errorCode: "not_executed",
-    severity: failureClass("not_executed").severity,
-    startedAtMs: atMs,
-    endedAtMs: atMs,
-  };
-}

@@ -27,6 +27,7 @@ function textOf(event: EspalierEvent): string | undefined {
       const next = `the next one in ${durationText(delayMs)}`;
       return `attempt ${attempt} failed (${error.code}), ${next}: ${short(error.message)}`;
     }
+    case "tool.rejected":
     case "tool.ended":
     case "tool.retried":
     case "result.summarized":
@@ -98,10 +99,15 @@ function endText(event: EspalierEvent<"agent.ended">): string {
 
 /** What went wrong with a tool call, or was done about it. */
 function toolText(
-  event: EspalierEvent<"tool.ended" | "tool.retried" | "result.summarized">,
+  event: EspalierEvent<"tool.rejected" | "tool.ended" | "tool.retried" | "result.summarized">,
 ): string | undefined {
   const toolName = oneLine(event.toolName);
   switch (event.type) {
+    case "tool.rejected": {
+      const { outcome, errorCode, reason } = event;
+      const why = reason === undefined ? "" : `: ${short(reason)}`;
+      return isNews(event) ? `${toolName} ${outcome} (${errorCode})${why}` : undefined;
+    }
     case "tool.ended":
       return isNews(event) ? `${toolName} ${event.outcome} (${event.errorCode})` : undefined;
     case "tool.retried": {
@@ -202,7 +208,10 @@ function changedText({ changedBy }: EspalierEvent<"hook.applied">): string {
  * Failures of tools, and calls that a limit or a hook refused. Those of subagents, refused spawns
  * and denials have a line of their own already.
  */
-function isNews({ outcome, errorCode = "" }: EspalierEvent<"tool.ended">): boolean {
+function isNews({
+  outcome,
+  errorCode = "",
+}: EspalierEvent<"tool.rejected" | "tool.ended">): boolean {
   if (outcome === "retry") return true;
   if (outcome === "failed") return errorCode !== "subagent_failed";
   return outcome === "refused" && REFUSALS.has(errorCode);

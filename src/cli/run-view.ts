@@ -122,6 +122,7 @@ function after(view: RunView, event: Exclude<EspalierEvent, { type: "run.started
     case "reply.filtered":
     case "tools.filtered":
     case "tool.guarded":
+    case "tool.rejected":
     case "tool.retried":
     case "tool.progressed":
     case "result.summarized":

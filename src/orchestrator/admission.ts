@@ -50,12 +50,17 @@ function startable(
   return spent === undefined ? role : exhausted(spent);
 }
 
-/** The same as a yes or no. What breaks while it is found out breaks again, and is told, when the subagent is started. */
-export function mayStart(scope: RunShared, parent: AgentNode, request: SpawnRequest): boolean {
+/** Why it may not be started as things stand; undefined: it may. What breaks while it is found out breaks again, and is told, when it is started. */
+export function refusalOf(
+  scope: RunShared,
+  parent: AgentNode,
+  request: SpawnRequest,
+): SpawnRefusal | undefined {
   try {
-    return !("code" in startable(scope, parent, request));
+    const role = startable(scope, parent, request);
+    return "code" in role ? role : undefined;
   } catch {
-    return true;
+    return undefined;
   }
 }
 

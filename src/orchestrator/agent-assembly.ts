@@ -6,7 +6,7 @@ import type { AgentContext, EventPlace } from "../agent/agent-context.ts";
 import { hookBounds } from "../agent/local/hook-bounds.ts";
 import { localEffects } from "../agent/local/local-effects.ts";
 import type { LocalEffectsOptions } from "../agent/local/local-options.ts";
-import type { Correlation } from "../protocol/event.ts";
+import type { Correlation, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, QuestionId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StopSignal } from "../protocol/stop.ts";
@@ -33,7 +33,7 @@ export type Delegations = Pick<
   | "awaitChildren"
   | "detachChild"
   | "delegationsBefore"
-  | "mayStart"
+  | "refuseSpawn"
   | "subagentsOf"
 > & {
   /** Sets children going again that worked in the background when the agent was paused. */
@@ -53,7 +53,8 @@ export function agentContext(
     callId: at?.callId ?? null,
     ...(at?.modelCallNumber === undefined ? {} : { modelCallNumber: at.modelCallNumber }),
   });
-  const record: AgentContext["record"] = (body, at) => void recorder.record(placed(at), body);
+  const record = (body: EventBody, at?: EventPlace, contents?: EventDraft["contents"]): void =>
+    void recorder.record(placed(at), body, contents);
   const keeper = scope.journal?.keeperOf(node);
   const forHooks = {
     identity,

@@ -39,12 +39,17 @@ export class EventRecorder {
     this.#sinks = new Set(options.sinks);
   }
 
-  /** Records one event and gives it to everyone who listens. */
-  record(correlation: Correlation, body: EventBody): EspalierEvent {
+  /** Records one event and gives it to everyone who listens. `contents`: see `EventDraft`. */
+  record(
+    correlation: Correlation,
+    body: EventBody,
+    contents?: EventDraft["contents"],
+  ): EspalierEvent {
     const atMs = this.#clock.nowMs();
     this.#seq += 1;
     this.#lastPlace = correlation;
-    const ids = this.#place({ seq: this.#seq, atMs, correlation, body });
+    const said = contents === undefined ? {} : { contents };
+    const ids = this.#place({ seq: this.#seq, atMs, correlation, body, ...said });
     const event: EspalierEvent = { seq: this.#seq, atMs, ...correlation, ...ids, ...body };
     deepFreeze(event);
     if (this.#sinks.size > 0) {

@@ -15,7 +15,7 @@ import type { AgentId } from "../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
 import { delegationText } from "../tools/delegation-text.ts";
 import type { ContinueRequest } from "../tools/tool-context.ts";
-import { admit, mayStart, setupFailed } from "./admission.ts";
+import { admit, setupFailed } from "./admission.ts";
 import { agentContext, type Delegations } from "./agent-assembly.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { bringToLife } from "./birth.ts";
@@ -26,6 +26,7 @@ import { childFacts, parentFacts } from "./child-facts.ts";
 import { continued } from "./continuation.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import { resultOfEnded } from "./run-result.ts";
+import { refuse, refuseSpawn } from "./refusals.ts";
 import type { RunJournal } from "./journal/run-journal.ts";
 import type { RunShared } from "./run-shared.ts";
 import type { SpawnPermit } from "./run-tree.ts";
@@ -85,7 +86,11 @@ function delegations(scope: RunShared, node: AgentNode): Delegations {
     dismissChild: (childId) => dismissChild(scope, node, childId),
     awaitChildren: (childIds, until) => awaitChildren(node, childIds, until),
     detachChild: (childId) => detachChild(scope, node, childId),
-    mayStart: (request) => mayStart(scope, node, request),
+    refuseSpawn: (input, call) => {
+      const refused = refuseSpawn(scope, node, input, call);
+      if (refused !== undefined) groupOf(node, call)?.miss();
+      return refused;
+    },
     delegationsBefore: (request, stepId) => tree.delegationsBefore(request, stepId),
     subagentsOf: (call) =>
       subagentService(scope, node, {
@@ -244,7 +249,8 @@ async function continueChild(
   const child = comeBack(scope, parent, request, { call, group });
   if ("code" in child) {
     group?.miss();
-    return refuse(scope, place, parent.subagent(childName)?.role.name ?? childName, child);
+    const name = parent.subagent(childName)?.role.name ?? childName;
+    return refuse(scope, place, name, child);
   }
   const { execution } = child;
   scope.journal?.wentOn(child, isBackground, call.nth);
@@ -435,21 +441,4 @@ export async function settleDetached(scope: RunShared): Promise<void> {
     node.cancel("The run is over, and nobody can go on with it.");
     await resumeChild(scope, node.identity.agentId, placeIn(node.parent, {}));
   }
-}
-
-function refuse(
-  scope: RunShared,
-  place: Correlation,
-  role: string,
-  refusal: SpawnRefusal,
-): Extract<SpawnOutcome, { readonly type: "refused" }> {
-  const childDepth = place.depth + 1;
-  const isKnown = scope.registry.find(role) === undefined ? {} : ({ isKnownRole: true } as const);
-  const event = { type: "subagent.refused", role, ...isKnown, childDepth, refusal } as const;
-  // A call that is made once more is refused once more: that is the same refusal.
-  if (scope.tree.find(place.agentId)?.unfinished?.takeTold(event, place) !== true) {
-    scope.tree.countRefusal(refusal.code);
-    scope.recorder.record(place, event);
-  }
-  return { type: "refused", refusal };
 }

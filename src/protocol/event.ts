@@ -17,13 +17,11 @@ import {
 } from "./ids.ts";
 import {
   ForkOriginSchema,
-  GuardDecisionSchema,
   LimitsSchema,
   LostCallSchema,
   RemainingSchema,
   ServerSchema,
   StopSignalsSchema,
-  ToolKindSchema,
   WorkTypeSchema,
 } from "./event-parts.ts";
 import { HashSchema } from "./definition.ts";
@@ -36,9 +34,9 @@ import {
   TerminalStatusSchema,
 } from "./stop.ts";
 import { SpawnRefusalSchema, SubagentOutcomeSchema, UsageReportSchema } from "./subagent.ts";
+import type { SpanContent } from "./span-content.ts";
 import { StepTimingSchema } from "./step-timing.ts";
-import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
-import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
+import { TOOL_EVENTS } from "./tool-events.ts";
 import { UsageSchema } from "./usage.ts";
 
 /** Version of the event vocabulary, on every `run.started`. */
@@ -242,62 +240,7 @@ const bodies = {
     attempts: z.int().positive(),
     queuedMs: z.number(),
   },
-  "tool.started": {
-    toolName: z.string(),
-    kind: ToolKindSchema,
-    description: z.string(),
-  },
-  /** A delegation whose subagent is paused. */
-  "tool.paused": { toolName: z.string() },
-  "tool.resumed": { toolName: z.string(), kind: ToolKindSchema, description: z.string() },
-  "tool.ended": {
-    toolName: z.string(),
-    outcome: ToolOutcomeTypeSchema,
-    success: z.boolean(),
-    errorCode: z.string().optional(),
-    severity: ToolErrorSeveritySchema.optional(),
-    /** The guard or the hook that denied the call. */
-    blockedBy: z.string().optional(),
-    /** Length of the whole result. */
-    resultCharacters: count,
-    /** Length of what the model is shown, if that is less. */
-    shownCharacters: count.optional(),
-    /** Images, sounds and files that came with it. */
-    attachments: count.optional(),
-    durationMs: z.number(),
-    queuedMs: z.number(),
-    /** What the delegated subtree consumed. */
-    usage: UsageSchema.optional(),
-  },
-  /** All guards of a call were asked (R72). */
-  "tool.guarded": {
-    toolName: z.string(),
-    /** Deny beats ask beats allow. */
-    decision: GuardDecisionSchema,
-    answers: z
-      .array(
-        z.strictObject({
-          guard: z.string(),
-          answer: GuardDecisionSchema,
-          reason: z.string().optional(),
-        }),
-      )
-      .readonly(),
-  },
-  /** A wrapper calls the tool once more, without the model. */
-  "tool.retried": {
-    toolName: z.string(),
-    attempt: z.int().positive(),
-    error: ErrorRecordSchema,
-    delayMs: z.number(),
-  },
-  /** How far a call is, as the tool says. */
-  "tool.progressed": {
-    toolName: z.string(),
-    done: z.number().optional(),
-    total: z.number().optional(),
-    message: z.string().optional(),
-  },
+  ...TOOL_EVENTS,
   /** A result that was too long for the model was summarised; what that cost is in the usage of the step (R112). */
   "result.summarized": {
     toolName: z.string(),
@@ -495,6 +438,8 @@ export interface EventDraft {
   readonly atMs: number;
   readonly correlation: Correlation;
   readonly body: EventBody;
+  /** What was said within a span that begins and ends with the event. Made only where a trace shows it. */
+  readonly contents?: () => readonly SpanContent[];
 }
 
 const schemas = Object.fromEntries(

@@ -21,13 +21,18 @@ import type { AgentId, RunId } from "./ids.ts";
 export type Opening = RunOpening | AgentOpening | CallOpening;
 type RunOpening = EventBody<"run.started" | "run.resumed">;
 type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
-type CallOpening = EventBody<"model.requested" | "tool.started" | "tool.resumed">;
+type CallOpening = EventBody<"model.requested" | "tool.started" | "tool.resumed"> | Rejection;
 
 /** Events with which a scope ends. */
 export type Closing = RunClosing | AgentClosing | CallClosing;
 type RunClosing = EventBody<"run.ended" | "run.paused">;
 type AgentClosing = EventBody<"agent.ended" | "agent.paused">;
-type CallClosing = EventBody<"model.replied" | "model.failed" | "tool.ended" | "tool.paused">;
+type CallClosing =
+  | EventBody<"model.replied" | "model.failed" | "tool.ended" | "tool.paused">
+  | Rejection;
+
+/** The scope of a call that is not run begins and ends with one event. */
+type Rejection = EventBody<"tool.rejected">;
 
 /** Events within a scope. */
 export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"]>>;
@@ -39,7 +44,7 @@ export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"
 export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
 
 /** When and where something happened, as an event says it. */
-export type EventMoment = Pick<EventDraft, "seq" | "atMs" | "correlation">;
+export type EventMoment = Omit<EventDraft, "body">;
 
 /** The same on the time line of spans. */
 export interface Moment extends EventMoment {
@@ -120,6 +125,9 @@ export class ScopeTree<Scope> {
       case "tool.paused":
       case "tool.ended":
         return this.#closeCall(body, moment);
+      case "tool.rejected":
+        this.#openCall(body, moment);
+        return this.#closeCall(body, this.#momentOf(draft));
       case "agent.paused":
       case "agent.ended":
         return this.#closeAgent(body, moment);
@@ -205,11 +213,12 @@ export class ScopeTree<Scope> {
     return size;
   }
 
-  #momentOf({ seq, atMs, correlation }: EventMoment): Moment {
+  #momentOf({ seq, atMs, correlation, contents }: EventMoment): Moment {
     const run = this.#runs.get(correlation.runId);
     const atUs = Math.max(Math.round(atMs * 1_000), (run?.lastUs ?? -Infinity) + 1);
     if (run !== undefined) run.lastUs = atUs;
-    return { seq, atMs, correlation, atUs };
+    const said = contents === undefined ? {} : { contents };
+    return { seq, atMs, correlation, atUs, ...said };
   }
 
   #open(body: Opening, moment: Moment, around: Held<Scope> | undefined): Held<Scope> {

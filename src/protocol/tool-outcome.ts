@@ -23,7 +23,13 @@ export const ToolOutcomeTypeSchema = z.enum([
 export type ToolOutcomeType = z.infer<typeof ToolOutcomeTypeSchema>;
 
 export const ToolExecutionSchema = z.strictObject({
+  /** As the model wrote it. */
   call: ToolCallSchema,
+  /**
+   * The arguments as the tool got them: after hooks, an answer that changed them, and coercion, defaults and transforms of the schema; what
+   * a schema makes no JSON of, before that. Absent: the call was not run, or an earlier release wrote this.
+   */
+  arguments: JsonValueSchema.exactOptional(),
   type: ToolOutcomeTypeSchema,
   /** What the model is told. */
   text: z.string(),

@@ -39,6 +39,11 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       tree.open.set(keyOf(event), branch(event.toolName, step));
       break;
     }
+    case "tool.rejected": {
+      const step = tree.open.get(`${event.executionId} ${event.stepId}`);
+      branch(`${event.toolName} ${event.outcome} (${event.errorCode})`, step);
+      break;
+    }
     case "tool.ended":
       say(
         here,

@@ -44,8 +44,10 @@ export interface RejectedCall {
   readonly tool: Tool | undefined;
   readonly code: ToolFailureCode;
   readonly text: string;
-  /** The guard or the hook that denied it (R87). */
+  /** Who denied it: guards and the hook, by name (R87). */
   readonly by?: string;
+  /** Why, in their words. */
+  readonly reason?: string;
 }
 
 /** What the model reads of a call before which its agent was told to end. */

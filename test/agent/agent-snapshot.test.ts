@@ -261,6 +261,7 @@ function fullState(): RestingState {
     attachments: ATTACHMENTS,
     errorCode: "invalid_arguments",
     severity: "retryable",
+    arguments: "all",
     blockedBy: "no-writing",
     metadata: { note: "Odd." },
     subtasks: [REQUEST],

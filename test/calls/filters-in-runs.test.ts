@@ -131,12 +131,10 @@ proves(
     expect([execution?.blockedBy, execution?.severity]).toEqual(["no drops", "recoverable"]);
     expect(
       stage.sink
-        .of("tool.ended")
+        .of("tool.rejected")
         .map(({ toolName, errorCode, blockedBy }) => [toolName, errorCode, blockedBy]),
-    ).toEqual([
-      ["drop", "tool_not_available", "no drops"],
-      ["look", undefined, undefined],
-    ]);
+    ).toEqual([["drop", "tool_not_available", "no drops"]]);
+    expect(stage.sink.of("tool.started").map(({ toolName }) => toolName)).toEqual(["look"]);
     expect([stage.sink.of("tools.filtered").length, result.usage.total.toolCalls]).toEqual([2, 1]);
     expect(result.agents[0]?.toolErrors.map(({ code }) => code)).toEqual(["tool_not_available"]);
   },

@@ -224,8 +224,8 @@ test("plain lines tell of questions, answers, the pause and the resumption", asy
         0ms  lead/researcher#2 step 1: 15 tokens, unknown, 1 tool call
         0ms  lead/researcher#1 step 1: 15 tokens, unknown, 1 tool call
         0ms  lead/researcher#2 step 2: 15 tokens, unknown
-        0ms  lead/researcher#1 step 2: 15 tokens, unknown
         0ms  lead/researcher#2 completed: 2 steps, 30 tokens, unknown, 1m 00s
+        0ms  lead/researcher#1 step 2: 15 tokens, unknown
         0ms  lead/researcher#1 completed: 2 steps, 30 tokens, unknown, 1m 00s
         0ms  lead step 1: 15 tokens, unknown, 2 tool calls
         0ms  lead step 2: 15 tokens, unknown

@@ -8,6 +8,16 @@ import type { EspalierEvent, EventBody } from "../../src/index.ts";
 import { AgentIdSchema, QuestionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 
 const HOOK = { point: "beforeTool", changedBy: [{ hook: "redact", fields: ["arguments"] }] };
+const REJECTED = {
+  type: "tool.rejected",
+  toolName: "mail",
+  kind: "function",
+  description: "Sends a mail.",
+  outcome: "refused",
+  severity: "fatal",
+  resultCharacters: 40,
+} as const;
+
 const ANSWERED = {
   type: "question.answered",
   questionId: QuestionIdSchema.parse("exec_1.1.0"),
@@ -45,16 +55,18 @@ test.each<{ readonly body: EventBody; readonly line: string | undefined }>([
     body: { ...ANSWERED, answer: "result", by: "caller" },
     line: "lead mail was given its result by the caller after 5.0s",
   },
-  { body: toolEnded("refused", "blocked"), line: "lead mail refused (blocked)" },
-  { body: toolEnded("refused", "denied"), line: undefined },
+  {
+    body: { ...REJECTED, errorCode: "blocked", blockedBy: "office", reason: "Not\nto him." },
+    line: "lead mail refused (blocked): Not to him.",
+  },
+  {
+    body: { ...REJECTED, errorCode: "tool_calls_limit" },
+    line: "lead mail refused (tool_calls_limit)",
+  },
+  { body: { ...REJECTED, errorCode: "denied", reason: "No." }, line: undefined },
 ])("$body.type: $line", ({ body, line }) => {
   expect(plainLine(stamped(body))).toBe(line);
 });
-
-function toolEnded(outcome: "refused", errorCode: string): EventBody {
-  const amounts = { resultCharacters: 0, durationMs: 0, queuedMs: 0 };
-  return { type: "tool.ended", toolName: "mail", outcome, success: false, errorCode, ...amounts };
-}
 
 function stamped(body: EventBody): EspalierEvent {
   return {

@@ -12,7 +12,7 @@ import {
   type TerminalView,
   type TerminalViewOptions,
 } from "../../src/cli/terminal.ts";
-import { defineAgent, type AgentRole } from "../../src/index.ts";
+import { defineAgent, type AgentRole, type EspalierEvent } from "../../src/index.ts";
 import { ManualClock, ScriptedModel, says } from "../../src/testing/index.ts";
 import { gate, scene, settled, type Gate, type Scene } from "../harness/run-scripted.ts";
 import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
@@ -90,8 +90,9 @@ test("a tree that is taller than the terminal is folded to its height", async ()
   docs.open();
   await isWaiting;
   // The refused spawn, and the one whose researcher has answered.
-  const ended = () => stage.sink.of("tool.ended").filter(({ agentPath }) => agentPath === "lead");
-  while (ended().length < 2) await settled();
+  const ofLead = ({ agentPath }: EspalierEvent): boolean => agentPath === "lead";
+  while (!stage.sink.of("tool.rejected").some(ofLead)) await settled();
+  while (!stage.sink.of("tool.ended").some(ofLead)) await settled();
   stage.clock.advance(100);
   expect(frame(terminal)).toMatchInlineSnapshot(`
     "
@@ -224,9 +225,9 @@ test("plain lines say once what happened, without any escape sequence", async ()
   expect(`\n${terminal.screen}\n`).toMatchInlineSnapshot(`
     "
         0ms  lead started: Survey the repository.
+        0ms  lead spawn of poet refused (unknown_role): Not started: there is no subagent "poet". You can start: researcher. Call again with one of these.
         0ms  lead/researcher#1 started: Read the docs.
         0ms  lead/researcher#2 started: Read the code.
-        0ms  lead spawn of poet refused (unknown_role): Not started: there is no subagent "poet". You can start: researcher. Call again with one of these.
         0ms  lead/researcher#2 compile failed (tool_error)
         0ms  lead/researcher#2 step 1: 15 tokens, $0.0030, 1 tool call
        1.2s  lead/researcher#1 step 1: 15 tokens, $0.0030

@@ -91,11 +91,13 @@ for (const [code, play] of Object.entries(FAILURE_SCENES)) {
     expect([execution.type, execution.severity]).toEqual([outcome, severity]);
     expect(execution.text).toBe(examples().get(code));
     const { callId } = execution.call;
-    const hasBegun = code !== "not_executed";
-    const ended = played.stage.sink.of("tool.ended").filter((event) => event.callId === callId);
-    expect(
-      ended.map((event) => [event.outcome, event.success, event.errorCode, event.severity]),
-    ).toEqual(hasBegun ? [[outcome, false, code, severity]] : []);
+    const { sink } = played.stage;
+    const told = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].filter(
+      (event) => event.callId === callId,
+    );
+    expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
+      [outcome, code, severity],
+    ]);
     const listed = played.result.agents[0]?.toolErrors.filter((error) => error.callId === callId);
     expect(listed?.map((error) => [error.code, error.severity, error.message])).toEqual(
       counts === "nothing" ? [] : [[code, severity, execution.text]],

@@ -252,12 +252,13 @@ describe("every failure", () => {
         for (const { call, type, severity } of failing) {
           const known = isToolFailureCode(code) ? TOOL_FAILURES[code] : expect.unreachable();
           expect([type, severity]).toEqual([known.outcome, known.severity]);
-          const ended = played.stage.sink
-            .of("tool.ended")
-            .filter(({ callId, agentPath }) => callId === call.callId && agentPath === "lead");
-          expect(ended.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual(
-            code === "not_executed" ? [] : [[type, code, severity]],
+          const { sink } = played.stage;
+          const told = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].filter(
+            ({ callId, agentPath }) => callId === call.callId && agentPath === "lead",
           );
+          expect(told.map((event) => [event.outcome, event.errorCode, event.severity])).toEqual([
+            [type, code, severity],
+          ]);
         }
       },
     );

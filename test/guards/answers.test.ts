@@ -222,12 +222,15 @@ proves(
       ["call_2", [{ guard: "doors", answer: "deny", reason: reasons[1] }]],
       ["call_1", [{ guard: "doors", answer: "deny", reason: reasons[0] }]],
     ]);
-    const ended = stage.sink
-      .of("tool.ended")
-      .map(({ callId, outcome, blockedBy, errorCode }) => [callId, outcome, blockedBy, errorCode]);
-    expect(ended).toEqual([
-      ["call_2", "refused", "doors", "blocked"],
-      ["call_1", "refused", "doors", "blocked"],
+    const rejected = stage.sink
+      .of("tool.rejected")
+      .map(({ callId, outcome, blockedBy, errorCode, reason }) => [
+        [callId, outcome, blockedBy, errorCode],
+        reason,
+      ]);
+    expect(rejected).toEqual([
+      [["call_2", "refused", "doors", "blocked"], reasons[1]],
+      [["call_1", "refused", "doors", "blocked"], reasons[0]],
     ]);
   },
 );

@@ -108,6 +108,7 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
   checkSettlement(own, paused);
   checkSignals(own);
   checkSteps(own, isPaused);
+  checkCalls(own);
   checkUsage(result);
   expect(JSON.parse(JSON.stringify(result.pausedRun ?? null)), "a paused run is JSON").toEqual(
     result.pausedRun ?? null,
@@ -228,6 +229,33 @@ function checkSteps(events: readonly EspalierEvent[], isPaused: boolean): void {
     expected.toSorted(byText),
   );
   expect(new Set(started).size, "no step starts twice").toBe(started.length);
+}
+
+const CALL_EVENTS = ["tool.started", "tool.paused", "tool.resumed", "tool.ended", "tool.rejected"];
+
+/** One word for each event of a call, in their order. A subagent that is paused when its parent stops leaves its call open. */
+const COURSE = /^(rejected|started( paused resumed)*( ended| paused| paused ended)?)$/u;
+
+function checkCalls(events: readonly EspalierEvent[]): void {
+  // A call that was under way when its process died is told once more.
+  if (events.some(isRecovery)) return;
+  const courses = new Map<string, Map<string | null, string>>();
+  for (const { type, executionId, stepId, callId } of events) {
+    if (!CALL_EVENTS.includes(type)) continue;
+    const step = `${executionId} ${stepId}`;
+    const calls = courses.get(step) ?? new Map<string | null, string>();
+    courses.set(step, calls);
+    const before = calls.get(callId);
+    const word = type.slice("tool.".length);
+    calls.set(callId, before === undefined ? word : `${before} ${word}`);
+  }
+  for (const event of events) {
+    if (event.type !== "step.completed") continue;
+    const calls = courses.get(`${event.executionId} ${event.stepId}`) ?? new Map();
+    expect(calls.size, "E4: every call of a step is told").toBe(event.toolCalls);
+    for (const course of calls.values())
+      expect(course, "E4: a call runs or is rejected").toMatch(COURSE);
+  }
 }
 
 function checkUsage(result: RunResult): void {

@@ -176,8 +176,9 @@ test("D2: a call that must not be repeated is reported", async () => {
       );
       expect(payments).toBeLessThanOrEqual(1);
       const [end] = story.events.filter(
-        (event): event is EspalierEvent<"tool.ended"> =>
-          event.type === "tool.ended" && event.toolName === "pay",
+        (event): event is EspalierEvent<"tool.ended" | "tool.rejected"> =>
+          (event.type === "tool.ended" || event.type === "tool.rejected") &&
+          event.toolName === "pay",
       );
       reports.add(`${payments} ${end?.outcome} ${end?.errorCode ?? ""}`);
     },
@@ -227,15 +228,17 @@ test("D2: a call that must not be repeated is reported, also if the agent was to
       const payments = story.plays.reduce((sum, { calls }) => sum + (calls?.size ?? 0), 0);
       expect(payments).toBeLessThanOrEqual(1);
       const ends = story.events.flatMap((event) =>
-        event.type === "tool.ended" ? [`${event.outcome} ${event.errorCode ?? ""}`] : [],
+        event.type === "tool.ended" || event.type === "tool.rejected"
+          ? [`${event.outcome} ${event.errorCode ?? ""}`]
+          : [],
       );
       reports.add(`${payments} ${ends.join()}`);
     },
     { isSame: false, afterEvery: 1 },
   );
   expect([...reports].toSorted()).toEqual([
-    "0 failed interrupted",
+    "0 failed interrupted,not_executed not_executed",
     "1 cancelled cancelled",
-    "1 failed interrupted",
+    "1 failed interrupted,not_executed not_executed",
   ]);
 });

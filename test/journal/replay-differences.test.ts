@@ -164,9 +164,9 @@ proves(["R175", "X25"], "what changed in a role is named by agent, step and fiel
       '"continuation.evaluated"',
     ],
     "a guard that denies": [
-      "lead/worker#1 0",
-      "agent",
-      '{"agentId":"agent_2","executionId":"execution_2","parentAgen',
+      "lead 2",
+      "tool.started",
+      '{"seq":17,"type":"tool.started","atMs":1000,"runId":"run_1",',
       "nothing",
     ],
     "nobody below": ["lead 1", "state.step.context.toolNames[1]", '"SpawnSubagent"', "nothing"],
@@ -277,7 +277,7 @@ function limitReached(axis: string, current: number): JournalRecord {
 
 test("how much of a time was over when a limit was reached is not compared, other amounts are", () => {
   const found = ["wallTimeMs", "totalTokens"].map((axis) => {
-    const compared = new Comparison({ isInOrder: true, places: new Map() });
+    const compared = new Comparison({ isInOrder: true, places: new Map(), untold: new Set() });
     const expected = new DeedReader(new Map()).read(limitReached(axis, 1_000));
     compared.take(limitReached(axis, 1_007));
     return expected === undefined ? "nothing" : compared.check(expected)?.field;

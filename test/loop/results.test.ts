@@ -63,7 +63,16 @@ proves(
       io: { messageCount: 2, text: "", finishReason: "tool_calls" },
       tools: {
         calls: [call],
-        executions: [{ call, type: "succeeded", text: "work done", startedAtMs: 0, endedAtMs: 0 }],
+        executions: [
+          {
+            call,
+            arguments: {},
+            type: "succeeded",
+            text: "work done",
+            startedAtMs: 0,
+            endedAtMs: 0,
+          },
+        ],
       },
       telemetry: {
         usage: { ...steps[1]?.telemetry.usage, toolCalls: 1 },

@@ -10,7 +10,7 @@ const REASON = "code data message";
 const CALL = "argumentsText callId toolName";
 const TAG = "executionId stepNumber number agentId note";
 const EXECUTION = [
-  "call.argumentsText call.callId call.toolName type text fullText structured errorCode causeCode severity blockedBy metadata",
+  "call.argumentsText call.callId call.toolName arguments type text fullText structured errorCode causeCode severity blockedBy metadata",
   "attachments[].type attachments[].mediaType attachments[].name attachments[].uri attachments[].data",
   "attachments[].text startedAtMs endedAtMs startedIds[] reportedIds[]",
 ].join(" ");

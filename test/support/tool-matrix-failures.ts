@@ -364,7 +364,7 @@ function linesIn({ sink }: Scene): (agent: RunResult["agents"][number]) => reado
       .flatMap(({ call, type, errorCode, severity, text }) => {
         const isIt = (event: { readonly callId: string | null; readonly agentPath: string }) =>
           event.callId === call.callId && event.agentPath === agentPath;
-        const ended = sink.of("tool.ended").find(isIt);
+        const ended = [...sink.of("tool.ended"), ...sink.of("tool.rejected")].find(isIt);
         const what = [type, errorCode, severity].flatMap((word) => word ?? []).join(" ");
         const told = ended === undefined ? "no event" : `event says ${ended.outcome}`;
         return [

@@ -279,6 +279,16 @@ export class AgentScript {
     );
   }
 
+  /** A call that is not run. */
+  rejects(
+    callId: string,
+    toolName: string,
+    said: Pick<Body<"tool.rejected">, "outcome" | "errorCode"> & Partial<Body<"tool.rejected">>,
+  ): void {
+    const known = { kind: "function", description: "Does it", severity: "fatal" } as const;
+    this.#add({ type: "tool.rejected", toolName, ...known, resultCharacters: 12, ...said }, callId);
+  }
+
   /** Without a call: a subtask. */
   spawns(callId: string | undefined, child: AgentScript): void {
     this.#add(

@@ -151,6 +151,33 @@ test("a refused spawn says which limit refused and where it stood", () => {
   );
 });
 
+test("a spawn that is refused before its call runs says the same", () => {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  run.root.isRefused("call_1", "reader", "depth_limit");
+  const refusal = { code: "depth_limit", message: "No.", maximum: 3, current: 3 } as const;
+  run.root.rejects("call_1", "SpawnSubagent", {
+    kind: "delegation",
+    outcome: "refused",
+    errorCode: "depth_limit",
+    spawn: { role: "reader", isKnownRole: true, refusal },
+  });
+  run.ended();
+  const spans = spansOf(run);
+  const { attributes } = only(spans, "spawn reader (refused)");
+  expect(Object.entries(attributes).filter(([name]) => /refusal|outcome|spawn/.test(name))).toEqual(
+    [
+      ["espalier.outcome", "refused"],
+      ["espalier.refusal.code", "depth_limit"],
+      ["espalier.spawn.role", "reader"],
+      ["espalier.refusal.maximum", 3],
+      ["espalier.refusal.current", 3],
+    ],
+  );
+  expect(spans.flatMap(({ events }) => events)).toEqual([]);
+});
+
 test("what is said of a budget is on the span of its agent; who grants more is not", () => {
   const run = new RunScript();
   run.started();

@@ -28,6 +28,7 @@ test("nothing that was written by a user, a model, a tool or who answers is expo
     "execute_tool unknown_tool",
     "chat model-1",
     "spawn (refused)",
+    "spawn (refused)",
     "approval write",
     "invoke_agent reader#1 (suspended)",
     "spawn reader#1 (suspended)",
@@ -87,6 +88,14 @@ function tellEverything(run: RunScript): void {
   const failed = { outcome: "failed", errorCode: "unknown_tool", severity } as const;
   lead.gets("call_1", CANARY, { ...failed, blockedBy: CANARY });
   summarize(lead, "call_1");
+  lead.rejects("call_5", CANARY, {
+    outcome: "refused",
+    errorCode: "unknown_role",
+    description: "",
+    blockedBy: CANARY,
+    reason: CANARY,
+    spawn: { role: CANARY, refusal: { code: "unknown_role", message: CANARY } },
+  });
   lead.calls("call_2", "SpawnSubagent", "delegation");
   lead.isRefused("call_2", CANARY, "unknown_role");
   lead.gets("call_2", "SpawnSubagent", { outcome: "refused", errorCode: "unknown_role" });

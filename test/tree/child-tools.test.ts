@@ -282,8 +282,8 @@ describe("calls of a tool that was taken away", () => {
         severity,
       ]),
     ).toEqual([["b", "tool_not_available", "recoverable"]]);
-    const [ended] = s.sink.of("tool.ended").filter(({ toolName }) => toolName === "b");
-    expect([ended?.outcome, ended?.errorCode, ended?.blockedBy]).toEqual([
+    const [rejected] = s.sink.of("tool.rejected").filter(({ toolName }) => toolName === "b");
+    expect([rejected?.outcome, rejected?.errorCode, rejected?.blockedBy]).toEqual([
       "refused",
       "tool_not_available",
       "lead",

@@ -273,9 +273,14 @@ function rebuilt(events: readonly EspalierEvent[]): readonly unknown[] {
     const steps = of("step.completed", { executionId }).map(({ stepId, usage }) => ({
       stepId,
       usage,
-      calls: of("tool.started", { executionId, stepId }).map(({ callId, toolName }) => {
-        return [callId, toolName, of("tool.ended", { executionId, stepId, callId })[0]?.outcome];
-      }),
+      calls: [
+        ...of("tool.started", { executionId, stepId }).map(({ callId, toolName }) => {
+          return [callId, toolName, of("tool.ended", { executionId, stepId, callId })[0]?.outcome];
+        }),
+        ...of("tool.rejected", { executionId, stepId }).map(({ callId, toolName, outcome }) => {
+          return [callId, toolName, outcome];
+        }),
+      ],
     }));
     const place = {
       agentId,

@@ -215,7 +215,10 @@ describe("quorum", () => {
       says("Done."),
     ]);
     await one.stage.run(one.lead.role);
-    expect(told1(one)).toEqual([CANCELLED, expect.stringContaining('"nobody"')]);
+    expect(told1(one)).toEqual([
+      "Not started: Of those started by the same reply, 2 cannot complete any more.",
+      expect.stringContaining('"nobody"'),
+    ]);
   });
 
   test("so does a subagent that cannot be continued", async () => {

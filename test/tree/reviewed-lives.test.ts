@@ -14,30 +14,27 @@ function beside(role: string): ScriptedCall {
   return { name: "SpawnSubagent", arguments: { role, task: "Work.", background: true } };
 }
 
-test("a start that was hopeless when it was asked for is not made unguarded when it has become possible", async () => {
-  const held = gate();
+test("a start that is impossible when it is asked for is refused before guards and hooks are asked", async () => {
+  const asked: string[] = [];
   const worker = part("worker", []);
   const lead = part("lead", [calls(spawn("worker")), says("Done.")], {
     subagents: [worker.role],
     delegation: { reserve: { steps: 1 } },
-    guards: [toolGuard(() => ({ type: "deny", reason: "Nobody may." }))],
-    hooks: [
-      transform("subagentStart", async () => {
-        await held.opened;
-        return undefined;
+    guards: [
+      toolGuard(() => {
+        asked.push("guard");
+        return { type: "deny", reason: "Nobody may." };
       }),
     ],
+    hooks: [transform("subagentStart", () => void asked.push("hook"))],
   });
   const s = scene();
-  const run = s.start(lead.role, "Do it.", { budget: { steps: 2 } });
-  await until(() => s.sink.of("tool.started").length === 1);
-  run.grant({ steps: 5 }, { by: "Ada" });
-  held.open();
-  const result = await s.outcome(run);
-  expect([result.status, result.agents.length]).toEqual(["completed", 1]);
+  const result = await s.outcome(s.start(lead.role, "Do it.", { budget: { steps: 2 } }));
+  expect([result.status, result.agents.length, asked]).toEqual(["completed", 1, []]);
   expect(told(lead.model.requests[1])).toEqual([
-    "Not started: it could not be started when you asked. It may be possible now: call again.",
+    "Not started: 1 of 2 of the steps budget of lead are spent. The rest is kept for the answer of lead. Answer with what you have.",
   ]);
+  expect(s.sink.of("tool.started")).toEqual([]);
 });
 
 test("who continues a subagent under another role's name is asked all the same", async () => {

@@ -104,14 +104,21 @@ proves(
     const started = new Map(
       s.sink.of("tool.started").map((event) => [`${event.agentId} ${event.callId}`, event]),
     );
+    const rejected = new Map(
+      s.sink.of("tool.rejected").map((event) => [`${event.agentId} ${event.callId}`, event]),
+    );
     for (const event of about) {
       checkEvent(JSON.parse(JSON.stringify(event)));
-      const call = started.get(`${event.agentId} ${event.callId}`) ?? expect.fail(event.type);
+      const calls = event.type === "subagent.refused" ? rejected : started;
+      const call = calls.get(`${event.agentId} ${event.callId}`) ?? expect.fail(event.type);
       expect(call).toMatchObject({ toolName: "SpawnSubagent", stepId: event.stepId });
-      expect(call.seq).toBeLessThan(event.seq);
+      if (calls === started) expect(call.seq).toBeLessThan(event.seq);
     }
     const ends = new Map(
-      s.sink.of("tool.ended").map((event) => [`${event.agentId} ${event.callId}`, event.seq]),
+      [...s.sink.of("tool.ended"), ...rejected.values()].map((event) => [
+        `${event.agentId} ${event.callId}`,
+        event.seq,
+      ]),
     );
     for (const { agentId, callId, seq } of about)
       expect(seq).toBeLessThan(ends.get(`${agentId} ${callId}`) ?? 0);

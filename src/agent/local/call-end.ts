@@ -2,13 +2,15 @@
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import type { BoundCall } from "../../tools/bind-call.ts";
+import { descriptorOf } from "../../tools/tool.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
-import type { CallOutcome } from "./call-outcome.ts";
+import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
 
 /** An outcome as the model will read it. */
-export interface Formatted extends CallOutcome {
+export type Formatted<Outcome extends CallOutcome = CallOutcome> = Outcome & Shown;
+
+interface Shown {
   readonly isShortened: boolean;
   /** The whole text, if it was cut. */
   readonly fullText?: string;
@@ -20,7 +22,10 @@ export interface Formatted extends CallOutcome {
 const ROOM_FOR_ADVICE = 2_000;
 
 /** Cuts what is too long for the model; the whole is kept with the call (R111). */
-export function formatted({ settings }: PlannedCall, outcome: CallOutcome): Formatted {
+export function formatted<Outcome extends CallOutcome>(
+  { settings }: PlannedCall,
+  outcome: Outcome,
+): Formatted<Outcome> {
   const { maxResultCharacters: most } = settings;
   const isResult = outcome.type === "succeeded";
   const shortened = shortenText(outcome.text, isResult ? most : Math.max(most, ROOM_FOR_ADVICE));
@@ -30,11 +35,6 @@ export function formatted({ settings }: PlannedCall, outcome: CallOutcome): Form
     : { ...outcome, isShortened };
 }
 
-/** What a call is, for the event that says that it began. */
-export function faceOf(bound: BoundCall): Pick<EventBody<"tool.started">, "kind" | "description"> {
-  return { kind: bound.tool?.kind ?? "function", description: bound.tool?.description ?? "" };
-}
-
 /** The event that says how a call ended. */
 export function ended(
   toolName: string,
@@ -42,7 +42,7 @@ export function ended(
   times: { readonly durationMs: number; readonly queuedMs: number },
 ): EventBody<"tool.ended"> {
   const { type, text, fullText, shownCharacters, attachments, usage } = outcome;
-  const { errorCode, severity, blockedBy } = outcome;
+  const { errorCode, severity } = outcome;
   return {
     type: "tool.ended",
     toolName,
@@ -50,7 +50,6 @@ export function ended(
     success: type === "succeeded",
     ...(errorCode === undefined ? {} : { errorCode }),
     ...(severity === undefined ? {} : { severity }),
-    ...(blockedBy === undefined ? {} : { blockedBy }),
     resultCharacters: (fullText ?? text).length,
     ...(shownCharacters === undefined ? {} : { shownCharacters }),
     ...(attachments === undefined ? {} : { attachments: attachments.length }),
@@ -59,18 +58,41 @@ export function ended(
   };
 }
 
+/** The event that says that a call does not run. */
+export function rejected(
+  { call, bound }: PlannedCall,
+  outcome: Formatted<FailedOutcome>,
+): EventBody<"tool.rejected"> {
+  const { type, text, fullText, shownCharacters, errorCode, severity } = outcome;
+  const { blockedBy, reason, spawn } = outcome;
+  return {
+    type: "tool.rejected",
+    toolName: call.toolName,
+    ...descriptorOf(bound.tool),
+    outcome: type,
+    errorCode,
+    severity,
+    ...(blockedBy === undefined ? {} : { blockedBy }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(spawn === undefined ? {} : { spawn }),
+    resultCharacters: (fullText ?? text).length,
+    ...(shownCharacters === undefined ? {} : { shownCharacters }),
+  };
+}
+
 /** A call with its result. */
 export function executed(
   { call, settings }: PlannedCall,
-  startedAtMs: number,
-  endedAtMs: number,
+  times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
   outcome: Formatted,
 ): CallEnd {
   const { type, text, fullText, errorCode, causeCode, severity, blockedBy } = outcome;
+  const { arguments: given } = outcome;
   const { structured, attachments, metadata, failure, isShortened } = outcome;
   const { subtasks = [], startedIds = [], reportedIds = [] } = outcome;
   const execution: ToolExecution = {
     call,
+    ...(given === undefined ? {} : { arguments: given }),
     type,
     text,
     ...(fullText === undefined ? {} : { fullText }),
@@ -84,8 +106,7 @@ export function executed(
     ...(subtasks.length === 0 ? {} : { subtasks }),
     ...(startedIds.length === 0 ? {} : { startedIds }),
     ...(reportedIds.length === 0 ? {} : { reportedIds }),
-    startedAtMs,
-    endedAtMs,
+    ...times,
   };
   const isToSummarize = isShortened && settings.longResults === "summarize";
   const broken = failure === undefined ? {} : { failure };

@@ -11,6 +11,7 @@ import type { SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
 import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
@@ -25,6 +26,9 @@ import type { DelegationOutcome } from "../../tools/tool-context.ts";
 import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 
+/** A subagent that is not started, as the event of its call says. */
+export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
+
 /** How a tool call came out, before it is stamped. */
 export interface CallOutcome {
   readonly type: ToolOutcomeType;
@@ -33,8 +37,10 @@ export interface CallOutcome {
   /** What it failed with, where the code is `retry_limit`. */
   readonly causeCode?: ToolFailureCode;
   readonly severity?: ToolErrorSeverity;
-  /** The guard or the hook that denied it. */
+  /** Who denied it: guards and the hook, by name. */
   readonly blockedBy?: string;
+  /** The arguments as the tool got them, if it ran. */
+  readonly arguments?: JsonValue;
   readonly structured?: JsonValue;
   readonly attachments?: readonly Attachment[];
   /** What a delegated subtree consumed. */
@@ -50,12 +56,23 @@ export interface CallOutcome {
   readonly spans?: readonly TimeSpan[];
 }
 
+/** How a call came out that did not succeed. */
+export interface FailedOutcome extends CallOutcome {
+  readonly type: Exclude<ToolOutcomeType, "succeeded">;
+  readonly errorCode: ToolFailureCode;
+  readonly severity: ToolErrorSeverity;
+  /** Why it was denied, in the words of whoever or whatever denied it. */
+  readonly reason?: string;
+  /** The subagent that it does not start. */
+  readonly spawn?: RefusedSpawn;
+}
+
 /** A failure by its code: how severe it is, and as what it counts, the table says. */
 export function failed(
   code: ToolFailureCode,
   text: string,
-  more: Partial<CallOutcome> = {},
-): CallOutcome {
+  more: Partial<Omit<FailedOutcome, "type" | "errorCode">> = {},
+): FailedOutcome {
   const { outcome: type, severity } = failureClass(code);
   return { type, text, errorCode: code, severity, ...more };
 }
@@ -66,7 +83,7 @@ export const CANCELLED = failed(
 );
 
 /** A call that was under way when its process died, and that must not be made twice. */
-export const INTERRUPTED: CallOutcome = Object.freeze(
+export const INTERRUPTED = Object.freeze(
   failed(
     "interrupted",
     "Not repeated: the process ended while this call was under way, and nobody knows whether it took effect. Find out before you call it again.",
@@ -76,8 +93,17 @@ export const INTERRUPTED: CallOutcome = Object.freeze(
 export const NOT_BEGUN = failed("not_executed", UNBEGUN_TEXT);
 
 /** The outcome of a call that does not run. */
-export function rejectedOutcome({ code, text, by }: RejectedCall): CallOutcome {
-  return failed(code, text, by === undefined ? {} : { blockedBy: by });
+export function rejectedOutcome({ code, text, by, reason }: RejectedCall): FailedOutcome {
+  return failed(code, text, {
+    ...(by === undefined ? {} : { blockedBy: by }),
+    ...(reason === undefined ? {} : { reason }),
+  });
+}
+
+/** The outcome of a delegation that starts no subagent. */
+export function refusedOutcome(spawn: RefusedSpawn): FailedOutcome {
+  const { refusal } = spawn;
+  return failed(refusal.code, delegationText({ type: "refused", refusal }), { spawn });
 }
 
 /** The outcome of a call whose tool gave this. Throws what the result throws when it is looked at, and a `TypeError` for what is no JSON. */
@@ -218,10 +244,10 @@ const SUBAGENT_FAILURES = {
 } as const satisfies Record<Exclude<SubagentOutcome, "completed">, ToolFailureCode>;
 
 /** The outcome as it counts: a tool that has used up its retries is not asked for another one (R110). */
-export function withinRetries(
+export function withinRetries<Outcome extends CallOutcome>(
   { call, retryCount, settings }: PlannedCall,
-  outcome: CallOutcome,
-): CallOutcome {
+  outcome: Outcome,
+): Outcome {
   const { errorCode } = outcome;
   if (outcome.type !== "retry" || retryCount < settings.maxRetries) return outcome;
   const { toolName } = call;

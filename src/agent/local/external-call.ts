@@ -1,9 +1,9 @@
 // A call that somebody else executes: guarded like any other, then a question whose answer is its result (R29).
 
 import type { Answer, Question } from "../../protocol/question.ts";
-import type { BoundCall, RejectedCall } from "../../tools/bind-call.ts";
+import type { BoundCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
-import { failed, type CallOutcome } from "./call-outcome.ts";
+import { failed, rejectedOutcome, type CallOutcome, type FailedOutcome } from "./call-outcome.ts";
 import { judge } from "./judge.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { deferred, isOverdue, questionAbout, recordAnswer, type Deferred } from "./questions.ts";
@@ -13,7 +13,8 @@ import { askedArguments } from "./used-arguments.ts";
 export type ExternalEnd =
   | Deferred
   | { readonly type: "answered"; readonly outcome: CallOutcome }
-  | { readonly type: "refused"; readonly rejected: RejectedCall }
+  /** It is not run: denied, or no one said what came of it. */
+  | { readonly type: "refused"; readonly outcome: FailedOutcome }
   | { readonly type: "cancelled" };
 
 /** The result of the call, or the question for it. What a guard wants asked is part of that one question (C12). */
@@ -27,13 +28,14 @@ export async function callExternally(
     const { question } = deferral;
     if (answer === undefined && !isOverdue(options, question))
       return { type: "deferred", deferral };
-    return { type: "answered", outcome: outcomeOfAnswer(options, call, question, answer) };
+    return endOf(options, call, question, answer);
   }
   if (options.startSignal.aborted) return { type: "cancelled" };
   const asked = judge(options, call, bound);
   const verdict = asked instanceof Promise ? await asked : asked;
   if (options.startSignal.aborted) return { type: "cancelled" };
-  if (verdict.type === "deny") return { type: "refused", rejected: verdict.rejected };
+  if (verdict.type === "deny")
+    return { type: "refused", outcome: rejectedOutcome(verdict.rejected) };
   const why = `${bound.tool.name} is executed elsewhere.`;
   const reason = verdict.type === "ask" ? `${why} ${verdict.reason}` : why;
   const question = questionAbout(options, call, {
@@ -45,31 +47,33 @@ export async function callExternally(
     { type: "question.asked", question },
     { stepId: call.place.stepId, callId: question.callId },
   );
-  if (options.desk.unanswered === "deny")
-    return { type: "answered", outcome: outcomeOfAnswer(options, call, question, undefined) };
+  if (options.desk.unanswered === "deny") return endOf(options, call, question, undefined);
   options.asking();
   return deferred(call, question);
 }
 
-function outcomeOfAnswer(
+function endOf(
   options: LocalEffectsOptions,
   call: PlacedCall,
   question: Question,
   answer: Answer | undefined,
-): CallOutcome {
+): ExternalEnd {
   const { toolName } = question;
   if (answer?.type === "result") {
     recordAnswer(options, call, question, { answer: "result", by: "caller" });
-    return { type: "succeeded", text: resultText(answer.result) };
+    return { type: "answered", outcome: { type: "succeeded", text: resultText(answer.result) } };
   }
+  const isReported = answer?.type === "failure";
   const isLate = isOverdue(options, question);
-  const reason =
-    answer?.type === "failure"
-      ? answer.message
-      : isLate
-        ? "Nobody answered in time."
-        : "There is nobody who could execute it.";
-  const by = answer?.type === "failure" ? "caller" : isLate ? "deadline" : "nobody";
+  const reason = isReported
+    ? answer.message
+    : isLate
+      ? "Nobody answered in time."
+      : "There is nobody who could execute it.";
+  const by = isReported ? "caller" : isLate ? "deadline" : "nobody";
   recordAnswer(options, call, question, { answer: "failure", by, reason });
-  return failed("tool_error", `${toolName} failed: ${reason}`);
+  const outcome = failed("tool_error", `${toolName} failed: ${reason}`);
+  return isReported
+    ? { type: "answered", outcome }
+    : { type: "refused", outcome: { ...outcome, reason } };
 }

@@ -243,9 +243,13 @@ function verdictOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Ve
     answer.type === "deny" ? [{ guard, reason: answer.reason }] : [],
   );
   if (denials.length > 0) {
-    const text = deniedText(tool.name, joinSentences(denials.map(({ reason }) => reason)));
+    const reason = joinSentences(denials.map((one) => one.reason));
+    const text = deniedText(tool.name, reason);
     const by = denials.map(({ guard }) => guard).join(", ");
-    return { type: "deny", rejected: { type: "rejected", tool, code: "blocked", text, by } };
+    return {
+      type: "deny",
+      rejected: { type: "rejected", tool, code: "blocked", text, by, reason },
+    };
   }
   const [first, ...others] = answers.flatMap(({ answer }) =>
     answer.type === "ask" ? [answer.reason] : [],

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../kernel/clock.ts";
 import type { Pace } from "../../kernel/pace.ts";
-import type { JsonObject } from "../../kernel/json.ts";
+import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import type { HookSet } from "../../hooks/hook-set.ts";
 import type { Model } from "../../model/model.ts";
 import type { RetryPolicy } from "../../model/retry.ts";
@@ -18,6 +18,7 @@ import type { History } from "../effects.ts";
 import type { QuestionDesk } from "../approver.ts";
 import type { Lease, LeaseAsk, LeaseOutcome } from "../budget-gate.ts";
 import type { EffectLog } from "../effect-log.ts";
+import type { RefusedSpawn } from "./call-outcome.ts";
 
 /** A place in a queue: `work` runs when there is one, or not at all if `signal` is aborted before. */
 export interface Slots {
@@ -68,8 +69,11 @@ export interface LocalEffectsOptions {
   awaitChildren(childIds: readonly AgentId[], until: "news" | "rest"): Promise<void>;
   /** Leaves a child in the background to the run. */
   detachChild(childId: AgentId): void;
-  /** False if a limit or the registry would refuse it as things stand: then nobody has to be asked about it (R137). */
-  mayStart(request: SpawnRequest): boolean;
+  /**
+   * Why `SpawnSubagent` with these arguments starts nothing as things stand; recorded and counted, so that the call is refused before
+   * anybody is asked about it (R137). Undefined: it may start a subagent.
+   */
+  refuseSpawn(input: JsonValue, call: DelegatedCall): RefusedSpawn | undefined;
   /** How often that may be, before somebody is asked. */
   readonly maxIdenticalDelegations: number | "unlimited";
   /** How often a role was started with this task in the run, calls of the step not counted (X21). */
@@ -81,7 +85,8 @@ export interface LocalEffectsOptions {
   /** The agent waits for an answer until the returned function is called: its time stands still. */
   asking(): () => void;
   raise(signal: StopSignal): void;
-  record(body: EventBody, place: EventPlace): void;
+  /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
+  record(body: EventBody, place: EventPlace, contents?: () => readonly SpanContent[]): void;
   /** Runs what belongs to a place: `correlation()` gives its ids to all that it begins. */
   at<T>(place: EventPlace, work: () => T): T;
   /** The same for foreign code that has a span: inside that. */

@@ -188,7 +188,7 @@ function decided(
   const text = deniedText(call.planned.call.toolName, reason);
   return {
     type: "refused",
-    rejected: { type: "rejected", tool: bound.tool, code: "denied", text },
+    rejected: { type: "rejected", tool: bound.tool, code: "denied", text, reason },
   };
 }
 
@@ -229,7 +229,10 @@ async function changedCall(
 function blocked(tool: OwnCall["tool"], reason: string, by?: string): Refused {
   const hook = by === undefined ? {} : { by };
   const text = deniedText(tool.name, reason);
-  return { type: "refused", rejected: { type: "rejected", tool, code: "blocked", text, ...hook } };
+  return {
+    type: "refused",
+    rejected: { type: "rejected", tool, code: "blocked", text, reason, ...hook },
+  };
 }
 
 type By = EventBody<"question.answered">["by"];

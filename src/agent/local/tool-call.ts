@@ -1,40 +1,34 @@
-// One tool call in this process: guard, ask, run, let hooks see to the result, format it. What the model wrote was rewritten, checked
-// and admitted before (C44). Nothing of it rejects: whatever goes wrong is a result that the model can read.
+// One tool call in this process: guard, ask, run. What the model wrote was rewritten, checked and admitted before (C44). Nothing of it
+// rejects: whatever goes wrong is a result that the model can read.
 
 import { z } from "zod";
 
 import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
-import type { JsonValue } from "../../kernel/json.ts";
-import type { Chain } from "../../hooks/hook-set.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
-import { spanOf, timed } from "../../protocol/step-timing.ts";
-import { argumentsOf, rebindCall, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
+import { spanOf } from "../../protocol/step-timing.ts";
+import { rebindCall, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
-import { SpawnRequestSchema } from "../../protocol/subagent.ts";
-import type { EventPlace } from "../agent-context.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { toolEffectName } from "../effect-names.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
-import { errorRecord } from "../life-cycle.ts";
-import { applyChain } from "./apply-chain.ts";
-import { ended, executed, faceOf, formatted } from "./call-end.ts";
+import { leaveUnbegun, perform, placeOf, reject } from "./call-events.ts";
 import {
   CANCELLED,
   INTERRUPTED,
-  NOT_BEGUN,
+  refusedOutcome,
   rejectedOutcome,
   returnedOutcome,
   thrownOutcome,
-  withinRetries,
   type CallOutcome,
+  type RefusedSpawn,
 } from "./call-outcome.ts";
-import { concludeDelegation, runDelegation, type PausedChild } from "./delegation.ts";
+import { concludeDelegation, runDelegation } from "./delegation.ts";
 import { callExternally } from "./external-call.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
-import type { LocalEffectsOptions } from "./local-options.ts";
+import type { DelegatedCall, LocalEffectsOptions } from "./local-options.ts";
 import { askForPermission, type Permission } from "./questions.ts";
-import { callServices, toolContext, toolRuntime } from "./tool-context.ts";
+import { callServices, toolContext, toolRuntime, type PlacedCall } from "./tool-context.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
 /** Runs one call. Never rejects. */
@@ -44,85 +38,87 @@ export function callToolLocally(
   planned: PlannedCall,
 ): Promise<CallEnd> {
   const { bound, deferral } = planned;
-  const use: Use = { place, planned, queuedMs: 0 };
+  const call: PlacedCall = { place, planned };
   if (deferral?.type === "subagent") {
     const { childId, subtasks, startedIds } = deferral;
-    const where = { stepId: place.stepId, callId: planned.call.callId };
-    return perform(options, use, async () => ({
-      ...(await concludeDelegation(options, use, () => options.resumeChild(childId, where))),
+    return perform(options, call, async () => ({
+      ...(await concludeDelegation(options, call, () =>
+        options.resumeChild(childId, placeOf(call)),
+      )),
       ...(subtasks === undefined ? {} : { subtasks }),
       ...(startedIds === undefined ? {} : { startedIds }),
     }));
   }
   switch (bound.type) {
     case "rejected":
-      return perform(options, use, () => Promise.resolve(rejectedOutcome(bound)));
+      return reject(options, call, rejectedOutcome(bound));
     case "finish":
-      return perform(options, use, () => Promise.resolve(TAKEN));
+      return perform(options, call, () => Promise.resolve(TAKEN));
     case "external":
-      return callExternal(options, use, bound);
+      return callExternal(options, call, bound);
     case "delegation":
     case "function":
-      return callOwn(options, use, bound);
+      return callOwn(options, call, bound);
   }
-}
-
-interface Use {
-  readonly place: EffectPlace;
-  readonly planned: PlannedCall;
-  readonly queuedMs: number;
 }
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." };
 
 /** So many subagents start in one turn of the event loop, and the others in the next ones. */
-function callOwn(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
+function callOwn(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  checked: OwnCall,
+): Promise<CallEnd> {
   const turn = checked.type === "delegation" ? options.pace.turn() : undefined;
   return turn === undefined
-    ? callNow(options, use, checked)
-    : turn.then(() => callNow(options, use, checked));
+    ? callNow(options, call, checked)
+    : turn.then(() => callNow(options, call, checked));
 }
 
 /** Waits for permission without a slot; a function then works within one, a delegation waits for its child without (S1). */
-function callNow(options: LocalEffectsOptions, use: Use, checked: OwnCall): Promise<CallEnd> {
+function callNow(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  checked: OwnCall,
+): Promise<CallEnd> {
   const { log } = options;
-  if (hadBegun(options, use, checked))
-    return perform(options, use, () => Promise.resolve(INTERRUPTED));
-  if (checked.type === "delegation" && log?.hasChildOf(use.planned.call.callId) === true)
-    return perform(options, use, () => runDelegation(options, use, checked));
-  const permit = log?.outcome(permitName(use));
+  if (hadBegun(options, call, checked)) return reject(options, call, INTERRUPTED);
+  if (checked.type === "delegation" && log?.hasChildOf(call.planned.call.callId) === true)
+    return perform(options, call, () => runDelegation(options, call, checked));
+  const permit = log?.outcome(permitName(call));
   if (permit !== undefined)
-    return callPermitted(options, use, { type: "granted", bound: permittedCall(checked, permit) });
-  if (isHopeless(options, use, checked))
-    return perform(options, use, () => runDelegation(refusing(options), use, checked));
-  const asked = askForPermission(options, use, checked);
-  if (log !== undefined) return callJudged(options, use, asked);
+    return callPermitted(options, call, { type: "granted", bound: permittedCall(checked, permit) });
+  const impossible = refusedSpawn(options, call, checked);
+  if (impossible !== undefined) return reject(options, call, refusedOutcome(impossible));
+  const asked = askForPermission(options, call, checked);
+  if (log !== undefined) return callJudged(options, call, asked);
   return asked instanceof Promise
-    ? asked.then((permission) => callPermitted(options, use, permission))
-    : callPermitted(options, use, asked);
+    ? asked.then((permission) => callPermitted(options, call, permission))
+    : callPermitted(options, call, asked);
 }
 
 /** True for a call that must not be repeated and was under way when its process died. */
-function hadBegun({ log }: LocalEffectsOptions, use: Use, { tool }: OwnCall): boolean {
+function hadBegun({ log }: LocalEffectsOptions, call: PlacedCall, { tool }: OwnCall): boolean {
   if (log === undefined || isRepeatable(tool)) return false;
-  return log.hadBegun(toolEffectName(use.place, use.planned));
+  return log.hadBegun(toolEffectName(call.place, call.planned));
 }
 
 /** What somebody has allowed is kept before it is made: nobody is asked twice. */
 async function callJudged(
   options: LocalEffectsOptions,
-  use: Use,
+  call: PlacedCall,
   asked: Permission | Promise<Permission>,
 ): Promise<CallEnd> {
-  const isAtOnce = !(asked instanceof Promise) && use.planned.deferral === undefined;
+  const isAtOnce = !(asked instanceof Promise) && call.planned.deferral === undefined;
   const permission = await asked;
   if (permission.type === "granted" && !isAtOnce)
-    await options.log?.keep(permitName(use), { arguments: permission.bound.input });
-  return await callPermitted(options, use, permission);
+    await options.log?.keep(permitName(call), { arguments: permission.bound.input });
+  return await callPermitted(options, call, permission);
 }
 
 /** `permit.3.1`: an effect within the effect of the call. */
-function permitName({ place, planned }: Use): string {
+function permitName({ place, planned }: PlacedCall): string {
   return `permit.${place.stepNumber}.${planned.index}`;
 }
 
@@ -137,76 +133,64 @@ const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
 
 function callPermitted(
   options: LocalEffectsOptions,
-  use: Use,
+  call: PlacedCall,
   permission: Permission,
 ): Promise<CallEnd> {
-  const { planned } = use;
+  const { planned } = call;
   switch (permission.type) {
     case "deferred":
       return Promise.resolve(permission);
     case "cancelled":
-      return Promise.resolve(unbegun(options, planned));
+      return Promise.resolve(leaveUnbegun(options, call));
     case "refused": {
       const { rejected, failure } = permission;
-      forgo(options, use);
+      forgo(options, call);
       const outcome = rejectedOutcome(rejected);
-      const broken = failure === undefined ? outcome : { ...outcome, failure };
-      return perform(options, use, () => Promise.resolve(broken));
+      return reject(options, call, failure === undefined ? outcome : { ...outcome, failure });
     }
     case "granted": {
       const { bound } = permission;
-      const granted = { ...use, planned: { ...planned, bound } };
+      const granted = { ...call, planned: { ...planned, bound } };
       if (bound.type === "function") return runInSlot(options, granted, bound);
-      if (options.startSignal.aborted) return Promise.resolve(unbegun(options, planned));
+      if (options.startSignal.aborted) return Promise.resolve(leaveUnbegun(options, granted));
       return perform(options, granted, () => runDelegation(options, granted, bound));
     }
   }
 }
 
-/** Whoever was to be started by the call is not. */
-function forgo(options: LocalEffectsOptions, { place: { stepId }, planned }: Use): void {
-  const { call, history, group } = planned;
-  const { callId } = call;
-  if (call.toolName === SPAWN_TOOL_NAME) options.forgo({ stepId, callId, history, group });
+/** The subagent that was to be started by the call is not. */
+function forgo(options: LocalEffectsOptions, call: PlacedCall): void {
+  if (call.planned.call.toolName === SPAWN_TOOL_NAME) options.forgo(delegatedBy(call));
 }
 
-/** True for the start of a subagent that would be refused anyway: it is, before anybody is asked about it (R137). */
-function isHopeless(
+/** Why the subagent that the call asks for cannot be started as things stand: nobody has to be asked about it (R137). */
+function refusedSpawn(
   options: LocalEffectsOptions,
-  { planned: { deferral } }: Use,
-  bound: OwnCall,
-): bound is Extract<OwnCall, { readonly type: "delegation" }> {
-  if (bound.type !== "delegation" || bound.tool.name !== SPAWN_TOOL_NAME) return false;
-  const asked = SpawnRequestSchema.safeParse(bound.input);
-  return deferral === undefined && asked.success && !options.mayStart(asked.data);
+  call: PlacedCall,
+  { tool, input }: OwnCall,
+): RefusedSpawn | undefined {
+  if (tool.name !== SPAWN_TOOL_NAME || call.planned.deferral !== undefined) return undefined;
+  return options.refuseSpawn(input, delegatedBy(call));
 }
 
-/** Nobody was asked about the start: if it has become possible meanwhile, it is refused still. */
-function refusing(options: LocalEffectsOptions): LocalEffectsOptions {
-  const message =
-    "Not started: it could not be started when you asked. It may be possible now: call again.";
-  return {
-    ...options,
-    spawn: async (request, call) =>
-      options.mayStart(request)
-        ? { type: "refused", refusal: { code: "setup_failed", message } }
-        : await options.spawn(request, call),
-  };
+function delegatedBy(call: PlacedCall): DelegatedCall {
+  const { history, group } = call.planned;
+  return { ...placeOf(call), history, group };
 }
 
 async function runInSlot(
   options: LocalEffectsOptions,
-  use: Use,
+  call: PlacedCall,
   bound: Extract<OwnCall, { readonly type: "function" }>,
 ): Promise<CallEnd> {
   const askedAtMs = options.clock.nowMs();
   const rest = options.working();
   try {
     const end = await options.slots.tool(options.startSignal, () => {
-      const queued = { ...use, queuedMs: options.clock.nowMs() - askedAtMs };
-      return perform(options, queued, () => run(options, use, bound));
+      const queuedMs = options.clock.nowMs() - askedAtMs;
+      return perform(options, call, () => run(options, call, bound), queuedMs);
     });
-    return end ?? unbegun(options, use.planned, askedAtMs);
+    return end ?? leaveUnbegun(options, call, askedAtMs);
   } finally {
     rest();
   }
@@ -214,97 +198,36 @@ async function runInSlot(
 
 async function callExternal(
   options: LocalEffectsOptions,
-  use: Use,
+  call: PlacedCall,
   bound: Extract<BoundCall, { readonly type: "external" }>,
 ): Promise<CallEnd> {
-  const asked = await callExternally(options, use, bound);
+  const asked = await callExternally(options, call, bound);
   switch (asked.type) {
     case "deferred":
       return asked;
     case "cancelled":
-      return unbegun(options, use.planned);
+      return leaveUnbegun(options, call);
     case "refused":
-      return await perform(options, use, () => Promise.resolve(rejectedOutcome(asked.rejected)));
+      return await reject(options, call, asked.outcome);
     case "answered":
-      return await perform(options, use, () => Promise.resolve(asked.outcome));
+      return await perform(options, call, () => Promise.resolve(asked.outcome));
   }
-}
-
-/** A call of which nothing happened: no event says that it began. */
-function unbegun(
-  { clock }: LocalEffectsOptions,
-  planned: PlannedCall,
-  startedAtMs = clock.nowMs(),
-): CallEnd {
-  return executed(planned, startedAtMs, clock.nowMs(), { ...NOT_BEGUN, isShortened: false });
-}
-
-/** Runs `work` between the events that say so. */
-async function perform(
-  options: LocalEffectsOptions,
-  use: Use,
-  work: () => Promise<CallOutcome | PausedChild>,
-): Promise<CallEnd> {
-  const { place, planned, queuedMs } = use;
-  const { clock } = options;
-  const { toolName, callId } = planned.call;
-  const where: EventPlace = { stepId: place.stepId, callId };
-  const startedAtMs = clock.nowMs();
-  const isResumed = planned.deferral?.type === "subagent";
-  options.record(
-    { type: isResumed ? "tool.resumed" : "tool.started", toolName, ...faceOf(planned.bound) },
-    where,
-  );
-  options.tell(where, () => ({ type: "arguments", value: inputOf(planned) }));
-  const worked = await work();
-  const workedAtMs = clock.nowMs();
-  const own = worked.type === "paused" ? undefined : worked.spans;
-  const spans = own ?? spanOf("tool", startedAtMs, workedAtMs);
-  if (worked.type === "paused") {
-    options.record({ type: "tool.paused", toolName }, where);
-    const { childId, subtasks = [], startedIds = [] } = worked;
-    const argumentsText = JSON.stringify(inputOf(planned));
-    const left = {
-      ...(subtasks.length === 0 ? {} : { subtasks }),
-      ...(startedIds.length === 0 ? {} : { startedIds }),
-    };
-    const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
-    return { type: "deferred", deferral, ...timed(spans) };
-  }
-  const counted = withinRetries(planned, worked);
-  const chain = options.hooks.chain("afterTool", toolName);
-  const followed = chain.length === 0 ? counted : await followUp(options, use, counted, chain);
-  const followedAtMs = clock.nowMs();
-  const outcome = formatted(planned, followed);
-  const endedAtMs = clock.nowMs();
-  options.tell(where, () => ({ type: "result", text: outcome.text }));
-  options.record(
-    ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }),
-    where,
-  );
-  const hooks = chain.length === 0 ? [] : spanOf("hooks", workedAtMs, followedAtMs);
-  const formatting = spanOf("formatting", followedAtMs, endedAtMs);
-  return {
-    ...executed(planned, startedAtMs, endedAtMs, outcome),
-    ...timed([...spans, ...hooks, ...formatting]),
-  };
 }
 
 /** The body of a function tool, with the hooks around it and after it. */
 async function run(
   options: LocalEffectsOptions,
-  use: Use,
+  call: PlacedCall,
   bound: Extract<OwnCall, { readonly type: "function" }>,
 ): Promise<CallOutcome> {
-  const { place, planned } = use;
+  const { place, planned } = call;
   const { log } = options;
   if (log !== undefined && !isRepeatable(bound.tool))
     await log.begin(toolEffectName(place, planned));
   const { toolName, callId } = planned.call;
-  const services = callServices(options, use);
-  const context = toolContext(options, use, services);
-  const runtime = toolRuntime(options, use, services);
-  const where: EventPlace = { stepId: place.stepId, callId };
+  const services = callServices(options, call);
+  const context = toolContext(options, call, services);
+  const runtime = toolRuntime(options, call, services);
   const wraps = options.hooks.toolWraps(toolName);
   const { timeoutMs } = planned.settings;
   const time = new WrappedTime(options.clock);
@@ -332,7 +255,7 @@ async function run(
           body,
           wrapBounds(options),
         );
-  const bounded = await runBounded(() => options.within(where, work), options);
+  const bounded = await runBounded(() => options.within(placeOf(call), work), options);
   const subtasks = services.close();
   const spans = [...time.hooks, ...time.tool];
   if (options.signal.aborted) return { ...CANCELLED, spans };
@@ -353,41 +276,5 @@ function outcomeOf(toolName: string, bounded: BoundedOutcome<unknown>): CallOutc
     return returnedOutcome(bounded.value);
   } catch (cause) {
     return thrownOutcome(toolName, cause);
-  }
-}
-
-/** Lets the hooks that follow a call see its result, and change what the model reads of it. */
-async function followUp(
-  options: LocalEffectsOptions,
-  { place, planned }: Use,
-  outcome: CallOutcome,
-  chain: Chain<"afterTool">,
-): Promise<CallOutcome> {
-  const { toolName, callId } = planned.call;
-  if (options.signal.aborted) return outcome;
-  const { type, text } = outcome;
-  try {
-    const { patch } = await applyChain(options, {
-      point: "afterTool",
-      chain,
-      input: { toolName, callId, arguments: inputOf(planned), outcome: type, text },
-      place,
-      at: { stepId: place.stepId, callId },
-    });
-    const { metadata } = patch;
-    const noted = metadata === undefined ? {} : { metadata };
-    return { ...outcome, text: patch.text ?? text, ...noted };
-  } catch (cause) {
-    return options.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
-  }
-}
-
-/** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
-function inputOf({ bound, argumentsText }: PlannedCall): JsonValue {
-  if ("input" in bound) return bound.input;
-  try {
-    return argumentsOf(argumentsText);
-  } catch {
-    return argumentsText;
   }
 }

@@ -172,7 +172,7 @@ function boundCall(
   if (skip !== undefined) return rejected("skipped", `Not executed: ${skip}`, { tool });
   if (change?.type === "denied") {
     const text = deniedText(call.toolName, change.reason);
-    return rejected("blocked", text, { tool, by: change.by });
+    return { ...rejected("blocked", text, { tool, by: change.by }), reason: change.reason };
   }
   const offered = offeredNames(agent, hiddenTools);
   const removals = agent.removedTools.filter(({ toolName }) => toolName === call.toolName);

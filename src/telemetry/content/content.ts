@@ -47,10 +47,16 @@ export function writeContent(
   noteShortened(span, shortened);
 }
 
+const TOOL_CALLS: ReadonlySet<EventType> = new Set([
+  "tool.started",
+  "tool.resumed",
+  "tool.rejected",
+]);
+
 function belongs({ type }: SpanContent, opening: EventType): boolean {
   return type === "request" || type === "reply"
     ? opening === "model.requested"
-    : opening === "tool.started" || opening === "tool.resumed";
+    : TOOL_CALLS.has(opening);
 }
 
 function attributesOf(content: SpanContent): Readonly<Record<string, JsonValue>> {

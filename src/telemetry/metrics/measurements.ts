@@ -35,6 +35,7 @@ function outcomeOf(body: Closing): string | undefined {
     case "agent.paused":
     case "tool.paused":
       return OUTCOME.suspended;
+    case "tool.rejected":
     case "tool.ended":
       return body.outcome;
     case "model.replied":
@@ -80,14 +81,14 @@ function isModelEnd(end: ScopeEnd): end is EventBody<"model.replied" | "model.fa
   return typeof end !== "string" && (end.type === "model.replied" || end.type === "model.failed");
 }
 
-/** One tool call that has ended, or is paused. */
+/** One tool call that has ended, or is paused; one that was rejected took no time. */
 export function measureToolCall(
   instruments: Instruments,
   {
     opening,
     role,
   }: {
-    readonly opening: EventBody<"tool.started" | "tool.resumed">;
+    readonly opening: EventBody<"tool.started" | "tool.resumed" | "tool.rejected">;
     readonly role: string;
   },
   { seconds, end }: { readonly seconds: number; readonly end: ScopeEnd },

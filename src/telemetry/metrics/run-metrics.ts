@@ -159,6 +159,7 @@ export class RunMetrics {
       }
       case "tool.started":
       case "tool.resumed":
+      case "tool.rejected":
         measureToolCall(run.instruments, { opening, role }, { seconds, end });
         return;
       default:

@@ -19,6 +19,7 @@ import {
   OUTCOME,
   RUN_STATE,
   SERVER,
+  SPAWN,
   spanName,
   SUBTREE,
   UNKNOWN_TOOL,
@@ -40,6 +41,8 @@ export function openingName(body: Opening, { agentPath }: Correlation): string {
     case "tool.started":
     case "tool.resumed":
       return spanName(OPERATION.tool, knownToolName(body));
+    case "tool.rejected":
+      return rejectedName(body);
     default:
       return assertNever(body, "opening event");
   }
@@ -50,11 +53,17 @@ export function lastNameIn(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
 
+/** A subagent that is not started has a known role, or a name that the model may have invented. */
+function rejectedName(body: EventBody<"tool.rejected">): string {
+  if (body.spawn === undefined) return spanName(OPERATION.tool, knownToolName(body));
+  return [SPAWN, knownRole(body.spawn) ?? []].flat().join(" ");
+}
+
 /** A tool that there is has a description. Another name may be an invention of the model. */
 export function knownToolName({
   toolName,
   description,
-}: EventBody<"tool.started" | "tool.resumed">): string {
+}: EventBody<"tool.started" | "tool.resumed" | "tool.rejected">): string {
   return description === "" ? UNKNOWN_TOOL : toolName;
 }
 
@@ -81,6 +90,7 @@ export function samplingAttributes(body: Opening): Attributes {
       };
     case "tool.started":
     case "tool.resumed":
+    case "tool.rejected":
       return { [GEN_AI.operation]: OPERATION.tool, [GEN_AI.toolName]: knownToolName(body) };
     default:
       return assertNever(body, "opening event");
@@ -155,6 +165,7 @@ export function openingAttributes(body: Opening, role: string): Attributes {
       };
     case "tool.started":
     case "tool.resumed":
+    case "tool.rejected":
       return {
         [GEN_AI.toolType]: "function",
         [GEN_AI.toolDescription]: body.description || undefined,
@@ -212,8 +223,13 @@ export function closingAttributes(body: Closing): Attributes {
       };
     case "tool.paused":
       return { [ESPALIER.outcome]: OUTCOME.suspended };
+    case "tool.rejected":
+      return {
+        ...resultAttributes(body),
+        ...(body.spawn === undefined ? {} : refusalAttributes(body.spawn)),
+      };
     case "tool.ended":
-      return toolEndAttributes(body);
+      return { ...resultAttributes(body), [ESPALIER.queueWaitMs]: body.queuedMs };
     default:
       return assertNever(body, "closing event");
   }
@@ -235,6 +251,7 @@ export function failureOf(body: Closing): string | undefined {
       return undefined;
     case "model.failed":
       return isCancelled(body) ? undefined : body.error.code;
+    case "tool.rejected":
     case "tool.ended":
       return body.outcome === "failed" || body.outcome === "retry"
         ? (body.errorCode ?? FAILURE.tool)
@@ -308,16 +325,22 @@ export function resumedChildAttributes(
 /** The role that a delegation turned out to name; undefined if the model may have invented it. */
 export function spawnedRole(body: Note): string | undefined {
   if (body.type === "subagent.spawned" || body.type === "subagent.continued") return body.role;
-  return body.type === "subagent.refused" && body.isKnownRole === true ? body.role : undefined;
+  return body.type === "subagent.refused" ? knownRole(body) : undefined;
 }
 
+function knownRole({ role, isKnownRole }: RefusedSpawn): string | undefined {
+  return isKnownRole === true ? role : undefined;
+}
+
+type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
+
 /** Why policy forbade a delegation, and for which role. */
-export function refusalAttributes(body: EventBody<"subagent.refused">): Attributes {
+export function refusalAttributes(refused: RefusedSpawn): Attributes {
   return {
-    [ESPALIER.spawnRole]: spawnedRole(body),
-    [ESPALIER.refusalCode]: body.refusal.code,
-    [ESPALIER.refusalMaximum]: body.refusal.maximum,
-    [ESPALIER.refusalCurrent]: body.refusal.current,
+    [ESPALIER.spawnRole]: knownRole(refused),
+    [ESPALIER.refusalCode]: refused.refusal.code,
+    [ESPALIER.refusalMaximum]: refused.refusal.maximum,
+    [ESPALIER.refusalCurrent]: refused.refusal.current,
   };
 }
 
@@ -331,11 +354,10 @@ function childAttributes(
   };
 }
 
-function toolEndAttributes(body: EventBody<"tool.ended">): Attributes {
+function resultAttributes(body: EventBody<"tool.ended" | "tool.rejected">): Attributes {
   return {
     [ESPALIER.outcome]: body.outcome,
     [ESPALIER.toolErrorSeverity]: body.severity,
-    [ESPALIER.queueWaitMs]: body.queuedMs,
     [ESPALIER.toolResultCharacters]: body.resultCharacters,
     [ESPALIER.refusalCode]: body.outcome === "refused" ? body.errorCode : undefined,
   };

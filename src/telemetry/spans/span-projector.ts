@@ -63,6 +63,7 @@ export class SpanProjector implements Tracing {
   readonly #mintHex: MintHex;
   readonly #maxSpansPerTrace: number;
   readonly #globals: ProjectorOptions["globals"];
+  readonly #content: ContentSettings | undefined;
   readonly #scopes: ScopeTree<OpenSpan>;
   /** Only if content was switched on. */
   readonly told: Tracing["told"];
@@ -74,6 +75,7 @@ export class SpanProjector implements Tracing {
     this.#maxSpansPerTrace = options.maxSpansPerTrace ?? Infinity;
     this.#globals = options.globals;
     const { content, metrics } = options;
+    this.#content = content;
     if (content !== undefined) this.told = (scope, said) => this.#tell(content, scope, said);
     const keeper: ScopeKeeper<OpenSpan> = {
       open: (body, moment, parent) => this.#open(body, moment, parent),
@@ -183,7 +185,11 @@ export class SpanProjector implements Tracing {
     const ids = wantedIds(body, moment, parent);
     const aroundSinceUs = parent?.startedAtUs;
     const begun = this.#maker.begin(body, moment, { ...plan, ids, aroundSinceUs });
-    return { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
+    const open = { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
+    const { contents, correlation: scope } = moment;
+    if (this.#content !== undefined && contents !== undefined && begun.span.isRecording())
+      for (const content of contents()) writeContent(this.#content, { ...open, scope }, content);
+    return open;
   }
 
   #tell(settings: ContentSettings, scope: Correlation, content: SpanContent): void {

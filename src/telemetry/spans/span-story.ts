@@ -27,7 +27,8 @@ export function tellNote(open: OpenSpan, body: Note, moment: Moment): void {
   const { span, isToolCall } = open;
   if (!span.isRecording()) return;
   if (isToolCall) describeDelegation(open, body);
-  const event = spanEventOf(body, moment) ?? (isToolCall ? undefined : subtaskEventOf(body));
+  const isCall = moment.correlation.callId !== null;
+  const event = spanEventOf(body, moment) ?? (isCall ? undefined : subtaskEventOf(body));
   if (event !== undefined)
     span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
   if (isStartInBackground(body)) open.run.background.set(body.childId, undefined);

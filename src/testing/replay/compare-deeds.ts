@@ -40,6 +40,7 @@ const FOREIGN: ReadonlySet<string> = new Set([
 
 /** What is said by later releases only: a recording that does not have it is as good. */
 const YOUNG: ReadonlySet<string> = new Set([
+  "arguments",
   "cacheWriteInputTokens",
   "fromAgentId",
   "isKnownRole",
@@ -52,6 +53,8 @@ const YOUNG: ReadonlySet<string> = new Set([
 export interface ComparisonOptions {
   readonly isInOrder: boolean;
   readonly places: AgentPlaces;
+  /** Delegations whose beginning is not compared, by `callKey`. */
+  readonly untold: ReadonlySet<string>;
 }
 
 export class Comparison {
@@ -60,8 +63,8 @@ export class Comparison {
   readonly #isInOrder: boolean;
 
   /** `isInOrder`: effects end in the order in which they did. `places`: where agents stand that live already. */
-  constructor({ isInOrder, places }: ComparisonOptions) {
-    this.#reader = new DeedReader(places);
+  constructor({ isInOrder, places, untold }: ComparisonOptions) {
+    this.#reader = new DeedReader(places, untold);
     this.#isInOrder = isInOrder;
   }
 

@@ -22,23 +22,22 @@ export type AgentPlaces = ReadonlyMap<string, Pick<Deed, "agentPath" | "stepNumb
 
 /** Reads records one after the other. Owns where each agent stands. */
 export class DeedReader {
-  readonly #unallowed: ReadonlySet<string>;
+  readonly #untold: ReadonlySet<string>;
   readonly #paths: Map<string, string>;
   readonly #steps: Map<string, number>;
 
-  /** `places`: of agents that live already. `unallowed`: delegations that a replay does not make, by `callKey`. Default: none. */
-  constructor(places: AgentPlaces, unallowed: ReadonlySet<string> = new Set()) {
+  /** `places`: of agents that live already. `untold`: delegations whose beginning is not compared, by `callKey`. Default: none. */
+  constructor(places: AgentPlaces, untold: ReadonlySet<string> = new Set()) {
     this.#paths = new Map([...places].map(([id, { agentPath }]) => [id, agentPath]));
     this.#steps = new Map([...places].map(([id, { stepNumber }]) => [id, stepNumber]));
-    this.#unallowed = unallowed;
+    this.#untold = untold;
   }
 
   /** Undefined: the record is nothing that is compared. */
   read(record: JournalRecord): Deed | undefined {
     const facts = factsOf(record);
     if (facts === undefined) return undefined;
-    if (facts.what === "tool.started" && this.#unallowed.has(callKey(facts.value)))
-      return undefined;
+    if (facts.what === "tool.started" && this.#untold.has(callKey(facts.value))) return undefined;
     const { agentId, what, value } = facts;
     if (record.type === "agent") this.#paths.set(agentId, record.agent.agentPath);
     if (record.type === "execution") this.#steps.set(agentId, 0);

@@ -150,7 +150,7 @@ class ReplayEffects implements Effects {
 
   #givenUp(call: PlannedCall): CallEnd {
     const nowMs = this.nowMs();
-    return executed(call, nowMs, nowMs, formatted(call, CANCELLED));
+    return executed(call, { startedAtMs: nowMs, endedAtMs: nowMs }, formatted(call, CANCELLED));
   }
 
   #turn(name: string): Promise<unknown> {

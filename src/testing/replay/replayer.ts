@@ -98,7 +98,11 @@ export class Replayer {
     const effects = stretch.records.filter((record) => record.type === "effect");
     this.#stage = new ReplayStage(effects, score.unallowed, (call) => this.#giveAt(call));
     const isInOrder = order === "recorded";
-    this.#compared = new Comparison({ isInOrder, places: placesOf(beginning) });
+    this.#compared = new Comparison({
+      isInOrder,
+      places: placesOf(beginning),
+      untold: score.unrun,
+    });
     this.#clock.advance(beginsAtMs(beginning, stretch));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
     const { scope, run } = setStage({

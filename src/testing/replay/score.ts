@@ -42,6 +42,8 @@ export interface Score {
   readonly cues: readonly Cue[];
   /** Delegations that were left open, or denied. */
   readonly unallowed: ReadonlySet<string>;
+  /** Delegations that were refused: releases before `tool.rejected` told that they began. */
+  readonly unrun: ReadonlySet<string>;
   /** True if agents end by the clock: the recording does not say when their time was over, as those of early releases did not. */
   readonly hasDeadlines: boolean;
   /** How the run was left. */
@@ -58,10 +60,12 @@ export function scoreOf(
   earlier: readonly JournalRecord[],
 ): Score {
   const unallowed = unallowedIn([...earlier, ...records]);
-  const writer = new Writer(beginning, unallowed);
+  const unrun = unrunIn(records);
+  const writer = new Writer(beginning, new Set([...unallowed, ...unrun]));
   return {
     cues: timed(writer.written(records)),
     unallowed,
+    unrun,
     hasDeadlines: hasUntoldDeadline(records, earlier),
     end: endOf(records),
   };
@@ -109,9 +113,9 @@ class Writer {
   /** The call whose beginning was told last, if nothing was told since. */
   #lastCall: string | undefined;
 
-  constructor(beginning: Beginning, unallowed: ReadonlySet<string>) {
+  constructor(beginning: Beginning, untold: ReadonlySet<string>) {
     const isNew = beginning.type === "started";
-    this.#reader = new DeedReader(placesOf(beginning), unallowed);
+    this.#reader = new DeedReader(placesOf(beginning), untold);
     this.#granted = "granted" in beginning ? beginning.granted : new Set();
     this.#isAfterDeed = !isNew;
   }
@@ -136,7 +140,7 @@ class Writer {
     const deed = this.#reader.read(record);
     if (record.type === "event") {
       const { event } = record;
-      this.#lastCall = event.type === "tool.started" ? callKey(event) : undefined;
+      this.#lastCall = beginsCall(event) ? callKey(event) : undefined;
     }
     if (deed !== undefined) {
       this.#cues.push({ type: "deed", deed, atMs });
@@ -216,8 +220,13 @@ function callBegunDespite(
   next: JournalRecord | undefined,
 ): string | undefined {
   const isWish = type === "pause" || type === "stop";
-  const isCall = next?.type === "event" && next.event.type === "tool.started";
+  const isCall = next?.type === "event" && beginsCall(next.event);
   return isWish && isCall ? callKey(next.event) : undefined;
+}
+
+/** True for the first that is said of a call in its turn. */
+function beginsCall({ type }: RecordOf<"event">["event"]): boolean {
+  return type === "tool.started" || type === "tool.rejected";
 }
 
 /** A lease is told by no event of its own, and somebody may want something right after it: it counts like a deed. */
@@ -252,6 +261,20 @@ function saysLate({ what, facts }: Deed): boolean {
 
 const MAY_BE_LATE: ReadonlySet<string> = new Set(["signal.raised", "state", "subagent.refused"]);
 const LATE = /"time_limit"|"axis":"wallTimeMs"/u;
+
+/** Calls that came to nothing, whether or not they began, by `callKey`. */
+function unrunIn(records: readonly JournalRecord[]): ReadonlySet<string> {
+  return new Set(
+    records.flatMap((record) => {
+      if (record.type !== "event" || record.event.type !== "tool.ended") return [];
+      const { outcome, errorCode } = record.event;
+      const isUnrun = UNRUN.has(String(outcome)) || errorCode === "retry_limit";
+      return isUnrun ? [callKey(record.event)] : [];
+    }),
+  );
+}
+
+const UNRUN: ReadonlySet<string> = new Set(["refused", "retry", "not_executed"]);
 
 /** Calls of delegations about which somebody was asked, and that nobody allowed, by `callKey`. */
 function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {

@@ -1,0 +1,163 @@
+// Goal: what events and step records say of calls that are not run, and with which arguments the others ran.
+// Method: one reply with a call of every kind.
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import { transform } from "../../src/hooks/hook.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+
+const seen: unknown[] = [];
+const find = defineTool({
+  name: "find",
+  description: "Finds files.",
+  input: z.object({
+    name: z.string().transform((name) => name.toUpperCase()),
+    most: z.int().default(10),
+  }),
+  execute: (input) => {
+    seen.push(structuredClone(input));
+    // What a tool does to its input is not what it got.
+    Object.assign(input, { most: 0 });
+    return "found";
+  },
+});
+const wipe = defineTool({
+  name: "wipe",
+  description: "Wipes.",
+  input: z.object({}),
+  execute: () => "wiped",
+});
+
+proves(
+  ["S7.22"],
+  "calls that are not run have one event of their own, and no other says that they began",
+  async () => {
+    const lead = part(
+      "lead",
+      [
+        calls(
+          { name: "find", arguments: { name: "a", most: "3" } },
+          { name: "nothing", arguments: {} },
+          { name: "find", arguments: "{" },
+          { name: "find", arguments: { name: 1, most: [] } },
+          { name: "wipe", arguments: {} },
+          spawn("nobody"),
+        ),
+        says("Done."),
+      ],
+      {
+        tools: [find, wipe],
+        subagents: [part("helper", []).role],
+        guards: [
+          toolGuard(() => ({ type: "deny", reason: "Not today." }), {
+            name: "calendar",
+            tools: ["wipe"],
+          }),
+        ],
+      },
+    );
+    const s = scene();
+    await s.run(lead.role);
+    expect(eventsOfCalls(s.sink.events)).toEqual([
+      ["tool.started", "find"],
+      ["tool.rejected", "nothing", "failed", "unknown_tool"],
+      ["tool.rejected", "find", "retry", "invalid_json"],
+      ["tool.rejected", "find", "retry", "invalid_arguments"],
+      ["tool.rejected", "SpawnSubagent", "refused", "unknown_role"],
+      ["tool.ended", "find", "succeeded"],
+      ["tool.rejected", "wipe", "refused", "blocked"],
+    ]);
+    const [unknown] = s.sink.of("tool.rejected");
+    const { seq, atMs, traceId, spanId, ...said } = unknown ?? expect.fail("no event");
+    expect([typeof seq, atMs, traceId.length, spanId.length]).toEqual(["number", 0, 32, 16]);
+    expect(said).toEqual({
+      type: "tool.rejected",
+      runId: "run_1",
+      agentId: "agent_1",
+      parentAgentId: null,
+      agentPath: "lead",
+      depth: 0,
+      executionId: "execution_1",
+      stepId: "execution_1.1",
+      callId: "call_2",
+      toolName: "nothing",
+      kind: "function",
+      description: "",
+      outcome: "failed",
+      errorCode: "unknown_tool",
+      severity: "recoverable",
+      resultCharacters: 76,
+    });
+    const denied = s.sink.of("tool.rejected").find(({ toolName }) => toolName === "wipe");
+    expect([denied?.kind, denied?.description, denied?.blockedBy, denied?.reason]).toEqual([
+      "function",
+      "Wipes.",
+      "calendar",
+      "Not today.",
+    ]);
+    const refused = s.sink.of("tool.rejected").find(({ kind }) => kind === "delegation");
+    expect(refused?.spawn).toEqual({
+      role: "nobody",
+      refusal: s.sink.of("subagent.refused")[0]?.refusal,
+    });
+  },
+);
+
+proves(
+  ["S7.22"],
+  "a step record holds the arguments as the model wrote them and as the tool got them",
+  async () => {
+    seen.length = 0;
+    const written = { name: "a", most: "3" };
+    const lead = part(
+      "lead",
+      [
+        calls(
+          { name: "find", arguments: written },
+          { name: "find", arguments: { name: "b" } },
+          { name: "wipe", arguments: {} },
+        ),
+        says("Done."),
+      ],
+      {
+        tools: [find, wipe],
+        guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["wipe"] })],
+        hooks: [
+          transform("beforeTool", ({ toolName, arguments: input }) =>
+            toolName === "find" ? { arguments: { ...Object(input), name: "hooked" } } : undefined,
+          ),
+        ],
+      },
+    );
+    const result = await scene().run(lead.role);
+    const executions = result.steps[0]?.tools.executions ?? [];
+    expect(executions.map((one) => [one.call.argumentsText, one.arguments])).toEqual([
+      [JSON.stringify(written), { name: "HOOKED", most: 3 }],
+      ['{"name":"b"}', { name: "HOOKED", most: 10 }],
+      ["{}", undefined],
+    ]);
+    expect(executions.slice(0, 2).map((one) => one.arguments)).toEqual(seen);
+  },
+);
+
+function eventsOfCalls(events: readonly EspalierEvent[]): readonly unknown[] {
+  return events.flatMap((event) => {
+    switch (event.type) {
+      case "tool.started":
+        return [[event.type, event.toolName]];
+      case "tool.ended":
+        return [[event.type, event.toolName, event.outcome]];
+      case "tool.rejected":
+        return [[event.type, event.toolName, event.outcome, event.errorCode]];
+      default:
+        return [];
+    }
+  });
+}
