@@ -448,7 +448,6 @@ const requirements = {
   },
   "S7.4": {
     text: "A pattern in a tool's JSON Schema cannot freeze the process",
-    isPlanned: true,
   },
   "S7.5": {
     text: "Durations, deadlines and budgets of time run on a monotonic clock; a wall clock that is set changes no limit and no duration",

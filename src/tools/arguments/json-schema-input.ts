@@ -1,6 +1,6 @@
 // A JSON Schema as the input of a tool from elsewhere, checked by Ajv. Each schema has a checker of its own, so that equal `$id`s do not
-// meet. Nothing is ever loaded, filled in or converted. A schema is code to a degree: a pattern or a union that takes for ever to check
-// does so here, too, so tools are to be taken from servers that are trusted with that.
+// meet. Nothing is ever loaded, filled in or converted. A schema is code to a degree: its patterns are matched in bounded time, but a
+// union that takes for ever to check does so here, too, so tools are to be taken from servers that are trusted with that.
 
 import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -18,6 +18,7 @@ import {
 } from "../../kernel/json.ts";
 import { AjvErrorReader } from "./ajv-complaints.ts";
 import { misfit, type Complaint, type Examine, type Path, type Reading } from "./complaint.ts";
+import { SchemaPatterns } from "./schema-patterns.ts";
 import { oneLine, thrownWords } from "./schema-words.ts";
 
 /** Schemas that are deeper or longer are refused: every request to a model holds them. */
@@ -91,13 +92,14 @@ const WHOLE = "input:";
 
 function checkerOf(field: string, schema: JsonObject, dialect: JsonValue | undefined): Examine {
   const isEarly = isEarlyDraft(field, schema, dialect);
+  const patterns = new SchemaPatterns();
   const options = {
     ...QUIET,
     allErrors: true,
     verbose: true,
     inlineRefs: false,
     ownProperties: true,
-    code: { regExp: PATTERNS },
+    code: { regExp: patterns.engine },
   };
   const ajv = isEarly ? new Ajv(options) : new Ajv2020(options);
   formats.default(ajv);
@@ -111,11 +113,15 @@ function checkerOf(field: string, schema: JsonObject, dialect: JsonValue | undef
   const compiled = (reference: string): Examine => {
     const validate = ajv.compile({ $ref: reference });
     validate({}); // A schema that refers to itself without end shows here, not at every call.
-    return (value) => (validate(value) ? [] : reader.complaintsOf(validate.errors ?? []));
+    return (value) => {
+      patterns.begin();
+      return validate(value) ? [] : reader.complaintsOf(validate.errors ?? []);
+    };
   };
   try {
     ajv.addSchema(schema, WHOLE);
     const whole = compiled(WHOLE);
+    patterns.checkUse(field, schema);
     return lazily(() => whole);
   } catch (cause) {
     const advice = "Correct it; what it refers to must be within it.";
@@ -184,26 +190,4 @@ function rules(): Ajv2020 {
 function earlyRules(): Ajv {
   earlyJudge ??= new Ajv({ strict: false, logger: false });
   return earlyJudge;
-}
-
-/**
- * Patterns are read as Unicode. Those that only the older rules of JavaScript allow are read by them, unless a letter is escaped that
- * means nothing there: such a pattern comes from another language, and would quietly mean something else.
- */
-const PATTERNS = Object.assign(
-  (pattern: string, flags: string): RegExp => {
-    try {
-      return new RegExp(pattern, flags);
-    } catch (cause) {
-      if (hasForeignEscape(pattern)) throw cause;
-      return new RegExp(pattern);
-    }
-  },
-  { code: "new RegExp" },
-);
-
-function hasForeignEscape(pattern: string): boolean {
-  return [...pattern.matchAll(/\\([\s\S])/gu)].some(
-    ([, escaped = ""]) => /[A-Za-z]/.test(escaped) && !/[bBcdDfnrsStuvwWx]/.test(escaped),
-  );
 }

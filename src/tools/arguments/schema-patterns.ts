@@ -1,0 +1,92 @@
+// SchemaPatterns: the patterns of one schema, for its checker. No text and no pattern can hold up the process: work is counted, in
+// instructions of the pattern times characters of the text, and what would be too much of it is refused.
+// Owns the compiled patterns and the count of the check under way. A count is the same everywhere, which a clock is not.
+
+import { isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
+import { linearPattern } from "./linear-pattern.ts";
+
+/** Of one check of arguments: less than half a second where each takes longest. */
+const MOST_STEPS = 2_000_000;
+/** Of all patterns of a schema. */
+const MOST_INSTRUCTIONS = 100_000;
+
+interface Matcher {
+  readonly test: (text: string) => boolean;
+  /** Ajv knows patterns by it. */
+  readonly toString: () => string;
+}
+
+export class SchemaPatterns {
+  readonly #matchers = new Map<string, Matcher>();
+  readonly #unchecked = new Set<string>();
+  #instructions = 0;
+  #steps = 0;
+
+  /** For Ajv. Throws what `linearPattern` throws, and a `RangeError` for patterns that are too much work. */
+  readonly engine = Object.assign((pattern: string): Matcher => this.#matcher(pattern), {
+    code: "new RegExp",
+  });
+
+  /** A check begins. */
+  begin(): void {
+    this.#steps = 0;
+  }
+
+  /**
+   * Says once which patterns are not checked. Throws a `RangeError` if one stands where what is not checked cannot be left out: there,
+   * arguments that fit would be refused.
+   */
+  checkUse(field: string, schema: JsonObject): void {
+    if (this.#unchecked.size === 0) return;
+    const patterns = [...this.#unchecked].map((pattern) => JSON.stringify(pattern)).join(", ");
+    if (this.#isDecisive(schema, false)) {
+      throw new RangeError(`it depends on patterns that cannot be matched in time: ${patterns}`);
+    }
+    const text = `Of ${field}, patterns are not checked that cannot be matched in bounded time: ${patterns}. See docs/tools.md.`;
+    process.emitWarning(text, "EspalierWarning");
+  }
+
+  #matcher(pattern: string): Matcher {
+    const known = this.#matchers.get(pattern);
+    if (known !== undefined) return known;
+    const linear = linearPattern(pattern);
+    if (linear === undefined) this.#unchecked.add(pattern);
+    const size = linear?.size ?? 0;
+    this.#instructions += size;
+    if (this.#instructions > MOST_INSTRUCTIONS) throw new RangeError("its patterns are too large");
+    const matcher: Matcher = {
+      test: (text) => {
+        if (linear === undefined) return true;
+        this.#spend(size * (text.length + 1));
+        return linear.test(text);
+      },
+      toString: () => pattern,
+    };
+    this.#matchers.set(pattern, matcher);
+    return matcher;
+  }
+
+  #spend(steps: number): void {
+    this.#steps += steps;
+    if (this.#steps > MOST_STEPS) throw new RangeError("texts short enough to match patterns with");
+  }
+
+  /** True if a pattern that is not checked stands below `not`, `if` or `oneOf`, or names properties. */
+  #isDecisive(value: JsonValue, isBelow: boolean): boolean {
+    if (Array.isArray(value))
+      return value.some((part: JsonValue) => this.#isDecisive(part, isBelow));
+    if (!isRecord(value)) return false;
+    return Object.entries(value).some(([key, part]: [string, JsonValue]) => {
+      if (key === "patternProperties" && isRecord(part)) {
+        if (Object.keys(part).some((pattern) => this.#unchecked.has(pattern))) return true;
+      }
+      if (isBelow && key === "$ref") return true;
+      if (isBelow && key === "pattern" && typeof part === "string" && this.#unchecked.has(part))
+        return true;
+      return this.#isDecisive(part, isBelow || DECIDING.has(key));
+    });
+  }
+}
+
+/** Where a part that fits too easily makes the whole fit less. */
+const DECIDING: ReadonlySet<string> = new Set(["not", "if", "oneOf"]);
