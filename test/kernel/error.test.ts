@@ -30,7 +30,7 @@ test("an error has code, message, data and cause", () => {
 test("the documentation of the codes has every code, and no other", () => {
   const source = readFileSync("src/kernel/error.ts", "utf8");
   const [documented = "", ...rest] = source.split("export type ErrorCode =");
-  const codes = [...rest.join("").matchAll(/\| "(\w+)"|= "(\w+)"/g)].map(
+  const codes = [...rest.join("").matchAll(/\| "(\w+)"|Code = "(\w+)"/g)].map(
     ([, code, first]) => code ?? first,
   );
   const named = [...documented.matchAll(/`(\w+)`/g)].map(([, code]) => code);
