@@ -41,7 +41,7 @@ ESPALIER_JAEGER_URL               the Jaeger that shows it, for a link to the tr
 NO_COLOR                          plain lines instead of a live tree
 
 Ctrl-C cancels the survey and shows what there is; a second one ends at once.
-Exit code: 0 completed, or stopped by a limit; 1 failed; 2 wrong use; 130 cancelled.`;
+Exit code: 0 completed; 1 failed; 2 wrong use; 3 stopped by a limit; 4 paused; 130 cancelled.`;
 
 const DEFAULT_FOLDER = fileURLToPath(new URL("../../src", import.meta.url));
 const DEFAULT_TASK = "What is each part for, and how do the parts fit together?";

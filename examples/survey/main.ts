@@ -14,6 +14,7 @@ import { plainText, runReport, terminalView, type TerminalView } from "espalier/
 import type { FlushReport, NodeTracing } from "espalier/otel/node";
 
 import { HELP, readCommand, type Command } from "./command.ts";
+import { EXIT_CODES } from "./exit-codes.ts";
 import { offlinePlanner } from "./offline-planner.ts";
 import { surveyRoles } from "./roles.ts";
 import { surveyTools } from "./survey-tools.ts";
@@ -21,7 +22,6 @@ import { surveyTools } from "./survey-tools.ts";
 const BUDGET: Budget = { totalTokens: 1_000_000, steps: 120, wallTimeMs: 600_000 };
 const COST_LIMIT_USD = 1;
 const WIDEST_REPORT = 120;
-const CANCELLED_BY_USER = 130;
 
 const OFFLINE_NOTICE = `\
 This is the offline planner: it follows fixed rules and is not a language model.
@@ -64,7 +64,7 @@ async function survey(command: Extract<Command, { readonly kind: "survey" }>): P
   const result = await resultOf(run);
   show(result, view, tracing === undefined ? undefined : command.jaegerUrl);
   if (tracing !== undefined) say(deliveryText(await tracing.shutdown()));
-  return exitCode(result);
+  return EXIT_CODES[result.status];
 }
 
 /** A cost can be limited only where the price is known. */
@@ -89,7 +89,7 @@ async function nodeTracing(): Promise<NodeTracing | undefined> {
 async function resultOf(run: Run): Promise<RunResult> {
   let isOver = false;
   process.on("SIGINT", () => {
-    if (isOver) process.exit(CANCELLED_BY_USER);
+    if (isOver) process.exit(EXIT_CODES.cancelled);
     isOver = true;
     void run.cancel("Ctrl-C was pressed.");
   });
@@ -112,19 +112,6 @@ function deliveryText({ deliveredSpans, lostSpans, pendingSpans, lastError }: Fl
   const why =
     lastError === undefined ? "the endpoint did not answer in time" : plainText(lastError);
   return `Trace incomplete: ${missing} of ${deliveredSpans + missing} spans not sent (${why})`;
-}
-
-function exitCode({ status }: RunResult): number {
-  switch (status) {
-    case "completed":
-    case "stopped":
-    case "paused":
-      return 0;
-    case "failed":
-      return 1;
-    case "cancelled":
-      return CANCELLED_BY_USER;
-  }
 }
 
 function say(text: string): void {

@@ -13,7 +13,7 @@ import {
 import { z } from "zod";
 
 import { FINISH, knowledgeOf, SPAWN } from "./survey-knowledge.ts";
-import { nextPlan, type PlannedCall, type Position } from "./survey-plan.ts";
+import { nextPlan, subagentsAllowed, type PlannedCall, type Position } from "./survey-plan.ts";
 import { leadReport, surveyOf } from "./survey-report.ts";
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -58,8 +58,10 @@ function positionIn({ messages, tools }: ModelRequest): Position {
   const isLead = !tools.some((tool) => tool.name === FINISH);
   const spawn = tools.find((tool) => tool.name === SPAWN);
   const schema = spawnSchema.safeParse(spawn?.inputSchema);
-  const subagentRole = schema.success ? schema.data.properties.role.enum[0] : undefined;
-  return { knowledge: knowledgeOf(messages), isLead, subagentRole };
+  const role = schema.success ? schema.data.properties.role.enum[0] : undefined;
+  const knowledge = knowledgeOf(messages);
+  const mayDelegate = subagentsAllowed({ knowledge, isLead }) > 0;
+  return { knowledge, isLead, subagentRole: mayDelegate ? role : undefined };
 }
 
 const spawnSchema = z.object({

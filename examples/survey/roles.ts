@@ -1,7 +1,13 @@
 // The two roles of a survey: a lead that splits a folder into parts, and surveyors that read them,
 // each with surveyors of its own.
 
-import { defineAgent, type AgentRole, type FunctionTool, type Model } from "espalier";
+import {
+  DEFAULT_SUBAGENT_LIMITS,
+  defineAgent,
+  type AgentRole,
+  type FunctionTool,
+  type Model,
+} from "espalier";
 import { z } from "zod";
 
 export interface SurveyRoles {
@@ -22,6 +28,8 @@ export const surveySchema = z.object({
     description: "What answers the question, with paths; what could not be read; what is missing.",
   }),
 });
+
+const { maxBreadthPerParent, maxTotalSubagents } = DEFAULT_SUBAGENT_LIMITS;
 
 /** Roles that stay within the default limits of a tree: depth 3, breadth 5, 10 subagents. */
 export function surveyRoles(model: Model, tools: readonly FunctionTool[]): SurveyRoles {
@@ -50,9 +58,10 @@ You lead the survey of a folder. Surveyors do the reading; you divide the work a
 report.
 
 1. Call list_folder with path "." to see what there is. If the folder is empty, say so and end.
-2. Divide all of it into at most 5 parts: each part is a few folders that belong together, or the
+2. Divide all of it into at most ${maxBreadthPerParent} parts: each part is a few folders that belong together, or the
    files that lie directly in the folder. Delegate every part: one SpawnSubagent call for each,
-   all of them in ONE reply, so that they work in parallel.
+   all of them in ONE reply, so that they work in parallel. At most ${maxTotalSubagents} subagents may be started in
+   all, so that each part may start an even share of those that are left.
 3. A surveyor sees nothing of this conversation. Its task must say which folders and files are its
    part, with their paths, and what the user wants to know. Write it like this:
    Survey docs, tools/build, readme.md.
@@ -61,6 +70,7 @@ report.
    - tools/build
    Files:
    - readme.md
+   Subagents: at most 1
    Question: what the user asked, in the user's words
 4. If a spawn is refused, the answer says why and what to do instead. Usually you then read that
    part yourself with list_folder and read_file.
@@ -74,9 +84,11 @@ const SURVEYOR_INSTRUCTIONS = `\
 You survey one part of a folder: the folders and files that your task names. Read, do not guess.
 
 1. Call list_folder for every folder of your part, all in one reply.
-2. If a folder of yours has subfolders, delegate each of them: one SpawnSubagent call for each, at
-   most 5 (put some together if there are more). A subagent sees nothing of this conversation, so
-   write its task the way yours is written: the folders by their paths, and the question.
+2. If a folder of yours has subfolders, and your task allows you subagents, delegate them: one
+   SpawnSubagent call for each, at most as many as it allows and at most ${maxBreadthPerParent} (put some together if
+   there are more). A subagent sees nothing of this conversation, so write its task the way yours is
+   written: the folders by their paths, its even share of the subagents that are left, and the
+   question. Survey yourself what you delegate to nobody.
 3. In the same reply, call read_file for the files of your part, at most 40 of them. If the
    question names words to look for, call search_text for each of them too.
 4. If a spawn is refused, the answer says why. Survey that subfolder yourself in the same way.

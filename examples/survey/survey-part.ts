@@ -7,20 +7,24 @@ export interface SurveyPart {
   readonly folders: readonly string[];
   readonly files: readonly string[];
   readonly question: string;
+  /** How many subagents may be started for it; Infinity: the task does not say. */
+  readonly maxSubagents: number;
 }
 
 const QUESTION = "Question: ";
+const SUBAGENTS = "Subagents: at most ";
 /** Names that would not survive as they are. */
 const UNSAFE = /^[\s"-]|\s$|["\\\n\r]/;
 
 /** The task for a surveyor. */
-export function taskFor({ folders, files, question }: SurveyPart): string {
+export function taskFor({ folders, files, question, maxSubagents }: SurveyPart): string {
   const bullets = (title: string, paths: readonly string[]): readonly string[] =>
     paths.length === 0 ? [] : [title, ...paths.map((path) => `- ${written(path)}`)];
   return [
     `Survey ${[...folders, ...files].map(written).join(", ")}.`,
     ...bullets("Folders:", folders),
     ...bullets("Files:", files),
+    ...(maxSubagents === Infinity ? [] : [SUBAGENTS + maxSubagents]),
     QUESTION + question.replace(/\s+/g, " "),
   ].join("\n");
 }
@@ -30,15 +34,22 @@ export function partOf(task: string): SurveyPart {
   const folders: string[] = [];
   const files: string[] = [];
   let question = task;
+  let maxSubagents = Infinity;
   let list: string[] | undefined;
   for (const line of task.split("\n")) {
     if (line === "Folders:") list = folders;
     else if (line === "Files:") list = files;
     else if (line.startsWith(QUESTION)) question = line.slice(QUESTION.length);
+    else if (line.startsWith(SUBAGENTS)) maxSubagents = countIn(line.slice(SUBAGENTS.length));
     else if (line.startsWith("- ")) list?.push(read(line.slice(2)));
   }
   const isNamed = folders.length + files.length > 0;
-  return { folders: isNamed ? folders : ["."], files, question };
+  return { folders: isNamed ? folders : ["."], files, question, maxSubagents };
+}
+
+function countIn(text: string): number {
+  const count = Number.parseInt(text, 10);
+  return Number.isNaN(count) ? Infinity : count;
 }
 
 /** Words in quotation marks: what a question asks to look for. */

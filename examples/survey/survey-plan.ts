@@ -4,7 +4,7 @@
 // reads what is left, and takes over what nobody else would do. One rule for both roles: the lead
 // is an agent that covers nothing itself and hands on everything.
 
-import type { JsonObject } from "espalier";
+import { DEFAULT_SUBAGENT_LIMITS, type JsonObject } from "espalier";
 
 import {
   LIST,
@@ -22,7 +22,7 @@ export interface Position {
   readonly knowledge: Knowledge;
   /** Whether it leads the survey, or surveys a part. */
   readonly isLead: boolean;
-  /** The role that it may spawn, if any. */
+  /** The role that it may spawn; undefined: none, or none any more. */
   readonly subagentRole: string | undefined;
 }
 
@@ -50,7 +50,8 @@ export interface Coverage {
   readonly words: readonly string[];
 }
 
-const MAX_PARTS = 5;
+const { maxTotalSubagents: MAX_SUBAGENTS, maxBreadthPerParent: MAX_PARTS } =
+  DEFAULT_SUBAGENT_LIMITS;
 const MAX_READS = 40;
 const MAX_LISTS = 40;
 const FILES_PER_PART = 4;
@@ -104,7 +105,12 @@ const ROOT = ".";
 function ownPart({ knowledge, isLead, subagentRole }: Position): SurveyPart {
   if (!isLead) return partOf(knowledge.task);
   const folders = subagentRole === undefined ? [ROOT] : [];
-  return { folders, files: [], question: knowledge.task };
+  return { folders, files: [], question: knowledge.task, maxSubagents: MAX_SUBAGENTS };
+}
+
+/** How many subagents there may be for what the agent covers: the lead knows it of the whole tree, a surveyor from its task. */
+export function subagentsAllowed({ knowledge, isLead }: Omit<Position, "subagentRole">): number {
+  return isLead ? MAX_SUBAGENTS : partOf(knowledge.task).maxSubagents;
 }
 
 function coveredFolders(position: Position): readonly string[] {
@@ -169,26 +175,31 @@ function partsToDelegate(position: Position): readonly SurveyPart[] {
   const from = isLead ? [ROOT] : ownPart(position).folders;
   const folders = from.flatMap((folder) => foldersIn(knowledge.listings.get(folder), folder));
   const files = isLead ? filesIn(knowledge.listings.get(ROOT), ROOT) : [];
-  return divide(folders, files).map((part) => ({ ...part, question }));
+  const allowed = subagentsAllowed(position);
+  const parts = divide(folders, files, Math.min(MAX_PARTS, allowed));
+  // What is not spent on the parts themselves is for their own parts.
+  const maxSubagents = Math.floor((allowed - parts.length) / parts.length);
+  return parts.map((part) => ({ ...part, question, maxSubagents }));
 }
 
 /**
- * At most five parts of folders and the files beside them; if there are more, neighbours go
+ * At most so many parts of folders and the files beside them; if there are more, neighbours go
  * together. Files alone are dealt out.
  */
 function divide(
   folders: readonly string[],
   files: readonly string[],
+  maxParts: number,
 ): readonly Pick<SurveyPart, "folders" | "files">[] {
   if (folders.length === 0) {
-    const count = Math.min(MAX_PARTS, Math.ceil(files.length / FILES_PER_PART));
+    const count = Math.min(maxParts, Math.ceil(files.length / FILES_PER_PART));
     return chunks(files, count).map((chunk) => ({ folders: [], files: chunk }));
   }
   const units = [
     ...folders.map((folder) => ({ folders: [folder], files: [] })),
     ...(files.length === 0 ? [] : [{ folders: [], files }]),
   ];
-  return chunks(units, Math.min(MAX_PARTS, units.length)).map((chunk) => ({
+  return chunks(units, Math.min(maxParts, units.length)).map((chunk) => ({
     folders: chunk.flatMap((unit) => unit.folders),
     files: chunk.flatMap((unit) => unit.files),
   }));

@@ -5,9 +5,14 @@
 
 import { spawn } from "node:child_process";
 
+import { readFileSync, writeFileSync } from "node:fs";
+
 import { expect, test } from "vitest";
 
-import { OpenAiServer, status } from "../support/openai-server.ts";
+import { EXIT_CODES } from "../../examples/survey/exit-codes.ts";
+import { proves } from "../harness/proves.ts";
+
+import { OpenAiServer, says, status } from "../support/openai-server.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
 import { plannerServer } from "./planner-server.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -28,6 +33,39 @@ test("without a key it says first that it is no language model, and surveys the 
   expect(stdout).toMatch(/^Trace id [0-9a-f]{32}$/m);
   expect(stdout).not.toContain("\u001b");
 });
+
+proves(
+  ["S7.36"],
+  "the picture in the README is what the demo leaves, but for times and tokens",
+  async () => {
+    const { stdout } = await demo();
+    const [, picture = ""] = /\nTree\n([\s\S]+?)\n\nUsage by role\n/.exec(stdout) ?? [];
+    if (process.env["UPDATE_GOLDEN"] === "1" && (process.env["CI"] ?? "") === "") repaint(picture);
+    const [, , pictured = ""] = PICTURE.exec(readFileSync("README.md", "utf8")) ?? [];
+    expect(
+      inOutline(picture),
+      "the picture in README.md; if the change is meant, run with UPDATE_GOLDEN=1 on a quiet machine",
+    ).toEqual(inOutline(pictured));
+    expect(stdout).toMatch(/^11 agents, .*, no spawn refused$/m);
+  },
+);
+
+const PICTURE = /(<!-- picture: npm run demo -->\n+```text\n)([\s\S]*?)(\n```)/;
+
+function repaint(picture: string): void {
+  const readme = readFileSync("README.md", "utf8");
+  const paint = (_shown: string, before: string, _old: string, after: string): string =>
+    before + picture + after;
+  writeFileSync("README.md", readme.replace(PICTURE, paint));
+}
+
+/** The cells of each line, without figures that differ from run to run; tasks as far as every width shows them. */
+function inOutline(picture: string): readonly (readonly string[])[] {
+  return picture.split("\n").map((line) => {
+    const cells = line.split(/ {2,}/).filter((cell) => cell !== "");
+    return cells.map((cell) => cell.replace(/^[\d.,]+(k|M|m?s|m \d+s)?$/, "#").slice(0, 25));
+  });
+}
 
 test("a key that the shell has for other programs does not change that", async () => {
   using folder = temporaryFolder(FILES);
@@ -80,6 +118,22 @@ test("a model that refuses every call fails the run, and the exit code says so",
   expect(stdout).toContain("✖ failed");
   expect(stdout).toMatch(/^Trace id /m);
 });
+
+proves(
+  ["S7.36"],
+  "a run that a limit stops ends with 3, and every way to rest has a code of its own",
+  async () => {
+    await using server = await OpenAiServer.start(() => says("Cut o", { finishReason: "length" }));
+    const env = { OPENAI_BASE_URL: server.baseUrl, ESPALIER_MODEL: "some-model" };
+    const { code, stdout } = await demo({ env });
+    expect(code).toBe(3);
+    expect(stdout).toContain("stopped in");
+    expect(EXIT_CODES).toEqual({ completed: 0, failed: 1, stopped: 3, paused: 4, cancelled: 130 });
+    expect((await demo({ args: ["--help"] })).stdout).toContain(
+      "Exit code: 0 completed; 1 failed; 2 wrong use; 3 stopped by a limit; 4 paused; 130 cancelled.",
+    );
+  },
+);
 
 test("with an endpoint all spans of the run arrive there, in the trace whose id is shown", async () => {
   using folder = temporaryFolder(FILES);

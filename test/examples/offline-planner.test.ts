@@ -4,6 +4,7 @@
 
 import { chmodSync, rmSync } from "node:fs";
 
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { offlinePlanner } from "../../examples/survey/offline-planner.ts";
@@ -200,15 +201,61 @@ test("where the tree may grow no deeper, a surveyor does the rest itself", async
   expect(result.text).toContain("`deep.txt`: Begins: At the bottom.");
 });
 
-test("where no further subagent may start, everything is still surveyed", async () => {
+proves(
+  ["S7.36"],
+  "an agent knows how many subagents it may start, and asks for no more",
+  async () => {
+    const wide = ["a", "b", "c", "d"].flatMap((part) =>
+      ["x", "y", "z"].map((below) => `${part}/${below}/file.txt`),
+    );
+    using folder = temporaryFolder(
+      Object.fromEntries(wide.map((path) => [path, `About ${path}.`])),
+    );
+    const { result } = await survey(folder);
+
+    expect(result.refusalsByCode).toEqual({});
+    expect(spawnsPerReply(result)).toEqual({
+      lead: [4],
+      "lead/surveyor#1": [1],
+      "lead/surveyor#2": [1],
+      "lead/surveyor#3": [1],
+      "lead/surveyor#4": [1],
+    });
+    expect(result.text).toContain("12 files in 12 folders, surveyed in 4 parts.");
+  },
+);
+
+proves(
+  ["S7.36"],
+  "no shape of a folder makes it ask for a subagent that would be refused",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.stringMatching(/^([abc]\/){0,4}[xyz]$/), { maxLength: 25 }),
+        async (paths) => {
+          const files = [...new Set(paths)].map(
+            (path) => [`${path}.txt`, `About ${path}.`] as const,
+          );
+          using folder = temporaryFolder(Object.fromEntries(files));
+          const { result } = await survey(folder);
+          expect([result.status, result.refusalsByCode]).toEqual(["completed", {}]);
+          const count = `${files.length} ${files.length === 1 ? "file" : "files"} in `;
+          expect(result.text).toContain(files.length === 0 ? "nothing to survey" : count);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  },
+);
+
+test("where fewer subagents may start than it knows of, everything is still surveyed", async () => {
   const wide = ["a", "b", "c", "d"].flatMap((part) =>
     ["x", "y", "z"].map((below) => `${part}/${below}/file.txt`),
   );
   using folder = temporaryFolder(Object.fromEntries(wide.map((path) => [path, `About ${path}.`])));
-  const { result } = await survey(folder);
+  const { result } = await survey(folder, { limits: { maxTotalSubagents: 6 } });
 
-  expect(result.refusalsByCode).toEqual({ total_limit: 6 });
-  expect(result.agents).toHaveLength(11);
+  expect(result.refusalsByCode).toEqual({ total_limit: 2 });
   expect(result.text).toContain("12 files in 12 folders, surveyed in 4 parts.");
 });
 

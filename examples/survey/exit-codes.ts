@@ -1,0 +1,10 @@
+import type { RestStatus } from "espalier";
+
+/** What the demo exits with, for each way in which its run comes to rest. 2 is wrong use. */
+export const EXIT_CODES: Readonly<Record<RestStatus, number>> = {
+  completed: 0,
+  failed: 1,
+  stopped: 3,
+  paused: 4,
+  cancelled: 130,
+};
