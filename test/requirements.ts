@@ -451,7 +451,6 @@ const requirements = {
   },
   "S7.5": {
     text: "Durations, deadlines and budgets of time run on a monotonic clock; a wall clock that is set changes no limit and no duration",
-    isPlanned: true,
   },
   "S7.6": {
     text: "A custom fetch carries neither credentials nor prompts to another origin; only a 307 or 308 at the same origin is followed, at most five times",

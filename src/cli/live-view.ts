@@ -15,13 +15,20 @@ const FRAME_MS = 100;
 const USUAL_COLUMNS = 80;
 const USUAL_ROWS = 24;
 
+/** A run that goes on, and what its time is: that of its last event, carried on by the monotonic clock since that came. */
+interface Shown {
+  readonly view: RunView;
+  readonly atMs: number;
+  readonly sinceMs: number;
+}
+
 export class LiveView implements EventSink {
   readonly isLive = true;
   readonly #stream: TerminalStream;
   readonly #clock: Clock;
   readonly #lastFrame: "keep" | "erase";
   readonly #area: LiveArea;
-  readonly #runs = new Map<RunId, RunView>();
+  readonly #runs = new Map<RunId, Shown>();
   #stopTimer: (() => void) | undefined;
   #isStopped = false;
 
@@ -34,11 +41,12 @@ export class LiveView implements EventSink {
 
   take(event: EspalierEvent): void {
     if (this.#isStopped) return;
-    const view = nextRunView(this.#runs.get(event.runId), event);
+    const view = nextRunView(this.#runs.get(event.runId)?.view, event);
     if (view === undefined) return;
     if (this.#runs.size === 0) this.#begin();
-    this.#runs.set(event.runId, view);
-    if (view.end !== undefined) this.#endRun(view);
+    const shown = { view, atMs: event.atMs, sinceMs: this.#clock.monotonicMs() };
+    this.#runs.set(event.runId, shown);
+    if (view.end !== undefined) this.#endRun(shown);
   }
 
   stop(): void {
@@ -65,9 +73,9 @@ export class LiveView implements EventSink {
     });
   }
 
-  #endRun(view: RunView): void {
-    this.#runs.delete(view.runId);
-    if (this.#lastFrame === "keep") this.#area.keep(this.#render(view, this.#rows()));
+  #endRun(shown: Shown): void {
+    this.#runs.delete(shown.view.runId);
+    if (this.#lastFrame === "keep") this.#area.keep(this.#render(shown, this.#rows()));
     else this.#area.erase();
     if (this.#runs.size === 0) this.#rest();
   }
@@ -83,13 +91,14 @@ export class LiveView implements EventSink {
 
   #draw(): void {
     const rows = Math.max(1, Math.floor(this.#rows() / this.#runs.size));
-    this.#area.draw([...this.#runs.values()].flatMap((view) => this.#render(view, rows)));
+    this.#area.draw([...this.#runs.values()].flatMap((shown) => this.#render(shown, rows)));
   }
 
-  #render(view: RunView, height: number): readonly string[] {
+  #render({ view, atMs, sinceMs }: Shown, height: number): readonly string[] {
     // Many terminals lose the last character of a line that is as wide as they are.
     const width = (this.#stream.columns ?? USUAL_COLUMNS) - 1;
-    return renderRun(view, { width, height, nowMs: this.#clock.nowMs(), hasColor: true });
+    const nowMs = atMs + this.#clock.monotonicMs() - sinceMs;
+    return renderRun(view, { width, height, nowMs, hasColor: true });
   }
 
   #rows(): number {

@@ -55,6 +55,8 @@ function wantsLiveTree(
 const machineClock: Clock = {
   // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
   nowMs: () => Date.now(),
+  // oxlint-disable-next-line no-restricted-properties -- an adapter to the machine
+  monotonicMs: () => performance.now(),
   setTimer: (delayMs, wake) => {
     // oxlint-disable-next-line no-restricted-globals -- an adapter to the machine
     const timer = setTimeout(wake, delayMs).unref();

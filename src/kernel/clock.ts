@@ -1,8 +1,15 @@
-/** Where time comes from. Everything that asks for the time or waits gets a clock, so that tests move it by hand. */
+// Where time comes from: the wall clock for time stamps, the monotonic clock for durations, timers for waits.
+
+/** Everything that asks for the time or waits gets a clock, so that tests move it by hand. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** The wall clock: milliseconds since the epoch. It may be set back or forward at any moment; use it for time stamps only. */
   nowMs(): number;
-  /** Calls `wake` once after `delayMs`, unless the returned function is called before. */
+  /**
+   * The monotonic clock: milliseconds since a moment that each process chooses for itself. It is never set, so the difference of two
+   * readings in one process is a duration; a single reading means nothing.
+   */
+  monotonicMs(): number;
+  /** Calls `wake` once after `delayMs` of the monotonic clock, unless the returned function is called before. */
   setTimer(delayMs: number, wake: () => void): () => void;
 }
 
@@ -12,14 +19,35 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 /** The clock of the machine. Its timers keep the process alive only while something waits for them. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
+  monotonicMs,
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer),
 };
 
 /** The same, but nothing that waits keeps the process alive. */
 export const idleClock: Clock = {
   nowMs: () => Date.now(),
+  monotonicMs,
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer.unref()),
 };
+
+/** In whole milliseconds, like the wall clock. */
+function monotonicMs(): number {
+  return Math.floor(performance.now());
+}
+
+/**
+ * The clock of one run in one process. Its `nowMs` is the wall clock as it is at this call, carried on by the monotonic clock: it never
+ * goes back, whatever the wall clock is set to, and the difference of two readings is a duration. `notBeforeMs`: the last time stamp that
+ * another process gave to the run; where the wall clock of this one is behind it, time goes on from there. Default: the wall clock alone.
+ */
+export function steadyClock(clock: Clock, notBeforeMs = -Infinity): Clock {
+  const originMs = Math.max(clock.nowMs(), notBeforeMs) - clock.monotonicMs();
+  return {
+    nowMs: () => originMs + clock.monotonicMs(),
+    monotonicMs: () => clock.monotonicMs(),
+    setTimer: (delayMs, wake) => clock.setTimer(delayMs, wake),
+  };
+}
 
 function setTimer(
   delayMs: number,

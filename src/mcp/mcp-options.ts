@@ -158,7 +158,7 @@ export function mcpSettings(options: McpOptions): McpSettings {
   const attemptsAdvice = defaultAdvice(DEFAULT_MAX_ATTEMPTS);
   checkCount("connectMcp.reconnect.maxAttempts", maxAttempts, attemptsAdvice);
   checkAmount("connectMcp.reconnect.delayMs", delayMs, defaultAdvice(DEFAULT_DELAY_MS));
-  checkMethods("connectMcp.clock", clock, ["nowMs", "setTimer"]);
+  checkMethods("connectMcp.clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
   return Object.freeze({
     name,
     transport: transportOf(options.transport),

@@ -131,7 +131,7 @@ export function bringBack(scope: RunShared, ended: AgentNode, next: Return): Age
   if (state.status !== "pending") throw new Error("A next execution is pending.");
   const nowMs = clock.nowMs();
   const { agentId } = identity;
-  ledger.standStill(agentId, Math.max(0, nowMs - (rested.telemetry.endedAtMs ?? nowMs)));
+  ledger.standStill(agentId, nowMs - (rested.telemetry.endedAtMs ?? nowMs));
   const node = new AgentNode({
     identity: Object.freeze({ ...identity, executionId }),
     role,

@@ -1,5 +1,6 @@
 // How a run that stands still goes on: one that was paused, that a limit had stopped, or whose process died.
 
+import { steadyClock } from "../kernel/clock.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../protocol/event.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -30,7 +31,6 @@ export interface Going {
   readonly session: ReturnType<typeof resumedSession>;
   readonly answers: ReturnType<typeof checkAnswers>;
   readonly grants: ReturnType<typeof grantsFor>;
-  readonly nowMs: number;
 }
 
 /** Answers to questions that are open. `areAllNeeded`: none may stay so. */
@@ -51,7 +51,7 @@ export function readyToGoOn(
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
   const roles = rolesOf(run, registry);
-  const nowMs = settings.clock.nowMs();
+  const nowMs = steadyClock(settings.clock, run.pausedAtMs).nowMs();
   const given = checkAnswers(run, answers, {
     areAllNeeded,
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
@@ -59,7 +59,7 @@ export function readyToGoOn(
   });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });
-  return { registry, roles, onText, session, answers: given, grants, nowMs };
+  return { registry, roles, onText, session, answers: given, grants };
 }
 
 /** Where the run is kept, and how its journal tells of it if its process died. */
@@ -78,7 +78,7 @@ export interface Gone {
 export function goOn(
   settings: Settings,
   run: StandingRun,
-  { registry, roles, onText, session, answers, grants, nowMs }: Going,
+  { registry, roles, onText, session, answers, grants }: Going,
   { journal, folded }: Kept,
 ): Gone {
   const scope = runScope(settings, {
@@ -89,6 +89,7 @@ export function goOn(
     answers,
     journal: () => journal,
   });
+  const pausedMs = scope.clock.nowMs() - run.pausedAtMs;
   const rested = restore(scope, run, roles);
   for (const { agentId, state, kept = state } of run.agents) journal?.knows(agentId, kept);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
@@ -111,7 +112,7 @@ export function goOn(
     limits: scope.tree.limits,
     budget: scope.ledger.remaining(root.identity.agentId),
     pauses: run.pauses,
-    pausedMs: Math.max(0, nowMs - run.pausedAtMs),
+    pausedMs,
     ...sessionOf(scope),
     previousTraceId: run.traceId,
     ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),

@@ -35,7 +35,10 @@ export interface OrchestratorOptions {
   readonly concurrency?: Partial<Concurrency>;
   /** How model calls are repeated. Default: 3 attempts, doubling from 500 ms. */
   readonly retry?: RetryPolicy;
-  /** How long a tool or model that ignores its signal is waited for. Default 5,000 ms. */
+  /**
+   * How long a tool or model that ignores its signal is waited for, in milliseconds: a run may last so much longer than its limit in time.
+   * After that it is left behind; its code goes on running, and its result goes nowhere. Default 5,000.
+   */
   readonly graceMs?: number;
   /** Roles that others refer to by name and that no `subagents` list holds as a value, and the roots of runs that are to be resumed. */
   readonly roles?: readonly AgentRole[];
@@ -45,7 +48,7 @@ export interface OrchestratorOptions {
   readonly guards?: readonly ToolGuard[];
   /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
   readonly hookTimeoutMs?: number;
-  /** Answers questions about calls while the run waits. Default: nobody; the run pauses. */
+  /** Answers questions about calls while the run waits; no `wallTimeMs` runs meanwhile (R34). Default: nobody; the run pauses. */
   readonly approver?: Approver;
   /** After this time a question that nobody answered counts as denied, a call that is executed elsewhere as failed. Default: never. */
   readonly answerTimeoutMs?: number;
@@ -59,6 +62,7 @@ export interface OrchestratorOptions {
   readonly sinks?: readonly EventSink[];
   /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
   readonly tracing?: Tracing;
+  /** Default: the wall clock, the monotonic clock and the timers of the machine. */
   readonly clock?: Clock;
   readonly ids?: IdSource;
 }
@@ -121,7 +125,7 @@ export function settingsOf(options: OrchestratorOptions): Settings {
   checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
   if (store !== undefined) checkMethods("store", store, STORE_METHODS);
   checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
-  checkMethods("clock", clock, ["nowMs", "setTimer"]);
+  checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
   checkMethods("ids", ids, ["next"]);
   return Object.freeze({
     limits: subagentLimits("limits", limits),

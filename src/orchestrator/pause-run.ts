@@ -70,7 +70,7 @@ export function restore(
 ): AgentNode {
   const { ledger, clock, tree } = scope;
   ledger.restore(run.accounts, run.leaseCount, run.leases);
-  const pausedMs = Math.max(0, clock.nowMs() - run.pausedAtMs);
+  const pausedMs = clock.nowMs() - run.pausedAtMs;
   for (const { agentId, state } of run.agents)
     if (state.status === "paused" || state.status === "pending")
       ledger.standStill(agentId, pausedMs);

@@ -25,7 +25,11 @@ export interface StartOptions {
   readonly budget?: Budget;
   /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
   readonly metadata?: object;
-  /** Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`. */
+  /**
+   * Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`; no pause moves it. It becomes a duration
+   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `wallTimeMs`, a tool that ignores
+   * its signal is waited for `graceMs` longer.
+   */
   readonly deadlineAtMs?: number;
   /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
   readonly onText?: (piece: TextPiece) => void;

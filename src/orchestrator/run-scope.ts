@@ -1,5 +1,6 @@
 // What the agents of one run share, put together from what its orchestrator was told.
 
+import { steadyClock } from "../kernel/clock.ts";
 import { Pace } from "../kernel/pace.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { hookSet, joinHooks } from "../hooks/hook-set.ts";
@@ -35,7 +36,8 @@ const SPAWNS_PER_TURN = 64;
 
 export function runScope(settings: Settings, given: ScopeParts): RunShared {
   const { registry, onText, run, session, answers = new Map() } = given;
-  const { clock, ids, tracing, concurrency } = settings;
+  const { ids, tracing, concurrency } = settings;
+  const clock = steadyClock(settings.clock, run?.pausedAtMs);
   const { graceMs, retry, hookTimeoutMs, desk, guards } = settings;
   const runId = run?.runId ?? RunIdSchema.parse(ids.next("run"));
   const journal = given.journal?.(runId);

@@ -31,6 +31,7 @@ export interface RunShared {
   readonly journal: RunJournal | undefined;
   readonly definitions: RunDefinitions;
   readonly registry: RoleRegistry;
+  /** Its time stamps never go back: see `steadyClock`. */
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly graceMs: number;

@@ -21,7 +21,11 @@ export interface Budget {
   /** Model calls that completed a pass of the loop. */
   readonly steps?: number;
   readonly toolCalls?: number;
-  /** From the start of the agent, its children included. */
+  /**
+   * Milliseconds from the start of the agent, its children included, by the monotonic clock. Stands still while the run is paused, and
+   * while a question waits for an answer and nothing else goes on below the agent, also if an `approver` in this process is asked. At the
+   * limit signals are aborted; a tool that ignores its own is left behind after the `graceMs` of the orchestrator, and goes on running.
+   */
   readonly wallTimeMs?: number;
 }
 

@@ -57,6 +57,8 @@ interface Kept {
   readonly run: StoredRun;
   /** Of its last owner. */
   readonly token: string;
+  /** When its owner last showed a sign of life, by the monotonic clock. */
+  readonly beatMs: number;
   /** Grows in place. */
   readonly records: string[];
 }
@@ -91,7 +93,8 @@ class MemoryStore implements Store {
       owner,
       ...times,
     };
-    this.#runs.set(runId, { run, token: owner.token, records: [] });
+    const beatMs = this.#clock.monotonicMs();
+    this.#runs.set(runId, { run, token: owner.token, beatMs, records: [] });
     return ownership;
   }
 
@@ -109,7 +112,8 @@ class MemoryStore implements Store {
     const epoch = kept.run.epoch + 1;
     const change = { epoch, status: "open", owner, heartbeatAtMs: nowMs } as const;
     const run = { ...kept.run, ...change, updatedAtMs: nowMs };
-    this.#runs.set(runId, { ...kept, run, token: owner.token });
+    const beatMs = this.#clock.monotonicMs();
+    this.#runs.set(runId, { ...kept, run, token: owner.token, beatMs });
     return { runId, token: owner.token, epoch };
   }
 
@@ -128,14 +132,15 @@ class MemoryStore implements Store {
     if (place === "next") for (const record of batch.records) records.push(record);
     const updatedAtMs = place === "next" ? nowMs : run.updatedAtMs;
     const change = { recordCount: records.length, heartbeatAtMs: nowMs, updatedAtMs };
-    this.#runs.set(run.runId, { ...kept, run: { ...run, ...change } });
+    const beatMs = this.#clock.monotonicMs();
+    this.#runs.set(run.runId, { ...kept, run: { ...run, ...change }, beatMs });
   }
 
   async beat(ownership: Ownership): Promise<void> {
     this.#check(ownership.runId);
     const kept = this.#held(ownership);
     const run = { ...kept.run, heartbeatAtMs: this.#clock.nowMs() };
-    this.#runs.set(run.runId, { ...kept, run });
+    this.#runs.set(run.runId, { ...kept, run, beatMs: this.#clock.monotonicMs() });
   }
 
   async release(ownership: Ownership, status: "paused" | "ended"): Promise<void> {
@@ -249,8 +254,8 @@ class MemoryStore implements Store {
     return kept;
   }
 
-  #holdingOf({ run, token }: Kept): Holding {
-    const silentMs = this.#clock.nowMs() - (run.heartbeatAtMs ?? 0);
+  #holdingOf({ run, token, beatMs }: Kept): Holding {
+    const silentMs = this.#clock.monotonicMs() - beatMs;
     return { epoch: run.epoch, token, owner: run.owner, silentMs };
   }
 }

@@ -1,41 +1,54 @@
 import type { Clock } from "../kernel/clock.ts";
 
 interface Timer {
-  readonly atMs: number;
+  /** Of the monotonic clock. */
+  readonly dueMs: number;
   readonly wake: () => void;
 }
 
-/** A clock that stands still until a test moves it. */
+/** A clock that stands still until a test moves it. Its monotonic clock begins at 0. */
 export class ManualClock implements Clock {
-  #nowMs: number;
+  #monotonicMs = 0;
+  /** What the wall clock shows when the monotonic clock shows 0. */
+  #originMs: number;
   /** In the order in which they were set. */
   readonly #timers = new Set<Timer>();
 
+  /** `startMs`: what the wall clock shows at first, in milliseconds since the epoch. */
   constructor(startMs = 0) {
-    this.#nowMs = startMs;
+    this.#originMs = startMs;
   }
 
   nowMs(): number {
-    return this.#nowMs;
+    return this.#originMs + this.#monotonicMs;
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs;
   }
 
   setTimer(delayMs: number, wake: () => void): () => void {
-    const timer: Timer = { atMs: this.#nowMs + delayMs, wake };
+    const timer: Timer = { dueMs: this.#monotonicMs + delayMs, wake };
     this.#timers.add(timer);
     return () => void this.#timers.delete(timer);
   }
 
+  /** Sets the wall clock, to milliseconds since the epoch. No time passes: the monotonic clock and timers stay as they are. */
+  setWallClock(toMs: number): void {
+    this.#originMs = toMs - this.#monotonicMs;
+  }
+
   /** Moves time on and wakes, in order, every timer that is due on the way. What they set going runs in later ticks. */
   advance(byMs: number): void {
-    const untilMs = this.#nowMs + byMs;
+    const untilMs = this.#monotonicMs + byMs;
     for (;;) {
       const due = this.#firstUntil(untilMs);
       if (due === undefined) break;
       this.#timers.delete(due);
-      this.#nowMs = Math.max(this.#nowMs, due.atMs);
+      this.#monotonicMs = Math.max(this.#monotonicMs, due.dueMs);
       due.wake();
     }
-    this.#nowMs = untilMs;
+    this.#monotonicMs = untilMs;
   }
 
   /** Timers that nobody has stopped or let run out: none may be left when a run has ended. */
@@ -47,7 +60,8 @@ export class ManualClock implements Clock {
   #firstUntil(untilMs: number): Timer | undefined {
     let first: Timer | undefined;
     for (const timer of this.#timers)
-      if (timer.atMs <= untilMs && (first === undefined || timer.atMs < first.atMs)) first = timer;
+      if (timer.dueMs <= untilMs && (first === undefined || timer.dueMs < first.dueMs))
+        first = timer;
     return first;
   }
 }

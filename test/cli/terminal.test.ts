@@ -14,6 +14,7 @@ import {
 } from "../../src/cli/terminal.ts";
 import { defineAgent, type AgentRole, type EspalierEvent } from "../../src/index.ts";
 import { ManualClock, ScriptedModel, says } from "../../src/testing/index.ts";
+import { proves } from "../harness/proves.ts";
 import { gate, scene, settled, type Gate, type Scene } from "../harness/run-scripted.ts";
 import { FakeTerminal, type FakeTerminalOptions } from "./fake-terminal.ts";
 import { TASK, treeScene } from "./tree-scene.ts";
@@ -53,6 +54,20 @@ test("a live tree is drawn in place, and its last picture stays", async () => {
     "
   `);
   expect(terminal.isCursorShown).toBe(true);
+});
+
+proves(["S7.5"], "a wall clock that is set changes no time that the tree shows", async () => {
+  const { lead, isWaiting, docs, code } = treeScene();
+  const { terminal, stage } = theatre();
+  const run = stage.start(lead, TASK, { budget: { steps: 20 } });
+  await isWaiting;
+  stage.clock.setWallClock(3_600_000);
+  stage.clock.advance(1_000);
+  expect(terminal.screen).toContain(" 1.0s  3 agents, 3 running");
+  docs.open();
+  code.open();
+  await stage.outcome(run);
+  expect(terminal.screen).toContain("completed in 1.0s");
 });
 
 test("it draws ten frames a second at most, and one in every tenth while a model thinks", async () => {

@@ -29,6 +29,10 @@ class LooseClock implements Clock {
     return this.shownMs;
   }
 
+  monotonicMs(): number {
+    return this.shownMs;
+  }
+
   setTimer(delayMs: number, wake: () => void): () => void {
     return this.timers.setTimer(delayMs, wake);
   }

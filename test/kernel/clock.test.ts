@@ -3,11 +3,13 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { systemClock } from "../../src/kernel/clock.ts";
+import { steadyClock, systemClock } from "../../src/kernel/clock.ts";
 import { randomIds } from "../../src/kernel/id-source.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { proves } from "../harness/proves.ts";
 
 beforeEach(() => {
-  vi.useFakeTimers({ now: 1_000, toFake: ["setTimeout", "clearTimeout", "Date"] });
+  vi.useFakeTimers({ now: 1_000, toFake: ["setTimeout", "clearTimeout", "Date", "performance"] });
 });
 
 afterEach(() => {
@@ -20,6 +22,34 @@ test("the time is the machine's", () => {
   expect(systemClock.nowMs()).toBe(1_000);
   vi.advanceTimersByTime(5);
   expect(systemClock.nowMs()).toBe(1_005);
+});
+
+proves(["S7.5"], "the monotonic clock of the machine is not set with its wall clock", () => {
+  const sinceMs = systemClock.monotonicMs();
+  vi.setSystemTime(3_600_000);
+  expect([systemClock.nowMs(), systemClock.monotonicMs() - sinceMs]).toEqual([3_600_000, 0]);
+  vi.advanceTimersByTime(5);
+  expect(systemClock.monotonicMs() - sinceMs).toBe(5);
+});
+
+proves(["S7.5"], "a steady clock takes the wall clock once, and goes on without it", () => {
+  const clock = new ManualClock(1_000);
+  clock.advance(7);
+  const steady = steadyClock(clock);
+  clock.setWallClock(50);
+  clock.advance(3);
+  expect([steady.nowMs(), steady.monotonicMs()]).toEqual([1_010, 10]);
+  let woken = 0;
+  steady.setTimer(5, () => (woken += 1));
+  clock.advance(5);
+  expect([woken, steadyClock(clock).nowMs()]).toEqual([1, 58]);
+});
+
+proves(["S7.5"], "a steady clock begins no earlier than the last stamp that it is given", () => {
+  const clock = new ManualClock(1_000);
+  const [behind, ahead] = [steadyClock(clock, 5_000), steadyClock(clock, 500)];
+  clock.advance(1);
+  expect([behind.nowMs(), ahead.nowMs()]).toEqual([5_001, 1_001]);
 });
 
 test("a timer wakes once, after its delay", () => {

@@ -197,6 +197,7 @@ test("work without a question touches no timer", () => {
   let timers = 0;
   const clock = {
     nowMs: () => scene.clock.nowMs(),
+    monotonicMs: () => scene.clock.monotonicMs(),
     setTimer: (delayMs: number, wake: () => void) => {
       timers += 1;
       return scene.clock.setTimer(delayMs, wake);

@@ -7,6 +7,7 @@ import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { storeContract } from "../../src/testing/store-contract.ts";
+import { proves } from "../harness/proves.ts";
 
 describe("contract", () => {
   for (const { name, run } of storeContract()) test(name, () => run(async () => memoryStore()));
@@ -14,6 +15,19 @@ describe("contract", () => {
 
 const runId = RunIdSchema.parse("run_1");
 const owner = { token: "a", hostname: "here", processId: 1 };
+
+proves(["S7.5"], "a wall clock that is set makes no owner older or younger", async () => {
+  const clock = new ManualClock(1_000);
+  const store = memoryStore({ clock });
+  await store.create(runId, "", owner);
+  const claim = { owner: { ...owner, token: "b" }, staleAfterMs: 100 };
+  clock.setWallClock(3_600_000);
+  clock.advance(99);
+  await expect(store.claim(runId, claim)).rejects.toMatchObject({ data: { silentMs: 99 } });
+  clock.setWallClock(0);
+  clock.advance(1);
+  expect(await store.claim(runId, claim)).toMatchObject({ epoch: 2 });
+});
 
 test("an owner is gone when it has been silent for exactly as long as was said, and not before", async () => {
   const clock = new ManualClock(1_000);

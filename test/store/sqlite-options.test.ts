@@ -121,7 +121,7 @@ test("an owner whose process is gone is asked for on its own machine only", asyn
 
 test("a clock that was set back makes nobody younger, nor older", async () => {
   let nowMs = 10_000;
-  const clock = { nowMs: () => nowMs, setTimer: () => () => undefined };
+  const clock = { nowMs: () => nowMs, monotonicMs: () => 0, setTimer: () => () => undefined };
   const store = sqliteStore(":memory:", { clock });
   await store.create(runId, "", owner);
   nowMs = 1_000.5;

@@ -110,9 +110,10 @@ export async function playBigTree(
     limits: { ...NO_LIMITS, maxTotalSubagents },
     sinks: [sink],
     clock: {
-      nowMs: () => {
+      nowMs: () => clock.nowMs(),
+      monotonicMs: () => {
         clockReadings += 1;
-        return clock.nowMs();
+        return clock.monotonicMs();
       },
       setTimer: (delayMs, wake) => clock.setTimer(delayMs, wake),
     },

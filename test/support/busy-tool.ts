@@ -11,6 +11,7 @@ export function busyTool(busyMs: number): {
   let lateMs = 0;
   const clock: Clock = {
     nowMs: () => inner.nowMs() + lateMs,
+    monotonicMs: () => inner.monotonicMs() + lateMs,
     setTimer: (delayMs, wake) => inner.setTimer(delayMs, wake),
   };
   const work = (): void => {

@@ -14,9 +14,9 @@ export class BreakingWorld extends ManualClock implements Clock {
     next: (kind) => (this.#takes("ids") ? `${kind}_1` : this.#sequential.next(kind)),
   };
 
-  override nowMs(): number {
-    if (this.#takes("nowMs")) throw new Error("The clock is broken.");
-    return super.nowMs();
+  override monotonicMs(): number {
+    if (this.#takes("monotonicMs")) throw new Error("The clock is broken.");
+    return super.monotonicMs();
   }
 
   override setTimer(delayMs: number, wake: () => void): () => void {

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { sleep } from "../../src/kernel/clock.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { proves } from "../harness/proves.ts";
 import { answered } from "../support/ledger-scene.ts";
 
 function watched(startMs = 0): {
@@ -35,6 +36,19 @@ test("timers wake in the order of their time, each at its time, the rest of the 
     150,
     1,
   ]);
+});
+
+proves(["S7.5"], "a test sets the wall clock, and no time passes", () => {
+  const { clock, woken, set } = watched(1_000);
+  set("ten", 10);
+  clock.advance(4);
+  clock.setWallClock(5_000);
+  expect([clock.nowMs(), clock.monotonicMs(), woken]).toEqual([5_000, 4, []]);
+  clock.setWallClock(0);
+  clock.advance(5);
+  expect(woken).toEqual([]);
+  clock.advance(1);
+  expect([woken, clock.nowMs(), clock.monotonicMs()]).toEqual([["ten at 6"], 6, 10]);
 });
 
 test("a timer wakes when its time is reached, not before", () => {

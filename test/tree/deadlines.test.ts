@@ -201,6 +201,7 @@ describe("time limits", () => {
     let lateMs = 0;
     const clock: Clock = {
       nowMs: () => manual.nowMs() + lateMs,
+      monotonicMs: () => manual.monotonicMs() + lateMs,
       setTimer: (delayMs, wake) => manual.setTimer(delayMs, wake),
     };
     const work = tool("work", () => expect.fail("nothing may start after the deadline"));

@@ -56,12 +56,12 @@ export class GroupCommit {
   /** Reads, or whatever else may find the file locked. */
   async patiently<T>(work: (database: SqliteDatabase) => T): Promise<T> {
     const { open, clock, busyTimeoutMs } = this.#options;
-    const untilMs = clock.nowMs() + busyTimeoutMs;
+    const untilMs = clock.monotonicMs() + busyTimeoutMs;
     for (;;) {
       try {
         return work(await open());
       } catch (cause) {
-        if (!isBusy(cause) || clock.nowMs() >= untilMs) throw cause;
+        if (!isBusy(cause) || clock.monotonicMs() >= untilMs) throw cause;
       }
       await new Promise<void>((resolve) => void clock.setTimer(RETRY_AFTER_MS, resolve));
     }

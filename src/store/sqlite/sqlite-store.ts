@@ -23,7 +23,10 @@ export interface SqliteStoreOptions {
   readonly durability?: "full" | "process";
   /** How long to wait for other processes that have the file locked. Default 5,000. */
   readonly busyTimeoutMs?: number;
-  /** Default: the clock of the machine. Every process that has the file open must go by the same one. */
+  /**
+   * Default: the clock of the machine. Every process that has the file open must go by the same one: how long the owner of a run has been
+   * silent is told by its wall clock.
+   */
   readonly clock?: Clock;
   /** Whether a process of this machine has ended. Default: asks the system. */
   readonly isProcessGone?: (processId: number) => boolean;

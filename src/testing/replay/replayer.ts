@@ -294,9 +294,9 @@ export class Replayer {
 
   /** False: it did not come in time. */
   async #until(isSo: () => boolean): Promise<boolean> {
-    const sinceMs = systemClock.nowMs();
+    const sinceMs = systemClock.monotonicMs();
     for (let turns = 0; !isSo(); turns += 1) {
-      const isPatient = this.#stage.isBusy && systemClock.nowMs() - sinceMs < PATIENCE_MS;
+      const isPatient = this.#stage.isBusy && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
       if (turns >= MOST_TURNS && !isPatient) return false;
       await (turns < MOST_TURNS ? endOfTurn() : sleep(systemClock, 1, NEVER));
     }

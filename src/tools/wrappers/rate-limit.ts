@@ -112,7 +112,7 @@ export class RateLine {
 
   /** Starts in the place that was kept. Its span begins only now. */
   start(clock: Clock): void {
-    this.#startsMs = [...this.#startsMs, clock.nowMs()];
+    this.#startsMs = [...this.#startsMs, clock.monotonicMs()];
     this.giveBack(clock);
   }
 
@@ -124,7 +124,7 @@ export class RateLine {
 
   #serve(clock: Clock): void {
     this.#stopWaiting();
-    const nowMs = clock.nowMs();
+    const nowMs = clock.monotonicMs();
     for (;;) {
       const [next, ...others] = this.#waiting;
       if (next === undefined) return;
@@ -140,9 +140,7 @@ export class RateLine {
 
   #hasPlace(nowMs: number): boolean {
     const { maxCalls, perMs } = this.#limit;
-    // A clock that was set back must not make anybody wait longer than a whole span.
-    const startsMs = this.#startsMs.map((startMs) => Math.min(startMs, nowMs));
-    this.#startsMs = startsMs.filter((startMs) => startMs + perMs > nowMs);
+    this.#startsMs = this.#startsMs.filter((startMs) => startMs + perMs > nowMs);
     return this.#startsMs.length + this.#kept < maxCalls;
   }
 

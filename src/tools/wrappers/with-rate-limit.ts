@@ -39,9 +39,9 @@ async function runInTurn(
   const { clock, toolName } = runtime;
   if (signal.aborted) throw toldToEnd(toolName);
   const line = lineOf(limit, runtime.run);
-  if (!line.startAtOnce(clock.nowMs())) {
+  if (!line.startAtOnce(clock.monotonicMs())) {
     if (limit.whenExceeded === "refuse")
-      throw tooManyCalls(toolName, limit, line.freeInMs(clock.nowMs()));
+      throw tooManyCalls(toolName, limit, line.freeInMs(clock.monotonicMs()));
     await turn(line, context, runtime);
   }
   return await use.run(context, runtime);

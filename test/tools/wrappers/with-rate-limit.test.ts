@@ -13,6 +13,7 @@ import { renameTools } from "../../../src/tools/toolsets.ts";
 import { rateLimit, type RateLimitOptions } from "../../../src/tools/wrappers/rate-limit.ts";
 import { withRateLimit } from "../../../src/tools/wrappers/with-rate-limit.ts";
 import { withTimeout } from "../../../src/tools/wrappers/with-timeout.ts";
+import { proves } from "../../harness/proves.ts";
 import { CallStage, never, toolThat, useOf, type Call } from "../../support/tool-calls.ts";
 import { thrownBy } from "../../support/thrown.ts";
 
@@ -247,19 +248,23 @@ test("two runs at once do not count for each other", async () => {
   expect(ends.map(({ type }) => type)).toEqual(["returned", "returned", "threw", "threw"]);
 });
 
-test("a clock that is set back makes nobody wait longer than a whole span", async () => {
+proves(["S7.5"], "a wall clock that is set back or forward changes no span", async () => {
   const stage = new CallStage();
   const { tool, starts } = noting(stage);
   const limited = withRateLimit(tool, { maxCalls: 1, perMs: 1_000 });
-  const runtime = stage.runtime("search");
-  const ahead = { ...runtime, clock: { ...runtime.clock, nowMs: () => 9_000_000 } };
-  await useOf(limited).run(stage.context(by("a")), ahead);
+  stage.clock.setWallClock(9_000_000);
+  await useOf(limited).run(stage.context(by("a")), stage.runtime("search"));
+  stage.clock.setWallClock(stage.clock.monotonicMs());
   const call = stage.call(limited, by("b"));
   await call.now();
+  stage.clock.setWallClock(9_000_000);
   stage.clock.advance(999);
   expect(await call.now()).toBeUndefined();
   stage.clock.advance(1);
-  expect([(await call.now())?.type, starts]).toEqual(["returned", ["a at 0", "b at 1000"]]);
+  expect([(await call.now())?.type, starts]).toEqual([
+    "returned",
+    ["a at 8999000", "b at 9000000"],
+  ]);
 });
 
 test("a refusal says the name that the model knows", async () => {

@@ -1,0 +1,294 @@
+// Goal: a wall clock that is set back or forward changes no limit and no duration; processes whose clocks have nothing in common keep
+// the time of a run.
+// Method: the same story with the wall clock set at every event, and undisturbed; all events and the whole result are compared.
+
+import { describe, expect, test } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run-options.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { StopCondition } from "../../src/policies/stop-conditions.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { RecordingSink } from "../../src/testing/recording-sink.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { withRateLimit } from "../../src/tools/wrappers/with-rate-limit.ts";
+import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
+import { proves } from "../harness/proves.ts";
+import { checkRun, scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { dyingStore } from "../journal/dying-store.ts";
+import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
+import { rejectionOf } from "../support/thrown.ts";
+import { aborted, calls, listens, part, quiet, spawn, tool, until, use } from "../tree/cast.ts";
+
+const HOUR_MS = 60 * 60 * 1_000;
+const START_MS = 1_800_000_000_000;
+const PAY = { name: "pay", arguments: { amount: 3 } };
+
+/** A process that has been up for `upMs`, by whose wall clock it is now `wallMs`. */
+function clockOf(upMs: number, wallMs: number): ManualClock {
+  const clock = new ManualClock();
+  clock.advance(upMs);
+  clock.setWallClock(wallMs);
+  return clock;
+}
+
+const late: StopCondition = ({ elapsedMs }) =>
+  elapsedMs === 1_200 ? { code: "late", message: "It is late.", data: {} } : undefined;
+
+interface Told {
+  readonly events: readonly EspalierEvent[];
+  readonly result: RunResult;
+}
+
+interface Story {
+  readonly role: (clock: ManualClock) => AgentRole;
+  readonly start?: StartOptions;
+  readonly options?: OrchestratorOptions;
+  /** What happens once this holds of the events. */
+  readonly move?: {
+    readonly when: (events: readonly EspalierEvent[]) => boolean;
+    readonly afterMs: number;
+  };
+}
+
+/** `jumpMs`: by how much the wall clock is set at each event. */
+async function played(story: Story, jumpMs: number): Promise<Told> {
+  const clock = new ManualClock(START_MS);
+  const setting = { take: () => clock.setWallClock(clock.nowMs() + jumpMs) };
+  const stage = scene({ clock, ...story.options, sinks: [setting] });
+  const run = stage.start(story.role(clock), "Do it.", story.start);
+  const { move } = story;
+  if (move !== undefined) {
+    await until(() => move.when(stage.sink.events));
+    clock.advance(move.afterMs - 1);
+    await quiet();
+    expect(stage.sink.of("run.ended"), "not a millisecond too early").toEqual([]);
+    clock.advance(1);
+    await quiet();
+    clock.advance(0);
+  }
+  const result = await run.settled;
+  await settled();
+  checkRun(result, stage.sink.events);
+  expect(clock.pendingTimers, "timers left behind").toBe(0);
+  return { result, events: stage.sink.events };
+}
+
+/** As JSON without what is drawn by chance. */
+function withoutIds(told: Told): unknown {
+  return JSON.parse(JSON.stringify(told, (key, value: unknown) => (DRAWN.has(key) ? "" : value)));
+}
+
+const DRAWN: ReadonlySet<string> = new Set(["traceId", "spanId"]);
+
+const hasStarted =
+  (toolName: string) =>
+  (events: readonly EspalierEvent[]): boolean =>
+    events.some((event) => event.type === "tool.started" && event.toolName === toolName);
+
+const STORIES: Readonly<Record<string, readonly [Story, ending: readonly [string, string]]>> = {
+  "a tree that uses up most of its time, with timed and limited tools": [
+    {
+      role: (clock) => {
+        const advance = (ms: number, text: string) => () => (clock.advance(ms), text);
+        const search = withRateLimit(tool("search", advance(70, "found")), {
+          maxCalls: 2,
+          perMs: 100,
+          whenExceeded: "refuse",
+        });
+        const slow = withTimeout(tool("slow", advance(30, "done")), { timeoutMs: 1_000 });
+        const helper = part(
+          "helper",
+          [() => (clock.advance(400), calls(use("search"))), calls(use("search")), says("Found.")],
+          { tools: [search], budget: { wallTimeMs: 1_000 } },
+        );
+        const script = [
+          () => (clock.advance(2_000), calls(spawn("helper"))),
+          calls(use("slow"), use("slow")),
+          says("Done."),
+        ];
+        return part("lead", script, { subagents: [helper.role], tools: [slow] }).role;
+      },
+      start: { budget: { wallTimeMs: 5_000 }, deadlineAtMs: START_MS + 6_000 },
+    },
+    ["completed", "completed"],
+  ],
+  "a limit in time": [
+    {
+      role: () => soloist([calls(use("work"))], { tools: [listens("work")] }).role,
+      start: { budget: { wallTimeMs: 5_000 } },
+      move: { when: hasStarted("work"), afterMs: 5_000 },
+    },
+    ["stopped", "time_limit"],
+  ],
+  "a deadline": [
+    {
+      role: () => soloist([calls(use("work"))], { tools: [listens("work")] }).role,
+      start: { deadlineAtMs: START_MS + 5_000 },
+      move: { when: hasStarted("work"), afterMs: 5_000 },
+    },
+    ["stopped", "time_limit"],
+  ],
+  "a subagent's limit in time": [
+    {
+      role: () => {
+        const budget = { wallTimeMs: 3_000 };
+        const helper = part("helper", [calls(use("work"))], { tools: [listens("work")], budget });
+        const script = [calls(spawn("helper")), says("Done.")];
+        return part("lead", script, { subagents: [helper.role] }).role;
+      },
+      start: { budget: { wallTimeMs: 5_000 } },
+      move: { when: hasStarted("work"), afterMs: 3_000 },
+    },
+    ["completed", "completed"],
+  ],
+  "a stop condition on the time": [
+    {
+      role: (clock) => {
+        const work = tool("work", () => (clock.advance(600), "worked"));
+        const script = [calls(use("work")), calls(use("work")), calls(use("work"))];
+        return soloist(script, { tools: [work], stopWhen: [late] }).role;
+      },
+    },
+    ["stopped", "late"],
+  ],
+  "an approver that does not answer in time": [
+    {
+      role: () => soloist([calls(PAY), says("Done.")], { tools: [payTool()] }).role,
+      start: { budget: { wallTimeMs: 100 } },
+      options: { approver: () => new Promise(() => undefined), answerTimeoutMs: 5_000 },
+      move: {
+        when: (events) => events.some(({ type }) => type === "question.asked"),
+        afterMs: 5_000,
+      },
+    },
+    ["completed", "completed"],
+  ],
+};
+
+describe("a wall clock that is set at every event", () => {
+  for (const [what, [story, ended]] of Object.entries(STORIES)) {
+    for (const jumpMs of [HOUR_MS, -HOUR_MS]) {
+      const direction = jumpMs < 0 ? "back" : "forward";
+      proves(["S7.5"], `an hour ${direction} changes nothing: ${what}`, async () => {
+        const [told, undisturbed] = [await played(story, jumpMs), await played(story, 0)];
+        expect(ending(told.result)).toEqual(ended);
+        expect(withoutIds(told)).toEqual(withoutIds(undisturbed));
+      });
+    }
+  }
+});
+
+describe("a run that goes on in a process whose clocks have nothing in common with the first", () => {
+  for (const [what, skewMs] of [
+    ["shows the same", 0],
+    ["is an hour ahead", HOUR_MS],
+    ["is an hour behind", -HOUR_MS],
+  ] as const) {
+    proves(
+      ["S7.5"],
+      `after a pause: what was used of a time limit stays used, and no duration is negative, if its wall clock ${what}`,
+      async () => {
+        const first = clockOf(5, START_MS);
+        const held = tool("hold", ({ signal }) => aborted(signal));
+        const script = [() => (first.advance(4_000), calls(PAY)), calls(use("hold"))];
+        const { role } = soloist(script, { tools: [payTool(), held] });
+        const stage = scene({ clock: first });
+        const budget = { wallTimeMs: 10_000 };
+        const paused = await stage.outcome(stage.start(role, "Do it.", { budget }));
+
+        const next = clockOf(777_777, first.nowMs() + skewMs);
+        const again = scene({ clock: next });
+        const run = again.resume(role, paused.pausedRun, approveAll(paused));
+        await until(() => hasStarted("hold")(again.sink.events));
+        next.advance(5_999);
+        await quiet();
+        expect(again.sink.of("signal.raised")).toEqual([]);
+        next.advance(1);
+        const result = await run.settled;
+        const pausedMs = Math.max(0, skewMs);
+        expect([ending(result), result.durationMs, result.agents[0]?.pausedMs]).toEqual([
+          ["stopped", "time_limit"],
+          10_000 + pausedMs,
+          pausedMs,
+        ]);
+        const [resumed] = again.sink.of("run.resumed");
+        const [answered] = again.sink.of("question.answered");
+        expect([resumed?.pausedMs, answered?.waitedMs]).toEqual([pausedMs, pausedMs]);
+        const stamps = [...stage.sink.events, ...again.sink.events].map(({ atMs }) => atMs);
+        expect(stamps).toEqual(stamps.toSorted((left, right) => left - right));
+      },
+    );
+
+    proves(["S7.5"], `after a crash: the same, if its wall clock ${what}`, async () => {
+      const first = clockOf(5, START_MS);
+      const store = memoryStore({ clock: first });
+      const ids = sequentialIds();
+      const held = tool("hold", ({ signal }) => aborted(signal));
+      const script = [() => (first.advance(4_000), calls(use("work"))), calls(use("hold"))];
+      const tools = [tool("work", () => "worked"), held];
+      const { role } = soloist(script, { tools });
+      const dying = dyingStore(store, { at: 6, how: "before" });
+      const mortal = new Orchestrator({ clock: first, ids, store: dying.store });
+      const lost = mortal.start(role, "Do it.", { budget: { wallTimeMs: 10_000 } });
+      expect(await rejectionOf(lost.result)).toMatchObject({ code: "store_failed" });
+
+      const next = clockOf(777_777, first.nowMs() + skewMs);
+      const sink = new RecordingSink();
+      const alive = new Orchestrator({ clock: next, ids, store, sinks: [sink], roles: [role] });
+      const run = await alive.recover(lost.runId, { takeOver: true });
+      await until(() => hasStarted("hold")(sink.events));
+      next.advance(5_999);
+      await quiet();
+      expect(sink.of("signal.raised")).toEqual([]);
+      next.advance(1);
+      const result = await run.settled;
+      expect([ending(result), result.durationMs]).toEqual([
+        ["stopped", "time_limit"],
+        10_000 + Math.max(0, skewMs),
+      ]);
+    });
+  }
+
+  proves(
+    ["S7.5"],
+    "a deadline becomes a duration when the run is taken up: by the wall clock of that process, which may be set afterwards",
+    async () => {
+      const first = clockOf(5, START_MS);
+      const stage = scene({ clock: first });
+      const held = tool("hold", ({ signal }) => aborted(signal));
+      const { role } = soloist([calls(PAY), calls(use("hold"))], { tools: [payTool(), held] });
+      const start = { deadlineAtMs: START_MS + 10_000 };
+      const paused = await stage.outcome(stage.start(role, "Do it.", start));
+
+      const next = clockOf(777_777, START_MS + 7_000);
+      const again = scene({ clock: next });
+      const run = again.resume(role, paused.pausedRun, approveAll(paused));
+      next.setWallClock(START_MS - HOUR_MS);
+      await until(() => hasStarted("hold")(again.sink.events));
+      next.advance(2_999);
+      await quiet();
+      expect(again.sink.of("signal.raised")).toEqual([]);
+      next.advance(1);
+      expect(ending(await run.settled)).toEqual(["stopped", "time_limit"]);
+    },
+  );
+});
+
+test("a new run takes the wall clock as it is then", async () => {
+  const clock = new ManualClock(START_MS);
+  const stage = scene({ clock });
+  await stage.run(soloist([says("Done.")]).role);
+  clock.setWallClock(START_MS + HOUR_MS);
+  await stage.run(soloist([says("Done.")]).role);
+  expect(stage.sink.of("run.started").map(({ atMs }) => atMs)).toEqual([
+    START_MS,
+    START_MS + HOUR_MS,
+  ]);
+});
