@@ -506,7 +506,6 @@ const requirements = {
   },
   "S7.20": {
     text: "fork(0) gives the first input again; a run paused in its first step can be forked; a fork may bring a role of its own under a name that the registry knows",
-    isPlanned: true,
   },
   "S7.21": {
     text: "A set-up that fails after admission gives its places back whatever threw, and the spawned child ends in the events and the result",
@@ -528,7 +527,6 @@ const requirements = {
   },
   "S7.26": {
     text: "continue with resultsOf, newRole or another role is done or refused with the reason, never dropped in silence",
-    isPlanned: true,
   },
   "S7.27": {
     text: "A tightened time limit stands in the manifest and raises thresholds like every other axis; a tool that a rule or guard forbids counts as a refusal of spawning",
@@ -544,7 +542,6 @@ const requirements = {
   },
   "S7.30": {
     text: "A fresh execution starts with retry counters and error budgets at zero; of two answers to one pause the second is refused within a process",
-    isPlanned: true,
   },
   "S7.31": {
     text: "Every exported span lies within its parent, to the microsecond",

@@ -398,7 +398,12 @@ function nextExecution(state: EndedState, added: readonly Message[]): AgentState
   const { subtasks, background } = state.log;
   const messages = [...conversation.messages, ...added];
   const next = pendingState({ ...conversation, messages });
-  return deepFreeze({ ...next, log: { ...next.log, subtasks, background, isBriefed: true } });
+  const isBriefed = state.log.isBriefed || added.some(isTask);
+  return deepFreeze({ ...next, log: { ...next.log, subtasks, background, isBriefed } });
+}
+
+function isTask(message: Message): boolean {
+  return message.role === "user" && message.origin === "task";
 }
 
 function withMessages(state: RunningState, added: readonly Message[]): RunningState {

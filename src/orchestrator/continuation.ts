@@ -24,7 +24,7 @@ export function continued(
   if (child === undefined) return unknownChild(parent, childName);
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not continued: ${group.decision}` };
-  const refusal = unfinished(parent, child, request, call);
+  const refusal = impossible(child, request) ?? unfinished(parent, child, request, call);
   if (refusal !== undefined) return refusal;
   const spent = scope.ledger.exhaustedForChild(parent.identity.agentId);
   if (spent !== undefined) return exhausted(spent);
@@ -34,6 +34,27 @@ export function continued(
     spawnCallId: call.callId,
     spawnStepId: call.stepId,
   });
+}
+
+/** What was asked for besides the task and cannot be done with a subagent that has its role and its context already. */
+function impossible(
+  { childName, identity, role }: AgentNode,
+  { role: asked = role.name, resultsOf = [], draft }: ContinueRequest,
+): SpawnRefusal | undefined {
+  const who = `${childName} (${identity.agentPath})`;
+  if (draft !== undefined) {
+    const message = `Not continued: ${who} keeps its role ${JSON.stringify(role.name)}. Call again without newRole, or start another subagent with it, without continue.`;
+    return { code: "invalid_role", message };
+  }
+  if (asked !== role.name) {
+    const message = `Not continued: ${who} has the role ${JSON.stringify(role.name)}, not ${JSON.stringify(asked)}. Call again with its own role, or start another subagent, without continue.`;
+    return { code: "invalid_role", message };
+  }
+  if (resultsOf.length > 0) {
+    const message = `Not continued: results of others are handed on only to a subagent that is started. Call again without resultsOf and write into the task what ${who} has to know.`;
+    return { code: "invalid_context", message };
+  }
+  return undefined;
 }
 
 /** What has to happen first: it must have ended, and its parent must have read its result, so that each result is read once. */

@@ -39,7 +39,10 @@ interface Means {
   readonly clock: Clock;
 }
 
-/** Throws `invalid_option` for a step that the root has not completed, or whose history is not there any more. */
+/**
+ * Throws `invalid_option` for a step that the root has not completed, or whose history is not there any more. Step 0 is before the first:
+ * the root begins with the input that it had then.
+ */
 export function forkedRun(
   original: PausedRun,
   { atStep, message, budget = {} }: ForkOptions,
@@ -50,13 +53,12 @@ export function forkedRun(
   if (root === undefined) throw new Error("A run has a root.");
   const { steps } = root.state.log;
   const stepNumber = atStep ?? steps.length;
-  const isThere = steps.some(({ number }) => number === stepNumber);
+  const isThere = stepNumber === 0 || steps.some(({ number }) => number === stepNumber);
   if (!isThere) {
-    const expected =
-      steps.length === 0
-        ? `left out, since ${root.agentPath} has completed no step`
-        : `a step that ${root.agentPath} has completed (1 to ${steps.length})`;
-    throw mismatch("fork options.atStep", expected, stepNumber, "Start the task anew instead.");
+    const completed = steps.length === 0 ? "none" : `1 to ${steps.length}`;
+    const expected = `0, or a step that ${root.agentPath} has completed (${completed})`;
+    const advice = "Leave it out for its last, or 0 to begin with its first input.";
+    throw mismatch("fork options.atStep", expected, stepNumber, advice);
   }
   const late = lateSteps(root, stepNumber);
   const kept = keptAgents(original.agents, root, late);
@@ -100,7 +102,7 @@ export function forkedRun(
 function hasAnswered(root: PausedAgent | undefined): boolean {
   if (root === undefined) return false;
   const { conversation, log } = root.state;
-  const isLast = conversation.messages.at(-1)?.role === "assistant";
+  const isLast = log.isBriefed && conversation.messages.at(-1)?.role === "assistant";
   return isLast && log.subtasks.length === 0 && log.background.length === 0;
 }
 
@@ -201,7 +203,10 @@ function rootState({ agentPath, state }: PausedAgent, cut: Cut): AgentSnapshot {
   const { stepNumber } = cut;
   const { steps } = state.log;
   const before = steps.slice(0, stepNumber);
-  const messages = cutBefore(state.conversation.messages, repliesAfter(state, stepNumber));
+  const messages = cutBefore(state.conversation.messages, {
+    replies: repliesAfter(state, stepNumber),
+    isFirst: stepNumber === 0,
+  });
   if (messages === undefined || !isWhole(messages, before)) {
     const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
     throw mismatch(
@@ -279,8 +284,18 @@ function withReply(
   });
 }
 
-/** The history without its last `replies` replies and what follows them; undefined: it has not so many. */
-function cutBefore(messages: readonly Message[], replies: number): readonly Message[] | undefined {
+interface HistoryCut {
+  /** How many replies, the last ones, are left out. */
+  readonly replies: number;
+  /** The first reply is among them: what was said before it is the input of the first step, and stays. */
+  readonly isFirst: boolean;
+}
+
+/** The history without its last replies and what follows them; undefined: it has not so many. */
+function cutBefore(
+  messages: readonly Message[],
+  { replies, isFirst }: HistoryCut,
+): readonly Message[] | undefined {
   let end = messages.length;
   for (let left = replies; left > 0; left -= 1) {
     end = messages.slice(0, end).findLastIndex(({ role }) => role === "assistant");
@@ -288,7 +303,7 @@ function cutBefore(messages: readonly Message[], replies: number): readonly Mess
   }
   const kept = messages.slice(0, end);
   const last = kept.findLastIndex(({ role }) => role === "assistant" || role === "tool");
-  return replies === 0 || last < 0 ? kept : kept.slice(0, last + 1);
+  return replies === 0 || isFirst || last < 0 ? kept : kept.slice(0, last + 1);
 }
 
 /** True if the reply of the last of these steps is in the history. */

@@ -34,7 +34,7 @@ import {
   type FailedRecovery,
   type RecoveredRuns,
 } from "./recovery.ts";
-import { alreadyResumed, assertReady, rootRole } from "./resumption.ts";
+import { alreadyResumed, assertReady, noteResumed, rootRole, wasResumed } from "./resumption.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import type { Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
@@ -56,13 +56,11 @@ import { sessionHandle, startingSession } from "./session/sessions.ts";
 import { standing } from "./standing-run.ts";
 
 /**
- * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and which pauses were
- * gone on from, and nothing else of its runs.
+ * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
+ * nothing else of its runs.
  */
 export class Orchestrator {
   readonly #settings: Settings;
-  /** Pauses that were gone on from: what was approved once is not run twice (X17). */
-  readonly #resumed = new Set<string>();
   readonly #live = new LiveRuns();
 
   /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
@@ -125,10 +123,15 @@ export class Orchestrator {
    * granted (X7). `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. The roles must be those that it
    * was started with, by name.
    *
+   * What was approved runs once: within a process a second call for the same pause is refused. Two processes know of each other by a store
+   * alone: without one, each of them goes on from its copy of the paused run, and runs what was approved. With a store that they share the
+   * second is refused when its journal is opened: its result rejects with `already_resumed`, and nothing of it has run. So share a store, or
+   * hand each paused run out once.
+   *
    * @throws EspalierError before anything has happened, and the run can still be resumed: `unsupported_version` or
    * `invalid_paused_run` if it cannot be read, has ended for good or its roles are not there; `invalid_answer` if an answer is missing,
-   * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this orchestrator went
-   * on from this pause before; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
+   * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process went
+   * on from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
    */
   resume(
     stored: PausedRun | string,
@@ -140,13 +143,12 @@ export class Orchestrator {
     const paused = readPausedRun(stored);
     const run = standing(paused);
     const going = readyToGoOn(this.#settings, run, options, { answers, areAllNeeded: true });
-    const pause = `${run.runId} ${run.pauses}`;
-    if (this.#resumed.has(pause)) throw alreadyResumed(run);
+    if (wasResumed(run)) throw alreadyResumed(run);
     const keeper = this.#keeper();
-    const refused = (): void => void this.#resumed.delete(pause); // Nothing has happened: it may be tried again.
+    const refused = (): void => noteResumed(run, false); // Nothing has happened: it may be tried again.
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, refused);
     const made = goOn(this.#settings, run, going, { journal }).run;
-    this.#resumed.add(pause);
+    noteResumed(run, true);
     return this.#led(made, options.signal);
   }
 
@@ -273,7 +275,8 @@ export class Orchestrator {
 
   /**
    * Starts a run that goes on from a step of another one's root: with its history up to there and the subagents that it had started and
-   * that have ended, under ids of its own. Nothing is spent yet, limits are those of the original, and the original stays as it was (X24).
+   * that have ended, under ids of its own. `atStep: 0` begins with the input of its first step. `role` holds in place of the one that the
+   * orchestrator has under the same name. Nothing is spent yet, limits are those of the original, and the original stays as it was (X24).
    * `stored`: the `snapshot()` or the `pausedRun` of a run, or its JSON text.
    *
    * @throws EspalierError before anything has happened: `unsupported_version` or `invalid_paused_run` if it cannot be read or its roles
@@ -288,6 +291,7 @@ export class Orchestrator {
     const registry = new RoleRegistry(
       rootRole(standing(original), role, this.#settings.roles),
       this.#settings.roles,
+      { isReplacing: role !== undefined },
     );
     const { ids, clock } = this.#settings;
     const { run, message, forkedFrom } = forkedRun(original, options, { ids, clock });

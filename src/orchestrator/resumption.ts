@@ -111,6 +111,25 @@ export function assertReady(run: StandingRun, registry: RoleRegistry): void {
   }
 }
 
+/** Pauses that this process went on from, with whatever orchestrator: what was approved once is not run twice (X17). */
+const resumed = new Set<string>();
+
+/** The trace is part of the name, since ids of runs may be made to repeat. */
+function pauseName({ runId, pauses, traceId }: StandingRun): string {
+  return `${runId} ${pauses} ${traceId}`;
+}
+
+/** True if this process went on from the pause at which the run stands. */
+export function wasResumed(run: StandingRun): boolean {
+  return resumed.has(pauseName(run));
+}
+
+/** Notes that this process goes on from the pause; `isSo` false: that it came to nothing. */
+export function noteResumed(run: StandingRun, isSo: boolean): void {
+  if (isSo) resumed.add(pauseName(run));
+  else resumed.delete(pauseName(run));
+}
+
 export function alreadyResumed({
   runId,
   pauses,

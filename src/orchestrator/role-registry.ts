@@ -12,9 +12,20 @@ export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
   readonly root: AgentRole;
 
-  /** Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do not fit together. */
-  constructor(root: AgentRole, others: readonly AgentRole[]) {
+  /** The root stands for every other role of its name. */
+  readonly #isReplacing: boolean;
+
+  /**
+   * `isReplacing`: the root holds wherever another role of its name is meant. Default false.
+   * Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do not fit together.
+   */
+  constructor(
+    root: AgentRole,
+    others: readonly AgentRole[],
+    { isReplacing = false }: { readonly isReplacing?: boolean } = {},
+  ) {
     this.root = root;
+    this.#isReplacing = isReplacing;
     for (const role of [root, ...others]) this.#add(role);
     for (const role of this.#roles.values()) this.#checkReferences(role);
   }
@@ -68,7 +79,7 @@ export class RoleRegistry {
 
   #add(role: AgentRole): void {
     const known = this.#roles.get(role.name);
-    if (known === role) return;
+    if (known === role || (this.#isReplacing && known === this.root)) return;
     if (known !== undefined) {
       throw new EspalierError({
         code: "duplicate_role",

@@ -76,13 +76,16 @@ export interface ResumeGrant {
 
 /** What goes with a fork. */
 export interface ForkOptions {
-  /** The step of the root, from 1, after which the fork goes its own way. Default: its last. */
+  /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
   readonly atStep?: number;
   /** What the root is told next. Default: nothing; it goes on from where it was. */
   readonly message?: string;
   /** Over the whole fork, on top of the limits that the root had. */
   readonly budget?: Budget;
-  /** The root's role, if it is not among the orchestrator's `roles`. It may differ from the one before in all but its name. */
+  /**
+   * The root's role. It may differ from the one before in all but its name, also if the orchestrator's `roles` have another one of that
+   * name: this one holds in the fork. Default: the one among those `roles`.
+   */
   readonly role?: AgentRole;
   /** As in `StartOptions`. */
   readonly onText?: (piece: TextPiece) => void;

@@ -109,12 +109,6 @@ async function delegate(
   context: DelegationContext,
 ): Promise<DelegationOutcome> {
   const { role, task, continue: childName, resultsOf, background, newRole: draft } = input;
-  if (childName !== undefined)
-    return await context.subagents.continue({
-      childName,
-      task,
-      ...(background === undefined ? {} : { background }),
-    });
   const request: SpawnRequest = {
     role,
     task,
@@ -122,7 +116,9 @@ async function delegate(
     ...(resultsOf === undefined ? {} : { resultsOf }),
     ...(draft === undefined ? {} : { draft }),
   };
-  return await context.spawn(request);
+  return childName === undefined
+    ? await context.spawn(request)
+    : await context.subagents.continue({ childName, ...request });
 }
 
 const [LIST, WAIT, MESSAGE, CANCEL] = BACKGROUND_TOOL_NAMES;

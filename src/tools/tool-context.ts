@@ -4,7 +4,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import type { RestStatus } from "../protocol/stop.ts";
-import type { SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
+import type { RoleDraft, SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
 
 /** What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. */
 export interface ToolContext {
@@ -88,12 +88,18 @@ export interface SubagentInfo {
   readonly totalTokens: number;
 }
 
-/** What a subagent is to do next. */
+/** What a subagent is to do next. Nothing of it is left out in silence: what cannot be done is refused, with the reason. */
 export interface ContinueRequest {
   readonly childName: string;
   readonly task: string;
   /** Default false. */
   readonly background?: boolean;
+  /** Refused if it is not the role that the subagent has. Default: that one. */
+  readonly role?: string;
+  /** Refused: results of others are handed on only when a subagent is started. */
+  readonly resultsOf?: readonly string[];
+  /** Refused: a subagent keeps its role. */
+  readonly draft?: RoleDraft;
 }
 
 /** Whom to wait for, and for how long. */

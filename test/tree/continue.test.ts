@@ -205,6 +205,52 @@ describe("one that has ended goes on", () => {
     ).toEqual([1, 2, 3, 4, 5].map((n) => `Task ${n}.`));
   });
 
+  describe("what cannot be done with it is refused with the reason, and nothing has changed", () => {
+    const draft = { instructions: "You are another." };
+    const asked: Readonly<Record<string, readonly [object, code: string, text: string]>> = {
+      "a new role": [
+        { newRole: draft },
+        "invalid_role",
+        'Not continued: worker#1 (lead/worker#1) keeps its role "worker". Call again without newRole, or start another subagent with it, without continue.',
+      ],
+      "another role": [
+        { role: "helper" },
+        "invalid_role",
+        'Not continued: worker#1 (lead/worker#1) has the role "worker", not "helper". Call again with its own role, or start another subagent, without continue.',
+      ],
+      "results of others": [
+        { resultsOf: ["worker#2"] },
+        "invalid_context",
+        "Not continued: results of others are handed on only to a subagent that is started. Call again without resultsOf and write into the task what worker#1 (lead/worker#1) has to know.",
+      ],
+    };
+    for (const [what, [more, code, text]] of Object.entries(asked)) {
+      proves(["S7.26"], what, async () => {
+        const worker = part("worker", [says("One."), says("Other."), says("Two.")]);
+        const helper = part("helper", []);
+        const lead = part(
+          "lead",
+          [
+            calls(spawn("worker", "First."), spawn("worker", "Other.")),
+            calls(onward("worker#1", "Second.", more)),
+            calls(onward("worker#1", "Second.")),
+            says("Done."),
+          ],
+          {
+            subagents: [worker.role, helper.role],
+            ceiling: { models: { small: worker.model } },
+          },
+        );
+        const s = scene();
+        const result = await s.run(lead.role);
+        expect(told(lead.model.requests[2])).toEqual([text]);
+        expect(result.refusalsByCode).toEqual({ [code]: 1 });
+        expect(outcomes(told(lead.model.requests[3]))).toMatchObject([{ text: "Two." }]);
+        expect(result.agents[1]?.executions).toBe(2);
+      });
+    }
+  });
+
   test("twice in one reply: the second is refused, since it runs", async () => {
     const worker = part("worker", [says("One."), says("Two.")]);
     const lead = part(

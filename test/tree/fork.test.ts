@@ -274,13 +274,13 @@ describe("what cannot be forked", () => {
     const s = scene();
     const { snapshot } = await rested(s, s.start(lead.role));
     const events = s.sink.events.length;
-    const codes = [0, 5, 99, -1, 1.5, Number.NaN].map(
+    const codes = [5, 99, -1, 1.5, Number.NaN].map(
       (atStep) => thrownBy(() => s.fork(lead.role, snapshot, { atStep })).code,
     );
     expect(new Set(codes)).toEqual(new Set(["invalid_option"]));
     const error = thrownBy(() => s.fork(lead.role, snapshot, { atStep: 9 }));
     expect(error.message).toBe(
-      "Expected fork options.atStep to be a step that lead has completed (1 to 4), got 9. Start the task anew instead.",
+      "Expected fork options.atStep to be 0, or a step that lead has completed (1 to 4), got 9. Leave it out for its last, or 0 to begin with its first input.",
     );
     expect([
       thrownBy(() => s.fork(lead.role, snapshot, { message: " " })).code,
@@ -316,10 +316,10 @@ describe("what cannot be forked", () => {
     ]);
     const stopped = s.start(failing.role, "Do it.", { budget: { steps: 0 } });
     const { snapshot } = await rested(s, stopped);
-    const error = thrownBy(() => s.fork(failing.role, snapshot));
+    const error = thrownBy(() => s.fork(failing.role, snapshot, { atStep: 1 }));
     expect([error.code, error.message]).toEqual([
       "invalid_option",
-      "Expected fork options.atStep to be left out, since lead has completed no step, got 0. Start the task anew instead.",
+      "Expected fork options.atStep to be 0, or a step that lead has completed (none), got 1. Leave it out for its last, or 0 to begin with its first input.",
     ]);
   });
 });

@@ -114,7 +114,8 @@ export class CallServices {
 }
 
 function checkContinue(request: ContinueRequest): void {
-  checkKeys("continue", request, ["childName", "task", "background"]);
+  const fields = ["childName", "task", "background", "role", "resultsOf", "draft"];
+  checkKeys("continue", request, fields);
   checkText("continue.childName", request.childName);
   checkText("continue.task", request.task);
 }

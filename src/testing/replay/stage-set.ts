@@ -91,7 +91,8 @@ function startAnew(parts: SetParts, beginning: Start): Gone {
 function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Gone {
   const { role } = parts;
   const settings = settingsFor(parts, run.limits);
-  const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
+  const root = rootRole(run, role, settings.roles);
+  const registry = new RoleRegistry(root, settings.roles, { isReplacing: true });
   const roles = rolesOf(run, registry);
   const journal = journalOf(parts);
   const told = { message, forkedFrom, onText: undefined };

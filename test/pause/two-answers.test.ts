@@ -1,0 +1,49 @@
+// Goal: one pause is gone on from once: within a process whichever orchestrator is asked, over processes where they share a store.
+// Method: two orchestrators on one paused run; what was approved counts how often it ran.
+
+import { expect, test } from "vitest";
+
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { approveAll, payTool } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, part } from "../tree/cast.ts";
+
+const PAY = { name: "pay", arguments: { amount: 3 } };
+
+proves(
+  ["S7.30"],
+  "two orchestrators without a store: the second answer is refused, and what was approved ran once",
+  async () => {
+    const pay = payTool();
+    const lead = part("lead", [calls(PAY), says("Done."), says("Twice.")], { tools: [pay] });
+    const paused = await scene().run(lead.role);
+    const [one, other] = [new Orchestrator(), new Orchestrator()];
+    const answers = approveAll(paused);
+    const stored = JSON.stringify(paused.pausedRun);
+    const first = one.resume(stored, answers, { role: lead.role });
+    const again = thrownBy(() => other.resume(stored, answers, { role: lead.role }));
+    expect(again.code).toBe("already_resumed");
+    expect([(await first.result).text, pay.paid]).toEqual(["Done.", [3]]);
+    expect(thrownBy(() => other.resume(stored, answers, { role: lead.role })).code).toBe(
+      "already_resumed",
+    );
+  },
+);
+
+test("a resumption that the store refused may be tried again", async () => {
+  const pay = payTool();
+  const lead = part("lead", [calls(PAY), says("Done.")], { tools: [pay] });
+  const paused = await scene().run(lead.role);
+  const closed = memoryStore();
+  await closed.close();
+  const answers = approveAll(paused);
+  const stored = JSON.stringify(paused.pausedRun);
+  const broken = new Orchestrator({ store: closed }).resume(stored, answers, { role: lead.role });
+  await expect(broken.result).rejects.toMatchObject({ code: "store_failed" });
+  const next = new Orchestrator().resume(stored, answers, { role: lead.role });
+  expect([(await next.result).text, pay.paid]).toEqual(["Done.", [3]]);
+});
