@@ -3,8 +3,10 @@
 // R34. The clock stands still exactly while a question of the agent, or of one below it, waits for an answer and no effect of any
 //      of them is under way. Who works meanwhile uses up its own time and its ancestors', never that of the one who asked.
 // R58. Only a limit in time waits with it; a fixed deadline is watched all along.
+// X6.  It looks at the agent's own limit in time when a threshold of it is due, with the timer of the deadline.
 
 import type { Clock } from "../kernel/clock.ts";
+import { nextThreshold } from "../policies/budget-thresholds.ts";
 import type { AgentId } from "../protocol/ids.ts";
 
 /** What a clock asks of the ledger. */
@@ -13,6 +15,8 @@ export interface TimeAccounts {
   ownDeadlineAtMs(agentId: AgentId): number | null;
   /** The earliest deadline on its path. */
   deadlineAtMs(agentId: AgentId): number | null;
+  timeSpent(agentId: AgentId): { readonly maximum: number; readonly spent: number } | undefined;
+  tellTime(agentId: AgentId, before: number): void;
   stand(agentId: AgentId): void;
   goOn(agentId: AgentId): void;
   stoodMs(agentId: AgentId): number;
@@ -47,10 +51,13 @@ export class AgentClock {
   #isOver = false;
   #isClosed = false;
   #armedForMs: number | null = null;
+  /** Milliseconds of its own limit in time that were spent when thresholds were looked at last. */
+  #spentMs: number;
   #stopTimer: (() => void) | undefined;
 
   constructor(options: AgentClockOptions) {
     this.#options = options;
+    this.#spentMs = options.ledger.timeSpent(options.agentId)?.spent ?? 0;
     this.#arm();
   }
 
@@ -135,19 +142,40 @@ export class AgentClock {
     this.#arm();
   }
 
+  /** Waits for the deadline, or for a threshold that comes before it. */
   #arm(): void {
     if (this.#isOver) return;
     const { ledger, agentId, clock } = this.#options;
     const deadlineAtMs = this.#isAlone
       ? ledger.deadlineAtMs(agentId)
       : ledger.ownDeadlineAtMs(agentId);
-    if (deadlineAtMs === this.#armedForMs) return;
+    const thresholdAtMs = this.#thresholdAtMs();
+    const isThreshold = thresholdAtMs < (deadlineAtMs ?? Infinity);
+    const dueAtMs = isThreshold ? thresholdAtMs : deadlineAtMs;
+    if (dueAtMs === this.#armedForMs) return;
     this.#stopTimer?.();
     this.#stopTimer = undefined;
-    this.#armedForMs = deadlineAtMs;
-    if (deadlineAtMs === null) return;
-    this.#stopTimer = clock.setTimer(Math.max(0, deadlineAtMs - clock.nowMs()), () =>
-      this.#heed(deadlineAtMs),
-    );
+    this.#armedForMs = dueAtMs;
+    if (dueAtMs === null) return;
+    this.#stopTimer = clock.setTimer(Math.max(0, dueAtMs - clock.nowMs()), () => {
+      this.#tellTime();
+      if (isThreshold || deadlineAtMs === null) this.#arm();
+      else this.#heed(deadlineAtMs);
+    });
+  }
+
+  /** When the next threshold of the agent's own limit in time is due, as things stand; never, while its clock stands still. */
+  #thresholdAtMs(): number {
+    const { ledger, agentId, clock } = this.#options;
+    const time = this.#stands ? undefined : ledger.timeSpent(agentId);
+    if (time === undefined) return Infinity;
+    const next = nextThreshold(time.maximum, Math.max(this.#spentMs, time.spent));
+    return next === undefined ? Infinity : clock.nowMs() + next - time.spent;
+  }
+
+  #tellTime(): void {
+    const { ledger, agentId } = this.#options;
+    ledger.tellTime(agentId, this.#spentMs);
+    this.#spentMs = ledger.timeSpent(agentId)?.spent ?? 0;
   }
 }

@@ -37,7 +37,7 @@ export interface ReachedThreshold {
   /** Whose limit it is. */
   readonly agentId: AgentId;
   readonly accountPath: string;
-  readonly axis: SpendAxis;
+  readonly axis: SpendAxis | "wallTimeMs";
   readonly threshold: number;
   readonly spent: number;
   readonly maximum: number;
@@ -282,6 +282,26 @@ export class BudgetLedger {
   /** The deadline at which the agent itself has to be ended; null: there is none, or its ancestors watch it, or it stands still. */
   ownDeadlineAtMs(agentId: AgentId): number | null {
     return core.ownDeadlineAtMs(this.#path(agentId), this.#still.get(agentId));
+  }
+
+  /** How much of its own limit in time the agent has spent; undefined: it has none. In milliseconds. */
+  timeSpent(agentId: AgentId): ReturnType<typeof core.timeSpent> {
+    return core.timeSpent(this.#account(agentId), this.#clock.nowMs());
+  }
+
+  /** Says which thresholds of its own limit in time the agent has reached since it had spent `before` milliseconds of it (X6). */
+  tellTime(agentId: AgentId, before: number): void {
+    const { path: accountPath } = this.#account(agentId);
+    const { maximum = 0, spent = before } = this.timeSpent(agentId) ?? {};
+    for (const threshold of reachedThresholds(maximum, before, spent))
+      this.#watch.onThreshold?.({
+        agentId,
+        accountPath,
+        axis: "wallTimeMs",
+        threshold,
+        spent,
+        maximum,
+      });
   }
 
   /** The agent's clock stands still from now on, until `goOn`. */

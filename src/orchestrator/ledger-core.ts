@@ -90,6 +90,15 @@ export function deadlineAtMs(path: AccountPath): number | null {
   return deadline;
 }
 
+/** How much of its own limit in time the account has spent, as its clock has gone so far; undefined: it has none. */
+export function timeSpent(
+  { timeLimitMs, openedAtMs, stoodMs }: Account,
+  nowMs: number,
+): { readonly maximum: number; readonly spent: number } | undefined {
+  if (timeLimitMs === null) return undefined;
+  return { maximum: timeLimitMs, spent: nowMs - openedAtMs - stoodMs };
+}
+
 /**
  * The deadline that the agent itself has to watch: not the one that an ancestor watches for it, nor one that does not come nearer,
  * since the agent's clock has been standing still from `stillSinceMs` on.

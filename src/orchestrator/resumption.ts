@@ -114,9 +114,9 @@ export function assertReady(run: StandingRun, registry: RoleRegistry): void {
 /** Pauses that this process went on from, with whatever orchestrator: what was approved once is not run twice (X17). */
 const resumed = new Set<string>();
 
-/** The trace is part of the name, since ids of runs may be made to repeat. */
-function pauseName({ runId, pauses, traceId }: StandingRun): string {
-  return `${runId} ${pauses} ${traceId}`;
+/** Its trace and its time are part of the name, since ids of runs may be made to repeat. */
+function pauseName({ runId, pauses, traceId, pausedAtMs }: StandingRun): string {
+  return `${runId} ${pauses} ${traceId} ${pausedAtMs}`;
 }
 
 /** True if this process went on from the pause at which the run stands. */

@@ -143,9 +143,11 @@ export function childLimits(facts: ShareFacts): ChildLimits {
   }
   const timeMs = share.type === "fixed" ? share.budget.wallTimeMs : undefined;
   const wallTimeMs = Math.min(definition.wallTimeMs ?? Infinity, timeMs ?? Infinity);
-  if (definition.wallTimeMs !== undefined && wallTimeMs < definition.wallTimeMs) {
+  // What is left above is no limit of the subagent's own: whoever has it ends the subagent with itself.
+  const givenMs = Math.min(wallTimeMs, left["wallTimeMs"] ?? Infinity);
+  if (definition.wallTimeMs !== undefined && givenMs < definition.wallTimeMs) {
     const field = "budget.wallTimeMs";
-    tightened.push({ field, asked: definition.wallTimeMs, given: wallTimeMs, source });
+    tightened.push({ field, asked: definition.wallTimeMs, given: givenMs, source });
   }
   return { limits, wallTimeMs: wallTimeMs === Infinity ? undefined : wallTimeMs, tightened };
 }

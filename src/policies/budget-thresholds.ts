@@ -5,6 +5,13 @@ export const BUDGET_THRESHOLDS = [0.8, 0.95] as const;
 
 const HUNDRED = 100;
 
+/** The least amount above `spent` at which a threshold of the limit is reached; undefined: all are. */
+export function nextThreshold(maximum: number, spent: number): number | undefined {
+  return BUDGET_THRESHOLDS.map((threshold) =>
+    Math.ceil((maximum * Math.round(threshold * HUNDRED)) / HUNDRED),
+  ).find((amount) => amount > spent);
+}
+
 /** The thresholds of a limit that spending from `before` up to `spent` has reached. Whole amounts are compared exactly. */
 export function reachedThresholds(
   maximum: number,

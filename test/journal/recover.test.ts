@@ -10,6 +10,7 @@ import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { proves } from "../harness/proves.ts";
 import { gate } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { aborted, playThrough, turns, type Play } from "./crash-play.ts";
@@ -78,6 +79,36 @@ test("D4: a run whose process lives is not taken over, and nothing changes", asy
   first.ready.open();
   expect(await run.result).toMatchObject({ status: "completed", text: "Done." });
 });
+
+proves(
+  ["S7.7"],
+  "D4: a run that waits for long shows signs of life, so that it stays its process's; a run that does not is free",
+  async () => {
+    const clock = new ManualClock();
+    const store = memoryStore({ clock });
+    const ids = sequentialIds();
+    const [first, second] = [worker(), worker()];
+    const leading = new Orchestrator({ clock, ids, store, roles: [first.role] });
+    const other = new Orchestrator({ clock, ids, store, roles: [second.role] });
+    const run = leading.start(first.role, "Go.");
+    await turns(20);
+    for (let beat = 1; beat <= 20; beat += 1) {
+      clock.advance(5_000);
+      await turns(2);
+      expect((await store.find(run.runId))?.heartbeatAtMs).toBe(beat * 5_000);
+    }
+    clock.advance(4_999);
+    expect(await rejectionOf(other.recover(run.runId))).toMatchObject({
+      code: "run_alive",
+      data: { silentMs: 4_999 },
+    });
+    first.ready.open();
+    expect(await run.result).toMatchObject({ status: "completed", text: "Done." });
+    clock.advance(60_000);
+    await turns(5);
+    expect([clock.pendingTimers, (await store.find(run.runId))?.heartbeatAtMs]).toEqual([0, null]);
+  },
+);
 
 test("D4: whoever is taken over rejects with run_fenced, and does nothing further", async () => {
   const { orchestrator } = world();

@@ -16,7 +16,7 @@ import {
   type StopCondition,
   type StopFacts,
 } from "../../src/policies/stop-conditions.ts";
-import { approve } from "../../src/protocol/question.ts";
+import { approve, type Question } from "../../src/protocol/question.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -73,6 +73,51 @@ test("conditions are asked once before the first step and once after each, also 
   await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
   expect(seen).toEqual([0, 1, 2, 3]);
 });
+
+proves(
+  ["S7.7", "R34"],
+  "conditions are given what the agent itself has used and how long it has worked, without a pause and without a wait for an approver",
+  async () => {
+    const seen: (readonly [number, number, number, number])[] = [];
+    const watch: StopCondition = ({ steps, usage, elapsedMs }) =>
+      void seen.push([steps.length, usage.modelCalls, usage.totalTokens, elapsedMs]);
+    const tools = [
+      spyTool("work", () => (stage.clock.advance(30), "worked")),
+      spyTool("pay", () => (stage.clock.advance(10), "paid"), { needsApproval: true }),
+    ];
+    const thinks = (tool: string) => () => (stage.clock.advance(500), asks(tool, {}));
+    const { role } = soloist([thinks("work"), thinks("pay"), thinks("pay"), says("done")], {
+      tools,
+      stopWhen: [watch],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const [question] = paused.questions;
+    if (question === undefined) expect.fail("no question");
+    stage.clock.advance(60_000);
+    const slow = {
+      approver: async (asked: Question) => {
+        stage.clock.advance(7_000);
+        return approve(asked);
+      },
+    };
+    const result = await stage.outcome(
+      stage.resume(role, paused.pausedRun, [approve(question)], slow),
+    );
+    expect(seen).toEqual([
+      [0, 0, 0, 0],
+      [1, 1, 15, 530],
+      [2, 2, 30, 1_040],
+      [3, 3, 45, 1_550],
+      [4, 4, 60, 1_550],
+    ]);
+    const [agent] = result.agents;
+    expect([agent?.steps.map(({ telemetry }) => telemetry.elapsedMs), agent?.pausedMs]).toEqual([
+      [530, 1_040, 1_550, 1_550],
+      67_000,
+    ]);
+  },
+);
 
 proves(
   ["R55"],

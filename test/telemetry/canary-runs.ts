@@ -15,6 +15,7 @@ import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn, use } from "../tree/cast.ts";
 
@@ -27,6 +28,7 @@ export const CANARY_RUNS: Readonly<Record<string, (options: Watched) => Promise<
   "tools that succeed, fail, are refused and are made up": toolCalls,
   "hooks, sections and a filter of texts": hooked,
   "approvals with reasons and changed arguments, over a pause": asked,
+  "an agent without a purpose, over a pause": withoutPurpose,
   "delegations, drafts, refusals and a result by a tool": delegated,
   "background work and messages on the way": background,
   "summaries of results and of the history": summarized,
@@ -118,6 +120,15 @@ async function asked(options: Watched): Promise<void> {
       : deny(question, CANARY);
   });
   await stage.outcome(stage.resume(lead.role, paused.pausedRun, answers));
+}
+
+async function withoutPurpose(options: Watched): Promise<void> {
+  const pays = spyTool("pays", () => CANARY, { needsApproval: true });
+  const { role } = soloist([calls(called("pays")), says(SAID)], { tools: [pays] });
+  const stage = scene(options);
+  const paused = await stage.outcome(stage.start(role, CANARY, START));
+  const answers = paused.questions.map((question) => approve(question));
+  await stage.outcome(stage.resume(role, paused.pausedRun, answers));
 }
 
 async function delegated(options: Watched): Promise<void> {

@@ -1,14 +1,14 @@
 // Goal: that a budget is nearly used up is told at 80 % and at 95 %, once each, by the agent whose budget it is.
 // Method: real runs with calls of 15 tokens each; the events compared whole, over pauses and grants, too.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
 import { approve } from "../../src/protocol/question.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene, type Scene } from "../harness/run-scripted.ts";
+import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { payTool } from "../support/pause-scenes.ts";
-import { calls, part, spawn, tool, use } from "./cast.ts";
+import { calls, part, spawn, tool, until, use } from "./cast.ts";
 
 const work = tool("work", () => "done");
 const again = calls(use("work"));
@@ -64,6 +64,88 @@ proves(
     );
   },
 );
+
+describe("a limit in time", () => {
+  const late = (ms: number) =>
+    tool("late", () => {
+      clock?.advance(ms);
+      return "done";
+    });
+  let clock: Scene["clock"] | undefined;
+
+  proves(["S7.27", "X6"], "reaches its thresholds to the millisecond, once each", async () => {
+    const s = scene();
+    const held = gate();
+    const hold = tool("hold", () => held.opened);
+    const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
+    const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+    await until(() => s.sink.of("tool.started").length === 1);
+    s.clock.advance(799);
+    expect([reached(s), s.clock.pendingTimers]).toEqual([[], 1]);
+    s.clock.advance(1);
+    const first = ["solo", "solo", "wallTimeMs", 0.8, "800 of 1000"];
+    expect(reached(s)).toEqual([first]);
+    s.clock.advance(149);
+    expect(reached(s)).toEqual([first]);
+    s.clock.advance(1);
+    const second = ["solo", "solo", "wallTimeMs", 0.95, "950 of 1000"];
+    expect(reached(s)).toEqual([first, second]);
+    held.open();
+    expect((await s.outcome(run)).status).toBe("completed");
+    expect(reached(s)).toEqual([first, second]);
+  });
+
+  proves(
+    ["S7.27", "X6"],
+    "is that of the agent whose it is; a grant makes a new one; waits and pauses do not come nearer to it",
+    async () => {
+      const pay = payTool();
+      const child = part("child", [calls(use("late")), says("Child.")], {
+        tools: [late(90)],
+        budget: { wallTimeMs: 100 },
+      });
+      const lead = part(
+        "lead",
+        [calls(spawn("child")), calls(PAY), calls(use("late")), says("Done.")],
+        {
+          subagents: [child.role],
+          tools: [late(760), pay],
+        },
+      );
+      const s = scene();
+      ({ clock } = s);
+      const run = s.start(lead.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+      const paused = await s.outcome(run);
+      const byChild = ["lead/child#1", "lead/child#1", "wallTimeMs", 0.8, "80 of 100"];
+      expect(reached(s)).toEqual([byChild]);
+      s.clock.advance(60_000);
+      const answers = (paused.pausedRun?.questions ?? []).map((question) => approve(question));
+      await s.outcome(s.resume(lead.role, paused.pausedRun, answers));
+      expect(reached(s)).toEqual([byChild, ["lead", "lead", "wallTimeMs", 0.8, "800 of 1000"]]);
+    },
+  );
+
+  proves(
+    ["S7.27", "X6"],
+    "that was granted more reaches the thresholds of what it is then",
+    async () => {
+      const s = scene();
+      const held = gate();
+      const hold = tool("hold", () => held.opened);
+      const solo = part("solo", [calls(use("hold")), says("Done.")], { tools: [hold] });
+      const run = s.start(solo.role, "Do it.", { budget: { wallTimeMs: 1_000 } });
+      await until(() => s.sink.of("tool.started").length === 1);
+      s.clock.advance(800);
+      run.grant({ wallTimeMs: 1_000 }, { by: "Ann" });
+      s.clock.advance(799);
+      expect(reached(s).length).toBe(1);
+      s.clock.advance(1);
+      expect(reached(s).at(-1)).toEqual(["solo", "solo", "wallTimeMs", 0.8, "1600 of 2000"]);
+      held.open();
+      await s.outcome(run);
+    },
+  );
+});
 
 proves(["X6"], "a pause and a resumption repeat nothing", async () => {
   const solo = part("solo", [calls(PAY), again, says("Done.")], { tools: [work, payTool()] });

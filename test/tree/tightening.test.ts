@@ -28,6 +28,29 @@ function levels(root: More, child: More, leaf: More, s = wideScene()) {
   return { s, top, middle, bottom };
 }
 
+describe("a time limit", () => {
+  proves(
+    ["S7.27", "X16"],
+    "that asks for more than its parent has left is in the manifest with what is left; one that asks for less is not",
+    async () => {
+      const s = wideScene();
+      const wait = tool("wait", () => (s.clock.advance(400), "waited"));
+      const leaf = part("leaf", () => says("Leaf."), { budget: { wallTimeMs: 5_000 } });
+      const quick = part("quick", () => says("Quick."), { budget: { wallTimeMs: 600 } });
+      const lead = part(
+        "lead",
+        [calls(use("wait")), calls(spawn("leaf"), spawn("quick")), says("Done.")],
+        { tools: [wait], subagents: [leaf.role, quick.role] },
+      );
+      await s.run(lead.role, { budget: { wallTimeMs: 1_000 } });
+      expect(spawnOf(s, "lead/leaf#1").context.tightened).toEqual([
+        { field: "budget.wallTimeMs", asked: 5_000, given: 600, source: "lead" },
+      ]);
+      expect(spawnOf(s, "lead/quick#1").context.tightened).toEqual([]);
+    },
+  );
+});
+
 describe("limits of the tree", () => {
   proves(
     ["X16"],
