@@ -34,7 +34,7 @@ import {
   type FailedRecovery,
   type RecoveredRuns,
 } from "./recovery.ts";
-import { alreadyResumed, assertReady, noteResumed, rootRole, wasResumed } from "./resumption.ts";
+import { assertReady, rootRole, takePause } from "./resumption.ts";
 import { RoleRegistry } from "./role-registry.ts";
 import type { Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
@@ -143,13 +143,15 @@ export class Orchestrator {
     const paused = readPausedRun(stored);
     const run = standing(paused);
     const going = readyToGoOn(this.#settings, run, options, { answers, areAllNeeded: true });
-    if (wasResumed(run)) throw alreadyResumed(run);
-    const keeper = this.#keeper();
-    const refused = (): void => noteResumed(run, false); // Nothing has happened: it may be tried again.
-    const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, refused);
-    const made = goOn(this.#settings, run, going, { journal }).run;
-    noteResumed(run, true);
-    return this.#led(made, options.signal);
+    const giveBack = takePause(run, this.#settings.tracing); // Where nothing happens it may be tried again.
+    try {
+      const keeper = this.#keeper();
+      const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, giveBack);
+      return this.#led(goOn(this.#settings, run, going, { journal }).run, options.signal);
+    } catch (cause) {
+      giveBack();
+      throw cause;
+    }
   }
 
   /**

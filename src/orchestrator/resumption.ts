@@ -3,6 +3,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import { mismatch } from "../kernel/check.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
+import type { Tracing } from "../protocol/event-sink.ts";
 import type { AgentId } from "../protocol/ids.ts";
 import type { UserMessage } from "../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
@@ -111,23 +112,22 @@ export function assertReady(run: StandingRun, registry: RoleRegistry): void {
   }
 }
 
-/** Pauses that this process went on from, with whatever orchestrator: what was approved once is not run twice (X17). */
+/**
+ * Pauses that this process went on from, with whatever orchestrator: what was approved once is not run twice (X17). Ids of runs may be made
+ * to repeat, and a tracing may make trace ids that follow from them: those count for that tracing alone. Others are drawn by chance.
+ */
 const resumed = new Set<string>();
+const resumedBy = new WeakMap<Tracing, Set<string>>();
 
-/** Its trace and its time are part of the name, since ids of runs may be made to repeat. */
-function pauseName({ runId, pauses, traceId, pausedAtMs }: StandingRun): string {
-  return `${runId} ${pauses} ${traceId} ${pausedAtMs}`;
-}
-
-/** True if this process went on from the pause at which the run stands. */
-export function wasResumed(run: StandingRun): boolean {
-  return resumed.has(pauseName(run));
-}
-
-/** Notes that this process goes on from the pause; `isSo` false: that it came to nothing. */
-export function noteResumed(run: StandingRun, isSo: boolean): void {
-  if (isSo) resumed.add(pauseName(run));
-  else resumed.delete(pauseName(run));
+/** Takes the pause at which the run stands for this process. Call the result to give it back. Throws `already_resumed`. */
+export function takePause(run: StandingRun, tracing: Tracing): () => void {
+  const { runId, pauses, traceId, isSampled } = run;
+  const pause = `${runId} ${pauses} ${traceId}`;
+  const known = isSampled === undefined ? resumed : (resumedBy.get(tracing) ?? new Set());
+  if (known.has(pause)) throw alreadyResumed(run);
+  if (isSampled !== undefined) resumedBy.set(tracing, known);
+  known.add(pause);
+  return () => void known.delete(pause);
 }
 
 export function alreadyResumed({
