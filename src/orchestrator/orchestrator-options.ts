@@ -104,6 +104,8 @@ export interface Settings {
   readonly store: Store | undefined;
   readonly sinks: readonly EventSink[];
   readonly tracing: Tracing;
+  /** Undefined: `tracing` is the default. */
+  readonly givenTracing: Tracing | undefined;
   readonly clock: Clock;
   readonly ids: IdSource;
 }
@@ -140,6 +142,7 @@ export function settingsOf(options: OrchestratorOptions): Settings {
     store,
     sinks: [...sinks],
     tracing,
+    givenTracing: options.tracing,
     clock,
     ids,
   });

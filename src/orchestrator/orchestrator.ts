@@ -143,7 +143,7 @@ export class Orchestrator {
     const paused = readPausedRun(stored);
     const run = standing(paused);
     const going = readyToGoOn(this.#settings, run, options, { answers, areAllNeeded: true });
-    const giveBack = takePause(run, this.#settings.tracing); // Where nothing happens it may be tried again.
+    const giveBack = takePause(run, this.#settings.givenTracing); // Where nothing happens it may be tried again.
     try {
       const keeper = this.#keeper();
       const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, giveBack);

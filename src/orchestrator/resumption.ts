@@ -114,18 +114,21 @@ export function assertReady(run: StandingRun, registry: RoleRegistry): void {
 
 /**
  * Pauses that this process went on from, with whatever orchestrator: what was approved once is not run twice (X17). Ids of runs may be made
- * to repeat, and a tracing may make trace ids that follow from them: those count for that tracing alone. Others are drawn by chance.
+ * to repeat, and a tracing that was handed in may make trace ids that follow from them: they count for it alone. Ours are drawn by chance.
  */
 const resumed = new Set<string>();
 const resumedBy = new WeakMap<Tracing, Set<string>>();
 
-/** Takes the pause at which the run stands for this process. Call the result to give it back. Throws `already_resumed`. */
-export function takePause(run: StandingRun, tracing: Tracing): () => void {
-  const { runId, pauses, traceId, isSampled } = run;
+/**
+ * Takes the pause at which the run stands for this process. Call the result to give it back. `tracing`: the one that the orchestrator was
+ * handed. Throws `already_resumed`.
+ */
+export function takePause(run: StandingRun, tracing: Tracing | undefined): () => void {
+  const { runId, pauses, traceId } = run;
   const pause = `${runId} ${pauses} ${traceId}`;
-  const known = isSampled === undefined ? resumed : (resumedBy.get(tracing) ?? new Set());
+  const known = tracing === undefined ? resumed : (resumedBy.get(tracing) ?? new Set());
   if (known.has(pause)) throw alreadyResumed(run);
-  if (isSampled !== undefined) resumedBy.set(tracing, known);
+  if (tracing !== undefined) resumedBy.set(tracing, known);
   known.add(pause);
   return () => void known.delete(pause);
 }

@@ -7,6 +7,7 @@ import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts"
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { approve, deny, giveResult } from "../../src/protocol/question.ts";
+import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { says, ScriptedModel, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
@@ -125,7 +126,9 @@ async function asked(options: Watched): Promise<void> {
 async function withoutPurpose(options: Watched): Promise<void> {
   const pays = spyTool("pays", () => CANARY, { needsApproval: true });
   const { role } = soloist([calls(called("pays")), says(SAID)], { tools: [pays] });
-  const stage = scene(options);
+  const ids = sequentialIds();
+  ids.next("run"); // Another run than the one before: they may share a tracing.
+  const stage = scene({ ...options, ids });
   const paused = await stage.outcome(stage.start(role, CANARY, START));
   const answers = paused.questions.map((question) => approve(question));
   await stage.outcome(stage.resume(role, paused.pausedRun, answers));
