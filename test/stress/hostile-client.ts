@@ -1,0 +1,75 @@
+// A program: runs an agent against each of the servers that it is given, with and without streaming, and prints how each run ended and
+// the most memory that was in use. Its heap is bounded by whoever starts it.
+
+import { z } from "zod";
+
+import { defineAgent, defineTool, openai, Orchestrator } from "../../src/index.ts";
+
+const [, , ...baseUrls] = process.argv;
+
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  input: z.object({ at: z.string().optional() }),
+  execute: () => "Nothing there.",
+});
+
+let peakBytes = 0;
+const base = process.memoryUsage();
+
+/** Bytes outside of the heap, of which the bound of the heap knows nothing. */
+function measure(): void {
+  const { external, arrayBuffers } = process.memoryUsage();
+  peakBytes = Math.max(peakBytes, external - base.external, arrayBuffers - base.arrayBuffers);
+}
+
+const watch: typeof globalThis.fetch = async (url, init) => {
+  const response = await fetch(url, init);
+  const counted = response.body?.pipeThrough(
+    new TransformStream({
+      transform: (piece, controller) => {
+        measure();
+        controller.enqueue(piece);
+      },
+    }),
+  );
+  const { status, headers } = response;
+  return new Response(counted ?? null, { status, headers });
+};
+
+const runs = [];
+for (const baseUrl of baseUrls) {
+  for (const streams of [false, true]) {
+    // Our own transport, and one that lets us look at each piece.
+    const model = openai("m", {
+      baseUrl,
+      apiKey: "sk-test-0123456789",
+      ...(streams ? { fetch: watch } : {}),
+    });
+    const role = defineAgent({
+      name: "solo",
+      instructions: "Work.",
+      model,
+      tools: [look],
+      maxOutputTokens: 200,
+    });
+    const pieces: string[] = [];
+    const run = new Orchestrator({ roles: [role] }).start(role, "Look around.", {
+      budget: { totalTokens: 5_000 },
+      ...(streams ? { onText: ({ text }) => pieces.push(text) } : {}),
+    });
+    const { status, reason, text, usage, agents } = await run.result;
+    measure();
+    runs.push({
+      status,
+      reason: reason.code,
+      errors: agents[0]?.errors.map(({ code }) => code),
+      text: text.slice(0, 20),
+      calls: usage.total.modelCalls,
+      tokens: usage.total.totalTokens,
+      estimated: usage.total.estimatedCalls,
+    });
+  }
+}
+const heapBytes = process.memoryUsage().heapUsed;
+console.log(JSON.stringify({ runs, peakBytes, heapBytes }));
