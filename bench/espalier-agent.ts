@@ -10,7 +10,6 @@ import { z } from "zod";
 import {
   defineAgent,
   defineTool,
-  memoryStore,
   openai,
   Orchestrator,
   type AgentRole,
@@ -25,6 +24,7 @@ import { sqliteStore } from "espalier/store/sqlite";
 
 import { modelName, roleName, spansOf, type AgentWork, type SpanCounts } from "./agent-work.ts";
 import type { Contender, TracedWork, WorkWatch } from "./contender.ts";
+import type { Variant } from "./workload.ts";
 
 /** Spans arrive well before; a flush that takes as long as this has lost some. */
 const FLUSH_TIMEOUT_MS = 30_000;
@@ -38,7 +38,7 @@ export interface BenchTracing {
 }
 
 /** Tracing as `setUpNodeTracing` comes, unless the variant says otherwise. `OTEL_EXPORTER_OTLP_ENDPOINT` says where spans go. */
-export function benchTracing(variant: string): BenchTracing {
+export function benchTracing(variant: Variant): BenchTracing {
   const nothing = { flush: () => Promise.resolve(), close: () => Promise.resolve(undefined) };
   if (variant === "espalier, untraced") return { options: {}, ...nothing };
   if (variant === "espalier, no SDK") return { options: { tracing: openTelemetry() }, ...nothing };
@@ -55,8 +55,7 @@ export function benchTracing(variant: string): BenchTracing {
   };
 }
 
-function storeOf(variant: string, folder: string): Store | undefined {
-  if (variant === "espalier, memory store") return memoryStore();
+function storeOf(variant: Variant, folder: string): Store | undefined {
   const path = join(folder, "runs.db");
   if (variant === "espalier, SQLite") return sqliteStore(path);
   if (variant === "espalier, SQLite of the process")
@@ -91,7 +90,7 @@ function roleFor(work: AgentWork, serverUrl: string, watch: WorkWatch): AgentRol
   return defineAgent({ ...common, tools: [add] });
 }
 
-export function espalierAgent(variant: string, serverUrl: string): Contender {
+export function espalierAgent(variant: Variant, serverUrl: string): Contender {
   const tracing = benchTracing(variant);
   const folder = mkdtempSync(join(tmpdir(), "bench-"));
   const store = storeOf(variant, folder);

@@ -13,7 +13,7 @@ import type { TracedWork } from "./contender.ts";
 import { figureTable, type Played } from "./figure-table.ts";
 import { outputOf, startService } from "./processes.ts";
 import { FULL, SMALL } from "./sizes.ts";
-import type { Figures, Round, Workload } from "./workload.ts";
+import type { ContenderName, Figures, Round, Workload } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 const SPANS = "spans";
@@ -77,7 +77,7 @@ async function play(workload: Workload): Promise<readonly Round[]> {
   const rounds: Round[] = [];
   for (let number = 1; number <= roundCount; number += 1) {
     process.stderr.write(`${workload.id}: ${workload.title}, round ${number}\n`);
-    const round = new Map<string, Figures>();
+    const round = new Map<ContenderName, Figures>();
     // Every other round backwards: a machine that slows down or speeds up meanwhile does so for all alike.
     const order = number % 2 === 1 ? workload.contenders : workload.contenders.toReversed();
     for (const contender of order) round.set(contender, await measure(workload, contender));
@@ -86,7 +86,7 @@ async function play(workload: Workload): Promise<readonly Round[]> {
   return rounds;
 }
 
-async function measure(workload: Workload, contender: string): Promise<Figures> {
+async function measure(workload: Workload, contender: ContenderName): Promise<Figures> {
   const index = WORKLOADS.indexOf(workload);
   const task = JSON.stringify({ workload: index, contender, serverUrl: server.url, sizes });
   const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: sink.url };

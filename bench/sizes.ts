@@ -47,7 +47,7 @@ export const FULL: Sizes = {
   longRepeats: 3,
   window: 20,
   smallTree: 100,
-  smallTrees: 3_000,
+  smallTrees: 1_000,
   largeTree: 10_000,
   burstAgents: 1_000,
 };

@@ -55,8 +55,11 @@ function treeOfTens(size: number): Tree {
 }
 
 export async function spawnFigures(shape: Shape, task: MeasuringTask): Promise<Measured> {
-  const { smallTree, smallTrees, largeTree } = task.sizes;
-  const tracing = benchTracing(task.contender);
+  const { contender, sizes } = task;
+  const { smallTree, smallTrees, largeTree } = sizes;
+  if (contender === "openai-loop" || contender === "zod")
+    throw new Error(`Expected a variant of espalier, got ${contender}.`);
+  const tracing = benchTracing(contender);
   const orchestrator = new Orchestrator({
     limits: { maxDepth: 10, maxBreadthPerParent: MOST, maxTotalSubagents: MOST },
     ...tracing.options,

@@ -7,6 +7,7 @@ import {
   within,
   type Measured,
   type MeasuringTask,
+  type Variant,
   type Workload,
 } from "./workload.ts";
 
@@ -15,7 +16,7 @@ const UNTRACED = "espalier, untraced";
 /** `hundreds`: one root, replies of 100 delegations. `once`: one root, all in one reply. `tens`: ten subagents below every agent. */
 export type Shape = "hundreds" | "once" | "tens";
 
-function spawnWorkload(shape: Shape, title: string, contenders: readonly string[]): Workload {
+function spawnWorkload(shape: Shape, title: string, contenders: readonly Variant[]): Workload {
   // The limits are those of one shape; the others are there to be compared with it.
   const limits = shape === "hundreds";
   return {

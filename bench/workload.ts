@@ -8,14 +8,14 @@ export interface Workload {
   readonly id: string;
   readonly title: string;
   /** Each is measured in a fresh process, once in a round. */
-  readonly contenders: readonly string[];
+  readonly contenders: readonly ContenderName[];
   /** Called in that process. */
   measure(task: MeasuringTask): Promise<Measured>;
   readonly rows: readonly Row[];
 }
 
 export interface MeasuringTask {
-  readonly contender: string;
+  readonly contender: ContenderName;
   readonly serverUrl: string;
   readonly sizes: Sizes;
 }
@@ -48,10 +48,22 @@ export interface Cells {
 export type Unit = "ms" | "µs" | "KB" | "×" | "";
 
 /** The figures of one round, by contender. */
-export type Round = ReadonlyMap<string, Figures>;
+export type Round = ReadonlyMap<ContenderName, Figures>;
 
 export const BARE_LOOP = "openai-loop";
 export const ESPALIER = "espalier";
+
+/** espalier as it comes, or with one thing that differs from that. */
+export type Variant =
+  | typeof ESPALIER
+  | "espalier, untraced"
+  | "espalier, no SDK"
+  | "espalier, content"
+  | "espalier, SQLite of the process"
+  | "espalier, SQLite";
+
+/** `zod`: its import alone. */
+export type ContenderName = typeof BARE_LOOP | Variant | "zod";
 
 interface RowOptions {
   readonly figure: string;
@@ -75,7 +87,7 @@ export function compared({ of, ...head }: RowOptions): Row {
 /** What one contender has more than another, and its ratio to the figure of the bare loop. */
 export function added(
   { of, ...head }: RowOptions,
-  { by, to }: { readonly by: string; readonly to: string },
+  { by, to }: { readonly by: ContenderName; readonly to: ContenderName },
 ): Row {
   return {
     ...head,
@@ -88,12 +100,12 @@ export function added(
 }
 
 /** A figure of one contender alone, espalier if left out. */
-export function alone({ of, ...head }: RowOptions, contender = ESPALIER): Row {
+export function alone({ of, ...head }: RowOptions, contender: ContenderName = ESPALIER): Row {
   return { ...head, cells: (round) => ({ own: figureOf(round, contender, of) }) };
 }
 
 /** The ratio of two figures of one contender. */
-export function within({ of, ...head }: RowOptions, contender: string, to: string): Row {
+export function within({ of, ...head }: RowOptions, contender: ContenderName, to: string): Row {
   return {
     ...head,
     cells: (round) => {
@@ -103,7 +115,7 @@ export function within({ of, ...head }: RowOptions, contender: string, to: strin
   };
 }
 
-function figureOf(round: Round, contender: string, name: string): number {
+function figureOf(round: Round, contender: ContenderName, name: string): number {
   const figure = round.get(contender)?.[name];
   if (figure === undefined) throw new Error(`Expected ${contender} to have a figure ${name}.`);
   return figure;
