@@ -7,11 +7,15 @@ import { setTimeout as pause } from "node:timers/promises";
 /** `ok` takes spans; `slow` takes them, and answers late; `hang` never answers; `unavailable` answers 503; `refuse` does not listen. */
 const [mode = "ok"] = process.argv.slice(2);
 const SLOW_MS = 200;
+const OPERATION = "gen_ai.operation.name";
 
 interface Span {
-  readonly name: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
+  readonly attributes: readonly {
+    readonly key: string;
+    readonly value: { readonly stringValue?: string };
+  }[];
 }
 
 interface Request {
@@ -52,8 +56,11 @@ function arrived(): object {
   const spans = bodies.flatMap((body) => spansIn(body));
   bodies = [];
   const known = new Set(spans.map(({ spanId }) => spanId));
+  const operations = spans.flatMap(({ attributes }) =>
+    attributes.filter(({ key }) => key === OPERATION).map(({ value }) => value.stringValue),
+  );
   const count = (operation: string): number =>
-    spans.filter(({ name }) => name.startsWith(operation)).length;
+    operations.filter((each) => each === operation).length;
   return {
     spans: spans.length,
     orphans: spans.filter(
