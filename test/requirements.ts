@@ -461,15 +461,12 @@ const requirements = {
   },
   "S7.8": {
     text: "At a resume every call that was approved passes its schema and the guards again as they are now; an answer covers exactly the call that was shown",
-    isPlanned: true,
   },
   "S7.9": {
     text: "An approver that throws or rejects: what went wrong reaches the event, the question and, with unanswered deny, the model",
-    isPlanned: true,
   },
   "S7.10": {
     text: "The reason of an ask guard and of a hook's deny reach model, event and step log; a hook's deny counts as one more deny beside the guards, which are still asked",
-    isPlanned: true,
   },
   "S7.11": {
     text: "A guard or hook of the orchestrator whose tool names match no tool warns; a deny list of a spawn request may name tools that the child lacks, a policy may not name unknown ones",

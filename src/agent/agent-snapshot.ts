@@ -81,6 +81,7 @@ export const DeferralSchema = z.discriminatedUnion("type", [
     callId: CallIdSchema,
     question: QuestionSchema,
     argumentsText: z.string(),
+    callHash: z.string().exactOptional(),
   }),
   z.strictObject({
     type: z.literal("subagent"),

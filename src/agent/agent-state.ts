@@ -115,7 +115,12 @@ export type Deferral = {
   /** The arguments of the call, as hooks left them. */
   readonly argumentsText: string;
 } & (
-  | { readonly type: "question"; readonly question: Question }
+  | {
+      readonly type: "question";
+      readonly question: Question;
+      /** Fingerprint of the call as the model wrote it; absent: an earlier release put it off. */
+      readonly callHash?: string;
+    }
   | {
       readonly type: "subagent";
       readonly childId: AgentId;

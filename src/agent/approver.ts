@@ -14,7 +14,7 @@ import {
 /**
  * Answers the questions whether a call may run, in this process, while the run waits (R33). Called once per question; may ask a person
  * and take its time, which the agent's time limit does not count. Give `approve(question)` or `deny(question, reason)`, or nothing,
- * and the run pauses. An approver that throws, or whose answer does not fit the question, has given none.
+ * and the run pauses. An approver that throws, or whose answer does not fit the question, has given none; what went wrong is told with it.
  * `signal` is aborted when the answer is no longer wanted.
  */
 export type Approver = (

@@ -101,6 +101,8 @@ export interface PlannedCall {
   /** From 0, in the order of the reply. */
   readonly index: number;
   readonly bound: BoundCall;
+  /** The hook before it that denied it, and why: one more deny among the guards (C43). */
+  readonly denial: { readonly by: string; readonly reason: string } | undefined;
   /** The arguments as hooks left them. */
   readonly argumentsText: string;
   readonly settings: EffectiveSettings;

@@ -3,9 +3,16 @@
 
 import { shown } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { isRecord } from "../kernel/json.ts";
+import { isRecord, parseJson, type JsonValue } from "../kernel/json.ts";
+import { stepOf } from "../agent/agent-state.ts";
 import { problemWith } from "../agent/local/questions.ts";
-import { AnswerSchema, type Answer, type Question } from "../protocol/question.ts";
+import {
+  AnswerSchema,
+  argumentsHashOf,
+  callHashOf,
+  type Answer,
+  type Question,
+} from "../protocol/question.ts";
 import { rebindCall } from "../tools/bind-call.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { StandingAgent, StandingRun } from "./standing-run.ts";
@@ -53,8 +60,9 @@ export function checkAnswers(
   }
   for (const question of run.questions) {
     const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
-    if (agent !== undefined)
-      checkTool(checks.toolsOf(agent), question, answers.get(question.questionId));
+    if (agent === undefined) continue;
+    checkCall(agent, question);
+    checkTool(checks.toolsOf(agent), question, answers.get(question.questionId));
   }
   const missing = run.questions.find(
     (question) => !answers.has(question.questionId) && !checks.isOverdue(question),
@@ -77,6 +85,40 @@ function listOf(given: unknown): readonly unknown[] {
     message: `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
     data: { problem: "malformed" },
   });
+}
+
+/** What is asked must be the call of the history, and what would run must be what is asked (X17). */
+function checkCall({ state }: StandingAgent, question: Question): void {
+  const { callId, questionId, agentPath, toolName, argumentsHash } = question;
+  const step = stepOf(state);
+  const deferral = step?.deferrals.find((one) => one.callId === callId);
+  if (deferral?.type !== "question") return;
+  const isShown =
+    argumentsHashOf(toolName, question.arguments) === argumentsHash &&
+    argumentsHashOf(toolName, jsonOf(deferral.argumentsText)) === argumentsHash;
+  const messages = [
+    ...state.conversation.messages,
+    ...(step?.reply === undefined ? [] : [step.reply.message]),
+  ];
+  const { callHash } = deferral;
+  const isWritten = messages
+    .flatMap((message) => (message.role === "assistant" ? message.toolCalls : []))
+    .filter((call) => call.callId === callId)
+    .every((call) => callHash === undefined || callHashOf(call) === callHash);
+  if (isShown && isWritten) return;
+  throw new EspalierError({
+    code: "invalid_paused_run",
+    message: `Expected the call ${callId} of ${toolName} that question ${questionId} of ${agentPath} is about to be the one that was shown, got another in the ${isShown ? "history" : "question"}. Resume the paused run as it was kept.`,
+    data: { toolName, questionId, agentPath },
+  });
+}
+
+function jsonOf(text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch {
+    return text;
+  }
 }
 
 /** The tool must be there still, and accept what an approval changed. */

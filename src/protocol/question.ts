@@ -8,6 +8,7 @@ import { checkKeys } from "../kernel/check.ts";
 import { canonicalJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
+import type { ToolCall } from "./message.ts";
 
 const QuestionKindSchema = z.enum(["approval", "external"]);
 /** `approval`: may this call run? `external`: somebody else runs it; what came of it? */
@@ -91,6 +92,14 @@ export function argumentsHashOf(toolName: string, input: JsonValue): string {
   return createHash("sha256")
     .update(canonicalJson([toolName, input]))
     .digest("hex");
+}
+
+/** The fingerprint of a call as the model wrote it. */
+export function callHashOf({
+  toolName,
+  argumentsText,
+}: Pick<ToolCall, "toolName" | "argumentsText">): string {
+  return argumentsHashOf(toolName, argumentsText);
 }
 
 function aboutOf({ questionId, argumentsHash }: About): About {

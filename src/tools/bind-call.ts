@@ -58,6 +58,21 @@ export function deniedText(toolName: string, reason: string): string {
   return `Not executed: ${toolName} was denied. ${asSentence(reason)} Do without it, or answer with what you have.`;
 }
 
+/** A call that guards or a hook denied; `by`: their names. */
+export function deniedCall(
+  tool: Tool,
+  { by, reason }: { readonly by: string; readonly reason: string },
+): RejectedCall {
+  return {
+    type: "rejected",
+    tool,
+    code: "blocked",
+    text: deniedText(tool.name, reason),
+    by,
+    reason,
+  };
+}
+
 /** Finds the tool, parses the arguments and checks them. `offered`: the tools that the model was shown, if not all. Pure. */
 export function bindCall(
   tools: ToolSet,

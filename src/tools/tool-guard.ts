@@ -10,7 +10,7 @@ export type GuardAnswer =
   | { readonly type: "allow" }
   /** `reason`: the model is told. */
   | { readonly type: "deny"; readonly reason: string }
-  /** `reason`: whoever is asked is told. */
+  /** `reason`: whoever is asked is told, and the model, if the call is denied. */
   | { readonly type: "ask"; readonly reason: string };
 
 /** The call that a guard is asked about. Its arguments fit the tool's schema. */
@@ -44,7 +44,8 @@ export interface GuardContext {
 }
 
 /**
- * Called once for every call of the tools it is for, and once more if an answer changed the arguments. Guards of one call are asked at
+ * Called once for every call of the tools it is for, once more if an answer changed the arguments, and once more when a run goes on with a
+ * call that was approved before. Guards of one call are asked at
  * the same time, and all of them: deny beats ask beats allow. May be asynchronous, within the time that hooks have. If it throws,
  * rejects, takes too long or gives anything else than an answer, the call is denied.
  */

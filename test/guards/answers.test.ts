@@ -45,6 +45,7 @@ proves(["R65"], "a guard allows, denies or asks: three guards, three results", a
     ["read", "allow", "first allow"],
     ["burn", "deny", "second deny Fire."],
     ["send", "ask", "third ask To whom?"],
+    ["send", "ask", "third ask To whom?"],
   ]);
 });
 
@@ -277,8 +278,8 @@ proves(
       "Yes, it is.",
     ]);
     expect([told(model.requests[1]), texts(result)]).toEqual([
-      [refusal("send", "Yes, it is.")],
-      [refusal("send", "Yes, it is.")],
+      [refusal("send", "Yes, it is.", reason)],
+      [refusal("send", "Yes, it is.", reason)],
     ]);
   },
 );

@@ -4,7 +4,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
-import { transform } from "../../src/hooks/hook.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { toolFilter } from "../../src/tools/tool-filter.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
@@ -81,23 +80,6 @@ describe("a guard is not asked", () => {
     ]);
   });
 
-  test("about a call that a hook has denied: the hook's denial stands alone [C43]", async () => {
-    const watching = watch(() => ({ type: "ask", reason: "Sure?" }));
-    const tool = spyTool("burn", undefined, { needsApproval: true });
-    const { role, model } = soloist([asks("burn", {}), says("done")], {
-      tools: [tool],
-      guards: [watching.guard],
-      hooks: [transform("beforeTool", () => ({ deny: "Fire." }), { name: "fireman" })],
-    });
-    const result = await scene().run(role);
-    expect([fates(result), watching.asked, tool.calls.length]).toEqual([
-      [["refused", "blocked", "fireman"]],
-      [],
-      0,
-    ]);
-    expect(told(model.requests[1])).toEqual([refusal("burn", "Fire.")]);
-  });
-
   test("about a call that a limit refused", async () => {
     const watching = watch();
     const { role } = soloist([calls(write("/tmp/a"), write("/tmp/b"))], {
@@ -136,7 +118,7 @@ describe("calls of one reply", () => {
     expect([told(model.requests[1]), tool.written]).toEqual([texts(result), ["/c", "/a"]]);
   });
 
-  test("a pause waits for one of them, the others run once and are not guarded again", async () => {
+  test("a pause waits for one of them, which is guarded again; the others are not", async () => {
     const watching = watch(({ arguments: input }) =>
       JSON.stringify(input).includes("/b")
         ? { type: "ask", reason: "Really?" }
@@ -154,7 +136,7 @@ describe("calls of one reply", () => {
     expect(tool.written).toEqual(["/a", "/d", "/b"]);
     expect(texts(result)).toEqual(["wrote /a", "wrote /b", refusal("write", "No."), "wrote /d"]);
     expect(told(model.requests[1])).toEqual(texts(result));
-    expect(watching.seen()).toEqual(["/a", "/b", "/c", "/d"].map((path) => ({ path })));
+    expect(watching.seen()).toEqual(["/a", "/b", "/c", "/d", "/b"].map((path) => ({ path })));
     expect(result.usage.total.toolCalls).toBe(4);
   });
 

@@ -89,8 +89,10 @@ export function fates(result: RunResult): readonly (readonly (string | undefined
 }
 
 /** What the model is told of a call that was denied. */
-export function refusal(toolName: string, reason: string): string {
-  return `Not executed: ${toolName} was denied. ${reason} Do without it, or answer with what you have.`;
+export function refusal(toolName: string, reason: string, askedSince?: string): string {
+  const cause =
+    askedSince === undefined ? "" : ` It was asked about for this reason: ${askedSince}`;
+  return `Not executed: ${toolName} was denied. ${reason}${cause} Do without it, or answer with what you have.`;
 }
 
 /** A tool that writes to a path, which must be a text. `written` lists the paths. */

@@ -144,7 +144,11 @@ describe("where the calls are", () => {
     const result = await stage.outcome(stage.resume(role, paused.pausedRun, answers));
     expect([fates(result), told(model.requests[1])]).toEqual([
       [["succeeded"], ["succeeded"], ["refused", "denied"]],
-      ["look 1", "look 2", refusal("look", "Enough.")],
+      [
+        "look 1",
+        "look 2",
+        refusal("look", "Enough.", "look was called with the same arguments 3 times in a row."),
+      ],
     ]);
   });
 

@@ -250,7 +250,7 @@ describe("a guard over delegations", () => {
     const result = await stage.outcome(stage.resume(root.role, paused.pausedRun, answers));
     expect([ends(result), told(root.model.requests[1])]).toEqual([
       ["completed"],
-      [refusal("SpawnSubagent", "Too dear.")],
+      [refusal("SpawnSubagent", "Too dear.", "Look at it first.")],
     ]);
   });
 

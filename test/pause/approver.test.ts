@@ -150,6 +150,22 @@ describe("an approver", () => {
     })),
   };
 
+  const WRONG: Readonly<Record<string, string>> = {
+    "throws an error": "broken",
+    rejects: "broken",
+    "throws null": "null",
+    "says yes": "Invalid input: expected object, received boolean",
+    "gives an empty object":
+      "type: Invalid discriminator value. Expected 'approved' | 'denied' | 'result' | 'failure'",
+    "answers another question": "it answers another question",
+    "answers for other arguments": "it was given for other arguments than those of the call",
+    "gives a result": "a question of kind approval cannot be answered with result",
+    "gives arguments that do not fit":
+      'its arguments do not fit: amount: expected a number, got "all"',
+    "gives arguments that are no object":
+      "arguments: Invalid input: expected record, received array",
+  };
+
   for (const [name, approver] of Object.entries(useless)) {
     test(`that ${name} has answered nothing: the run pauses, and can be answered`, async () => {
       const { stage, tool, role, result: paused } = await payingWith(approver);
@@ -163,18 +179,33 @@ describe("an approver", () => {
       expect([ending(result), tool.paid]).toEqual([["completed", "completed"], [3]]);
     });
 
-    test(`that ${name} has answered nothing: where nobody can be asked, it is a denial`, async () => {
-      const { tool, result, stage } = await payingWith(approver, { unanswered: "deny" });
-      takeWarnings();
-      expect([ending(result), tool.paid, texts(result)]).toEqual([
-        ["completed", "completed"],
-        [],
-        [
-          "Not executed: pay was denied. There is nobody who could approve it. Do without it, or answer with what you have.",
-        ],
-      ]);
-      expect(stage.sink.of("question.answered").map(({ by }) => by)).toEqual(["nobody"]);
-    });
+    proves(
+      ["S7.9"],
+      `that ${name} has answered nothing: what went wrong is in the question, or in the denial`,
+      async () => {
+        const { tool, result, stage } = await payingWith(approver, { unanswered: "deny" });
+        takeWarnings();
+        const failure = `The approver gave no answer that can be used (${WRONG[name]}).`;
+        expect([ending(result), tool.paid, texts(result)]).toEqual([
+          ["completed", "completed"],
+          [],
+          [`Not executed: pay was denied. ${failure} Do without it, or answer with what you have.`],
+        ]);
+        const [answered] = stage.sink.of("question.answered");
+        expect([answered?.answer, answered?.by, answered?.reason]).toEqual([
+          "denied",
+          "approver",
+          failure,
+        ]);
+        expect(stage.sink.of("tool.rejected")[0]?.reason).toBe(failure);
+        const { result: paused, stage: other } = await payingWith(approver);
+        takeWarnings();
+        const reason = `pay needs an approval. ${failure}`;
+        expect(paused.questions.map((question) => question.reason)).toEqual([reason]);
+        const [rest] = other.sink.of("run.paused");
+        expect(rest?.questions.map((question) => question.reason)).toEqual([reason]);
+      },
+    );
   }
 
   test("that gives nothing leaves the question open, without a warning", async () => {

@@ -62,7 +62,7 @@ export const STEP_KEYS = [
   ...below(".step.reply.message.toolCalls[]", CALL),
   ...below(".step.executions[]", EXECUTION),
   ...below(".step.executions[].subtasks[]", REQUEST_KEYS),
-  ...below(".step.deferrals[]", "argumentsText callId childId type startedIds[]"),
+  ...below(".step.deferrals[]", "argumentsText callHash callId childId type startedIds[]"),
   ...below(".step.deferrals[].subtasks[]", REQUEST_KEYS),
   ...below(".step.deferrals[].question", "questionId kind agentId agentPath callId toolName"),
   ...below(".step.deferrals[].question", "arguments argumentsHash reason askedAtMs deadlineAtMs"),

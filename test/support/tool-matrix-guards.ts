@@ -235,7 +235,15 @@ export function expectedGuards({ sayings, wish, desk }: GuardCase): GuardRecord 
     return { ...unasked, end: ["refused", "approval_check_failed"], text };
   }
   if (questions.length === 0) return { ...unasked, ran: 1, end: ["succeeded"], text: "sent" };
-  return { ...common, asked: [questions.join(" ")], ...ANSWERED[desk] };
+  const asked = questions.join(" ");
+  return { ...common, asked: [asked], ...withCause(ANSWERED[desk], asked) };
+}
+
+/** A denial tells why the call was asked about, unless its tool says no more than that it needs it. */
+function withCause(answered: Answered, asked: string): Answered {
+  if (answered.ran > 0 || asked === "send needs an approval.") return answered;
+  const cause = `It was asked about for this reason: ${asked} Do without it`;
+  return { ...answered, text: answered.text.replace("Do without it", cause) };
 }
 
 type Answered = Pick<GuardRecord, "answered" | "ran" | "end" | "text" | "isPaused">;

@@ -8,7 +8,7 @@ import { isRecord } from "../../kernel/json.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { deniedText, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
+import { deniedCall, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import {
   guardsFor,
@@ -18,6 +18,7 @@ import {
   type NamedGuard,
 } from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
+import type { PlannedCall } from "../effects.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { callServices, toolContext, type PlacedCall } from "./tool-context.ts";
 import { usedArguments } from "./used-arguments.ts";
@@ -41,25 +42,35 @@ export function judge(
 ): Verdict | Promise<Verdict> {
   const repeated = repetition(call, bound) ?? repeatedDelegation(options, call, bound);
   const guards = guardsFor(options.guards, bound.tool.name);
-  if (guards.length === 0 && repeated === undefined && !needsCheck(call, bound)) return ALLOW;
-  return judgeFully(options, call, bound, { guards, repeated });
+  const others = [...denialOf(call.planned.denial), ...(repeated === undefined ? [] : [repeated])];
+  if (guards.length === 0 && others.length === 0 && !needsCheck(call, bound)) return ALLOW;
+  return judgeFully(options, call, bound, { guards, others });
 }
 
-/** The same for a call that somebody approved with other arguments: it can be denied still, and nobody is asked again. */
+/**
+ * The verdict on a call that was approved before: guards, as they are now, and a hook (`denied`) can deny it still; that they want it
+ * asked about is answered (C50).
+ */
 export async function judgeAgain(
   options: LocalEffectsOptions,
   call: PlacedCall,
   bound: GuardableCall,
+  denied?: PlannedCall["denial"],
 ): Promise<Verdict> {
   const guards = guardsFor(options.guards, bound.tool.name);
-  const guarded = await askGuards(options, call, bound, { guards, repeated: undefined });
+  const guarded = await askGuards(options, call, bound, { guards, others: denialOf(denied) });
   return guarded.type === "deny" ? guarded : ALLOW;
+}
+
+/** A hook that denied the call, as one of those who were asked. */
+function denialOf(denied: PlannedCall["denial"]): readonly NamedAnswer[] {
+  return denied === undefined ? [] : [{ guard: denied.by, answer: denial(denied.reason) }];
 }
 
 interface Watchers {
   readonly guards: readonly NamedGuard[];
-  /** Set if the call repeats itself. */
-  readonly repeated: NamedAnswer | undefined;
+  /** What is said of the call besides: a hook denied it, or it repeats itself. */
+  readonly others: readonly NamedAnswer[];
 }
 
 interface NamedAnswer {
@@ -128,9 +139,9 @@ async function askGuards(
   options: LocalEffectsOptions,
   call: PlacedCall,
   bound: GuardableCall,
-  { guards, repeated }: Watchers,
+  { guards, others }: Watchers,
 ): Promise<Verdict> {
-  if (guards.length === 0 && repeated === undefined) return ALLOW;
+  if (guards.length === 0 && others.length === 0) return ALLOW;
   const rest = options.working();
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
@@ -145,7 +156,7 @@ async function askGuards(
     })),
   );
   rest();
-  const answers = repeated === undefined ? asked : [...asked, repeated];
+  const answers = [...asked, ...others];
   const verdict = verdictOf(bound, answers);
   options.record(
     {
@@ -244,12 +255,8 @@ function verdictOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Ve
   );
   if (denials.length > 0) {
     const reason = joinSentences(denials.map((one) => one.reason));
-    const text = deniedText(tool.name, reason);
     const by = denials.map(({ guard }) => guard).join(", ");
-    return {
-      type: "deny",
-      rejected: { type: "rejected", tool, code: "blocked", text, by, reason },
-    };
+    return { type: "deny", rejected: deniedCall(tool, { by, reason }) };
   }
   const [first, ...others] = answers.flatMap(({ answer }) =>
     answer.type === "ask" ? [answer.reason] : [],
@@ -278,7 +285,7 @@ async function checkApproval(
       typeof wanted === "function" ? wanted(toolContext(options, call, services)) : wanted;
     const answer: unknown = isPromiseLike(given) ? await inTime(options, given) : given;
     if (answer === false) return ALLOW;
-    if (answer === true) return { type: "ask", reason: `${tool.name} needs an approval.` };
+    if (answer === true) return { type: "ask", reason: plainReason(tool.name) };
     if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
     throw new TypeError("it gave neither true, false nor a reason");
   } catch (cause) {
@@ -288,6 +295,11 @@ async function checkApproval(
       rejected: { type: "rejected", tool, code: "approval_check_failed", text },
     };
   }
+}
+
+/** Why a call is asked about whose tool says no more than that it needs it. */
+export function plainReason(toolName: string): string {
+  return `${toolName} needs an approval.`;
 }
 
 async function inTime(options: LocalEffectsOptions, given: PromiseLike<unknown>): Promise<unknown> {

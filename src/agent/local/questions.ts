@@ -1,11 +1,10 @@
 // Questions about calls: asked of the approver, answered by the caller that resumes a run, or left open, so that the run pauses.
 // X17. An answer is about one exact call: it carries the fingerprint of tool and arguments, and is taken once.
 
-import { z } from "zod";
-
 import { linkedController, runBounded } from "../../kernel/cancel.ts";
 import { sleep } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
+import { joinSentences } from "../../kernel/sentence.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -13,6 +12,7 @@ import { questionIdOf } from "../../protocol/ids.ts";
 import {
   AnswerSchema,
   argumentsHashOf,
+  callHashOf,
   kindAnsweredBy,
   type Answer,
   type Question,
@@ -20,10 +20,12 @@ import {
 } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { deniedText, rebindCall, type OwnCall, type RejectedCall } from "../../tools/bind-call.ts";
+import { redactSecrets } from "../../tools/redact-secrets.ts";
+import type { Approver } from "../approver.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
 import { errorRecord } from "../life-cycle.ts";
 import { applyChain } from "./apply-chain.ts";
-import { judge, judgeAgain } from "./judge.ts";
+import { judge, judgeAgain, plainReason } from "./judge.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import type { PlacedCall } from "./tool-context.ts";
 import { askedArguments } from "./used-arguments.ts";
@@ -92,27 +94,36 @@ async function ask(
 ): Promise<Permission> {
   const settle = options.asking();
   const { approver, unanswered } = options.desk;
-  const answer = approver === undefined ? undefined : await askApprover(options, question, bound);
+  const said = approver === undefined ? {} : await askApprover(options, approver, question, bound);
   if (options.startSignal.aborted) {
     recordAnswer(options, call, question, { answer: "denied", by: "end" });
     settle();
     return { type: "cancelled" };
   }
+  const { answer, failure } = said;
   const isLate = isOverdue(options, question);
   const mayWait = unanswered === "pause" || options.pauseSignal.aborted;
-  if (answer === undefined && !isLate && mayWait) return deferred(call, question);
+  if (answer === undefined && !isLate && mayWait) {
+    const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
+    return deferred(call, { ...question, reason });
+  }
   settle();
-  return decided(options, call, bound, { question, answer: isLate ? undefined : answer });
+  return decided(options, call, bound, { question, ...(isLate ? {} : said) });
 }
 
-/** The approver's answer; undefined if it gives none that can be used, or not in time. */
+/** What came of a question; neither: no answer was given, or not in time. */
+interface Said {
+  readonly answer?: Answer | undefined;
+  /** What went wrong when the approver was asked. */
+  readonly failure?: string | undefined;
+}
+
 async function askApprover(
   options: LocalEffectsOptions,
+  approver: Approver,
   question: Question,
   bound: OwnCall,
-): Promise<Answer | undefined> {
-  const { approver } = options.desk;
-  if (approver === undefined) return undefined;
+): Promise<Said> {
   const linked = linkedController(options.startSignal);
   const { controller } = linked;
   const { clock } = options;
@@ -131,19 +142,25 @@ async function askApprover(
       graceMs: 0,
     });
     if (bounded.type === "threw") throw bounded.error;
-    if (bounded.type === "abandoned" || bounded.value === undefined) return undefined;
+    if (bounded.type === "abandoned" || bounded.value === undefined) return {};
     const parsed = AnswerSchema.safeParse(bounded.value);
-    if (!parsed.success) throw new TypeError(z.prettifyError(parsed.error));
+    if (!parsed.success) {
+      const issues = parsed.error.issues.map(({ path, message }) =>
+        path.length === 0 ? message : `${path.join(".")}: ${message}`,
+      );
+      throw new TypeError(issues.join("; "));
+    }
     const answer = parsed.data;
     const problem = problemWith(answer, question) ?? misfit(answer, bound);
     if (problem !== undefined) throw new TypeError(problem);
-    return answer;
+    return { answer };
   } catch (cause) {
+    const what = redactSecrets(messageOf(cause));
     warnOnce(
       approver,
-      `The approver gave no answer that can be used for ${question.toolName} (${messageOf(cause)}); the question stays open.`,
+      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${options.desk.unanswered === "deny" ? "the call is denied" : "the question stays open"}.`,
     );
-    return undefined;
+    return { failure: `The approver gave no answer that can be used (${what}).` };
   } finally {
     controller.abort();
     options.pauseSignal.removeEventListener("abort", giveUp);
@@ -164,7 +181,10 @@ export function problemWith(answer: Answer, question: Question): string | undefi
 function misfit(answer: Answer, { tool }: OwnCall): string | undefined {
   if (answer.type !== "approved" || answer.arguments === undefined) return undefined;
   const again = rebindCall(tool, answer.arguments);
-  return again.type === "rejected" ? again.text : undefined;
+  if (again.type !== "rejected") return undefined;
+  // Its first line and its last are for a model.
+  const problems = again.text.split("\n").slice(1, -1);
+  return `its arguments do not fit: ${problems.map((line) => line.replace(/^- /u, "")).join("; ")}`;
 }
 
 /** What becomes of the call, now that nothing more is waited for. */
@@ -172,24 +192,51 @@ function decided(
   options: LocalEffectsOptions,
   call: PlacedCall,
   bound: OwnCall,
-  { question, answer }: { readonly question: Question; readonly answer: Answer | undefined },
+  { question, answer, failure }: Said & { readonly question: Question },
 ): Permission | Promise<Permission> {
   if (answer?.type === "approved") {
     const { arguments: changed } = answer;
     const by = decider(call);
     const change = changed === undefined ? {} : { arguments: changed };
     recordAnswer(options, call, question, { answer: "approved", by, ...change });
-    return answer.arguments === undefined
-      ? { type: "granted", bound }
-      : changedCall(options, call, bound, answer.arguments);
+    if (changed !== undefined) return changedCall(options, call, bound, changed);
+    if (call.planned.deferral === undefined) return { type: "granted", bound };
+    return isAsShown(bound, question)
+      ? permittedAgain(options, call, bound)
+      : blocked(bound.tool, "It is not the call any more that was approved: its schema changed.");
   }
-  const { reason, by } = denial(options, call, { question, answer });
-  recordAnswer(options, call, question, { answer: "denied", by, reason });
-  const text = deniedText(call.planned.call.toolName, reason);
+  const { reason: given, by } = denial(options, call, { question, answer, failure });
+  recordAnswer(options, call, question, { answer: "denied", by, reason: given });
+  const reason = withCause(given, question);
+  const text = deniedText(question.toolName, reason);
   return {
     type: "refused",
     rejected: { type: "rejected", tool: bound.tool, code: "denied", text, reason },
   };
+}
+
+/** A denial with the reason for which the call was asked about: guards have theirs (C12). */
+function withCause(reason: string, question: Question): string {
+  if (question.reason === plainReason(question.toolName)) return reason;
+  return joinSentences([reason, `It was asked about for this reason: ${question.reason}`]);
+}
+
+/** True if the call would run with the arguments that were shown with the question: an answer is about these alone (X17). */
+function isAsShown(bound: OwnCall, { argumentsHash }: Question): boolean {
+  return argumentsHashOf(bound.tool.name, askedArguments(bound)) === argumentsHash;
+}
+
+/** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
+export async function permittedAgain(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: OwnCall,
+): Promise<Permission> {
+  const verdict = await judgeAgain(options, call, bound);
+  if (options.startSignal.aborted) return { type: "cancelled" };
+  return verdict.type === "deny"
+    ? { type: "refused", rejected: verdict.rejected }
+    : { type: "granted", bound };
 }
 
 /** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
@@ -212,10 +259,11 @@ async function changedCall(
       place,
       at: at(call),
     });
-    if (patch.deny !== undefined) return blocked(tool, patch.deny, by);
     const again = rebindCall(tool, input);
     if (again.type === "rejected") return { type: "refused", rejected: again };
-    const verdict = await judgeAgain(options, call, again);
+    const { deny: reason } = patch;
+    const denied = reason === undefined ? undefined : { by: by ?? point, reason };
+    const verdict = await judgeAgain(options, call, again, denied);
     if (options.startSignal.aborted) return { type: "cancelled" };
     return verdict.type === "deny"
       ? { type: "refused", rejected: verdict.rejected }
@@ -226,13 +274,9 @@ async function changedCall(
   }
 }
 
-function blocked(tool: OwnCall["tool"], reason: string, by?: string): Refused {
-  const hook = by === undefined ? {} : { by };
+function blocked(tool: OwnCall["tool"], reason: string): Refused {
   const text = deniedText(tool.name, reason);
-  return {
-    type: "refused",
-    rejected: { type: "rejected", tool, code: "blocked", text, reason, ...hook },
-  };
+  return { type: "refused", rejected: { type: "rejected", tool, code: "blocked", text, reason } };
 }
 
 type By = EventBody<"question.answered">["by"];
@@ -240,9 +284,10 @@ type By = EventBody<"question.answered">["by"];
 function denial(
   options: LocalEffectsOptions,
   call: PlacedCall,
-  { question, answer }: { readonly question: Question; readonly answer: Answer | undefined },
+  { question, answer, failure }: Said & { readonly question: Question },
 ): { readonly reason: string; readonly by: By } {
   if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
+  if (failure !== undefined) return { reason: failure, by: "approver" };
   if (isOverdue(options, question)) return { reason: "Nobody answered in time.", by: "deadline" };
   return { reason: "There is nobody who could approve it.", by: "nobody" };
 }
@@ -292,7 +337,11 @@ export function recordAnswer(
 export function deferred({ planned }: PlacedCall, question: Question): Deferred {
   const { callId } = planned.call;
   const argumentsText = JSON.stringify(question.arguments);
-  return { type: "deferred", deferral: { type: "question", callId, question, argumentsText } };
+  const callHash = callHashOf(planned.call);
+  return {
+    type: "deferred",
+    deferral: { type: "question", callId, question, argumentsText, callHash },
+  };
 }
 
 /** A question that was deferred is answered by whoever resumes the run. */

@@ -27,7 +27,7 @@ import { concludeDelegation, runDelegation } from "./delegation.ts";
 import { callExternally } from "./external-call.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import type { DelegatedCall, LocalEffectsOptions } from "./local-options.ts";
-import { askForPermission, type Permission } from "./questions.ts";
+import { askForPermission, permittedAgain, type Permission } from "./questions.ts";
 import { callServices, toolContext, toolRuntime, type PlacedCall } from "./tool-context.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
@@ -88,7 +88,9 @@ function callNow(
     return perform(options, call, () => runDelegation(options, call, checked));
   const permit = log?.outcome(permitName(call));
   if (permit !== undefined)
-    return callPermitted(options, call, { type: "granted", bound: permittedCall(checked, permit) });
+    return permitted(options, call, checked, permit).then((permission) =>
+      callPermitted(options, call, permission),
+    );
   const impossible = refusedSpawn(options, call, checked);
   if (impossible !== undefined) return reject(options, call, refusedOutcome(impossible));
   const asked = askForPermission(options, call, checked);
@@ -122,11 +124,17 @@ function permitName({ place, planned }: PlacedCall): string {
   return `permit.${place.stepNumber}.${planned.index}`;
 }
 
-/** The call with the arguments that were allowed before its process died. */
-function permittedCall(checked: OwnCall, permit: unknown): OwnCall {
-  const { arguments: input } = PermitSchema.parse(permit);
-  const again = rebindCall(checked.tool, input);
-  return again.type === "rejected" ? checked : again;
+/** The call with the arguments that were allowed before its process died, if its schema and the guards still allow them. */
+async function permitted(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  { tool }: OwnCall,
+  permit: unknown,
+): Promise<Permission> {
+  const bound = rebindCall(tool, PermitSchema.parse(permit).arguments);
+  return bound.type === "rejected"
+    ? { type: "refused", rejected: bound }
+    : await permittedAgain(options, call, bound);
 }
 
 const PermitSchema = z.strictObject({ arguments: JsonValueSchema });

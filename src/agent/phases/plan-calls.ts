@@ -11,7 +11,7 @@ import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import {
   argumentsOf,
   bindCall,
-  deniedText,
+  deniedCall,
   UNBEGUN_TEXT,
   type BoundCall,
   type RejectedCall,
@@ -69,7 +69,9 @@ export function planCalls(
     if (deferral?.type === "subagent") return { ...plan, bound };
     if (deferral !== undefined && bound.type === "rejected") dropAnswer(agent, step, plan);
     if (bound.type === "finish") output = bound.use;
-    const isFree = bound.type === "finish" || bound.type === "rejected" || deferral !== undefined;
+    const isDenied = plan.denial !== undefined;
+    const isFree =
+      bound.type === "finish" || bound.type === "rejected" || isDenied || deferral !== undefined;
     const refused = isFree ? undefined : agent.budget.chargeToolCall();
     if (refused !== undefined) {
       refusal ??= refused;
@@ -134,7 +136,7 @@ function placesIn({ reply, deferrals }: OpenStep): Places {
 function drafted(
   agent: AgentContext,
   state: AgentState,
-  { call, argumentsText }: Rewritten,
+  { call, argumentsText, change }: Rewritten,
   { places, before }: { readonly places: Places; readonly before: Draft | undefined },
 ): Draft {
   const calls = openStepOf(state).reply?.message.toolCalls ?? [];
@@ -149,6 +151,7 @@ function drafted(
   return {
     call,
     argumentsText,
+    denial: change?.type === "denied" ? change : undefined,
     index,
     settings,
     retryCount: retriesOf(state.log.failures, call.toolName),
@@ -170,10 +173,6 @@ function boundCall(
   const tool = agent.tools.find(call.toolName);
   if (change?.type === "cancelled") return unbegun(tool);
   if (skip !== undefined) return rejected("skipped", `Not executed: ${skip}`, { tool });
-  if (change?.type === "denied") {
-    const text = deniedText(call.toolName, change.reason);
-    return { ...rejected("blocked", text, { tool, by: change.by }), reason: change.reason };
-  }
   const offered = offeredNames(agent, hiddenTools);
   const removals = agent.removedTools.filter(({ toolName }) => toolName === call.toolName);
   if (tool === undefined && removals.length > 0)
@@ -181,6 +180,8 @@ function boundCall(
   const filters = hiddenTools.filter(({ toolName }) => toolName === call.toolName);
   if (filters.length === 0) {
     const bound = bindCall(agent.tools, { ...call, argumentsText }, offered);
+    // No guard is asked about the typed result: a hook may deny it alone.
+    if (bound.type === "finish" && change?.type === "denied") return deniedCall(bound.tool, change);
     return bound.type === "rejected" && isCutOff(step, call) ? cutCall(step, bound) : bound;
   }
   const text = `Not executed: ${call.toolName} is not available in this step. ${choiceOf(offered)}`;

@@ -1,0 +1,168 @@
+// Goal: what an approval covers when the run goes on: the call that was shown, under the guards and the schema of now.
+// Method: a call that is asked about, a pause, and a resumption with something changed.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { defineTool } from "../../src/tools/define-tool.ts";
+import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { approveAll, questionOf } from "../support/pause-scenes.ts";
+import { thrownBy } from "../support/thrown.ts";
+import { calls, told } from "../tree/cast.ts";
+import { asksAbout, denies, fates, refusal, write, writeTool } from "./guard-scenes.ts";
+
+describe("a call that was approved", () => {
+  proves(["S7.8"], "is denied by a guard that was added since, or that was tightened", async () => {
+    const tool = writeTool();
+    let answer: GuardAnswer = { type: "ask", reason: "Sure?" };
+    const guards = [toolGuard(() => answer, { name: "strict" })];
+    const { role, model } = soloist([calls(write("/a")), says("done")], { tools: [tool], guards });
+    const stage = scene();
+    const paused = await stage.run(role);
+    answer = { type: "deny", reason: "Closed." };
+    const closed = await stage.outcome(stage.resume(role, paused.pausedRun, approveAll(paused)));
+    expect([fates(closed), tool.written]).toEqual([[["refused", "blocked", "strict"]], []]);
+    expect(told(model.requests[1])).toEqual([refusal("write", "Closed.")]);
+
+    const other = soloist([calls(write("/b")), says("done")], {
+      tools: [tool],
+      guards: [asksAbout()],
+    });
+    const second = scene();
+    const open = await second.run(other.role);
+    const resumed = second.resume(other.role, open.pausedRun, approveAll(open), {
+      guards: [denies("Closed.")],
+    });
+    expect([fates(await second.outcome(resumed)), tool.written]).toEqual([
+      [["refused", "blocked", "deny"]],
+      [],
+    ]);
+  });
+
+  proves(["S7.8"], "does not run with other arguments than those that were shown", async () => {
+    const runs: unknown[] = [];
+    const paying = (most: number) =>
+      defineTool({
+        name: "pay",
+        description: "Pays.",
+        input: z.object({ amount: z.number(), most: z.number().default(most) }),
+        needsApproval: true,
+        execute: (input) => void runs.push(input),
+      });
+    const withTool = (most: number) =>
+      soloist([calls({ name: "pay", arguments: { amount: 3 } }), says("done")], {
+        tools: [paying(most)],
+      });
+    const stage = scene();
+    const paused = await stage.run(withTool(5).role);
+    expect(questionOf(paused).arguments).toEqual({ amount: 3, most: 5 });
+    const result = await stage.outcome(
+      stage.resume(withTool(9).role, paused.pausedRun, approveAll(paused)),
+    );
+    expect([fates(result), runs]).toEqual([[["succeeded"]], [{ amount: 3, most: 5 }]]);
+  });
+
+  proves(["S7.8"], "is the call of the history, and the one that runs", async () => {
+    const tool = writeTool();
+    const { role } = soloist([calls(write("/a")), says("done")], {
+      tools: [tool],
+      guards: [asksAbout()],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const text = JSON.stringify(paused.pausedRun);
+    const inHistory = JSON.stringify(JSON.stringify({ path: "/a" }));
+    expect(text.split(inHistory).length).toBeGreaterThan(2);
+    for (const [index] of text.split(inHistory).slice(1).entries()) {
+      const parts = text.split(inHistory);
+      const altered = `${parts.slice(0, index + 1).join(inHistory)}${inHistory.replace("/a", "/b")}${parts.slice(index + 1).join(inHistory)}`;
+      const thrown = thrownBy(() =>
+        stage.orchestrator.resume(altered, approveAll(paused), { role }),
+      );
+      expect(thrown, `place ${index}`).toMatchObject({ code: "invalid_paused_run" });
+    }
+    expect(tool.written).toEqual([]);
+  });
+});
+
+describe("a hook that denies", () => {
+  proves(["S7.10"], "is one more deny: guards are asked and recorded beside it", async () => {
+    const tool = writeTool();
+    const seen: unknown[] = [];
+    const guards = [
+      toolGuard(
+        (call) => {
+          seen.push(call.arguments);
+          return { type: "deny", reason: "Not there." };
+        },
+        { name: "place" },
+      ),
+      toolGuard(() => ({ type: "ask", reason: "Sure?" }), { name: "careful" }),
+    ];
+    const hooks = [transform("beforeTool", () => ({ deny: "Too dear." }), { name: "purse" })];
+    const { role, model } = soloist([calls(write("/a")), says("done")], {
+      tools: [tool],
+      guards,
+      hooks,
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    expect([seen, tool.written]).toEqual([[{ path: "/a" }], []]);
+    expect(fates(result)).toEqual([["refused", "blocked", "place, purse"]]);
+    expect(
+      stage.sink.of("tool.guarded").map(({ decision, answers }) => [decision, answers]),
+    ).toEqual([
+      [
+        "deny",
+        [
+          { guard: "place", answer: "deny", reason: "Not there." },
+          { guard: "careful", answer: "ask", reason: "Sure?" },
+          { guard: "purse", answer: "deny", reason: "Too dear." },
+        ],
+      ],
+    ]);
+    expect(stage.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
+      "Not there. Too dear.",
+    ]);
+    expect(told(model.requests[1])).toEqual([refusal("write", "Not there. Too dear.")]);
+  });
+});
+
+proves(["S7.10"], "the reason for which a guard asks is told with the denial", async () => {
+  const { role, model } = soloist([calls(write("/a")), says("done")], {
+    tools: [writeTool()],
+    guards: [asksAbout("/a is not in docs/.")],
+  });
+  const stage = scene({ approver: (question) => deny(question, "Not now.") });
+  const result = await stage.run(role);
+  const text = refusal("write", "Not now.", "/a is not in docs/.");
+  expect(told(model.requests[1])).toEqual([text]);
+  expect(result.steps[0]?.tools.executions.map((one) => one.text)).toEqual([text]);
+  expect(stage.sink.of("tool.rejected").map(({ reason }) => reason)).toEqual([
+    "Not now. It was asked about for this reason: /a is not in docs/.",
+  ]);
+});
+
+test("an answer that changes the arguments meets hooks and guards as one", async () => {
+  const tool = writeTool();
+  const hooks = [
+    transform(
+      "beforeTool",
+      ({ arguments: input }) =>
+        JSON.stringify(input).includes("/b") ? { deny: "Not b." } : undefined,
+      { name: "purse" },
+    ),
+  ];
+  const guards = [asksAbout("Sure?")];
+  const { role } = soloist([calls(write("/a")), says("done")], { tools: [tool], guards, hooks });
+  const stage = scene({ approver: (question) => approve(question, { arguments: { path: "/b" } }) });
+  const result = await stage.run(role);
+  expect([fates(result), tool.written]).toEqual([[["refused", "blocked", "purse"]], []]);
+  expect(stage.sink.of("tool.guarded").map(({ decision }) => decision)).toEqual(["ask", "deny"]);
+});
