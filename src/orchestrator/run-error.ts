@@ -1,6 +1,7 @@
 // RunError: a run that did not complete, as an exception. Made by `run.orThrow()`; everything else of ours has the result as a value.
 
 import { EspalierError, type RunErrorCode } from "../kernel/error.ts";
+import { joinSentences } from "../kernel/sentence.ts";
 import type { RestStatus } from "../protocol/stop.ts";
 import type { RunResult } from "./run-result.ts";
 
@@ -22,9 +23,10 @@ export class RunError extends EspalierError {
   constructor(result: RunResult, status: Unfinished) {
     const { runId, reason } = result;
     const code = `run_${status}` as const;
+    const why = joinSentences([reason.message, ...firstCause(result), ADVICE[status]]);
     super({
       code,
-      message: `Expected run ${runId} to complete, got ${status} (${reason.code}): ${reason.message} ${ADVICE[status]}`,
+      message: `Expected run ${runId} to complete, got ${status} (${reason.code}): ${why}`,
       data: { runId, status, reason: reason.code },
     });
     this.code = code;
@@ -35,4 +37,10 @@ export class RunError extends EspalierError {
   get result(): RunResult {
     return this.#result;
   }
+}
+
+/** What failed first in a tree that failed, unless the reason says that already. */
+function firstCause({ status, reason, errors: [first] }: RunResult): readonly string[] {
+  if (status !== "failed" || first === undefined || first.message === reason.message) return [];
+  return [`First, ${first.agentPath} failed: ${first.message}`];
 }

@@ -6,12 +6,15 @@ import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { rejectionOf } from "../support/thrown.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunError } from "../../src/orchestrator/run-error.ts";
 import type { Run } from "../../src/orchestrator/run.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { asks, says } from "../../src/testing/scripted-model.ts";
+import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
 import { soloist } from "../harness/soloist.ts";
@@ -71,6 +74,28 @@ for (const [code, { run: begin, message, reason }] of Object.entries(ENDS))
     expect(error.data).toEqual({ runId: "run_1", status: code.slice("run_".length), reason });
     expect(error.result).toBe(await run.result);
   });
+
+proves(["S7.36"], "a tree that failed says what failed first in it", async () => {
+  const child = defineAgent({
+    name: "child",
+    purpose: "Works",
+    instructions: "Work.",
+    model: new ScriptedModel([
+      { error: new ModelError({ code: "model_refused_request", message: "No such model" }) },
+    ]),
+  });
+  const script = [
+    asks("SpawnSubagent", { role: "child", task: "Work." }),
+    { error: new ModelError({ code: "model_not_authorized", message: "The key has run out" }) },
+  ];
+  const { role } = soloist(script, { subagents: [child] });
+  const run = new Orchestrator({ ids: sequentialIds() }).start(role, "Do it.");
+  expect(await rejectionOf(run.orThrow())).toEqual({
+    code: "run_failed",
+    message: `Expected run run_1 to complete, got failed (error): The key has run out. First, solo/child#1 failed: No such model. ${SO_FAR}`,
+    data: { runId: "run_1", status: "failed", reason: "error" },
+  });
+});
 
 proves(["S7.36"], "a run that completed gives its result", async () => {
   const run = start([says("Done.")]);
