@@ -545,7 +545,6 @@ const requirements = {
   },
   "S7.32": {
     text: "A thousand agents make a handful of traces; a run below 5,000 spans stays one; queue_wait only where the wait is worth a row, with the tool's name",
-    isPlanned: true,
   },
   "S7.33": {
     text: "An unknown cost is on no span as 0 and in no live view as $0",

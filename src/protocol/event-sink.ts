@@ -46,6 +46,14 @@ export interface LostSpan extends Moment {
   readonly conversationId: string | undefined;
   /** What happened within it, the latest of it. */
   readonly notes: readonly (Moment & { readonly body: Note })[];
+  /** Further traces in which the run, or the agent, went on, and when. */
+  readonly elsewhere: readonly Elsewhere[];
   /** What it shows was over, but not all that is within it. */
   readonly closing?: (Moment & { readonly body: Closing }) | undefined;
+}
+
+/** A further trace, and when the first of it began, in microseconds since the epoch. */
+export interface Elsewhere {
+  readonly traceId: string;
+  readonly sinceUs: number;
 }

@@ -74,6 +74,8 @@ export const ESPALIER = {
   runAnswers: "espalier.run.answers",
   /** The trace of the same run up to its pause. */
   resumedFromTraceId: "espalier.resumed_from.trace_id",
+  /** Only on the span around a further trace of a run: from 2. */
+  tracePart: "espalier.trace.part",
   /** A trace that grew too large goes on in another one, and came from one. */
   continuesInTraceId: "espalier.continues_in.trace_id",
   continuesFromTraceId: "espalier.continues_from.trace_id",

@@ -42,8 +42,9 @@ export interface OpenTelemetryOptions extends MetricsOptions {
    */
   readonly content?: boolean | ContentOptions;
   /**
-   * So many spans a trace may have before the next subagent begins another one, linked in both
-   * directions; 5,000 if left out, since viewers slow down beyond. Events follow.
+   * So many spans a trace may have before subagents that begin, and agents that ask their models again, go on
+   * in a further trace of the run, linked in both directions; 5,000 if left out, since viewers slow down
+   * beyond. Events follow.
    */
   readonly maxSpansPerTrace?: number;
   /**

@@ -131,6 +131,11 @@ test("Jaeger traces nothing of its own, for which no port is open", () => {
   expect(config.service.telemetry.metrics.level).toBe("none");
 });
 
+/** Where the settings of the pages put a tag. */
+function rankOf(name: string): number {
+  return page.topTagPrefixes.findIndex((prefix) => name.startsWith(prefix));
+}
+
 proves(["S7.34"], "outcome, reason, refusal and the totals of a subtree come first", () => {
   const attributes = [
     ...Object.values(names.GEN_AI),
@@ -138,8 +143,6 @@ proves(["S7.34"], "outcome, reason, refusal and the totals of a subtree come fir
     ...Object.values(names.SUBTREE),
     names.ERROR_TYPE,
   ];
-  const rankOf = (name: string): number =>
-    page.topTagPrefixes.findIndex((prefix) => name.startsWith(prefix));
   const ordered = attributes.toSorted((left, right) => rankOf(left) - rankOf(right));
   const { outcome, stopReason, refusalCode, refusalMaximum, refusalCurrent } = names.ESPALIER;
   const refusal = [refusalCode, refusalMaximum, refusalCurrent];

@@ -22,3 +22,40 @@ export function wideRun(agents: number, calls: number): RunScript {
   run.ended("completed", agents);
   return run;
 }
+
+/** A root that starts so many agents in one reply, which then work side by side: in each step a model call and a tool call. */
+export function crowd(agents: number, steps: number): RunScript {
+  const run = new RunScript();
+  const lead = run.root;
+  run.started();
+  lead.started();
+  lead.asks();
+  lead.hears();
+  const calls = Array.from({ length: agents }, (_, index) => `call_${index}`);
+  for (const callId of calls) lead.calls(callId, "SpawnSubagent", "delegation");
+  const readers = calls.map((callId) => {
+    const reader = lead.child("reader");
+    lead.spawns(callId, reader);
+    reader.started(callId);
+    return { callId, reader };
+  });
+  for (let step = 0; step < steps; step += 1) {
+    for (const { reader } of readers) {
+      reader.asks();
+      reader.hears();
+      reader.calls(`call_${step}`, "search");
+      reader.gets(`call_${step}`, "search");
+    }
+  }
+  for (const { callId, reader } of readers) {
+    reader.asks();
+    reader.hears();
+    reader.ended();
+    lead.gets(callId, "SpawnSubagent");
+  }
+  lead.asks();
+  lead.hears();
+  lead.ended();
+  run.ended("completed", agents);
+  return run;
+}

@@ -30,6 +30,8 @@ interface Scope {
   readonly parent: Scope | undefined;
   readonly notes: Told<Note>[];
   closing: Told<Closing> | undefined;
+  /** When it went on in further traces, by their ids. */
+  readonly elsewhere: Map<string, number>;
   ids: TraceIds;
 }
 
@@ -45,7 +47,8 @@ export class OpenSpans {
   readonly #scopes = new ScopeTree<Scope>({
     open: (body, moment, parent) => {
       const opening = { ...moment, body };
-      const scope = { opening, parent, notes: [], closing: undefined, ids: NO_IDS };
+      const empty = { notes: [], closing: undefined, elsewhere: new Map(), ids: NO_IDS };
+      const scope = { opening, parent, ...empty };
       this.#open.add(scope);
       this.#lastUs = moment.atUs;
       return scope;
@@ -69,7 +72,9 @@ export class OpenSpans {
     const event = parsed.data;
     const { seq, atMs } = event;
     const scope = this.#scopes.place({ seq, atMs, correlation: correlationOf(event), body: event });
-    if (scope?.ids === NO_IDS) scope.ids = idsOf(event);
+    if (scope?.ids !== NO_IDS) return;
+    scope.ids = idsOf(event);
+    noteElsewhere(scope);
   }
 
   /** When the last event happened, on the time line of spans. */
@@ -89,8 +94,21 @@ export class OpenSpans {
         conversationId: conversationOf(scope),
         notes: scope.notes,
         closing: scope.closing,
+        elsewhere: [...scope.elsewhere].map(([traceId, sinceUs]) => ({ traceId, sinceUs })),
       }));
   }
+}
+
+/** A span in another trace than the one around it: the run goes on there, and so does the agent whose call it is. */
+function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
+  if (parent === undefined || parent.ids.traceId === traceId) return;
+  const note = ({ elsewhere }: Scope): void => {
+    if (!elsewhere.has(traceId)) elsewhere.set(traceId, opening.atUs);
+  };
+  if (!opening.body.type.startsWith("agent.")) note(parent);
+  let run = parent;
+  while (run.parent !== undefined) run = run.parent;
+  note(run);
 }
 
 function correlationOf(event: EspalierEvent): Correlation {

@@ -17,9 +17,9 @@ import type { TraceIds } from "../../protocol/event.ts";
 import type { LostSpan } from "../../protocol/event-sink.ts";
 import { setAttributes } from "../bounded/bounded-attributes.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
-import type { OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
+import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
 import { continuation, originOf, remoteSpan } from "./span-links.ts";
-import { hasId, type SpanMaker } from "./span-maker.ts";
+import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
 import { tellAbandoned, tellClosed, tellEnd, tellNote } from "./span-story.ts";
 
 /** `lost`: the outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened. */
@@ -42,11 +42,21 @@ class Teller {
   readonly #maker: SpanMaker;
   readonly #told = new Map<string, OpenSpan>();
   readonly #run: RunFacts;
-  readonly #trace: TraceSize = { spans: 0 };
+  readonly #trace: TraceSize = { spans: 0, expected: 0 };
+  /** The spans around further traces, and those in which agents go on there, by trace, and by agent and trace. */
+  readonly #parts = new Map<string, Onward>();
+  readonly #onward = new Map<string, Onward>();
 
   constructor(maker: SpanMaker) {
     this.#maker = maker;
-    this.#run = { conversationId: undefined, background: new Map(), awaited: new WeakMap() };
+    this.#run = {
+      conversationId: undefined,
+      background: new Map(),
+      awaited: new WeakMap(),
+      parts: [],
+      isWhole: false,
+      root: undefined,
+    };
   }
 
   /** Undefined: events of its process stood in one span, because its tracing had failed. */
@@ -56,9 +66,11 @@ class Teller {
     const open = this.#begin(lost, this.#around(lost));
     const isOwn = hasId(open.span, ids.spanId);
     const told = isOwn || !beginsTrace(lost) ? open : this.#inItsTrace(lost);
-    if (told.span.isRecording()) setAttributes(told.span, attributesOf(told, lost));
+    if (told.span.isRecording())
+      setAttributes(told.span, attributesOf(told, lost, this.#onwardOf(lost) !== undefined));
     const above = parent === undefined ? undefined : this.#told.get(parent.spanId);
-    if (above !== undefined && beginsTrace(lost)) tellContinued(above, told);
+    if (above !== undefined && beginsTrace(lost) && isAgent(lost)) tellContinued(above, told);
+    if (isOwn) this.#tellOnward(told, lost);
     for (const { body, ...moment } of notes) tellNote(told, body, moment);
     this.#told.set(ids.spanId, told);
     return told;
@@ -67,6 +79,27 @@ class Teller {
   /** The first one began a trace of its own, and is never ended: nobody sees it. This one stands below the id that it should have. */
   #inItsTrace(lost: LostSpan): OpenSpan {
     return this.#begin(lost, below(lost.ids));
+  }
+
+  /** Where the provider lets ids be chosen: otherwise nobody knows which ids they had. */
+  #tellOnward(told: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
+    for (const { traceId, sinceUs } of elsewhere) {
+      if (parent === undefined) {
+        const wanted = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
+        this.#add(told, this.#maker.part(told, wanted, sinceUs), this.#parts, traceId);
+        continue;
+      }
+      const part = this.#parts.get(traceId);
+      if (part === undefined) continue;
+      const onward = this.#maker.onward(told, part, sinceUs);
+      this.#add(told, onward, this.#onward, `${ids.spanId} ${traceId}`);
+    }
+  }
+
+  #add(told: OpenSpan, onward: Onward, known: Map<string, Onward>, key: string): void {
+    onward.span.setAttribute(ESPALIER.replayed, true);
+    told.onward.push(onward);
+    known.set(key, onward);
   }
 
   #begin(lost: LostSpan, around: Context): OpenSpan {
@@ -82,20 +115,30 @@ class Teller {
       run,
       trace: this.#trace,
     });
-    return { ...begun, ids };
+    const onward = parent === undefined ? this.#run.parts : begun.onward;
+    return { ...begun, ids, onward };
   }
 
-  #linksOf({ body, ids, parent }: LostSpan): readonly Link[] {
+  #linksOf(lost: LostSpan): readonly Link[] {
+    const { body, ids, parent } = lost;
     if (parent === undefined || parent.traceId === ids.traceId) return originOf(body);
+    if (this.#onwardOf(lost) !== undefined) return [];
     return [continuation(LINK.continuesFrom, remoteSpan(parent)).link];
   }
 
-  #around({ ids, parent }: LostSpan): Context {
+  /** For a call in another trace than its agent: where that went on. */
+  #onwardOf({ ids, parent }: LostSpan): Onward | undefined {
+    return this.#onward.get(`${parent?.spanId} ${ids.traceId}`);
+  }
+
+  #around(lost: LostSpan): Context {
+    const { ids, parent } = lost;
     if (parent === undefined) {
       const { traceId, parentSpanId: spanId } = ids;
       return spanId === undefined ? ROOT_CONTEXT : below({ traceId, spanId });
     }
-    if (parent.traceId !== ids.traceId) return ROOT_CONTEXT;
+    if (parent.traceId !== ids.traceId)
+      return (this.#onwardOf(lost) ?? this.#parts.get(ids.traceId))?.context ?? ROOT_CONTEXT;
     return this.#told.get(parent.spanId)?.context ?? below(parent);
   }
 }
@@ -110,20 +153,28 @@ function beginsTrace({ ids, parent }: LostSpan): boolean {
   return parent === undefined || parent.traceId !== ids.traceId;
 }
 
+function isAgent({ body }: LostSpan): boolean {
+  return body.type === "agent.started" || body.type === "agent.resumed";
+}
+
 /** The call and the subagent of another trace name each other. */
 function tellContinued({ span }: OpenSpan, told: OpenSpan): void {
   const onward = continuation(LINK.continuesIn, told.span.spanContext());
   span.addLink(onward.link).setAttributes(onward.attributes);
 }
 
-function attributesOf({ span }: OpenSpan, { ids, parent }: LostSpan): Attributes {
+function attributesOf(
+  { span }: OpenSpan,
+  { ids, parent }: LostSpan,
+  isOnward: boolean,
+): Attributes {
   const own = span.spanContext();
   const replaced =
     isSpanContextValid(own) && own.spanId !== ids.spanId
       ? { [ESPALIER.replacesSpanId]: ids.spanId }
       : {};
   const split =
-    parent !== undefined && parent.traceId !== ids.traceId
+    parent !== undefined && parent.traceId !== ids.traceId && !isOnward
       ? continuation(LINK.continuesFrom, remoteSpan(parent)).attributes
       : {};
   return { [ESPALIER.replayed]: true, ...replaced, ...split };

@@ -4,7 +4,7 @@ import type { Context, Span, SpanContext } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import type { Opening } from "../../protocol/span-scope.ts";
+import type { Moment, Opening } from "../../protocol/span-scope.ts";
 
 /** What the spans of one run have in common. */
 export interface RunFacts {
@@ -14,17 +14,36 @@ export interface RunFacts {
   readonly background: Map<AgentId, SpanContext | undefined>;
   /** How many of them the agents behind spans have heard of. */
   readonly awaited: WeakMap<Span, number>;
+  /** The further traces of a run that is too large for one, each with the span around all in it. */
+  readonly parts: Onward[];
+  /** Its sampler takes no further trace: all stays in the first. */
+  isWhole: boolean;
+  /** Its span; undefined before that begins. */
+  root: OpenSpan | undefined;
 }
 
-/** How many spans one trace has, so far. */
+/** One trace of a run. */
 export interface TraceSize {
+  /** How many spans it has, so far. */
   spans: number;
+  /** How many more the agents are expected to make that went on in it or began in it. Only in further traces of a run. */
+  expected: number;
+}
+
+/** A span in which a run, or an agent at work, goes on in another trace, because its own is full. It ends with them. */
+export interface Onward {
+  readonly span: Span;
+  readonly name: string;
+  readonly startedAtUs: number;
+  readonly context: Context;
+  readonly trace: TraceSize;
 }
 
 export interface OpenSpan {
   readonly span: Span;
   /** The event with which it began, and when that was. */
   readonly opening: Opening;
+  readonly moment: Moment;
   readonly startedAtMs: number;
   readonly startedAtUs: number;
   /** When the span began below which it stands; its own beginning, if that is not known. */
@@ -42,6 +61,11 @@ export interface OpenSpan {
   readonly isToolCall: boolean;
   readonly run: RunFacts;
   readonly trace: TraceSize;
+  /** Where it goes on: calls of an agent stand below the last of them. */
+  readonly onward: Onward[];
+  /** Calls that it made, and how many more spans are expected of it where it is. */
+  calls: number;
+  expected: number;
   /** When what it shows was over; undefined while it goes on. */
   closedAtUs?: number;
 }

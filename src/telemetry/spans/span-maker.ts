@@ -5,6 +5,7 @@
 import {
   SpanKind,
   trace,
+  type Attributes,
   type Context,
   type HrTime,
   type Link,
@@ -20,7 +21,9 @@ import {
   setAttributes,
 } from "../bounded/bounded-attributes.ts";
 import { spanIdFrom, traceIdAfter, withIds, type WantedIds } from "./derived-ids.ts";
-import type { OpenSpan } from "./open-span.ts";
+import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
+import type { Onward, OpenSpan } from "./open-span.ts";
+import { continuation } from "./span-links.ts";
 import { showOutcome } from "./shown-outcome.ts";
 import type { SideSpan } from "./side-spans.ts";
 import {
@@ -40,6 +43,13 @@ export interface SpanPlan extends Pick<OpenSpan, "around" | "run" | "trace"> {
   readonly ids: WantedIds;
   readonly links: readonly Link[];
   readonly aroundSinceUs?: number | undefined;
+}
+
+interface OnwardPlan {
+  readonly ids: WantedIds;
+  readonly sinceUs: number;
+  readonly around: Context;
+  readonly attributes: Attributes;
 }
 
 export class SpanMaker {
@@ -76,6 +86,7 @@ export class SpanMaker {
     return {
       span,
       opening: body,
+      moment,
       startedAtMs: moment.atMs,
       startedAtUs: moment.atUs,
       aroundSinceUs: plan.aroundSinceUs ?? moment.atUs,
@@ -87,7 +98,53 @@ export class SpanMaker {
       isToolCall: body.type === "tool.started" || body.type === "tool.resumed",
       run,
       trace: plan.trace,
+      onward: [],
+      calls: 0,
+      expected: 0,
     };
+  }
+
+  /** The span around all that stands in a further trace of a run. `sinceUs`: when the first of it began. */
+  part(run: OpenSpan, ids: WantedIds, sinceUs: number): Onward {
+    const part = run.run.parts.length + 2;
+    const attributes = {
+      [ESPALIER.tracePart]: part,
+      [ESPALIER.continuesFromTraceId]: run.ids.traceId,
+    };
+    const around = rootOf(run.context);
+    return this.#onward(run, `${run.name}, part ${part}`, { ids, sinceUs, around, attributes });
+  }
+
+  /** The span in which an agent goes on in a further trace, and the links between the two. */
+  onward(agent: OpenSpan, { context: around, trace: size }: Onward, sinceUs: number): Onward {
+    const { traceId = "" } = trace.getSpanContext(around) ?? {};
+    const ids = { spanId: () => onwardIdIn(traceId, agent.moment), traceId: () => traceId };
+    const before = agent.onward.at(-1)?.span ?? agent.span;
+    const back = continuation(LINK.continuesFrom, before.spanContext());
+    const { attributes } = back;
+    const made = this.#onward(agent, agent.name, { ids, sinceUs, around, attributes });
+    made.span.addLink(back.link);
+    const ahead = continuation(LINK.continuesIn, made.span.spanContext());
+    before.addLink(ahead.link).setAttributes(ahead.attributes);
+    size.spans += 1;
+    return { ...made, trace: size };
+  }
+
+  #onward(open: OpenSpan, name: string, plan: OnwardPlan): Onward {
+    const { ids, sinceUs, around, attributes } = plan;
+    const sampled = boundedAttributes(samplingAttributes(open.opening)).bounded;
+    const options = {
+      kind: SpanKind.INTERNAL,
+      startTime: hrTimeOf(sinceUs),
+      attributes: sampled,
+    };
+    const span = withIds(ids, () => this.#tracer.startSpan(boundedName(name), options, around));
+    if (span.isRecording()) {
+      const place = placeAttributes(open.moment, open.run.conversationId);
+      setAttributes(span, { ...place, ...attributes });
+    }
+    const context = trace.setSpan(around, span);
+    return { span, name, startedAtUs: sinceUs, context, trace: { spans: 1, expected: 0 } };
   }
 
   /** A span that is over when it is told, below `around`. */
@@ -115,6 +172,16 @@ export class SpanMaker {
     span.end(hrTimeOf(endUs));
     return true;
   }
+}
+
+/** The id of the span around all in a further trace of a run: who knows that trace can name it. */
+export function partIdIn(traceId: string): string {
+  return spanIdFrom(["part", traceId]);
+}
+
+/** The id of the span in which an agent goes on in a further trace. */
+function onwardIdIn(traceId: string, { seq, correlation }: Moment): string {
+  return spanIdFrom(["onward", traceId, correlation.runId, seq]);
 }
 
 /** What the ids of the span that begins with an event follow from. */

@@ -5,7 +5,8 @@
 // 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
 // 3. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run is a new trace with a link to the
 //    one before, unless it joins that of whoever resumes it.
-// 4. A trace that has grown large takes no further agents: the next one begins a trace of its own, with links in both directions.
+// 4. A trace that has grown large takes nothing further: an agent that begins, or that is at work and asks its model, goes on in
+//    another trace of the run, with links in both directions.
 // 5. A span is ended once: by its process, or, if that died, by the one that recovers its run.
 // 6. Of a run all is shown or nothing: what goes on in another trace is sampled as the trace before.
 
@@ -39,13 +40,14 @@ import type { ContentSettings } from "../content/content-options.ts";
 import { spanIdFrom, traceIdAfter, traceIdFrom, type WantedIds } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
 import { tellLost } from "./lost-spans.ts";
-import type { OpenSpan, RunFacts } from "./open-span.ts";
+import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
 import { measured, type RunMetrics } from "../metrics/run-metrics.ts";
 import { unmarked } from "./run-baggage.ts";
 import { sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
-import { rootOf, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
+import { partIdIn, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import { tellAbandoned, tellClosed, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
+import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 export interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
@@ -82,7 +84,10 @@ export class SpanProjector implements Tracing {
       note: (open, body, moment) => this.#note(open, body, moment),
       close: (open, body, moment) => this.#close(open, body, moment),
       abandon: (open, moment, why) => tellAbandoned(open, moment, why),
-      end: (open, moment) => tellEnd(open, moment),
+      end: (open, moment) => {
+        expectNoMore(open);
+        tellEnd(open, moment);
+      },
     };
     this.#scopes = new ScopeTree(metrics === undefined ? keeper : measured(keeper, metrics));
   }
@@ -133,7 +138,7 @@ export class SpanProjector implements Tracing {
 
   /** Below the caller's span; else in a trace of its own, if that is sampled as the one before was: otherwise below that. */
   #openRun(body: Opening, moment: Moment): OpenSpan {
-    const plan = { role: "", run: runFacts(body), trace: { spans: 0 } };
+    const plan = { role: "", run: runFacts(body), trace: { spans: 0, expected: 0 } };
     const around = unmarked(context.active());
     const before = callerOf(around) === undefined ? earlierSpan(body) : undefined;
     const links = originOf(body);
@@ -162,34 +167,82 @@ export class SpanProjector implements Tracing {
   }
 
   #openBelow(body: Opening, moment: Moment, parent: OpenSpan): OpenSpan {
-    const { context: around, role, run, trace: size } = parent;
-    return this.#begin(body, moment, { around, role, run, trace: size, links: [] }, parent);
+    const { role, run } = parent;
+    if (isAgent(body)) {
+      const { context: around, trace: size, startedAtUs: aroundSinceUs } = parent;
+      const plan = { around, aroundSinceUs, role, run, trace: size, links: [] };
+      const open = this.#begin(body, moment, plan, parent);
+      if (isFurther(run, size)) expectIn(size, open, expectedOf(0, this.#maxSpansPerTrace));
+      return open;
+    }
+    if (body.type === "model.requested") this.#goOnward(parent, moment);
+    const place: Pick<OpenSpan, "context" | "trace" | "startedAtUs"> =
+      parent.onward.at(-1) ?? parent;
+    const { context: around, startedAtUs: aroundSinceUs, trace: size } = place;
+    countCall(parent, size);
+    const plan = { around, aroundSinceUs, role, run, trace: size, links: [] };
+    return this.#begin(body, moment, plan, parent);
   }
 
-  /** In a trace of its own, if the one around it is large enough; undefined: a sampler would leave that one out. */
+  /** An agent whose trace is full goes on in another one. */
+  #goOnward(agent: OpenSpan, moment: Moment): void {
+    const place = agent.onward.at(-1) ?? agent;
+    if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
+    const more = expectedOf(agent.calls, this.#maxSpansPerTrace);
+    const part = this.#partFor(agent, moment, more);
+    if (part === undefined) return;
+    expectNoMore(agent);
+    agent.onward.push(this.#maker.onward(agent, part, moment.atUs));
+    expectIn(part.trace, agent, more);
+  }
+
+  /** The further trace of a run with room for so many spans; undefined: a sampler would leave that out. */
+  #partFor({ run }: OpenSpan, moment: Moment, more: number): Onward | undefined {
+    const last = run.parts.at(-1);
+    if (last !== undefined && hasRoom(last.trace, more, this.#maxSpansPerTrace)) return last;
+    const { root } = run;
+    if (run.isWhole || root === undefined) return undefined;
+    const traceId = traceIdAfter(root.ids.traceId, [...seedOf(moment), "part"]);
+    const ids = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
+    const part = this.#maker.part(root, ids, moment.atUs);
+    run.isWhole = !isSampled(part.span);
+    if (run.isWhole) return undefined;
+    run.parts.push(part);
+    return part;
+  }
+
+  /** In another trace, if the one around it is large enough; undefined: it is not, or a sampler would leave the other out. */
   #openElsewhere(body: Opening, moment: Moment, parent: OpenSpan): OpenSpan | undefined {
-    if (!isAgent(body) || parent.trace.spans < this.#maxSpansPerTrace) return undefined;
+    if (!isAgent(body) || this.#takesAgent(parent)) return undefined;
     const { role, run } = parent;
+    const more = expectedOf(0, this.#maxSpansPerTrace);
+    const part = this.#partFor(parent, moment, more);
+    if (part === undefined) return undefined;
     const back = continuation(LINK.continuesFrom, parent.span.spanContext());
-    const around = rootOf(parent.context);
-    const plan = { around, role, run, trace: { spans: 0 }, links: [back.link] };
+    const { context: around, startedAtUs: aroundSinceUs, trace: size } = part;
+    const plan = { around, aroundSinceUs, role, run, trace: size, links: [back.link] };
     const open = this.#begin(body, moment, plan, parent);
-    if (!isSampled(open.span)) return undefined;
+    expectIn(size, open, more);
     open.span.setAttributes(back.attributes);
     const onward = continuation(LINK.continuesIn, open.span.spanContext());
     parent.span.addLink(onward.link).setAttributes(onward.attributes);
     return open;
   }
 
+  /** The first trace takes agents until it is full, another one as many as are expected to fit. */
+  #takesAgent({ run, trace: size }: OpenSpan): boolean {
+    const max = this.#maxSpansPerTrace;
+    return isFurther(run, size) ? hasRoom(size, expectedOf(0, max), max) : !isFull(size, max);
+  }
+
   #begin(body: Opening, moment: Moment, plan: Omit<SpanPlan, "ids">, parent?: OpenSpan): OpenSpan {
     const ids = wantedIds(body, moment, parent);
-    const aroundSinceUs = parent?.startedAtUs;
-    const begun = this.#maker.begin(body, moment, { ...plan, ids, aroundSinceUs });
+    const begun = this.#maker.begin(body, moment, { ...plan, ids });
     const open = { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
     const { contents, correlation: scope } = moment;
     if (this.#content !== undefined && contents !== undefined && begun.span.isRecording())
       for (const content of contents()) writeContent(this.#content, { ...open, scope }, content);
-    return open;
+    return parent === undefined ? rootedIn(open) : open;
   }
 
   #tell(settings: ContentSettings, scope: Correlation, content: SpanContent): void {
@@ -275,7 +328,25 @@ function isAgent(body: Opening): boolean {
 
 function runFacts(body: Opening): RunFacts {
   const conversationId = "sessionId" in body ? body.sessionId : undefined;
-  return { conversationId, background: new Map(), awaited: new WeakMap() };
+  return {
+    conversationId,
+    background: new Map(),
+    awaited: new WeakMap(),
+    parts: [],
+    isWhole: false,
+    root: undefined,
+  };
+}
+
+/** The span of a run: it ends with its further traces. */
+function rootedIn(open: OpenSpan): OpenSpan {
+  const root = { ...open, onward: open.run.parts };
+  root.run.root = root;
+  return root;
+}
+
+function isFurther({ parts }: RunFacts, size: TraceSize): boolean {
+  return parts.some(({ trace: further }) => further === size);
 }
 
 function wantedIds(body: Opening, moment: Moment, parent: OpenSpan | undefined): WantedIds {

@@ -89,7 +89,7 @@ export function tellClosed(open: OpenSpan, body: Closing, { atUs }: Pick<Moment,
   const attributes = closingAttributes(body);
   setAttributes(span, attributes);
   const outcome = attributes[ESPALIER.outcome];
-  if (typeof outcome === "string") showOutcome(span, open.shownName, outcome);
+  if (typeof outcome === "string") showEnd(open, outcome);
   const failure = failureOf(body);
   if (failure !== undefined) span.setAttribute(ERROR_TYPE, failure);
 }
@@ -107,11 +107,22 @@ export function tellAbandoned(
   open.closedAtUs = atUs;
   if (why === "left" || !span.isRecording()) return;
   span.setAttribute(ESPALIER.outcome, OUTCOME[why]);
-  showOutcome(span, open.shownName, OUTCOME[why]);
+  showEnd(open, OUTCOME[why]);
+}
+
+/** How something ended is shown wherever it went on. */
+function showEnd({ span, shownName, onward }: OpenSpan, outcome: string): void {
+  showOutcome(span, shownName, outcome);
+  for (const { span: further, name } of onward) {
+    further.setAttribute(ESPALIER.outcome, outcome);
+    showOutcome(further, name, outcome);
+  }
 }
 
 /** A span ends with the last one within it. If what it shows was over before, it says when. */
-export function tellEnd({ span, closedAtUs }: OpenSpan, { atUs }: Pick<Moment, "atUs">): void {
+export function tellEnd(open: OpenSpan, { atUs }: Pick<Moment, "atUs">): void {
+  const { span, closedAtUs, onward } = open;
+  for (const further of onward) further.span.end(hrTimeOf(atUs));
   if (closedAtUs !== undefined && closedAtUs < atUs && span.isRecording())
     span.addEvent(SPAN_EVENT.over, {}, hrTimeOf(closedAtUs));
   span.end(hrTimeOf(atUs));

@@ -1,0 +1,125 @@
+// Goal (S7.32): a tree of any size is shown in few traces, none of which is too large for a viewer; a run that fits is in one.
+// Method: runs by hand with the default options, exported; traces counted, each looked at for gaps and for times that a viewer warns of.
+
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  SimpleSpanProcessor,
+} from "@opentelemetry/sdk-trace-node";
+import { describe, expect, test } from "vitest";
+
+import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
+import { proves } from "../harness/proves.ts";
+import { placeAll, recorded, type RecordedSpan } from "./recorded-spans.ts";
+import { RunScript } from "./run-script.ts";
+import { timeFaults } from "./span-times.ts";
+import { crowd, wideRun } from "./wide-run.ts";
+
+const MAX = 5_000;
+
+interface Shown {
+  readonly spans: readonly RecordedSpan[];
+  readonly traces: readonly (readonly RecordedSpan[])[];
+  readonly sizes: readonly number[];
+}
+
+/** Exported with default options; ids are the provider's own, or follow from the events. */
+function shown({ drafts }: RunScript, idGenerator?: typeof runIdGenerator): Shown {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+    ...(idGenerator === undefined ? {} : { idGenerator }),
+  });
+  const ids = placeAll(openTelemetry({ tracer: provider.getTracer("test") }), drafts);
+  const spans = exporter.getFinishedSpans().map(recorded);
+  const known = new Set(spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`));
+  expect(ids.filter(({ traceId, spanId }) => !known.has(`${traceId} ${spanId}`))).toEqual([]);
+  const orphans = spans.filter(
+    ({ traceId, parentSpanId }) =>
+      parentSpanId !== undefined && !known.has(`${traceId} ${parentSpanId}`),
+  );
+  expect(orphans).toEqual([]);
+  expect(timeFaults(spans)).toEqual([]);
+  const traces = [...Map.groupBy(spans, ({ traceId }) => traceId).values()];
+  for (const own of traces)
+    expect(own.filter(({ parentSpanId }) => parentSpanId === undefined)).toHaveLength(1);
+  return { spans, traces, sizes: traces.map(({ length }) => length) };
+}
+
+describe("a thousand agents that were spawned in one reply", () => {
+  proves(["S7.32"], "of 35 spans each make a handful of traces, none above its size", () => {
+    const { spans, traces, sizes } = shown(crowd(1_000, 16), runIdGenerator);
+    expect(spans.length).toBeGreaterThan(35_000);
+    expect(sizes.length).toBeLessThanOrEqual(10);
+    // A step that began in time ends where it began.
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(MAX + 1_000);
+    const placesOf = Map.groupBy(
+      spans.filter(({ name }) => name.startsWith("invoke_agent reader")),
+      ({ name }) => name,
+    );
+    expect(placesOf.size).toBe(1_000);
+    expect(Math.max(...[...placesOf.values()].map(({ length }) => length))).toBe(2);
+    expect(traces.map(([last]) => last?.attributes["espalier.run.id"])).toEqual(
+      traces.map(() => "run_1"),
+    );
+  });
+
+  proves(["S7.32"], "make few with a provider that has ids of its own, too", () => {
+    expect(shown(crowd(1_000, 16)).sizes.length).toBeLessThanOrEqual(10);
+  });
+
+  proves(["S7.32"], "of which each does little are one trace", () => {
+    expect(shown(crowd(1_000, 0)).sizes).toEqual([4 + 3 * 1_000]);
+    expect(shown(crowd(999, 1)).sizes).toEqual([4 + 5 * 999]);
+  });
+});
+
+proves(["S7.32"], "small agents that follow each other share traces", () => {
+  const { sizes, spans } = shown(wideRun(1_000, 17), runIdGenerator);
+  expect(spans.length).toBeGreaterThan(19_000);
+  expect(sizes.length).toBeLessThanOrEqual(5);
+  // The calls of one reply stand together.
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(MAX + 1_000);
+});
+
+test("an agent that works on and on is in as many traces as it fills, linked one to the next", () => {
+  const { sizes, spans } = shown(crowd(1, 6_000), runIdGenerator);
+  expect(sizes.length).toBe(3);
+  const places = spans
+    .filter(({ name }) => name === "invoke_agent reader#1")
+    .toSorted((left, right) => left.startUs - right.startUs);
+  expect(places.map(({ links }) => links.map(({ spanId }) => spanId))).toEqual(
+    places.map((_, index) =>
+      [places[index - 1], places[index + 1]].flatMap((other) => other?.spanId ?? []),
+    ),
+  );
+  expect(places.map(({ attributes }) => attributes["espalier.outcome"])).toEqual(
+    places.map(() => "completed"),
+  );
+});
+
+proves(["S7.32"], "a wait is a row from 10 ms on, with the name of what waited", () => {
+  const run = new RunScript();
+  run.started();
+  run.root.started();
+  for (const queuedMs of [10, 11]) {
+    const callId = `call_${queuedMs}`;
+    run.root.asks();
+    run.root.hears({ queuedMs });
+    run.root.calls(callId, "search");
+    run.root.gets(callId, "search", { queuedMs });
+  }
+  run.root.ended();
+  run.ended();
+  const waits = shown(run).spans.filter(({ name }) => name.startsWith("queue_wait"));
+  expect(
+    waits.map(({ name, attributes }) => [
+      name,
+      attributes["espalier.queue.wait_ms"],
+      attributes["gen_ai.tool.name"],
+    ]),
+  ).toEqual([
+    ["queue_wait model-1", 11, undefined],
+    ["queue_wait search", 11, "search"],
+  ]);
+});
