@@ -488,14 +488,12 @@ const requirements = {
   },
   "S7.16": {
     text: "After an abortive tool error, a spent error budget or a stop nothing further of the same reply begins, calls under way are aborted and its subagents cancelled; each call has its one result",
-    isPlanned: true,
   },
   "S7.17": {
     text: "agent.ended, run.ended and the result list all stop signals in order of arrival; the result has the errors of the whole tree, first cause first",
   },
   "S7.18": {
     text: "A stop hook that is overruled by its bound: the reason says so",
-    isPlanned: true,
   },
   "S7.19": {
     text: "allOf remembers which parts have fired and asks each part once per check",
@@ -517,7 +515,6 @@ const requirements = {
   },
   "S7.24": {
     text: "processStep is called for completed steps only; SpawnSubagent with continue needs no role; a window too small for a summary is an error at defineAgent",
-    isPlanned: true,
   },
   "S7.25": {
     text: "A call whose arguments are no JSON object goes back over the wire as a parseable object; a 500 that follows our own correction is not retried blindly",

@@ -238,6 +238,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     ...tools.map((tool) => tool.name),
     ...delegationToolNames({ subagents, ceiling, delegation }),
   ]);
+  const maxOutputTokens = definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
   return Object.freeze({
     name,
     purpose: definition.purpose,
@@ -261,8 +262,8 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     hooks: Object.freeze([...hooks]),
     wrapUp: wrapUpOf(name, definition.wrapUp, output !== undefined),
     sections: placedSections(`${name}.sections`, definition.sections ?? []),
-    compaction: compactionOf(`${name}.compaction`, definition.compaction),
-    maxOutputTokens: definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
+    compaction: compactionOf(`${name}.compaction`, definition.compaction, maxOutputTokens),
+    maxOutputTokens,
     temperature: definition.temperature,
     hasOutput: output !== undefined,
   });

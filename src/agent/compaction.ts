@@ -7,7 +7,9 @@ export interface Compaction {
   /**
    * What is done with a history that is too long. Default `truncate`: its oldest messages are left out, and the model is told how many.
    * `summarize`: one message says what was in them, written by the agent's own model in a call of its own, which is paid for and counted
-   * like any other and is no step; if there is no budget for it or nothing comes of it, they are left out. `error`: the agent fails with
+   * like any other and is no step; if there is no budget for it or nothing comes of it, they are left out. It takes at most a quarter of
+   * `maxInputTokens`, 1,024 tokens and the role's `maxOutputTokens`, and is asked for only where it has room for 64 tokens: the window must
+   * be 256 at least, and `maxOutputTokens` 64. `error`: the agent fails with
    * `model_context_overflow`, before anything is asked of the model.
    */
   readonly strategy?: CompactionStrategy;
@@ -32,7 +34,11 @@ const STRATEGIES: readonly unknown[] = [
 const FIELDS = ["strategy", "maxInputTokens", "keepMessages"];
 
 /** What a definition says of it, checked and frozen. Throws `invalid_option`, naming the field. */
-export function compactionOf(field: string, given: Compaction | undefined): Compaction | undefined {
+export function compactionOf(
+  field: string,
+  given: Compaction | undefined,
+  maxOutputTokens: number,
+): Compaction | undefined {
   if (given === undefined) return undefined;
   checkKeys(field, given, FIELDS);
   const { strategy, maxInputTokens, keepMessages } = given;
@@ -47,7 +53,34 @@ export function compactionOf(field: string, given: Compaction | undefined): Comp
       throw mismatch(`${field}.${key}`, "at least 1", value, "Nothing would be left.");
   }
   if (strategy === "error") checkError(field, given);
+  if (strategy === "summarize") checkSummary(field, given, maxOutputTokens);
   return Object.freeze({ ...given });
+}
+
+/** A summary takes at most this part of the window. */
+export const SUMMARY_PART = 4;
+/** In less room than this many tokens nothing worth its price can be said: no summary is asked for. */
+export const FEWEST_SUMMARY_TOKENS = 64;
+
+function checkSummary(
+  field: string,
+  { maxInputTokens }: Compaction,
+  maxOutputTokens: number,
+): void {
+  const fewest = FEWEST_SUMMARY_TOKENS * SUMMARY_PART;
+  if (maxInputTokens !== undefined && maxInputTokens < fewest) {
+    const advice = `A summary takes at most a quarter of the window, and at least ${FEWEST_SUMMARY_TOKENS} tokens. Raise it, or choose truncate.`;
+    throw mismatch(
+      `${field}.maxInputTokens`,
+      `at least ${fewest} with summarize`,
+      maxInputTokens,
+      advice,
+    );
+  }
+  if (maxOutputTokens < FEWEST_SUMMARY_TOKENS) {
+    const advice = `The role's maxOutputTokens is ${maxOutputTokens}, and a summary takes at least ${FEWEST_SUMMARY_TOKENS}. Raise that, or choose truncate.`;
+    throw mismatch(`${field}.strategy`, "truncate or error", "summarize", advice);
+  }
 }
 
 function checkError(field: string, { maxInputTokens, keepMessages }: Compaction): void {

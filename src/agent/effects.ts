@@ -40,6 +40,8 @@ export interface Effects {
   ): Effect<InferOutcome>;
   /** One tool call: asks for an approval where it needs one, runs it, and lets hooks see to the result. */
   callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd>;
+  /** Nothing further of the calls of the step begins; what of them is under way is aborted, and their subagents are cancelled. */
+  endCalls(place: EffectPlace): void;
   /** A delegation that no model call stands behind. `index`: from 0, its place in the queue. */
   delegate(
     place: EffectPlace,
@@ -118,6 +120,8 @@ export interface PlannedCall {
   readonly deferral: Deferral | undefined;
   /** The answer to its question. */
   readonly answer: Answer | undefined;
+  /** Called with its end as soon as that is known: before its slot is free, and before anything else of the reply begins. */
+  readonly onEnd: (end: CallEnd) => void;
 }
 
 /** A call with its result, or one that waits for somebody outside. */

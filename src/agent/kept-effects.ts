@@ -53,10 +53,20 @@ export class KeptEffects implements Effects {
     const { type } = call.bound;
     const isWork = type === "function" || type === "external" || type === "delegation";
     const name = toolEffectName(place, call);
+    const known = this.#log.outcome(name);
+    if (known !== undefined) {
+      const end = CallEndSchema.parse(known);
+      call.onEnd(end);
+      return effect(name, Promise.resolve(end));
+    }
     const work = (): Promise<CallEnd> => this.#inner.callTool(place, call)[settledBy]();
     return isWork || call.deferral !== undefined
-      ? this.#once(name, CallEndSchema, work)
+      ? effect(name, this.#kept(name, work, undefined))
       : this.#noted(name, work);
+  }
+
+  endCalls(place: EffectPlace): void {
+    this.#inner.endCalls(place);
   }
 
   delegate(
@@ -99,8 +109,6 @@ export class KeptEffects implements Effects {
 
   /** A call that does nothing need not wait until its end is kept: it is, so that nobody is told of it twice. */
   #noted(name: string, work: () => Promise<CallEnd>): Effect<CallEnd> {
-    const known = this.#log.outcome(name);
-    if (known !== undefined) return effect(name, Promise.resolve(CallEndSchema.parse(known)));
     const noted = async (): Promise<CallEnd> => {
       const end = await work();
       void this.#log.keep(name, end);

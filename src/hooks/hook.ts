@@ -193,8 +193,9 @@ export function wrapToolCall(wrap: ToolWrapHook["wrap"], options: WrapToolOption
 }
 
 /**
- * A hook that is called after every step with its record, which is frozen; processors run in order, one at a time. If it throws, the
- * run fails, later processors are not called, and the step is kept (R88).
+ * A hook that is called after every completed step with its record, which is frozen; processors run in order, one at a time. If it throws, the
+ * run fails, later processors are not called, and the step is kept (R88). A step that an error or a stop cut off is not completed: the
+ * events and the result have it.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */

@@ -7,6 +7,8 @@ import type { Clock } from "./clock.ts";
 /** Why work was told to end. It is the `reason` of the abort signal that tools and models get. */
 export type CancelReason =
   | { readonly type: "cancelled"; readonly message: string; readonly agentId: string }
+  /** Only tool calls: their agent stops, and they end with it. */
+  | { readonly type: "stopped"; readonly message: string; readonly agentId: string }
   | {
       readonly type: "deadline";
       readonly message: string;
@@ -25,7 +27,7 @@ function isCancelReason(reason: unknown): reason is CancelReason {
     typeof reason === "object" &&
     reason !== null &&
     "type" in reason &&
-    (reason.type === "cancelled" || reason.type === "deadline")
+    (reason.type === "cancelled" || reason.type === "stopped" || reason.type === "deadline")
   );
 }
 

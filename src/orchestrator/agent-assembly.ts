@@ -30,6 +30,7 @@ export type Delegations = Pick<
   | "forgo"
   | "resumeChild"
   | "dismissChild"
+  | "cancelChildrenOf"
   | "awaitChildren"
   | "detachChild"
   | "delegationsBefore"
@@ -226,6 +227,7 @@ function sharedParts(scope: RunShared, node: AgentNode) {
     slots,
     pace,
     startSignal,
+    callSignal: node.signal,
     pauseSignal: tree.pauseSignal,
     retry,
     onText:

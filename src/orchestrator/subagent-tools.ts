@@ -3,10 +3,11 @@
 
 import { z } from "zod";
 
+import { invariant } from "../kernel/assert.ts";
 import { canonicalJson } from "../kernel/json.ts";
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../agent/agent-role.ts";
 import type { RoleCeiling } from "../agent/role-ceiling.ts";
-import type { RoleDraft, SpawnRequest } from "../protocol/subagent.ts";
+import type { RoleDraft } from "../protocol/subagent.ts";
 import { defineDelegation } from "../tools/define-tool.ts";
 import type { DelegationTool } from "../tools/tool.ts";
 import type { DelegationContext, DelegationOutcome } from "../tools/tool-context.ts";
@@ -41,7 +42,8 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
 
 /** What the model may say when it delegates; roles differ in what of it they are offered. */
 interface SpawnArguments {
-  readonly role: string;
+  /** Absent only with `continue`. */
+  readonly role?: string | undefined;
   readonly task: string;
   readonly continue?: string | undefined;
   readonly resultsOf?: readonly string[] | undefined;
@@ -57,17 +59,21 @@ function inputOf(
   const basics = z.object({
     role:
       ceiling === undefined
-        ? z.string().meta({ description: "Which subagent to start.", enum: names })
-        : z
-            .string()
-            .min(1)
-            .meta({ description: "Which subagent to start, or a name for newRole." }),
+        ? z.string().optional().meta({
+            description: "Which subagent to start. Not needed with continue.",
+            enum: names,
+          })
+        : z.string().min(1).optional().meta({
+            description:
+              "Which subagent to start, or a name for newRole. Not needed with continue.",
+          }),
     task: z.string().min(1).meta({
       description:
         "What it is to do, complete in itself: it sees nothing of your conversation unless told.",
     }),
-    continue: z.string().min(1).optional().meta({
-      description: "Name of a subagent that has ended: it goes on with its history instead.",
+    continue: z.string().optional().meta({
+      description:
+        "Name of a subagent that has ended: it goes on with its history instead. Left out or empty: another one is started.",
     }),
     resultsOf: z.array(z.string().min(1)).optional().meta({
       description: "Names of subagents that have ended: it is shown their results word for word.",
@@ -79,7 +85,15 @@ function inputOf(
     }),
   });
   const offered = delegation.background ? basics.extend(background.shape) : basics;
-  return ceiling === undefined ? offered : offered.extend({ newRole: draftSchema(ceiling) });
+  const whole = ceiling === undefined ? offered : offered.extend({ newRole: draftSchema(ceiling) });
+  return whole.refine(({ role, continue: childName }) => role !== undefined || isNamed(childName), {
+    path: ["role"],
+    message: "Say which subagent to start, or with continue which one goes on.",
+  });
+}
+
+function isNamed(name: string | undefined): name is string {
+  return name !== undefined && name.trim() !== "";
 }
 
 function draftSchema({ tools = [], models }: RoleCeiling) {
@@ -109,16 +123,20 @@ async function delegate(
   context: DelegationContext,
 ): Promise<DelegationOutcome> {
   const { role, task, continue: childName, resultsOf, background, newRole: draft } = input;
-  const request: SpawnRequest = {
-    role,
+  const asked = {
     task,
     ...(background === undefined ? {} : { background }),
     ...(resultsOf === undefined ? {} : { resultsOf }),
     ...(draft === undefined ? {} : { draft }),
   };
-  return childName === undefined
-    ? await context.spawn(request)
-    : await context.subagents.continue({ childName, ...request });
+  if (isNamed(childName))
+    return await context.subagents.continue({
+      childName,
+      ...(isNamed(role) ? { role } : {}),
+      ...asked,
+    });
+  invariant(role !== undefined, "without continue the schema asks for a role");
+  return await context.spawn({ role, ...asked });
 }
 
 const [LIST, WAIT, MESSAGE, CANCEL] = BACKGROUND_TOOL_NAMES;

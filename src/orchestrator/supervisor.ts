@@ -11,7 +11,7 @@ import type { DelegatedCall } from "../agent/local/local-options.ts";
 import { runAgent, type PhaseReport } from "../agent/run-agent.ts";
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { Correlation } from "../protocol/event.ts";
-import type { AgentId } from "../protocol/ids.ts";
+import type { AgentId, StepId } from "../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
 import { delegationText } from "../tools/delegation-text.ts";
 import type { ContinueRequest } from "../tools/tool-context.ts";
@@ -84,6 +84,7 @@ function delegations(scope: RunShared, node: AgentNode): Delegations {
     forgo: (call) => groupOf(node, call)?.miss(),
     resumeChild: (childId, at) => resumeChild(scope, childId, placeIn(node, at)),
     dismissChild: (childId) => dismissChild(scope, node, childId),
+    cancelChildrenOf: (stepId) => cancelChildrenOf(node, stepId),
     awaitChildren: (childIds, until) => awaitChildren(node, childIds, until),
     detachChild: (childId) => detachChild(scope, node, childId),
     refuseSpawn: (input, call) => {
@@ -375,11 +376,22 @@ async function resumeChild(
 async function dismissChild(scope: RunShared, parent: AgentNode, childId: AgentId): Promise<void> {
   const child = scope.tree.find(childId);
   if (child === undefined || child.hasEnded) return;
-  child.cancel(`${parent.identity.agentPath}, its parent, stopped.`);
+  child.cancel(stoppedParent(parent));
   await child.atRest();
   if (child.rested?.status === "paused") await resumeChild(scope, childId, placeIn(parent, {}));
   // Somebody else leads it to its end.
   else if (!child.hasEnded) await child.atRest();
+}
+
+/** Cancels those that the calls of a step have started; whoever leads them waits for their end. */
+function cancelChildrenOf(parent: AgentNode, stepId: StepId): void {
+  for (const child of parent.subagents)
+    if (child.spawnStepId === stepId && !child.hasEnded && !child.isDetached)
+      child.cancel(stoppedParent(parent));
+}
+
+function stoppedParent({ identity }: AgentNode): string {
+  return `${identity.agentPath}, its parent, stopped.`;
 }
 
 /** Waits until children rest; with `news`, no longer than until somebody writes to the agent, or it must end. */

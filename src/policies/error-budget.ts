@@ -104,7 +104,8 @@ export function countFailures(
   return { toolErrors, consecutiveErrors, retryErrors, retriesByTool };
 }
 
-function countsAs({ errorCode }: ToolExecution): "error" | "retry" | "nothing" {
+/** What of an error budget a call uses up. */
+export function countsAs({ errorCode }: ToolExecution): "error" | "retry" | "nothing" {
   if (errorCode === undefined || !isToolFailureCode(errorCode)) return "nothing";
   return failureClass(errorCode).counts;
 }

@@ -200,6 +200,22 @@ const BAD: readonly (readonly [string, object, string, string, string, string])[
     "0",
   ],
   [
+    "a window too small for a summary",
+    { compaction: { strategy: "summarize", maxInputTokens: 255 } },
+    "invalid_option",
+    "lead.compaction.maxInputTokens",
+    "at least 256 with summarize",
+    "255",
+  ],
+  [
+    "replies too short for a summary",
+    { compaction: { strategy: "summarize" }, maxOutputTokens: 63 },
+    "invalid_option",
+    "lead.compaction.strategy",
+    "truncate or error",
+    '"summarize"',
+  ],
+  [
     "a window of half a token",
     { compaction: { maxInputTokens: 0.5 } },
     "invalid_option",

@@ -246,7 +246,7 @@ const compacted: Build = (cast) => ({
   role: defineAgent({
     name: "solo",
     instructions: "You read.",
-    compaction: { strategy: "summarize", maxInputTokens: 220, keepMessages: 3 },
+    compaction: { strategy: "truncate", maxInputTokens: 220, keepMessages: 3 },
     sections: [
       {
         name: "place",

@@ -378,3 +378,10 @@ function countsAs(code: string | undefined): string {
   if (code === undefined || !isToolFailureCode(code)) return "";
   return `; counts as ${failureClass(code).counts}`;
 }
+
+/** The calls of all steps of the root. */
+export function executionsOf({
+  result,
+}: FailurePlay): FailurePlay["result"]["steps"][number]["tools"]["executions"] {
+  return result.steps.flatMap(({ tools }) => tools.executions);
+}

@@ -249,8 +249,8 @@ async function summarized(options: Watched): Promise<void> {
     },
     {
       tools: [reads],
-      compaction: { strategy: "summarize", maxInputTokens: 60, keepMessages: 2 },
-      scripted: { countTokens: ({ messages }) => messages.length * 12 },
+      compaction: { strategy: "summarize", maxInputTokens: 300, keepMessages: 2 },
+      scripted: { countTokens: ({ messages }) => messages.length * 60 },
     },
   );
   const stage = scene(options);

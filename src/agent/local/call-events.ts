@@ -64,10 +64,12 @@ export async function perform(
     ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }),
     where,
   );
-  return {
+  const end = {
     ...executed(planned, { startedAtMs, endedAtMs }, { ...given, ...outcome }),
     ...timed([...spans, ...after]),
   };
+  planned.onEnd(end);
+  return end;
 }
 
 /** A call that does not run: one event says so. */
@@ -102,7 +104,9 @@ function recordRejected(
     argumentsContent(planned),
     resultContent(outcome),
   ]);
-  return executed(planned, { startedAtMs, endedAtMs: options.clock.nowMs() }, outcome);
+  const end = executed(planned, { startedAtMs, endedAtMs: options.clock.nowMs() }, outcome);
+  planned.onEnd(end);
+  return end;
 }
 
 interface Concluded<Outcome extends CallOutcome> {

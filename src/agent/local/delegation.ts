@@ -46,7 +46,7 @@ export async function concludeDelegation(
     const outcome = await start();
     return outcome.type === "paused" ? outcome : delegatedOutcome(outcome);
   } catch (cause) {
-    if (options.signal.aborted) return CANCELLED;
+    if (options.callSignal.aborted) return CANCELLED;
     return thrownOutcome(planned.call.toolName, cause);
   }
 }
@@ -63,10 +63,12 @@ async function outcomeOfWork(
   { toolName, work }: Work,
 ): Promise<DelegationOutcome> {
   const working = invoke(work);
-  let bounded = await runBounded(() => working, options);
+  const { callSignal: signal, clock, graceMs } = options;
+  const bounds = { signal, clock, graceMs };
+  let bounded = await runBounded(() => working, bounds);
   if (bounded.type === "abandoned" && services.hasSpawned) {
     await services.children();
-    bounded = await runBounded(() => working, options);
+    bounded = await runBounded(() => working, bounds);
   }
   services.close();
   const children = await services.children();

@@ -119,7 +119,7 @@ function repeatedDelegation(
   const { call, history, group } = planned;
   const asked = { stepId: place.stepId, callId: call.callId, history, group };
   const role =
-    typeof childName === "string"
+    typeof childName === "string" && childName.trim() !== ""
       ? options
           .subagentsOf(asked)
           .list()

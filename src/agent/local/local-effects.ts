@@ -6,7 +6,7 @@
 // S3. Foreign code that ignores its signal is left behind after the grace period; what it gives later goes nowhere.
 
 import { prefixOf, type SentRequest } from "../../model/request-prefix.ts";
-import type { AgentId } from "../../protocol/ids.ts";
+import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { EventPlace } from "../agent-context.ts";
 import type { Subtask } from "../agent-state.ts";
@@ -26,6 +26,7 @@ import {
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { inferLocally } from "./model-call.ts";
+import { ReplyCalls } from "./reply-calls.ts";
 import { spawnWithHooks } from "./spawn.ts";
 import { callToolLocally } from "./tool-call.ts";
 
@@ -38,6 +39,7 @@ class LocalEffects implements Effects {
   readonly #options: LocalEffectsOptions;
   /** The request of the last step, with which the next one is compared. */
   #lastRequest: SentRequest | undefined;
+  #calls: ReplyCalls | undefined;
 
   constructor(options: LocalEffectsOptions) {
     this.#options = options;
@@ -65,11 +67,23 @@ class LocalEffects implements Effects {
   }
 
   callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd> {
-    const options = this.#options;
     const { stepId } = place;
     const { callId } = call.call;
+    const { options } = this.#callsOf(stepId);
     const called = options.at({ stepId, callId }, () => callToolLocally(options, place, call));
     return effect(toolEffectName(place, call), called);
+  }
+
+  endCalls({ stepId }: EffectPlace): void {
+    this.#callsOf(stepId).end();
+  }
+
+  /** The calls of a step. Those of the step before have all ended. */
+  #callsOf(stepId: StepId): ReplyCalls {
+    if (this.#calls?.stepId === stepId) return this.#calls;
+    this.#calls?.letGo();
+    this.#calls = new ReplyCalls(this.#options, stepId);
+    return this.#calls;
   }
 
   delegate(

@@ -49,6 +49,8 @@ export interface LocalEffectsOptions {
   readonly signal: AbortSignal;
   /** Aborted when nothing further of it may start. */
   readonly startSignal: AbortSignal;
+  /** Aborted when a tool call has to end: with `signal`, and when the calls of its reply are ended. */
+  readonly callSignal: AbortSignal;
   /** Aborted when the run is to pause: questions are waited for no longer. */
   readonly pauseSignal: AbortSignal;
   readonly graceMs: number;
@@ -65,6 +67,8 @@ export interface LocalEffectsOptions {
   resumeChild(childId: AgentId, place: EventPlace): Promise<SpawnOutcome>;
   /** Ends a child that lives or is paused. Must not reject. */
   dismissChild(childId: AgentId): Promise<void>;
+  /** Cancels the children that the calls of a step have started. */
+  cancelChildrenOf(stepId: StepId): void;
   /** Waits for children in the background; see `Effects.awaitSubagents`. Must not reject. */
   awaitChildren(childIds: readonly AgentId[], until: "news" | "rest"): Promise<void>;
   /** Leaves a child in the background to the run. */

@@ -263,10 +263,14 @@ async function run(
           body,
           wrapBounds(options),
         );
-  const bounded = await runBounded(() => options.within(placeOf(call), work), options);
+  const { callSignal, clock, graceMs } = options;
+  const bounds = { signal: callSignal, clock, graceMs };
+  const bounded = await runBounded(() => options.within(placeOf(call), work), bounds);
   const subtasks = services.close();
   const spans = [...time.hooks, ...time.tool];
-  if (options.signal.aborted) return { ...CANCELLED, spans };
+  // What an agent that only stops was given in time is a result; what the abort made the tool throw is none.
+  const hasResult = bounded.type === "returned" && !options.signal.aborted;
+  if (callSignal.aborted && !hasResult) return { ...CANCELLED, spans };
   const workedAtMs = options.clock.nowMs();
   const outcome = outcomeOf(toolName, bounded);
   const formatting = spanOf("formatting", workedAtMs, options.clock.nowMs());

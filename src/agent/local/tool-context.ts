@@ -158,7 +158,7 @@ export function toolContext(
     retryCount: planned.retryCount,
     maxRetries: planned.settings.maxRetries,
     messages: planned.history.messages,
-    signal: options.signal,
+    signal: options.callSignal,
     metadata: options.metadata,
     queueSubtask: (request: SpawnRequest) => services.queueSubtask(request),
     reportProgress: (progress: ToolProgress) => services.reportProgress(progress),
@@ -179,6 +179,7 @@ export function delegationContext(
     ...toolContext(options, call, services),
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
+      if (options.callSignal.aborted) return Promise.resolve(TOO_LATE);
       return services.spawn((nth) => spawnWithHooks(options, place, asked, { ...delegated, nth }));
     },
     subagents: Object.freeze({

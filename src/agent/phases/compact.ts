@@ -16,6 +16,7 @@ import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { eventPlace, failWith, stepPlace } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
+import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
 import { askAside } from "./aside-call.ts";
 import { inPlace } from "./assemble-request.ts";
 import { NO_SECTIONS, type SectionMessages } from "./make-sections.ts";
@@ -128,9 +129,6 @@ interface Summed {
 const NOT_SUMMED: Summed = { messages: undefined, waitedMs: 0 };
 /** A summary takes no more than this, and no more than a part of the window. */
 const MOST_SUMMARY_TOKENS = 1024;
-const PART_OF_WINDOW = 4;
-/** In less room than this nothing worth its price can be said. */
-const FEWEST_SUMMARY_TOKENS = 64;
 
 /** The history with a summary in place of what goes. It is not asked for where there is no room for it. */
 async function summarized(agent: AgentContext, state: AgentState, wish: Wish): Promise<Summed> {
@@ -139,7 +137,7 @@ async function summarized(agent: AgentContext, state: AgentState, wish: Wish): P
   const maxInputTokens = role.compaction?.maxInputTokens;
   const window = maxInputTokens ?? Infinity;
   const wanted = Math.floor(
-    Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / PART_OF_WINDOW),
+    Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens, window / SUMMARY_PART),
   );
   const cut = cutHistory(messages, fitting(agent, messages, wish, wanted));
   if (cut === undefined) return NOT_SUMMED;

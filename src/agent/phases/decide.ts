@@ -2,8 +2,11 @@
 
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
+import { deepFreeze } from "../../kernel/json.ts";
 import type { WorkType } from "../../protocol/event-parts.ts";
 import type { Message } from "../../protocol/message.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { lastTextOf, pausedChildrenOf, stepOf, type AgentState } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
@@ -73,6 +76,16 @@ async function shorten(
     : shorter;
 }
 
+/** Stop hooks have had their say as often as they may, and are not asked about this answer. */
+const OVERRULED: StopSignal = deepFreeze({
+  source: "loop",
+  reason: {
+    code: "completed",
+    message: `The agent gave its answer. Stop hooks made it go on ${MAX_VETOES} times, which is the most they may, and were not asked again.`,
+    data: { vetoes: MAX_VETOES, maximum: MAX_VETOES },
+  },
+});
+
 const NOTHING_FURTHER: StepOutcome = { type: "stop", signal: undefined };
 
 /** A pass without a step has a signal to say why. If not, something is broken, and going on would never end. */
@@ -82,11 +95,21 @@ function stalled(agent: AgentContext, state: AgentState): AgentState {
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));
 }
 
+/** True for a step that an error or a stop ended before all was done that its reply asked for. */
+function wasCutOff({ error, tools }: StepRecord): boolean {
+  return (
+    error !== undefined ||
+    tools.executions.some(
+      ({ errorCode }) => errorCode === "not_executed" || errorCode === "cancelled",
+    )
+  );
+}
+
 /** Lets the processors see the step, one after the other; the first that breaks fails the execution, and the step stays (R88, C39). */
 async function process(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
-  if (step === undefined || agent.isEnding) return state;
+  if (step === undefined || wasCutOff(step) || agent.isEnding) return state;
   const { effects } = agent;
   const [said] = await effects.join([
     effects.consult(
@@ -104,10 +127,11 @@ async function stop(
   state: AgentState,
   outcome: Extract<StepOutcome, { readonly type: "stop" }>,
 ): Promise<AgentState> {
-  const { signal } = outcome;
-  if (signal === undefined) return concluded(agent, state, outcome);
+  if (outcome.signal === undefined) return concluded(agent, state, outcome);
   const { vetoes, steps, output } = state.log;
-  const mayVeto = signal.reason.code === "completed" && vetoes < MAX_VETOES;
+  const isAnswer = outcome.signal.reason.code === "completed";
+  const mayVeto = isAnswer && vetoes < MAX_VETOES;
+  const signal = isAnswer && !mayVeto ? OVERRULED : outcome.signal;
   const hooked = mayVeto
     ? await consultHooks(agent, {
         point: agent.identity.depth === 0 ? "stop" : "subagentStop",

@@ -5,12 +5,16 @@ import type { ToolCall } from "../../protocol/message.ts";
 import { spanOf, timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
+import type { ToolExecution } from "../../protocol/tool-outcome.ts";
+import { countsAs, failureSignals } from "../../policies/error-budget.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
+import { raiseFailures } from "./raise-failures.ts";
 import { budgetSignal } from "../budget-signal.ts";
+import type { CallEnd } from "../effects.ts";
 import { failWith } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
-import { planCalls } from "./plan-calls.ts";
+import { planCalls, type Plan } from "./plan-calls.ts";
 import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
@@ -19,14 +23,17 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
   let next = state;
   let failures: readonly ErrorRecord[] = [];
   let skip: string | undefined;
+  let isOver = false;
   for (const batch of batchesOf(agent, pendingCallsOf(state))) {
-    const done = await runBatch(agent, next, batch, skip);
-    ({ state: next, failures, skip } = done);
-    // The agent fails, somebody wishes it to stop, or a call is put off: nothing further begins, and the loop hears why.
-    const isHeld = failures.length > 0 || (agent.inbox.hasSignals && !agent.isCatchingUp);
-    if (isHeld || openStepOf(next).deferrals.length > 0) break;
+    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, batch, skip));
+    // The agent fails or stops, or a call is put off: nothing further begins, and the loop hears why.
+    const isStopping = agent.inbox.hasSignals && !agent.isCatchingUp;
+    if (isOver || isStopping || openStepOf(next).deferrals.length > 0) break;
   }
   await dismissStrays(agent);
+  // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
+  const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;
+  if (isLeft) next = raiseFailures(agent, next, { before: next, ...openStepOf(next) });
   return failures.reduce<AgentState>((failed, error) => failWith(agent, failed, error), next);
 }
 
@@ -56,6 +63,8 @@ function batchesOf(
 interface Done {
   readonly state: AgentState;
   readonly failures: readonly ErrorRecord[];
+  /** Nothing further of the reply begins. */
+  readonly isOver: boolean;
   /** Why the calls of the step are left out, if they are. */
   readonly skip: string | undefined;
 }
@@ -79,7 +88,14 @@ async function runBatch(
   const skip = skipped ?? agent.inbox.takeSkip();
   const plan = planCalls(agent, state, rewritten, { isFailing: hookFailures.length > 0, skip });
   const place = { stepId: step.stepId, stepNumber: step.number };
-  const ends = await effects.join(plan.calls.map((call) => effects.callTool(place, call)));
+  const known: CallEnd[] = [];
+  const onEnd = (end: CallEnd): void => {
+    known.push(end);
+    if (isAgainst(end) && isReplyOver(agent, state, plan, known)) effects.endCalls(place);
+  };
+  const ends = await effects.join(
+    plan.calls.map((call) => effects.callTool(place, { ...call, onEnd })),
+  );
   const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
   const usage = { ...NO_USAGE, toolCalls: plan.charged };
   const timing = timingOf([...hookSpans, ...ends.flatMap(({ spans }) => spans ?? [])]);
@@ -99,6 +115,43 @@ async function runBatch(
   return {
     state: next,
     failures: [...hookFailures, ...executed.flatMap(({ failure }) => failure ?? [])],
+    isOver: hookFailures.length > 0 || isReplyOver(agent, state, plan, ends),
     skip,
   };
+}
+
+/** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
+function isAgainst(end: CallEnd): boolean {
+  if (end.type !== "executed") return false;
+  const { failure, execution } = end;
+  return failure !== undefined || countsAs(execution) !== "nothing";
+}
+
+/**
+ * True once what calls came to leaves nothing to do for the others of their reply: the agent fails with it, or stops, for an error budget
+ * that is spent or a call that its policy does not bear. A call that has not ended may still succeed, and end a row of errors.
+ */
+function isReplyOver(
+  { role: { errorBudget: budget, errorPolicy: policy } }: AgentContext,
+  state: AgentState,
+  { output }: Plan,
+  ends: readonly CallEnd[],
+): boolean {
+  const known = ends.flatMap((end) => (end.type === "executed" ? [end] : []));
+  if (known.some(({ failure }) => failure !== undefined)) return true;
+  if (output !== undefined || state.log.output !== undefined) return false;
+  const { executions, reply } = openStepOf(state);
+  const byId = new Map(
+    [...executions, ...known.map(({ execution }) => execution)].map((one) => [
+      one.call.callId,
+      one,
+    ]),
+  );
+  const calls = reply?.message.toolCalls ?? [];
+  const soFar = calls.map((call) => byId.get(call.callId) ?? stillSucceeding(call));
+  return failureSignals(state.log.failures, soFar, { budget, policy }).length > 0;
+}
+
+function stillSucceeding(call: ToolCall): ToolExecution {
+  return { call, type: "succeeded", text: "", startedAtMs: 0, endedAtMs: 0 };
 }

@@ -1,10 +1,10 @@
 // incorporate: the results go into the history, one for every call, in call order.
 
-import { failureSignals } from "../../policies/error-budget.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { stepOf, type AgentState } from "../agent-state.ts";
 import { raise } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
+import { raiseFailures } from "./raise-failures.ts";
 
 /**
  * Straight through transition(), once every call of the reply has its result (L3). What the calls make the execution stop for becomes a
@@ -16,9 +16,5 @@ export function incorporate(agent: AgentContext, state: AgentState): AgentState 
   const { limit } = step ?? {};
   const limited = limit === undefined ? incorporated : raise(agent, incorporated, limit);
   if (limited.log.output !== undefined) return limited;
-  const { errorBudget: budget, errorPolicy: policy } = agent.role;
-  return failureSignals(state.log.failures, step?.executions ?? [], {
-    budget,
-    policy,
-  }).reduce<AgentState>((current, signal) => raise(agent, current, signal), limited);
+  return raiseFailures(agent, limited, { before: state, executions: step?.executions ?? [] });
 }

@@ -29,9 +29,12 @@ import type { BudgetRefusal } from "../budget-gate.ts";
 import type { PlannedCall } from "../effects.ts";
 import type { Rewritten } from "./rewrite-calls.ts";
 
+/** A call that was checked and admitted, or not. */
+type CheckedCall = Omit<PlannedCall, "onEnd">;
+
 /** What is to become of the calls. */
 export interface Plan {
-  readonly calls: readonly PlannedCall[];
+  readonly calls: readonly CheckedCall[];
   /** How many calls were charged. Giving a result is none; what was put off has been charged before. */
   readonly charged: number;
   /** The typed result, if the model gave it. */
@@ -59,7 +62,7 @@ export function planCalls(
   let refusal: BudgetRefusal | undefined;
   let output: JsonValue | undefined;
   let before: Draft | undefined;
-  const planned = calls.map((rewritten): PlannedCall => {
+  const planned = calls.map((rewritten): CheckedCall => {
     const plan = drafted(agent, state, rewritten, { places, before });
     before = plan;
     const { deferral } = plan;
@@ -87,8 +90,8 @@ export function planCalls(
 function withGroup(
   { tools }: AgentContext,
   state: AgentState,
-  calls: readonly PlannedCall[],
-): readonly PlannedCall[] {
+  calls: readonly CheckedCall[],
+): readonly CheckedCall[] {
   if (!calls.some(({ bound }) => bound.type === "delegation")) return calls;
   const planned = new Map(calls.map((one) => [one.call.callId, one]));
   const group = pendingCallsOf(state).flatMap((call) => {
@@ -100,10 +103,12 @@ function withGroup(
   return calls.map((call) => (call.bound.type === "delegation" ? { ...call, group } : call));
 }
 
-/** The role that a delegation names, as `SpawnSubagent` does; none: it is of another kind. */
+/** The role that a delegation names, as `SpawnSubagent` does, or that of the subagent that goes on; none: it is of another kind. */
 function rolesAskedFor(input: unknown): readonly string[] {
-  const role = isRecord(input) ? input["role"] : undefined;
-  return typeof role === "string" ? [role] : [];
+  const { role, continue: childName } = isRecord(input) ? input : {};
+  if (typeof role === "string") return [role];
+  const [name = ""] = typeof childName === "string" ? childName.split("#") : [];
+  return name === "" ? [] : [name];
 }
 
 /** The arguments of a call that has not been looked at yet; undefined: they cannot be read. */
@@ -115,7 +120,7 @@ function inputOf(argumentsText: string): unknown {
   }
 }
 
-type Draft = Omit<PlannedCall, "bound">;
+type Draft = Omit<CheckedCall, "bound">;
 
 /** Where the calls of a step stand: each is found at once, however many there are. */
 interface Places {

@@ -108,8 +108,7 @@ class ReplayEffects implements Effects {
     const isWork = type === "function" || type === "external" || type === "delegation";
     const { local, log, node } = this.#parts;
     const known = log.outcome(name);
-    if (known !== undefined)
-      return effect(name, Promise.resolve(ofCall(CallEndSchema.parse(known), call)));
+    if (known !== undefined) return effect(name, Promise.resolve(ofCall(known, call)));
     if (!isWork && call.deferral === undefined) {
       this.#stage.pass(node.identity.agentId, name);
       return local.callTool(place, call);
@@ -125,7 +124,7 @@ class ReplayEffects implements Effects {
   async #called(name: string, call: PlannedCall): Promise<CallEnd> {
     const outcome = await this.#turn(name);
     if (outcome === undefined) return this.#givenUp(call);
-    return ofCall(CallEndSchema.parse(outcome), call);
+    return ofCall(outcome, call);
   }
 
   /** The subagents are replayed themselves; the call begins and ends in its turn. */
@@ -168,6 +167,10 @@ class ReplayEffects implements Effects {
     return this.#parts.local.delegate(...asked);
   }
 
+  endCalls(place: EffectPlace): void {
+    this.#parts.local.endCalls(place);
+  }
+
   dismiss(...asked: Parameters<Effects["dismiss"]>): ReturnType<Effects["dismiss"]> {
     return this.#parts.local.dismiss(...asked);
   }
@@ -202,8 +205,10 @@ function permitOf({ stepNumber }: EffectPlace, { index }: PlannedCall): string {
   return `permit.${stepNumber}.${index}`;
 }
 
-/** A question that is left open is the one that it was: the state does not change by it. */
-function ofCall(end: CallEnd, { deferral }: PlannedCall): CallEnd {
+/** The end of a call as it was recorded. A question that is left open is the one that it was: the state does not change by it. */
+function ofCall(recorded: unknown, { deferral, onEnd }: PlannedCall): CallEnd {
+  const end = CallEndSchema.parse(recorded);
+  onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;
   return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;
 }

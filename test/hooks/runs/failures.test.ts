@@ -254,7 +254,7 @@ test("a tool that ran keeps its result when the hook after it breaks", async () 
     1,
     [
       ["succeeded", "work done"],
-      ["succeeded", '{"outcome'],
+      ["cancelled", '{"explana'],
     ],
   ]);
 });

@@ -14,6 +14,7 @@ import { vandalised } from "../../support/frozen.ts";
 import { hookTree } from "../../support/hook-sites.ts";
 
 const tools = [spyTool("work")];
+const work = { name: "work", arguments: {} };
 
 proves(["R88"], "three processors run in order on each step, one after the other", async () => {
   const log: string[] = [];
@@ -90,23 +91,36 @@ proves(["R88"], "a processor can look at a step, and change nothing of it", asyn
   expect([changed, steps]).toEqual([[], result.steps]);
 });
 
-test("processors see steps that were cut off, too: stopped, broken and on the limit", async () => {
-  const seen: unknown[] = [];
-  const hooks = [
-    processStep(({ number, io, error }) => void seen.push([number, io.finishReason, error?.code])),
-  ];
-  const refused = new ModelError({ code: "model_refused_request", message: "No." });
-  await scene().run(soloist([{ error: refused }], { hooks }).role);
-  await scene().run(soloist([asks("work", {})], { tools, hooks }).role, {
-    budget: { totalTokens: 15 },
-  });
-  await scene().run(soloist([says("half", { finishReason: "length" })], { hooks }).role);
-  expect(seen).toEqual([
-    [1, "error", "model_refused_request"],
-    [1, "tool_calls", undefined],
-    [1, "length", undefined],
-  ]);
-});
+proves(
+  ["S7.24"],
+  "processors see completed steps only, none that an error or a limit cut off",
+  async () => {
+    const seen: unknown[] = [];
+    const hooks = [
+      processStep(
+        ({ number, io, error }) => void seen.push([number, io.finishReason, error?.code]),
+      ),
+    ];
+    const refused = new ModelError({ code: "model_refused_request", message: "No." });
+    await scene().run(soloist([{ error: refused }], { hooks }).role);
+    await scene().run(soloist([asks("work", {})], { tools, hooks }).role, {
+      budget: { totalTokens: 15 },
+    });
+    const stop = spyTool("work", (): void => run.requestStop(), { isSequential: true });
+    const stage = scene();
+    const two = { calls: [work, work] };
+    const run = stage.start(soloist([two], { tools: [stop], hooks }).role);
+    await stage.outcome(run);
+    expect(seen).toEqual([]);
+    await scene().run(soloist([says("half", { finishReason: "length" })], { hooks }).role);
+    await scene().run(soloist([asks("work", {}), says("done")], { tools, hooks }).role);
+    expect(seen).toEqual([
+      [1, "length", undefined],
+      [1, "tool_calls", undefined],
+      [2, "stop", undefined],
+    ]);
+  },
+);
 
 test("a processor that asks for a stop is heard before the next step", async () => {
   const hooks = [processStep((_step, { requestStop }) => requestStop("Seen enough."))];

@@ -94,8 +94,8 @@ proves(["R24"], "with two steps allowed, no veto makes a third", async () => {
 });
 
 proves(
-  ["R24"],
-  "after three vetoes the answer stands, and the hook is not asked any more",
+  ["R24", "S7.18"],
+  "after three vetoes the answer stands, the hook is not asked any more, and the reason says so",
   async () => {
     const { hook, asked } = vetoer(99);
     const { role, model } = soloist(ANSWERS, { hooks: [hook] });
@@ -106,8 +106,20 @@ proves(
       model.requests.length,
       asked.map(({ vetoes }) => vetoes),
     ]).toEqual(["completed", "Answer 4.", 4, [0, 1, 2]]);
+    expect(result.reason).toEqual({
+      code: "completed",
+      message:
+        "The agent gave its answer. Stop hooks made it go on 3 times, which is the most they may, and were not asked again.",
+      data: { vetoes: 3, maximum: 3 },
+    });
   },
 );
+
+proves(["S7.18"], "the reason says nothing of a bound that was not reached", async () => {
+  const { role } = soloist(ANSWERS, { hooks: [vetoer(2).hook] });
+  const { reason } = await scene().run(role);
+  expect(reason).toEqual({ code: "completed", message: "The agent gave its answer.", data: {} });
+});
 
 test("the bound is for all stop hooks of an agent together, and a veto ends their chain", async () => {
   const one = vetoer(99);

@@ -1,0 +1,17 @@
+import { failureSignals } from "../../policies/error-budget.ts";
+import type { AgentContext } from "../agent-context.ts";
+import type { AgentState, OpenStep } from "../agent-state.ts";
+import { raise } from "../life-cycle.ts";
+
+/** Raises what calls of the step make the execution stop for. `before`: the state in which they are not counted yet. */
+export function raiseFailures(
+  agent: AgentContext,
+  state: AgentState,
+  { before, executions }: { readonly before: AgentState } & Pick<OpenStep, "executions">,
+): AgentState {
+  const { errorBudget: budget, errorPolicy: policy } = agent.role;
+  return failureSignals(before.log.failures, executions, { budget, policy }).reduce<AgentState>(
+    (current, signal) => raise(agent, current, signal),
+    state,
+  );
+}

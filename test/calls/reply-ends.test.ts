@@ -1,0 +1,246 @@
+// Goal: once a reply has nothing left to do, its calls end together: none begins, those under way are told so, and each has one result.
+// Method: calls under way that heed their signal, others that wait for a slot or for their turn, subagents that would go on for ever;
+// every way in which a reply can be over, and beside each the last one in which it is not.
+
+import { expect, test } from "vitest";
+
+import { cancelReasonOf } from "../../src/kernel/cancel.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run.ts";
+import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import type { ToolContext } from "../../src/tools/tool-context.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { proves } from "../harness/proves.ts";
+import { spyTool } from "../harness/tools.ts";
+import { spawnBeside } from "../support/subagent-calls.ts";
+import { calls, part, spawn } from "../tree/cast.ts";
+
+const use = (name: string): ScriptedCall => ({ name, arguments: {} });
+
+/** Works until its signal fires, and says by what. */
+function untilAborted(heard: string[]): (context: ToolContext) => Promise<string> {
+  return ({ signal }) =>
+    new Promise((_resolve, reject) => {
+      const leave = (): void => {
+        heard.push(cancelReasonOf(signal)?.type ?? "no reason");
+        reject(new Error("aborted"));
+      };
+      if (signal.aborted) leave();
+      else signal.addEventListener("abort", leave, { once: true });
+    });
+}
+
+function outcomes(result: RunResult): readonly string[] {
+  return result.steps[0]?.tools.executions.map(({ type }) => type) ?? [];
+}
+
+/** What ends the reply, as its second call; `how`: what the run comes to. */
+const ENDS: Readonly<
+  Record<string, { readonly act: (run: Run) => unknown; readonly ending: readonly string[] }>
+> = {
+  "an abortive error": {
+    act: () => {
+      throw new ToolError("The disk is on fire.", { severity: "abortive" });
+    },
+    ending: ["failed", "error", "failed"],
+  },
+  "a spent error budget": {
+    act: () => {
+      throw new Error("No.");
+    },
+    ending: ["stopped", "error_budget", "failed"],
+  },
+  "a request to stop": {
+    act: (run) => {
+      run.requestStop();
+      return "asked";
+    },
+    ending: ["stopped", "stop_requested", "succeeded"],
+  },
+};
+
+for (const [what, { act, ending }] of Object.entries(ENDS)) {
+  proves(
+    ["S7.16"],
+    `${what}: what is under way is aborted, what waits does not begin`,
+    async () => {
+      const heard: string[] = [];
+      const held = gate();
+      const slow = spyTool("slow", untilAborted(heard));
+      const bad = spyTool("bad", async () => {
+        await held.opened;
+        return String(act(run));
+      });
+      const queued = spyTool("queued");
+      const alone = spyTool("alone", () => "alone done", { isSequential: true });
+      const child = part("child", [says("Late.", { after: gate().opened })]);
+      const beside = part("beside", [says("Late.", { after: gate().opened })]);
+      const root = part(
+        "root",
+        [
+          calls(
+            use("slow"),
+            use("bad"),
+            spawn("child"),
+            spawnBeside("beside"),
+            use("queued"),
+            use("alone"),
+          ),
+        ],
+        {
+          tools: [slow, bad, queued, alone],
+          subagents: [child.role, beside.role],
+          delegation: { background: true },
+          errorBudget: { maxToolErrors: 0 },
+        },
+      );
+      const stage = scene({ concurrency: { toolCalls: 2 } });
+      const run = stage.start(root.role);
+      await settled();
+      expect([slow.calls.length, bad.calls.length, queued.calls.length, heard]).toEqual([
+        1,
+        1,
+        0,
+        [],
+      ]);
+      held.open();
+      const result = await stage.outcome(run);
+      const [status, code, own = ""] = ending;
+      expect([result.status, result.reason.code, heard]).toEqual([status, code, ["stopped"]]);
+      expect(outcomes(result)).toEqual([
+        "cancelled",
+        own,
+        what === "a request to stop" ? "failed" : "cancelled",
+        "succeeded",
+        "not_executed",
+        "not_executed",
+      ]);
+      expect([queued.calls.length, alone.calls.length]).toEqual([0, 0]);
+      const reached = what === "a request to stop" ? "stopped" : "cancelled";
+      expect(result.agents.slice(1).map((agent) => agent.status)).toEqual([reached, reached]);
+    },
+  );
+}
+
+proves(["S7.16"], "an error that the budget bears ends nothing", async () => {
+  const heard: string[] = [];
+  const held = gate();
+  const slow = spyTool("slow", async ({ signal }) => {
+    await held.opened;
+    heard.push(String(signal.aborted));
+    return "slow done";
+  });
+  const bad = spyTool("bad", () => {
+    throw new Error("No.");
+  });
+  const root = part("root", [calls(use("slow"), use("bad")), says("Done.")], {
+    tools: [slow, bad],
+    errorBudget: { maxToolErrors: 1 },
+  });
+  const stage = scene();
+  const run = stage.start(root.role);
+  await settled();
+  held.open();
+  const result = await stage.outcome(run);
+  expect([result.status, outcomes(result), heard]).toEqual([
+    "completed",
+    ["succeeded", "failed"],
+    ["false"],
+  ]);
+});
+
+proves(
+  ["S7.16"],
+  "a row of errors is too long only if no call that is still under way can end it",
+  async () => {
+    const held = gate();
+    const slow = spyTool("slow", async () => {
+      await held.opened;
+      return "slow done";
+    });
+    const bad = spyTool("bad", () => {
+      throw new Error("No.");
+    });
+    const root = part("root", [calls(use("bad"), use("slow"), use("bad")), says("Done.")], {
+      tools: [slow, bad],
+      errorBudget: { maxConsecutiveErrors: 1 },
+    });
+    const stage = scene();
+    const run = stage.start(root.role);
+    await settled();
+    held.open();
+    const result = await stage.outcome(run);
+    expect([result.status, outcomes(result)]).toEqual([
+      "completed",
+      ["failed", "succeeded", "failed"],
+    ]);
+  },
+);
+
+test("a call that a guard denied ends its reply where the policy says so", async () => {
+  const heard: string[] = [];
+  const slow = spyTool("slow", untilAborted(heard));
+  const root = part("root", [calls(use("slow"), use("forbidden"))], {
+    tools: [slow, spyTool("forbidden")],
+    guards: [
+      toolGuard(
+        async () => {
+          await settled();
+          return { type: "deny", reason: "Not here." };
+        },
+        { tools: ["forbidden"] },
+      ),
+    ],
+    errorPolicy: { onBlocked: "stop" },
+  });
+  const result = await scene().run(root.role);
+  expect([result.reason.code, outcomes(result), heard]).toEqual([
+    "blocked",
+    ["cancelled", "refused"],
+    ["stopped"],
+  ]);
+});
+
+test("what a tool gives within the grace period of a stop is its result, and hooks see to it", async () => {
+  const slow = spyTool("slow", async ({ signal }) => {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    return "saved what there was";
+  });
+  const hide = transform("afterTool", ({ text }) => ({ text: text.replace("saved", "hid") }));
+  const root = part("root", [calls(use("slow"), use("stop"))], {
+    tools: [slow, spyTool("stop", () => run.requestStop())],
+    hooks: [hide],
+  });
+  const stage = scene();
+  const run = stage.start(root.role);
+  const result = await stage.outcome(run);
+  expect(result.steps[0]?.tools.executions[0]?.text).toBe("hid what there was");
+});
+
+test("a tool that ignores its signal is left behind after the grace period, and the step ends", async () => {
+  const stage = scene({ graceMs: 50 });
+  const root = part("root", [calls(use("slow"), use("stop"))], {
+    tools: [spyTool("slow", () => gate().opened), spyTool("stop", () => run.requestStop())],
+  });
+  const run = stage.start(root.role);
+  await settled();
+  stage.clock.advance(50);
+  const result = await stage.outcome(run);
+  expect(outcomes(result)).toEqual(["cancelled", "succeeded"]);
+});
+
+test("the calls of the next reply begin with a signal of their own", async () => {
+  const signals: boolean[] = [];
+  const look = spyTool("look", ({ signal }) => void signals.push(signal.aborted));
+  const bad = spyTool("bad", () => {
+    throw new Error("No.");
+  });
+  const root = part("root", [calls(use("look"), use("bad")), calls(use("look")), says("Done.")], {
+    tools: [look, bad],
+  });
+  await scene().run(root.role);
+  expect(signals).toEqual([false, false]);
+});

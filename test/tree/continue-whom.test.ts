@@ -1,0 +1,82 @@
+// Goal: a model continues a subagent by its name alone, and an empty name is none.
+// Method: each way of saying whom to continue, with a role and without; the schema that the model is shown.
+
+import { describe, expect } from "vitest";
+
+import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { outcomes, wideScene } from "../support/life-cast.ts";
+import { calls, part, spawn, told } from "./cast.ts";
+
+function continuing(more: object): ScriptedCall {
+  return { name: "SpawnSubagent", arguments: { task: "Second.", ...more } };
+}
+
+describe("a delegation that says whom to continue", () => {
+  proves(["S7.24"], "needs no role", async () => {
+    const worker = part("worker", [says("One."), says("Two.")]);
+    const lead = part(
+      "lead",
+      [
+        calls(spawn("worker", "First.")),
+        calls(continuing({ continue: "worker#1" })),
+        says("Done."),
+      ],
+      { subagents: [worker.role] },
+    );
+    const result = await wideScene().run(lead.role);
+    expect(outcomes(told(lead.model.requests[2]))).toEqual([
+      { outcome: "completed", subagent: "worker#1", text: "Two." },
+    ]);
+    expect(result.agents.map(({ executions }) => executions)).toEqual([1, 2]);
+  });
+
+  for (const empty of ["", "  "]) {
+    proves(["S7.24"], `with ${JSON.stringify(empty)} starts another one`, async () => {
+      const worker = part("worker", [says("One."), says("Two.")]);
+      const lead = part(
+        "lead",
+        [
+          calls(spawn("worker", "First.")),
+          calls(continuing({ continue: empty, role: "worker" })),
+          says("Done."),
+        ],
+        { subagents: [worker.role] },
+      );
+      const result = await wideScene().run(lead.role);
+      expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
+        "lead",
+        "lead/worker#1",
+        "lead/worker#2",
+      ]);
+    });
+
+    proves(
+      ["S7.24"],
+      `with ${JSON.stringify(empty)} and no role is told what is missing`,
+      async () => {
+        const worker = part("worker", []);
+        const lead = part("lead", [calls(continuing({ continue: empty })), says("Done.")], {
+          subagents: [worker.role],
+        });
+        const result = await wideScene().run(lead.role);
+        const [execution] = result.agents[0]?.steps[0]?.tools.executions ?? [];
+        expect(execution?.errorCode).toBe("invalid_arguments");
+        expect(execution?.text).toContain(
+          "Say which subagent to start, or with continue which one goes on.",
+        );
+      },
+    );
+  }
+
+  proves(["S7.24"], "is described so to the model", async () => {
+    const worker = part("worker", []);
+    const lead = part("lead", [says("Done.")], { subagents: [worker.role] });
+    await wideScene().run(lead.role);
+    const [tool] = lead.model.requests[0]?.tools ?? [];
+    const schema = JSON.stringify(tool?.inputSchema);
+    expect(schema).toContain('"required":["task"]');
+    expect(schema).toContain("Which subagent to start. Not needed with continue.");
+    expect(schema).toContain("Left out or empty: another one is started.");
+  });
+});
