@@ -441,7 +441,6 @@ const requirements = {
   },
   "S7.2": {
     text: "A retry is paid for from what is really left: losses of earlier attempts count before the next attempt is asked for",
-    isPlanned: true,
   },
   "S7.3": {
     text: "The client itself holds the cap: a reply far above its cap, a body over 16 MiB or a line without an end is broken off, charged by what came, and is model_protocol_error, not retried, in bounded memory",
@@ -528,7 +527,6 @@ const requirements = {
   },
   "S7.28": {
     text: "A further attempt that the budget refuses ends like any refused lease; one that may fit once siblings settle waits",
-    isPlanned: true,
   },
   "S7.29": {
     text: "Step events and named side calls add up to the result's usage, by one function of ours",

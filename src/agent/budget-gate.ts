@@ -22,6 +22,8 @@ export interface Lease {
   readonly maxOutputTokens: number;
   /** Set if the step is the last that the budget allows, as things stand. */
   readonly lastStep: LastStep | undefined;
+  /** Which of the attempts it is that the lease was extended for, from 2. Left out: the first. */
+  readonly attempt?: number;
 }
 
 /** Whose budget of steps is used up after a step. */
@@ -58,7 +60,7 @@ export type Remaining = Readonly<Record<string, number>>;
 
 /** What an agent may ask of the ledger at once. Waiting for a lease is an effect: `Effects.reserve`. */
 export interface BudgetGate {
-  /** Books what a call really used, on this account and every ancestor, and gives the rest of the lease back. */
+  /** Books what a call really used in all, on this account and every ancestor, and gives the rest of the lease back. */
   settle(lease: Lease, usage: Usage): void;
   /** Gives back, unused, what the agent still holds, and says which leases that were. */
   releaseOpen(): readonly LeaseId[];

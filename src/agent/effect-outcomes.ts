@@ -3,6 +3,7 @@
 import { z } from "zod";
 
 import { FinishReasonSchema } from "../model/model.ts";
+import { SPEND_AXES } from "../policies/budget.ts";
 import { AssistantMessageSchema } from "../protocol/message.ts";
 import { TimeSpanSchema } from "../protocol/step-timing.ts";
 import { ErrorRecordSchema } from "../protocol/stop.ts";
@@ -19,6 +20,15 @@ const TokenUsageSchema = z.strictObject({
   cacheWriteInputTokens: count.exactOptional(),
   outputTokens: count,
   reasoningTokens: count,
+});
+
+const RefusalSchema = z.strictObject({
+  axis: z.enum([...SPEND_AXES, "wallTimeMs"]),
+  accountPath: z.string(),
+  maximum: z.number(),
+  spent: z.number(),
+  asked: z.number(),
+  kept: z.number().exactOptional(),
 });
 
 export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion("type", [
@@ -41,6 +51,7 @@ export const InferOutcomeSchema: z.ZodType<InferOutcome> = z.discriminatedUnion(
     usage: UsageSchema,
     spans,
   }),
+  z.strictObject({ type: z.literal("refused"), refusal: RefusalSchema, usage: UsageSchema, spans }),
   z.strictObject({ type: z.literal("cancelled"), usage: UsageSchema, spans }),
 ]);
 

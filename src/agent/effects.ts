@@ -14,7 +14,7 @@ import type { Usage } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
 import type { EffectiveSettings } from "../tools/tool-settings.ts";
 import type { Deferral, Subtask } from "./agent-state.ts";
-import type { Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
+import type { BudgetRefusal, Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
 
 /** The key to an effect's result: for adapters of this port only. */
 export const settledBy: unique symbol = Symbol("settledBy");
@@ -152,6 +152,8 @@ export type InferOutcome = Timed &
         readonly isRetryable: boolean;
         readonly usage: Usage;
       }
+    /** A further attempt was not paid for: no limit on the path leaves room for it. */
+    | { readonly type: "refused"; readonly refusal: BudgetRefusal; readonly usage: Usage }
     /** The agent was told to end; what had been consumed by then is in `usage`. */
     | { readonly type: "cancelled"; readonly usage: Usage }
   );

@@ -25,8 +25,8 @@ export interface RetryOptions {
   readonly inputTokens: number;
   /** As `GenerateOptions.onText`. After a retry the text begins anew. */
   readonly onText?: (piece: string) => void;
-  /** An attempt that is paid for has broken: pays for another one and gives its output cap, 0 if that cannot be paid. */
-  readonly payAgain?: () => number;
+  /** The attempt that broke last, if the call goes on after one: how `broken` came out. */
+  readonly after?: BrokenAttempt | undefined;
   /** Called before each wait. Must not throw. */
   readonly onRetry: (retry: PlannedRetry) => void;
 }
@@ -37,6 +37,12 @@ export interface PlannedRetry {
   readonly error: ModelError;
   /** How long the next one will be waited for. */
   readonly delayMs: number;
+}
+
+/** An attempt that broke although it is paid for, and what all attempts so far have cost. */
+export interface BrokenAttempt {
+  readonly error: ModelError;
+  readonly log: AttemptLog;
 }
 
 /** What a call cost besides its reply. */
@@ -52,6 +58,8 @@ export interface AttemptLog {
 export type GenerateOutcome =
   | (AttemptLog & { readonly type: "replied"; readonly reply: ModelReply })
   | (AttemptLog & { readonly type: "failed"; readonly error: ModelError })
+  /** An attempt broke that is paid for. Once another one is, call again, with `after`. */
+  | (BrokenAttempt & { readonly type: "broken" })
   /** The signal was aborted. `isInFlight`: during an attempt, so that it may be paid for even if its answer had not begun. */
   | (AttemptLog & { readonly type: "aborted"; readonly isInFlight: boolean });
 
@@ -76,7 +84,7 @@ export function checkRetryPolicy(field: string, policy: RetryPolicy): void {
 }
 
 /**
- * Calls the model until it replies, fails for good, or has failed too often. Never rejects; resolves soon after the signal was
+ * Calls the model until it replies, fails for good, has failed too often, or has to be paid for once more. Never rejects; resolves soon after the signal was
  * aborted, at once if that happens between two attempts.
  */
 export async function generateWithRetries(
@@ -84,26 +92,35 @@ export async function generateWithRetries(
   request: ModelRequest,
   options: RetryOptions,
 ): Promise<GenerateOutcome> {
-  const { signal, clock, policy, onRetry } = options;
+  const { signal, policy, after } = options;
   const maxAttempts = policy.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
-  let { maxOutputTokens } = request;
-  let log: AttemptLog = { attempts: 0, lostOutputTokens: 0, brokenAttempts: 0 };
+  let { log = NO_ATTEMPTS, error } = after ?? {};
   while (!signal.aborted) {
+    if (error !== undefined) await backOff(error, log.attempts, options);
+    if (signal.aborted) break;
     log = { ...log, attempts: log.attempts + 1 };
-    const attempt = await generateOnce(model, { ...request, maxOutputTokens }, options);
+    const attempt = await generateOnce(model, request, options);
     if (attempt.type === "replied") return { type: "replied", reply: attempt.reply, ...log };
     log = withLoss(log, attempt.lostOutputTokens);
     if (attempt.type === "aborted") return { type: "aborted", isInFlight: true, ...log };
-    const { error } = attempt;
-    if (attempt.lostOutputTokens !== undefined)
-      maxOutputTokens = options.payAgain?.() ?? maxOutputTokens;
-    const isLast = log.attempts >= maxAttempts || maxOutputTokens < 1;
+    ({ error } = attempt);
+    const isLast = log.attempts >= maxAttempts;
     if (!error.isRetryable || isLast) return { type: "failed", error, ...log };
-    const delayMs = delayBefore(log.attempts, error);
-    onRetry({ attempt: log.attempts, error, delayMs });
-    await sleep(clock, delayMs, signal);
+    if (attempt.lostOutputTokens !== undefined) return { type: "broken", error, log };
   }
   return { type: "aborted", isInFlight: false, ...log };
+}
+
+const NO_ATTEMPTS: AttemptLog = { attempts: 0, lostOutputTokens: 0, brokenAttempts: 0 };
+
+async function backOff(
+  error: ModelError,
+  attempt: number,
+  { clock, signal, onRetry }: RetryOptions,
+): Promise<void> {
+  const delayMs = delayBefore(attempt, error);
+  onRetry({ attempt, error, delayMs });
+  await sleep(clock, delayMs, signal);
 }
 
 type AttemptOutcome =

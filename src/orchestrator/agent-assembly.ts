@@ -10,7 +10,7 @@ import type { Correlation, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, QuestionId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StopSignal } from "../protocol/stop.ts";
-import type { UsageReport } from "../protocol/usage.ts";
+import type { Usage, UsageReport } from "../protocol/usage.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
 import { narrowed, toolSet, type Narrowing, type ToolSet } from "../tools/tool-set.ts";
@@ -235,7 +235,8 @@ function sharedParts(scope: RunShared, node: AgentNode) {
         ? undefined
         : (text: string) => handText(onText, { agentId, agentPath, text }),
     reserve: (ask: LeaseAsk) => ledger.reserve(agentId, ask, startSignal),
-    payAgain: (lease: Lease) => ledger.extend(lease, role.model.price),
+    charge: (lease: Lease, usage: Usage) => ledger.charge(lease, usage),
+    payAgain: (lease: Lease, signal: AbortSignal) => ledger.extend(lease, role.model.price, signal),
     working: () => node.working(),
     asking: () => node.asking(),
   };

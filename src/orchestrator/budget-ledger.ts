@@ -26,7 +26,14 @@ import { SPEND_AXES, type Amounts, type Budget, type SpendAxis } from "../polici
 import { reachedThresholds } from "../policies/budget-thresholds.ts";
 import type { Account, AccountGrant } from "../protocol/account.ts";
 import { LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
-import { subtractUsage, type Usage, type UsageReport } from "../protocol/usage.ts";
+import {
+  addUsage,
+  isCountable,
+  NO_USAGE,
+  subtractUsage,
+  type Usage,
+  type UsageReport,
+} from "../protocol/usage.ts";
 import * as core from "./ledger-core.ts";
 import { granted, unlimitedAxis } from "./ledger-grant.ts";
 import type { KeptHold, LedgerOperation } from "./ledger-operation.ts";
@@ -53,12 +60,17 @@ export interface LedgerWatch {
 
 interface OpenLease {
   readonly agentId: AgentId;
-  readonly hold: Amounts;
+  /** What each attempt of the call holds, the first one first; nothing once it has ended. */
+  readonly holds: readonly Amounts[];
+  /** What attempts that have ended used. */
+  readonly charged: Usage;
 }
 
 interface Waiter {
   readonly agentId: AgentId;
   readonly ask: LeaseAsk;
+  /** The open lease that is to cover one more attempt; undefined: it asks for a lease of its own. */
+  readonly leaseId: LeaseId | undefined;
   readonly askedAtMs: number;
   readonly resolve: (outcome: LeaseOutcome) => void;
 }
@@ -116,7 +128,8 @@ export class BudgetLedger {
       this.#accounts.set(agentId, account);
     }
     this.#leaseCount = leaseCount;
-    for (const { agentId, lease, hold } of leases) this.#keep(lease.leaseId, { agentId, hold });
+    for (const { agentId, lease, hold, charged = NO_USAGE } of leases)
+      this.#keep(lease.leaseId, { agentId, holds: [hold], charged });
   }
 
   /** Leases that were given so far. */
@@ -126,6 +139,24 @@ export class BudgetLedger {
 
   /** Asks for a lease. Waits in line while calls in flight may make room; never rejects. */
   reserve(agentId: AgentId, ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+    return this.#ask({ agentId, ask, leaseId: undefined }, signal);
+  }
+
+  /**
+   * Asks that an open lease cover one more attempt of its call, as `reserve` does. An attempt that has ended must be charged before: who
+   * waits in line holds nothing.
+   */
+  extend(lease: Lease, price: LeaseAsk["price"], signal: AbortSignal): Promise<LeaseOutcome> {
+    const { leaseId, inputTokens, maxOutputTokens } = lease;
+    const { agentId } = this.#lease(leaseId);
+    const ask: LeaseAsk = { inputTokens, maxOutputTokens, price, steps: 0 };
+    return this.#ask({ agentId, ask, leaseId }, signal);
+  }
+
+  #ask(
+    asked: Pick<Waiter, "agentId" | "ask" | "leaseId">,
+    signal: AbortSignal,
+  ): Promise<LeaseOutcome> {
     if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
     return new Promise((resolve) => {
       const askedAtMs = this.#clock.nowMs();
@@ -134,7 +165,7 @@ export class BudgetLedger {
         if (leave !== undefined) signal.removeEventListener("abort", leave);
         resolve(outcome);
       };
-      const waiter: Waiter = { agentId, ask, askedAtMs, resolve: answer };
+      const waiter: Waiter = { ...asked, askedAtMs, resolve: answer };
       this.#serve();
       if (this.#admit(waiter)) return;
       const standing = this.#line.join(waiter);
@@ -147,11 +178,26 @@ export class BudgetLedger {
     });
   }
 
-  /** Books what a call used and gives the rest of its lease back (B2, B3). */
-  settle(leaseId: LeaseId, usage: Usage): void {
-    const { agentId, hold } = this.#lease(leaseId);
-    const before = this.#path(agentId);
+  /** An attempt under a lease has ended: books what it used, gives back what it held, and leaves the lease open. */
+  charge({ leaseId, attempt = 1 }: Lease, usage: Usage): void {
+    const lease = this.#lease(leaseId);
+    const hold = lease.holds[attempt - 1] ?? core.NO_AMOUNTS;
+    const before = this.#path(lease.agentId);
     const after = core.settle(before, hold, usage);
+    const holds = lease.holds.with(attempt - 1, core.NO_AMOUNTS);
+    this.#leases.set(leaseId, { ...lease, holds, charged: addUsage(lease.charged, usage) });
+    this.#store(after);
+    this.#tell({ operation: "charge", leaseId, hold, usage });
+    this.#tellThresholds(before, after);
+    this.#serve();
+  }
+
+  /** Books what a call used in all, as far as it was not charged, and gives the rest of its lease back (B2, B3). */
+  settle(leaseId: LeaseId, usage: Usage): void {
+    const { agentId, holds, charged } = this.#lease(leaseId);
+    invariant(isCountable(usage), "usage is in whole amounts from 0 up");
+    const before = this.#path(agentId);
+    const after = core.settle(before, sum(holds), subtractUsage(usage, charged));
     this.#drop(leaseId, agentId);
     this.#store(after);
     this.#tell({ operation: "settle", leaseId, usage });
@@ -161,8 +207,8 @@ export class BudgetLedger {
 
   /** Gives an unused lease back (B2). */
   release(leaseId: LeaseId): void {
-    const { agentId, hold } = this.#lease(leaseId);
-    const after = core.release(this.#path(agentId), hold);
+    const { agentId, holds } = this.#lease(leaseId);
+    const after = core.release(this.#path(agentId), sum(holds));
     this.#drop(leaseId, agentId);
     this.#store(after);
     this.#tell({ operation: "release", leaseId });
@@ -174,23 +220,6 @@ export class BudgetLedger {
     const open = [...(this.#leasesOf.get(agentId) ?? [])];
     for (const leaseId of open) this.release(leaseId);
     return open;
-  }
-
-  /**
-   * Lets an open lease cover one more attempt of its call. Gives the output cap of that attempt; 0 if it cannot be paid now: a call
-   * under way does not wait, nor does it overtake those who do.
-   */
-  extend({ leaseId, inputTokens, maxOutputTokens }: Lease, price: LeaseAsk["price"]): number {
-    const lease = this.#lease(leaseId);
-    this.#serve();
-    const path = this.#path(lease.agentId);
-    const ask: LeaseAsk = { inputTokens, maxOutputTokens, price, steps: 0 };
-    const outcome = core.reserve(path, ask, this.#clock.nowMs());
-    if (outcome.type !== "granted" || this.#line.isContested(path)) return 0;
-    this.#store(outcome.path);
-    this.#leases.set(leaseId, { ...lease, hold: core.joined(lease.hold, outcome.hold) });
-    this.#tell({ operation: "extend", leaseId, hold: outcome.hold });
-    return outcome.hold.outputTokens;
   }
 
   /** The agent's narrow view of its account. */
@@ -214,7 +243,7 @@ export class BudgetLedger {
 
   #remainingWith(leaseId: LeaseId): Remaining {
     const lease = this.#lease(leaseId);
-    const path = core.release(this.#path(lease.agentId), lease.hold);
+    const path = core.release(this.#path(lease.agentId), sum(lease.holds));
     return core.remaining(path, this.#clock.nowMs());
   }
 
@@ -347,10 +376,15 @@ export class BudgetLedger {
     this.#line.begin();
     for (let one = this.#line.takeNext(); one !== undefined; one = this.#line.takeNext())
       answers.push([one, this.#answer(one.waiter, this.#judge(one.waiter))]);
-    const isServed = this.#line.size === 0 || this.#leases.size > 0;
-    invariant(isServed, "B5: somebody waits and nobody holds a lease");
+    invariant(this.#line.size === 0 || this.#isHeld(), "B5: somebody waits and nobody holds room");
     answers.sort(([left], [right]) => left.number - right.number);
     for (const [{ waiter }, outcome] of answers) waiter.resolve(outcome);
+  }
+
+  /** Whether room is held: all leases are in the root's account. */
+  #isHeld(): boolean {
+    const [root] = this.#accounts.values();
+    return root !== undefined && SPEND_AXES.some((axis) => root.reserved[axis] > 0);
   }
 
   #judge({ agentId, ask }: Waiter): Answerable {
@@ -372,18 +406,34 @@ export class BudgetLedger {
   #answer(waiter: Waiter, outcome: Answerable): LeaseOutcome {
     const waitedMs = this.#clock.nowMs() - waiter.askedAtMs;
     if (outcome.type === "refused") return { type: "refused", refusal: outcome.refusal, waitedMs };
+    if (waiter.leaseId !== undefined) return this.#extended(waiter.leaseId, outcome, waitedMs);
     this.#store(outcome.path);
     this.#leaseCount += 1;
     const leaseId = LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
     const { agentId } = waiter;
     const { hold } = outcome;
-    this.#keep(leaseId, { agentId, hold });
+    this.#keep(leaseId, { agentId, holds: [hold], charged: NO_USAGE });
     const { inputTokens, outputTokens: maxOutputTokens } = hold;
     const lastStep = core.lastStep(outcome.path);
     const kept = { leaseId, inputTokens, maxOutputTokens };
     const lease = lastStep === undefined ? kept : { ...kept, lastStep };
     this.#tell({ operation: "lease", agentId, lease, hold, waitedMs });
     return { type: "granted", lease: { ...kept, lastStep }, waitedMs };
+  }
+
+  #extended(
+    leaseId: LeaseId,
+    { path, hold }: Extract<Answerable, { readonly type: "granted" }>,
+    waitedMs: number,
+  ): LeaseOutcome {
+    const open = this.#lease(leaseId);
+    const holds = [...open.holds, hold];
+    this.#store(path);
+    this.#leases.set(leaseId, { ...open, holds });
+    this.#tell({ operation: "extend", leaseId, hold });
+    const { inputTokens, outputTokens: maxOutputTokens } = hold;
+    const lease = { leaseId, inputTokens, maxOutputTokens, lastStep: undefined };
+    return { type: "granted", lease: { ...lease, attempt: holds.length }, waitedMs };
   }
 
   #keep(leaseId: LeaseId, lease: OpenLease): void {
@@ -465,4 +515,9 @@ export class BudgetLedger {
     this.#still.set(account.agentId, nowMs);
     return upToDate;
   }
+}
+
+function sum(holds: readonly Amounts[]): Amounts {
+  const [first = core.NO_AMOUNTS, ...others] = holds;
+  return others.reduce(core.joined, first);
 }

@@ -204,6 +204,11 @@ export function joined(first: Amounts, second: Amounts): Amounts {
   return add(first, second);
 }
 
+/** What is left of a hold without a part of it. */
+export function parted(hold: Amounts, part: Amounts): Amounts {
+  return subtract(hold, part);
+}
+
 /** Gives a hold back unused. */
 export function release(path: AccountPath, hold: Amounts): AccountPath {
   return path.map((account) => ({ ...account, reserved: subtract(account.reserved, hold) }));

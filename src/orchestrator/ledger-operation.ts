@@ -6,7 +6,14 @@ import { invariant } from "../kernel/assert.ts";
 import type { Amounts } from "../policies/budget.ts";
 import { AmountsSchema, GrantSchema, type Account } from "../protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId, type LeaseId } from "../protocol/ids.ts";
-import { isCountable, UsageSchema } from "../protocol/usage.ts";
+import {
+  addUsage,
+  isCountable,
+  NO_USAGE,
+  subtractUsage,
+  UsageSchema,
+  type Usage,
+} from "../protocol/usage.ts";
 import * as core from "./ledger-core.ts";
 import { granted } from "./ledger-grant.ts";
 
@@ -32,6 +39,14 @@ export const LedgerOperationSchema = z.discriminatedUnion("operation", [
     leaseId: LeaseIdSchema,
     hold: AmountsSchema,
   }),
+  /** An attempt of the call has ended: what it used is booked, and its part of the hold goes back. The lease stays open. */
+  z.strictObject({
+    operation: z.literal("charge"),
+    leaseId: LeaseIdSchema,
+    hold: AmountsSchema,
+    usage: UsageSchema.readonly(),
+  }),
+  /** `usage`: of the whole call, what was charged before included. */
   z.strictObject({
     operation: z.literal("settle"),
     leaseId: LeaseIdSchema,
@@ -68,6 +83,8 @@ export interface KeptHold {
   readonly lease: KeptLease;
   readonly hold: Amounts;
   readonly waitedMs: number;
+  /** What attempts of the call that have ended were charged. */
+  readonly charged?: Usage;
 }
 
 /** The accounts of a ledger, as its operations leave them. */
@@ -102,11 +119,22 @@ export class LedgerCopy {
         this.#leases.set(done.leaseId, { ...kept, hold: core.joined(kept.hold, done.hold) });
         return;
       }
+      case "charge": {
+        const kept = this.#lease(done.leaseId);
+        this.#store(core.settle(this.#path(kept.agentId), done.hold, done.usage));
+        const charged = addUsage(kept.charged ?? NO_USAGE, done.usage);
+        this.#leases.set(done.leaseId, {
+          ...kept,
+          hold: core.parted(kept.hold, done.hold),
+          charged,
+        });
+        return;
+      }
       case "settle": {
-        const { agentId, hold } = this.#take(done.leaseId);
+        const { agentId, hold, charged = NO_USAGE } = this.#take(done.leaseId);
         // Early releases kept a settlement that they could not book: that reservation stayed for good.
         const usage = isCountable(done.usage) ? done.usage : core.usageOfHold(hold, done.usage);
-        this.#store(core.settle(this.#path(agentId), hold, usage));
+        this.#store(core.settle(this.#path(agentId), hold, subtractUsage(usage, charged)));
         return;
       }
       case "release": {

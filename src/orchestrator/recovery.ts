@@ -2,7 +2,9 @@
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { callUsage } from "../agent/call-usage.ts";
+import type { Amounts } from "../policies/budget.ts";
 import type { RunId } from "../protocol/ids.ts";
+import { addUsage, type Usage } from "../protocol/usage.ts";
 import type { Ownership, RunStore, StoredRun } from "../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../store/holding.ts";
 import { storeFailed } from "../store/store-errors.ts";
@@ -164,12 +166,13 @@ function runEnded(runId: RunId): EspalierError {
 /** Charges model calls of which nobody knows what became, by estimate: they may have been made, and paid for. */
 export function chargeLost(scope: RunShared, { lost }: FoldedRun): void {
   const { tree, ledger, recorder } = scope;
-  for (const { agentId, lease } of lost) {
+  for (const { agentId, lease, hold, charged } of lost) {
     const node = tree.find(agentId);
     if (node === undefined) continue;
     const { model } = node.role;
     const call = { ...lease, lastStep: lease.lastStep };
-    const usage = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
+    const abandoned = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
+    const usage = charged === undefined ? abandoned : withAttempt(charged, hold, abandoned);
     ledger.settle(lease.leaseId, usage);
     const { leaseId } = lease;
     const remaining = ledger.remaining(agentId);
@@ -179,6 +182,12 @@ export function chargeLost(scope: RunShared, { lost }: FoldedRun): void {
     const settled = { leaseId, usage, remaining, runRemaining, lostCall };
     recorder.record(place, { type: "budget.settled", ...settled });
   }
+}
+
+/** What a call used of which attempts had broken, with the one that was under way, if one was. */
+function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
+  const isUnderWay = Object.values(hold).some((amount) => amount > 0);
+  return isUnderWay ? addUsage(charged, { ...attempt, modelCalls: 0, unpricedCalls: 0 }) : charged;
 }
 
 /** What was asked of agents before their process died, and what they have not heard of yet. */

@@ -57,8 +57,21 @@ const speaks =
     return then(options);
   };
 
+type Ended = Exclude<GenerateOutcome, { readonly type: "broken" }>;
+
+/** The call with all its turns: each attempt that broke is paid for once more. */
+async function generated(
+  model: Model,
+  options: Parameters<typeof generateWithRetries>[2],
+): Promise<Ended> {
+  const outcome = await generateWithRetries(model, QUESTION, options);
+  return outcome.type === "broken"
+    ? await generated(model, { ...options, after: outcome })
+    : outcome;
+}
+
 interface Trial {
-  readonly outcome: GenerateOutcome;
+  readonly outcome: Ended;
   readonly retries: readonly PlannedRetry[];
   readonly waitedMs: number;
 }
@@ -71,7 +84,7 @@ async function trial(
 ): Promise<Trial> {
   const clock = new ManualClock();
   const retries: PlannedRetry[] = [];
-  const outcome = await generateWithRetries(model, QUESTION, {
+  const outcome = await generated(model, {
     signal: new AbortController().signal,
     clock,
     inputTokens: 10,
@@ -268,7 +281,7 @@ describe("a model that breaks its contract", () => {
 });
 
 const run = (model: Model, caller: AbortController, clock: ManualClock, onRetry = (): void => {}) =>
-  generateWithRetries(model, QUESTION, {
+  generated(model, {
     signal: caller.signal,
     clock,
     inputTokens: 10,

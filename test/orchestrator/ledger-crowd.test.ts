@@ -177,15 +177,8 @@ test("each is refused when its own time is over, one after the other", async () 
   const done = await crowd(options, (one, size) => {
     for (let index = 1; index < size; index += 1) {
       one.clock.advance(1);
-      one.ledger.extend(
-        {
-          leaseId: LeaseIdSchema.parse("lease_1"),
-          inputTokens: 1,
-          maxOutputTokens: 1,
-          lastStep: undefined,
-        },
-        undefined,
-      );
+      const tooMuch = { inputTokens: 100, maxOutputTokens: 1, price: undefined };
+      void one.ledger.reserve(AgentIdSchema.parse("lead"), tooMuch, new AbortController().signal);
     }
     one.clock.advance(1);
     one.settle(1);

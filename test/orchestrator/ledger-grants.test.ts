@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget-ledger.ts";
 import type { SpendAxis } from "../../src/policies/budget.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
-import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
+import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
 import { answered, ask, callUsage, granted, LedgerScene } from "../support/ledger-scene.ts";
@@ -126,15 +126,11 @@ describe("a reserve", () => {
   test("a lease of a child grows by what is left without the reserve only", async () => {
     const scene = keeping();
     await scene.ask("lead/a", ask(30, 10));
-    const more = {
-      leaseId: LeaseIdSchema.parse("lease_1"),
-      inputTokens: 30,
-      maxOutputTokens: 90,
-      lastStep: undefined,
-    };
-    expect(scene.ledger.extend(more, undefined)).toBe(0);
-    const fitting = { ...more, maxOutputTokens: 10 };
-    expect(scene.ledger.extend(fitting, undefined)).toBe(10);
+    const tooMuch = await scene.extend("lease_1", ask(30, 90));
+    expect(tooMuch.outcome, "it waits for what the first attempt holds").toBeUndefined();
+    tooMuch.cancel();
+    const fitting = await scene.extend("lease_1", ask(30, 10));
+    expect(fitting.outcome).toMatchObject({ lease: { maxOutputTokens: 10, attempt: 2 } });
     expect(scene.account("lead").reserved.totalTokens).toBe(80);
   });
 

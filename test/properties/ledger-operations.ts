@@ -38,8 +38,10 @@ export type Operation =
     }
   | { readonly type: "release"; readonly lease: number }
   | {
+      /** What the attempt under way has used, added to what it holds, and what the next one asks for. */
       readonly type: "extend";
       readonly lease: number;
+      readonly used: number;
       readonly input: number;
       readonly output: number;
       readonly price: number;
@@ -147,10 +149,11 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("release" as const), lease: nat }) },
   {
-    weight: 1,
+    weight: 2,
     arbitrary: fc.record({
       type: fc.constant("extend" as const),
       lease: nat,
+      used: fc.integer({ min: -40, max: 6 }),
       input: fc.integer({ min: 0, max: 20 }),
       output: fc.integer({ min: 1, max: 20 }),
       price: nat,

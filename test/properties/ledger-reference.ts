@@ -36,7 +36,13 @@ export interface ReferenceAccount {
 
 export interface ReferenceLease {
   readonly account: ReferenceAccount;
+  /** Of the attempt under way; nothing while it is to be extended. */
   hold: Amounts;
+  /** What attempts that have ended used. */
+  charged: Sums;
+  attempt: number;
+  /** It waits for one more attempt. */
+  isWaiting: boolean;
 }
 
 /** Somebody who asked. `id` is how the schedule knows them. */
@@ -44,6 +50,8 @@ export interface ReferenceWaiter {
   readonly id: number;
   readonly account: ReferenceAccount;
   readonly ask: LeaseAsk;
+  /** The open lease that is to cover one more attempt. */
+  readonly extended: ReferenceLease | undefined;
   readonly askedAtMs: number;
 }
 
@@ -55,8 +63,6 @@ export class LedgerReference {
   readonly accounts: ReferenceAccount[] = [];
   readonly open: ReferenceLease[] = [];
   line: readonly ReferenceWaiter[] = [];
-  /** Accounts that have no room for somebody in the line, as it was served last. */
-  #contested = new Set<ReferenceAccount>();
 
   openAccount(
     parent: ReferenceAccount | undefined,
@@ -80,12 +86,12 @@ export class LedgerReference {
   /** Answers everyone who can be answered now, in order. */
   serve(nowMs: number): readonly ReferenceAnswer[] {
     const answers: ReferenceAnswer[] = [];
-    this.#contested = new Set();
-    const contested = this.#contested;
+    const contested = new Set<ReferenceAccount>();
     this.line = this.line.filter((waiter) => {
       const path = pathOf(waiter.account);
       if (isOver(waiter.account, nowMs) || !canEverFit(path, holdOf(waiter.ask, 1))) {
         answers.push({ type: "refused", waiter });
+        if (waiter.extended !== undefined) waiter.extended.isWaiting = false;
         return false;
       }
       const hold = largestHold(path, waiter.ask);
@@ -94,28 +100,30 @@ export class LedgerReference {
       for (const account of lacking) contested.add(account);
       if (stands) return true;
       for (const account of path) grow(account.reserved, hold, 1);
-      const lease = { account: waiter.account, hold };
-      this.open.push(lease);
+      const lease = this.#leaseFor(waiter, hold);
       answers.push({ type: "granted", waiter, lease });
       return false;
     });
     return answers;
   }
 
-  /** Lets a lease cover one more attempt; the cap of that, or 0. The line has just been served. */
-  extend(lease: ReferenceLease, ask: LeaseAsk, nowMs: number): number {
-    const path = pathOf(lease.account);
-    if (isOver(lease.account, nowMs) || !canEverFit(path, holdOf(ask, 1))) return 0;
-    const hold = largestHold(path, ask);
-    const isFree = path.every(
-      (one) => hasRoomNow(one, hold, lease.account) && !this.#contested.has(one),
-    );
-    if (!isFree) return 0;
-    for (const account of path) grow(account.reserved, hold, 1);
-    const joined: Sums = { ...lease.hold };
-    grow(joined, hold, 1);
-    lease.hold = joined;
-    return hold.outputTokens;
+  #leaseFor({ account, extended }: ReferenceWaiter, hold: Amounts): ReferenceLease {
+    if (extended !== undefined) {
+      extended.hold = hold;
+      extended.attempt += 1;
+      extended.isWaiting = false;
+      return extended;
+    }
+    const lease = { account, hold, charged: nothing(), attempt: 1, isWaiting: false };
+    this.open.push(lease);
+    return lease;
+  }
+
+  /** The attempt under way has ended: its hold goes, what it used is spent. */
+  charge(lease: ReferenceLease, usage: Usage): void {
+    this.#book(lease, usage);
+    grow(lease.charged, usage, 1);
+    lease.hold = nothing();
   }
 
   /** Raises limits, if the account has them all; says whether it did. */
@@ -135,9 +143,13 @@ export class LedgerReference {
     return true;
   }
 
-  /** Books usage; undefined: the lease is given back unused. */
+  /** Books the usage of the last attempt; undefined: the lease is given back unused. */
   end(lease: ReferenceLease, usage: Usage | undefined): void {
     this.open.splice(this.open.indexOf(lease), 1);
+    this.#book(lease, usage);
+  }
+
+  #book(lease: ReferenceLease, usage: Usage | undefined): void {
     for (const account of pathOf(lease.account)) {
       grow(account.reserved, lease.hold, -1);
       if (usage === undefined) continue;

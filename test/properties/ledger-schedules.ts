@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 
-import type { LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
 import { LedgerCopy, LedgerOperationSchema } from "../../src/orchestrator/ledger-operation.ts";
 import { SPEND_AXES, type SpendLimits } from "../../src/policies/budget.ts";
@@ -114,29 +114,34 @@ class Player {
     const account = this.#reference.accounts[agent % this.#reference.accounts.length];
     const agentId = account === undefined ? undefined : this.#ids[account.index];
     if (account === undefined || agentId === undefined) return;
-    const ask = {
-      inputTokens: input,
-      maxOutputTokens: output,
-      price: PRICES[price % PRICES.length],
-    };
-    const waiter: ReferenceWaiter = {
-      id: this.#asked,
-      account,
-      ask,
-      askedAtMs: this.#clock.nowMs(),
-    };
+    const priced = PRICES[price % PRICES.length];
+    const ask = { inputTokens: input, maxOutputTokens: output, price: priced };
+    this.#wait({ account, ask, extended: undefined }, (signal) =>
+      this.#ledger.reserve(agentId, ask, signal),
+    );
+  }
+
+  #wait(
+    asked: Omit<ReferenceWaiter, "id" | "askedAtMs">,
+    wait: (signal: AbortSignal) => Promise<LeaseOutcome>,
+  ): void {
+    const waiter = { ...asked, id: this.#asked, askedAtMs: this.#clock.nowMs() };
     this.#asked += 1;
     const controller = new AbortController();
     this.#pending.set(waiter.id, { waiter, controller });
-    void this.#ledger
-      .reserve(agentId, ask, controller.signal)
-      .then((outcome) => this.#answers.set(waiter.id, outcome));
+    void wait(controller.signal).then((outcome) => this.#answers.set(waiter.id, outcome));
     this.#reference.line = [...this.#reference.line, waiter];
-    this.#expected = this.#reference.serve(this.#clock.nowMs());
+    this.#expected = [...this.#expected, ...this.#reference.serve(this.#clock.nowMs())];
+  }
+
+  /** An open lease that does not wait for one more attempt. */
+  #chosen(lease: number): ReferenceLease | undefined {
+    const settled = this.#reference.open.filter(({ isWaiting }) => !isWaiting);
+    return settled[lease % Math.max(1, settled.length)];
   }
 
   #settle({ lease, input, output, cached }: Extract<Operation, { type: "settle" }>): void {
-    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+    const one = this.#chosen(lease);
     if (one === undefined) return;
     const inputTokens = Math.max(0, one.hold.inputTokens + input);
     const outputTokens = Math.max(0, one.hold.outputTokens + output);
@@ -144,7 +149,7 @@ class Player {
     this.#end(one, {
       ...NO_USAGE,
       modelCalls: 1,
-      steps: 1,
+      steps: one.hold.steps,
       inputTokens,
       cachedInputTokens: Math.min(cached, inputTokens),
       outputTokens,
@@ -154,21 +159,30 @@ class Player {
   }
 
   #release(lease: number): void {
-    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+    const one = this.#chosen(lease);
     if (one !== undefined) this.#end(one, undefined);
   }
 
-  #extend({ lease, input, output, price }: Extract<Operation, { type: "extend" }>): void {
-    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+  /** The attempt under way is charged, and another one asked for. */
+  #extend({ lease, used, input, output, price }: Extract<Operation, { type: "extend" }>): void {
+    const one = this.#chosen(lease);
     const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
     if (one === undefined || leaseId === undefined) return;
-    const nowMs = this.#clock.nowMs();
-    const asked = { inputTokens: input, maxOutputTokens: output };
+    const tokens = Math.max(0, one.hold.inputTokens + used);
+    const { steps } = one.hold;
+    const lost = { ...NO_USAGE, steps, inputTokens: tokens, totalTokens: tokens };
+    const sizes = { inputTokens: input, maxOutputTokens: output };
+    const asked = { leaseId, lastStep: undefined, ...sizes };
+    this.#ledger.charge({ ...asked, attempt: one.attempt }, lost);
+    this.#reference.charge(one, lost);
+    this.#book(one.account.index, lost);
+    this.#expected = this.#reference.serve(this.#clock.nowMs());
     const priced = PRICES[price % PRICES.length];
-    const given = this.#ledger.extend({ leaseId, lastStep: undefined, ...asked }, priced);
-    this.#expected = this.#reference.serve(nowMs);
-    const expected = this.#reference.extend(one, { ...asked, price: priced, steps: 0 }, nowMs);
-    if (given !== expected) throw wrong({ extended: expected }, given);
+    one.isWaiting = true;
+    const ask: LeaseAsk = { ...sizes, price: priced, steps: 0 };
+    this.#wait({ account: one.account, ask, extended: one }, (signal) =>
+      this.#ledger.extend(asked, priced, signal),
+    );
   }
 
   #grant({ agent, moreMs, ...chosen }: Extract<Operation, { type: "grant" }>): void {
@@ -197,7 +211,7 @@ class Player {
     const leaseId = this.#leaseIds.get(lease);
     if (leaseId === undefined) throw new Error("A lease of the reference was never granted.");
     if (usage === undefined) this.#ledger.release(leaseId);
-    else this.#ledger.settle(leaseId, usage);
+    else this.#ledger.settle(leaseId, wholeOf(lease, usage));
     this.#ended.push(leaseId);
     this.#reference.end(lease, usage);
     this.#book(lease.account.index, usage ?? NO_USAGE);
@@ -223,7 +237,7 @@ class Player {
 
   /** What is refused has changed nothing: the lease is open, and nobody is told of anything (B6). */
   #settleAbsurd({ lease, field, figure }: Extract<Operation, { type: "settleAbsurd" }>): void {
-    const one = this.#reference.open[lease % Math.max(1, this.#reference.open.length)];
+    const one = this.#chosen(lease);
     const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
     if (leaseId === undefined) return;
     const before = this.#ledger.snapshot();
@@ -255,6 +269,7 @@ class Player {
     const one = this.#reference.line[waiter % Math.max(1, this.#reference.line.length)];
     if (one === undefined) return;
     this.#reference.line = this.#reference.line.filter((other) => other !== one);
+    if (one.extended !== undefined) one.extended.isWaiting = false;
     this.#pending.get(one.id)?.controller.abort();
     this.#cancelled = [one];
     this.#expected = this.#reference.serve(this.#clock.nowMs());
@@ -305,7 +320,7 @@ class Player {
 
   /** B5: settling what is open answers everyone in the end, and nothing stays reserved. */
   async drain(): Promise<void> {
-    for (let one = this.#reference.open[0]; one !== undefined; one = this.#reference.open[0]) {
+    for (let one = this.#chosen(0); one !== undefined; one = this.#chosen(0)) {
       this.#settle({ type: "settle", lease: 0, input: -5, output: -5, cached: 0 });
       await this.compare();
     }
@@ -324,11 +339,14 @@ class Player {
       throw wrong(answer, outcome);
     }
     if (outcome.type !== "granted" || answer.type !== "granted") return;
-    const { leaseId, inputTokens, maxOutputTokens } = outcome.lease;
+    const { leaseId, inputTokens, maxOutputTokens, attempt } = outcome.lease;
     const { hold } = answer.lease;
-    this.#granted += 1;
+    const extended = answer.waiter.extended;
+    if (extended === undefined) this.#granted += 1;
+    const known = extended === undefined ? undefined : this.#leaseIds.get(extended);
     const isExpected =
-      leaseId === LeaseIdSchema.parse(`lease_${this.#granted}`) &&
+      leaseId === (known ?? LeaseIdSchema.parse(`lease_${this.#granted}`)) &&
+      attempt === (extended === undefined ? undefined : extended.attempt) &&
       inputTokens === hold.inputTokens &&
       maxOutputTokens === hold.outputTokens;
     if (!isExpected) throw wrong({ number: this.#granted, hold }, outcome);
@@ -369,6 +387,13 @@ function raiseOf(
   const axes = SPEND_AXES.filter((one) => isForeign || limits[one] !== undefined);
   const raised = axes[axis % Math.max(1, axes.length)];
   return raised === undefined ? {} : { [raised]: Math.ceil((MOST[raised] * percent) / 100) };
+}
+
+/** What a call used in all: what its attempts were charged, and the last one. */
+function wholeOf({ charged }: ReferenceLease, usage: Usage): Usage {
+  const whole = { ...usage };
+  for (const axis of SPEND_AXES) whole[axis] += charged[axis];
+  return whole;
 }
 
 function wrong(expected: unknown, got: unknown): Error {

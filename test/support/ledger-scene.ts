@@ -54,11 +54,14 @@ export class LedgerScene {
 
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
   async ask(path: string, question: LeaseAsk): Promise<Asked> {
+    const agentId = AgentIdSchema.parse(path);
+    return await this.#asked((signal) => this.ledger.reserve(agentId, question, signal));
+  }
+
+  async #asked(wait: (signal: AbortSignal) => Promise<LeaseOutcome>): Promise<Asked> {
     const controller = new AbortController();
     let outcome: LeaseOutcome | undefined;
-    void this.ledger
-      .reserve(AgentIdSchema.parse(path), question, controller.signal)
-      .then((answer) => (outcome = answer));
+    void wait(controller.signal).then((answer) => (outcome = answer));
     await answered();
     return {
       get outcome() {
@@ -66,6 +69,20 @@ export class LedgerScene {
       },
       cancel: () => controller.abort(),
     };
+  }
+
+  /** Asks that an open lease cover one more attempt, up to this cap. */
+  async extend(leaseId: string, { inputTokens, maxOutputTokens, price }: LeaseAsk): Promise<Asked> {
+    const sizes = { inputTokens, maxOutputTokens, lastStep: undefined };
+    const lease = { leaseId: LeaseIdSchema.parse(leaseId), ...sizes };
+    return await this.#asked((signal) => this.ledger.extend(lease, price, signal));
+  }
+
+  /** Ends an attempt under a lease. */
+  async charge(leaseId: string, usage: Usage, attempt = 1): Promise<void> {
+    const sizes = { inputTokens: 0, maxOutputTokens: 0, lastStep: undefined };
+    this.ledger.charge({ leaseId: LeaseIdSchema.parse(leaseId), ...sizes, attempt }, usage);
+    await answered();
   }
 
   async settle(leaseId: string, usage: Usage): Promise<void> {

@@ -40,7 +40,7 @@ proves(
     const stage = scene({ retry: { maxAttempts: 5 } });
     const spent = await stage.run(poor.role, { budget: { totalTokens: 1_000 } });
     expect([spent.status, poor.model.requests.length, spent.usage.total.totalTokens]).toEqual([
-      "failed",
+      "stopped",
       1,
       1_000,
     ]);

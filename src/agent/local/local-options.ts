@@ -11,6 +11,7 @@ import type { AgentId, CallId, StepId } from "../../protocol/ids.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { Usage } from "../../protocol/usage.ts";
 import type { SubagentService } from "../../tools/tool-context.ts";
 import type { NamedGuard } from "../../tools/tool-guard.ts";
 import type { AgentIdentity, EventPlace } from "../agent-context.ts";
@@ -57,8 +58,10 @@ export interface LocalEffectsOptions {
   readonly retry: RetryPolicy;
   readonly onText: ((piece: string) => void) | undefined;
   reserve(ask: LeaseAsk): Promise<LeaseOutcome>;
-  /** Pays for one more attempt of a call; gives its output cap, 0 if there is none. */
-  payAgain(lease: Lease): number;
+  /** Books what an attempt used that has ended, while its call goes on. */
+  charge(lease: Lease, usage: Usage): void;
+  /** Pays for one more attempt of a call, whose earlier ones are charged; waits for room like `reserve`. Must not reject. */
+  payAgain(lease: Lease, signal: AbortSignal): Promise<LeaseOutcome>;
   /** Must not reject. */
   spawn(request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
   /** A delegation was denied: it starts nobody (X11). */

@@ -1,4 +1,4 @@
-// One logical model call in this process: hooks around it, a queue slot, retries, events, and what it all consumed.
+// One logical model call in this process: the hooks around it, and what it all consumed. Its attempts: model-attempts.ts.
 
 import { linkedController, runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { shown } from "../../kernel/check.ts";
@@ -7,31 +7,17 @@ import type { ModelCall } from "../../hooks/hook.ts";
 import { hookContract } from "../../hooks/hook-error.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import { checkReply } from "../../model/check-reply.ts";
-import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../model/model.ts";
-import type { RequestPrefix } from "../../model/request-prefix.ts";
-import { generateWithRetries, type GenerateOutcome } from "../../model/retry.ts";
-import type { EventBody } from "../../protocol/event.ts";
-import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
+import type { ModelReply } from "../../model/model.ts";
+import { timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
-import type { EventPlace } from "../agent-context.ts";
-import type { Lease } from "../budget-gate.ts";
+import type { BudgetRefusal, Lease } from "../budget-gate.ts";
 import { callUsage } from "../call-usage.ts";
-import type { EffectPlace, InferOutcome } from "../effects.ts";
+import type { InferOutcome } from "../effects.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
 import { errorRecord } from "../life-cycle.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
+import { at, inferOnce, type InferCall } from "./model-attempts.ts";
 import { WrappedTime } from "./wrapped-time.ts";
-
-/** A model call that is paid for. */
-export interface InferCall {
-  readonly place: EffectPlace;
-  readonly lease: Lease;
-  readonly request: ModelRequest;
-  readonly isEstimated: boolean;
-  readonly prefix: RequestPrefix | undefined;
-  /** Which of the calls that hooks made of one it is, from 1. Default 1. */
-  readonly number?: number;
-}
 
 /** Calls the model through the hooks around it. Never rejects. */
 export function inferLocally(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
@@ -95,6 +81,8 @@ function outcomeOfHooks(
   }
 }
 
+type Failure = Extract<InferOutcome, { readonly type: "failed" | "refused" }>;
+
 /** The calls that hooks make of one call. */
 class InnerCalls {
   readonly #options: LocalEffectsOptions;
@@ -103,7 +91,7 @@ class InnerCalls {
   readonly #start: ReturnType<typeof linkedController>;
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #replies = new Set<unknown>();
-  readonly #failures = new Map<unknown, Extract<InferOutcome, { readonly type: "failed" }>>();
+  readonly #failures = new Map<unknown, Failure>();
   readonly #cancelled = new Set<unknown>();
   readonly #time: WrappedTime;
   #inference: readonly TimeSpan[] = [];
@@ -133,14 +121,18 @@ class InnerCalls {
   async #next(): Promise<ModelReply> {
     if (this.#isClosed) throw refusedCall("the hooks had returned already");
     const { lease, request } = this.#call;
-    const isFirst = this.#begun === 0;
-    const maxOutputTokens = isFirst ? request.maxOutputTokens : this.#options.payAgain(lease);
-    if (maxOutputTokens < 1) throw refusedCall("the budget does not allow another call");
     this.#begun += 1;
-    const paid = isFirst ? request : Object.freeze({ ...request, maxOutputTokens });
-    const leave = this.#time.inside();
     const number = this.#begun;
-    const outcome = await inferOnce(this.#options, { ...this.#call, request: paid, number });
+    const paid = number === 1 ? lease : await this.#payAgain(lease);
+    const { maxOutputTokens } = paid;
+    const leave = this.#time.inside();
+    const outcome = await inferOnce(this.#options, {
+      ...this.#call,
+      lease: paid,
+      request: number === 1 ? request : Object.freeze({ ...request, maxOutputTokens }),
+      number,
+      isPart: true,
+    });
     leave();
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
@@ -148,15 +140,31 @@ class InnerCalls {
       this.#replies.add(outcome.reply);
       return outcome.reply;
     }
-    if (outcome.type === "cancelled") {
-      const error = refusedCall("the agent was told to end");
-      this.#cancelled.add(error);
-      throw error;
-    }
+    if (outcome.type === "cancelled") throw this.#cancelledCall();
+    if (outcome.type === "refused") throw this.#unpaidCall(outcome.refusal);
     const { message, code } = outcome.error;
     const error = new EspalierError({ code: "model_call_failed", message, data: { error: code } });
     this.#failures.set(error, outcome);
     throw error;
+  }
+
+  async #payAgain(lease: Lease): Promise<Lease> {
+    const paid = await this.#options.payAgain(lease, this.#options.startSignal);
+    if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
+    if (paid.type === "cancelled") throw this.#cancelledCall();
+    return paid.lease;
+  }
+
+  #cancelledCall(): EspalierError {
+    const error = refusedCall("the agent was told to end");
+    this.#cancelled.add(error);
+    return error;
+  }
+
+  #unpaidCall(refusal: BudgetRefusal): EspalierError {
+    const error = refusedCall("the budget does not allow another call");
+    this.#failures.set(error, { type: "refused", refusal, usage: NO_USAGE });
+    return error;
   }
 
   /** Ends what is still under way, and gives what was used by all of it: nothing of it is heard of later. */
@@ -193,7 +201,7 @@ class InnerCalls {
   }
 
   /** What a thrown error says: the model's own failure, passed on, or a hook's. */
-  failureBehind(thrown: unknown): Extract<InferOutcome, { readonly type: "failed" }> {
+  failureBehind(thrown: unknown): Failure {
     const failure = this.#failures.get(thrown);
     if (failure !== undefined) return failure;
     return { type: "failed", error: errorRecord(thrown), isRetryable: false, usage: NO_USAGE };
@@ -205,157 +213,4 @@ function refusedCall(why: string): EspalierError {
     code: "model_call_failed",
     message: `The model was not called: ${why}.`,
   });
-}
-
-async function inferOnce(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
-  const askedAtMs = options.clock.nowMs();
-  const outcome = await options.slots.model(options.startSignal, () => {
-    const queuedMs = options.clock.nowMs() - askedAtMs;
-    options.record(requested(options, call), at(call));
-    const { messages, tools } = call.request;
-    options.tell(at(call), () => ({ type: "request", messages, tools }));
-    return timedCall(options, () => askModel(options, call, queuedMs));
-  });
-  if (outcome !== undefined) return outcome;
-  return { type: "cancelled", usage: callUsage(options.model, call.lease, { type: "unsent" }) };
-}
-
-/** The call with the time that it took. */
-async function timedCall(
-  { clock }: LocalEffectsOptions,
-  work: () => Promise<InferOutcome>,
-): Promise<InferOutcome> {
-  const startedAtMs = clock.nowMs();
-  const outcome = await work();
-  return { ...outcome, ...timed(spanOf("inference", startedAtMs, clock.nowMs())) };
-}
-
-async function askModel(
-  options: LocalEffectsOptions,
-  call: InferCall,
-  queuedMs: number,
-): Promise<InferOutcome> {
-  const { model, signal, clock, graceMs, retry } = options;
-  const onText = listenerFor(options, call);
-  const { request } = call;
-  const place = at(call);
-  let attempts = 1;
-  let isOver = false;
-  const hear = (piece: string): void => {
-    if (!isOver) onText?.(piece);
-  };
-  const streaming: Pick<GenerateOptions, "onText"> = onText === undefined ? {} : { onText: hear };
-  const ask = (): Promise<GenerateOutcome> =>
-    generateWithRetries(model, request, {
-      signal,
-      clock,
-      policy: retry,
-      inputTokens: call.lease.inputTokens,
-      ...streaming,
-      payAgain: () => options.payAgain(call.lease),
-      onRetry: ({ attempt, error, delayMs }) => {
-        attempts = attempt + 1;
-        options.record(
-          { type: "model.retried", attempt, error: errorRecord(error), delayMs },
-          place,
-        );
-      },
-    });
-  const bounded = await runBounded(() => options.within(place, ask), { signal, clock, graceMs });
-  isOver = true;
-  const outcome = settledOutcome(options, call, bounded);
-  if (outcome.type === "replied") {
-    const { reply, usage } = outcome;
-    const { message, finishReason } = reply;
-    options.tell(place, () => ({ type: "reply", message, finishReason }));
-    options.record(
-      {
-        type: "model.replied",
-        finishReason,
-        toolCalls: message.toolCalls.length,
-        usage,
-        ...(reply.usage?.cacheWriteInputTokens === undefined
-          ? {}
-          : { cacheWriteInputTokens: reply.usage.cacheWriteInputTokens }),
-        attempts,
-        queuedMs,
-        ...(reply.responseId === undefined ? {} : { responseId: reply.responseId }),
-        ...(reply.responseModel === undefined ? {} : { responseModel: reply.responseModel }),
-      },
-      place,
-    );
-    return outcome;
-  }
-  const error = outcome.type === "failed" ? outcome.error : CANCELLED_CALL;
-  const isRetryable = outcome.type === "failed" && outcome.isRetryable;
-  options.record(
-    { type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs },
-    place,
-  );
-  return outcome;
-}
-
-const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
-
-function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"model.requested"> {
-  const { lease, request, isEstimated, prefix } = call;
-  return {
-    type: "model.requested",
-    provider: options.model.provider,
-    model: options.model.id,
-    ...serverOf(options.model),
-    messageCount: request.messages.length,
-    toolNames: request.tools.map((tool) => tool.name),
-    estimatedInputTokens: lease.inputTokens,
-    isEstimated,
-    maxOutputTokens: request.maxOutputTokens,
-    ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-    streaming: listenerFor(options, call) !== undefined,
-    ...(prefix === undefined ? {} : { prefix }),
-  };
-}
-
-/** Where the model is served; what it says besides is left out. */
-function serverOf({ server }: Model): Pick<EventBody<"model.requested">, "server"> {
-  if (server === undefined) return {};
-  const { address, port } = server;
-  return { server: { address, ...(port === undefined ? {} : { port }) } };
-}
-
-/** What a step says aside is nothing that anybody waits to read. */
-function listenerFor({ onText }: LocalEffectsOptions, { place }: InferCall): typeof onText {
-  return place.aside === undefined ? onText : undefined;
-}
-
-function at({ place: { stepId, aside }, number = 1 }: InferCall): EventPlace {
-  const further = number === 1 ? {} : { modelCallNumber: number };
-  if (aside === undefined) return { stepId, ...further };
-  return aside.callId === undefined ? further : { stepId, callId: aside.callId, ...further };
-}
-
-/** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
-function settledOutcome(
-  { model, signal }: LocalEffectsOptions,
-  { lease }: InferCall,
-  bounded: BoundedOutcome<GenerateOutcome>,
-): InferOutcome {
-  const settled = bounded.type === "returned" ? bounded.value : undefined;
-  if (settled?.type === "replied" && !signal.aborted) {
-    return { type: "replied", reply: settled.reply, usage: callUsage(model, lease, settled) };
-  }
-  if (settled?.type === "failed" && !signal.aborted) {
-    const { isRetryable } = settled.error;
-    const usage = callUsage(model, lease, settled);
-    return { type: "failed", error: errorRecord(settled.error), isRetryable, usage };
-  }
-  if (!signal.aborted) {
-    const error = errorRecord(bounded.type === "threw" ? bounded.error : undefined);
-    return {
-      type: "failed",
-      error,
-      isRetryable: false,
-      usage: callUsage(model, lease, { type: "abandoned" }),
-    };
-  }
-  return { type: "cancelled", usage: callUsage(model, lease, settled ?? { type: "abandoned" }) };
 }

@@ -64,6 +64,7 @@ export async function askAside(agent: AgentContext, call: AsideCall): Promise<As
   const remaining = budget.remaining();
   const runRemaining = budget.runRemaining();
   agent.record({ type: "budget.settled", leaseId, usage, remaining, runRemaining }, at);
+  if (outcome.type === "refused") agent.record({ type: "budget.denied", ...outcome.refusal }, at);
   const timing = timingOf(outcome.spans ?? []);
   return { usage, timing, waitedMs, text: textOf(outcome) };
 }

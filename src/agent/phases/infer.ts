@@ -10,8 +10,9 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
 import { chargedUsage } from "../call-usage.ts";
-import { failWith, openStep, type PreparedCall } from "../life-cycle.ts";
+import { failWith, openStep, raise, type PreparedCall } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
+import { budgetSignal } from "./prepare.ts";
 
 /** Times that a history may be too long for the model, one right after the other, before it is an error. */
 const MAX_OVERFLOWS = 1;
@@ -46,6 +47,9 @@ export async function infer(
   switch (outcome.type) {
     case "cancelled":
       return charged;
+    case "refused":
+      agent.record({ type: "budget.denied", ...outcome.refusal }, { stepId });
+      return raise(agent, charged, budgetSignal(outcome.refusal));
     case "failed":
       return mayCompact(agent, charged, outcome.error)
         ? transition(charged, { type: "recordOverflow", error: outcome.error })

@@ -110,7 +110,7 @@ proves(
 
 for (const { limit, status, requests } of [
   { limit: 45, status: "completed", requests: 3 },
-  { limit: 44, status: "failed", requests: 2 },
+  { limit: 40, status: "stopped", requests: 2 },
 ]) {
   proves(
     ["R86"],
@@ -121,12 +121,13 @@ for (const { limit, status, requests } of [
       const stage = scene();
       const result = await stage.run(role, { budget: { totalTokens: limit } });
       const errors = result.agents[0]?.errors.map(({ code, message }) => [code, message]);
-      const refused = "The model was not called: the budget does not allow another call.";
-      expect([result.status, model.requests.length, spent(result), errors]).toEqual([
+      const denied = stage.sink.of("budget.denied").map(({ axis, asked }) => [axis, asked]);
+      expect([result.status, model.requests.length, spent(result), errors, denied]).toEqual([
         status,
         requests,
         { modelCalls: requests, steps: 1, toolCalls: 0, totalTokens: requests * 15 },
-        requests === 3 ? [] : [["model_call_failed", refused]],
+        [],
+        requests === 3 ? [] : [["totalTokens", 11]],
       ]);
       const [account] = result.accounts;
       expect([account?.excess.totalTokens, account?.reserved.totalTokens]).toEqual([0, 0]);

@@ -1,0 +1,205 @@
+// Goal: every further attempt of a model call is paid for from what is really left, waits like any call, and is refused like any.
+// Method: models whose attempts break after so many lost tokens, under budgets that let so many of them go out; siblings held by gates.
+
+import { expect, test } from "vitest";
+
+import { ModelError } from "../../src/model/model-error.ts";
+import { wrapModelCall } from "../../src/hooks/hook.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { proves } from "../harness/proves.ts";
+import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn } from "./cast.ts";
+
+/** An attempt that breaks after it has written so many tokens. */
+function brokenAfter(lostOutputTokens: number, more: Partial<ScriptedReply> = {}): ScriptedReply {
+  const message = "Cut.";
+  const error = new ModelError({
+    code: "model_unavailable",
+    message,
+    retryAfterMs: 0,
+    lostOutputTokens,
+  });
+  return { error, ...more };
+}
+
+const RETRY = { retry: { maxAttempts: 5 } };
+
+function denials({ sink }: Scene): readonly unknown[] {
+  return sink
+    .of("budget.denied")
+    .map(({ axis, accountPath, agentPath, maximum, spent, asked }) => ({
+      axis,
+      accountPath,
+      agentPath,
+      maximum,
+      spent,
+      asked,
+    }));
+}
+
+proves(
+  ["S7.2", "S7.28"],
+  "what an attempt lost beyond its cap is spent before the next one is asked for: that ends as a refused lease",
+  async () => {
+    const lead = part("lead", [brokenAfter(1_000_000)], { maxOutputTokens: 50_000 });
+    const s = scene(RETRY);
+    const result = await s.run(lead.role, { budget: { totalTokens: 100_000 } });
+    expect([result.status, result.reason.code, lead.model.requests.length]).toEqual([
+      "stopped",
+      "token_limit",
+      1,
+    ]);
+    expect(denials(s)).toEqual([
+      {
+        axis: "totalTokens",
+        accountPath: "lead",
+        agentPath: "lead",
+        maximum: 100_000,
+        spent: 1_000_010,
+        asked: 11,
+      },
+    ]);
+    const { totalTokens, estimatedCalls, modelCalls, steps } = result.usage.total;
+    expect([totalTokens, estimatedCalls, modelCalls, steps]).toEqual([1_000_010, 1, 1, 1]);
+    expect(s.sink.of("model.failed").map(({ error, attempts }) => [error.code, attempts])).toEqual([
+      ["model_unavailable", 1],
+    ]);
+    expect(result.accounts[0]?.reserved.totalTokens).toBe(0);
+  },
+);
+
+proves(["S7.2"], "the cap of each attempt is what the ones before it have left", async () => {
+  const lead = part("lead", [brokenAfter(300), brokenAfter(200), says("Done.")], {
+    maxOutputTokens: 600,
+  });
+  const result = await scene(RETRY).run(lead.role, { budget: { totalTokens: 1_000 } });
+  const caps = lead.model.requests.map(({ maxOutputTokens }) => maxOutputTokens);
+  // 1,000 less 310, less 210, and 10 for the input of the next.
+  expect([result.status, caps]).toEqual(["completed", [600, 600, 470]]);
+  const { totalTokens, estimatedCalls, modelCalls, steps } = result.usage.total;
+  expect([totalTokens, estimatedCalls, modelCalls, steps]).toEqual([535, 2, 1, 1]);
+});
+
+proves(["S7.2"], "prices count, too: what was lost is paid, and rounded up once", async () => {
+  const price = { inputUsdPerMillion: 0.3, outputUsdPerMillion: 0.7 };
+  const lead = part("lead", [brokenAfter(3), brokenAfter(1), says("Done.")], {
+    scripted: { price },
+  });
+  const result = await scene(RETRY).run(lead.role, { budget: { costUsd: 1 } });
+  // 30 input and 3 + 1 + 5 output tokens: 9 and 6.3 micro-dollars.
+  expect([result.usage.total.costMicroUsd, result.accounts[0]?.reserved.costMicroUsd]).toEqual([
+    16, 0,
+  ]);
+});
+
+proves(
+  ["S7.28", "X2"],
+  "an attempt that may fit once a sibling settles waits, without a slot and without room of its own",
+  async () => {
+    const held = gate();
+    const slow = part("slow", [{ ...says("Slow."), after: held.opened }], { maxOutputTokens: 50 });
+    const broken = part("broken", [brokenAfter(20), says("Whole.")], { maxOutputTokens: 40 });
+    const lead = part("lead", [calls(spawn("slow"), spawn("broken")), says("Done.")], {
+      maxOutputTokens: 10,
+      subagents: [slow.role, broken.role],
+    });
+    const s = scene(RETRY);
+    // 15 for the lead; of the other 117 the siblings hold 60 and 50. 30 were lost: the next attempt needs 50.
+    const run = s.start(lead.role, "Go.", { budget: { totalTokens: 132 } });
+    await settled();
+    expect(broken.model.requests.length, "it waits").toBe(1);
+    held.open();
+    const result = await s.outcome(run);
+    expect(result.agents.map(({ agentPath, status, text }) => [agentPath, status, text])).toEqual([
+      ["lead", "completed", "Done."],
+      ["lead/slow#1", "completed", "Slow."],
+      ["lead/broken#1", "completed", "Whole."],
+    ]);
+    expect(denials(s)).toEqual([]);
+  },
+);
+
+proves(
+  ["S7.28"],
+  "with one slot: who waits for room gives its slot to those who hold it",
+  async () => {
+    const slow = part("slow", [says("Slow.")], { maxOutputTokens: 50 });
+    const broken = part("broken", [brokenAfter(20), says("Whole.")], { maxOutputTokens: 40 });
+    const lead = part("lead", [calls(spawn("broken"), spawn("slow")), says("Done.")], {
+      maxOutputTokens: 10,
+      subagents: [slow.role, broken.role],
+    });
+    const s = scene({ ...RETRY, concurrency: { modelCalls: 1, toolCalls: 4 } });
+    const result = await s.run(lead.role, { budget: { totalTokens: 132 } });
+    expect(result.agents.map(({ agentPath, status }) => [agentPath, status])).toEqual([
+      ["lead", "completed"],
+      ["lead/broken#1", "completed"],
+      ["lead/slow#1", "completed"],
+    ]);
+  },
+);
+
+proves(
+  ["S7.28"],
+  "two that wait for each other's losses are refused, since those are spent",
+  async () => {
+    const both = ["one", "two"].map((name) =>
+      part(name, [brokenAfter(40)], { maxOutputTokens: 40 }),
+    );
+    const lead = part("lead", [calls(spawn("one"), spawn("two")), says("Done.")], {
+      maxOutputTokens: 10,
+      subagents: both.map(({ role }) => role),
+      delegation: { reserve: { totalTokens: 20 } },
+    });
+    const s = scene(RETRY);
+    const result = await s.run(lead.role, { budget: { totalTokens: 140 } });
+    expect(
+      result.agents.map(({ agentPath, status, reason }) => [agentPath, status, reason.code]),
+    ).toEqual([
+      ["lead", "completed", "completed"],
+      ["lead/one#1", "stopped", "token_limit"],
+      ["lead/two#1", "stopped", "token_limit"],
+    ]);
+    expect(denials(s)).toHaveLength(2);
+  },
+);
+
+test("an agent that is told to stop while its attempt waits for room ends at once, charged for what it lost", async () => {
+  const held = gate();
+  const slow = part("slow", [{ ...says("Slow."), after: held.opened }], { maxOutputTokens: 50 });
+  const broken = part("broken", [brokenAfter(20)], { maxOutputTokens: 40 });
+  const lead = part("lead", [calls(spawn("slow"), spawn("broken"))], {
+    maxOutputTokens: 10,
+    subagents: [slow.role, broken.role],
+  });
+  const s = scene(RETRY);
+  const run = s.start(lead.role, "Go.", { budget: { totalTokens: 132 } });
+  await settled();
+  run.requestStop("Enough.");
+  await settled();
+  held.open();
+  const result = await s.outcome(run);
+  expect(
+    result.agents.map(({ status, reason, usage }) => [status, reason.code, usage.own.totalTokens]),
+  ).toEqual([
+    ["stopped", "stop_requested", 15],
+    ["stopped", "stop_requested", 15],
+    ["stopped", "stop_requested", 30],
+  ]);
+  expect(broken.model.requests).toHaveLength(1);
+});
+
+test("calls that a hook makes at once are each charged when they end: none waits for room that another holds", async () => {
+  const twice = wrapModelCall(async (_call, next) => {
+    const [first] = await Promise.all([next(), next()]);
+    return first;
+  });
+  const lead = part("lead", [brokenAfter(10), says("Two."), says("One.")], {
+    maxOutputTokens: 20,
+    hooks: [twice],
+  });
+  const result = await scene(RETRY).run(lead.role, { budget: { totalTokens: 70 } });
+  const { totalTokens, modelCalls, steps } = result.usage.total;
+  // Lost 20, and two replies of 15.
+  expect([result.status, totalTokens, modelCalls, steps]).toEqual(["completed", 50, 2, 1]);
+});
