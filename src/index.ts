@@ -254,6 +254,7 @@ export type { ToolExecution, ToolOutcomeType } from "./protocol/tool-outcome.ts"
 export type { Attachment } from "./protocol/attachment.ts";
 export type { ToolFailureCode } from "./protocol/tool-failure.ts";
 export type { Usage, UsageReport } from "./protocol/usage.ts";
+export { usageOf } from "./protocol/usage-of-events.ts";
 
 // Extend
 export type {

@@ -530,7 +530,6 @@ const requirements = {
   },
   "S7.29": {
     text: "Step events and named side calls add up to the result's usage, by one function of ours",
-    isPlanned: true,
   },
   "S7.30": {
     text: "A fresh execution starts with retry counters and error budgets at zero; of two answers to one pause the second is refused within a process",

@@ -47,7 +47,7 @@ export interface CallSize {
 const MOST_TIMES_COUNTED = 10;
 
 /** Whether a provider can have counted so many tokens for a call of this size. */
-export function isBelievable(tokens: number, { inputTokens, maxOutputTokens }: CallSize): boolean {
+function isBelievable(tokens: number, { inputTokens, maxOutputTokens }: CallSize): boolean {
   const most = MOST_TIMES_COUNTED * (inputTokens + maxOutputTokens);
   return isTokenCount(tokens) && tokens <= most;
 }

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
+import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { winningSignal } from "../../src/policies/stop-signals.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
@@ -59,13 +59,11 @@ for (const [name, play] of ALL) {
   proves(["R181"], `${name}: what the steps used is what each agent used, and the run`, async () => {
     const { stage, result } = await play();
     if (result.status === "paused") return;
-    const used = new Map<string, Usage>();
-    for (const { agentId, usage } of stage.sink.of("step.completed"))
-      used.set(agentId, addUsage(used.get(agentId) ?? NO_USAGE, usage));
-    expect(result.agents.map(({ agentId }) => used.get(agentId) ?? NO_USAGE)).toEqual(
+    const used = Map.groupBy(stage.sink.events, ({ agentId }) => agentId);
+    expect(result.agents.map(({ agentId }) => usageOf(used.get(agentId) ?? []))).toEqual(
       result.agents.map(({ usage }) => usage.own),
     );
-    expect([...used.values()].reduce(addUsage, NO_USAGE)).toEqual(result.usage.total);
+    expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
     const [root] = stage.sink.of("agent.ended").slice(-1);
     expect(root?.usage.total).toEqual(result.usage.total);
   });

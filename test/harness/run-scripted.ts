@@ -11,6 +11,7 @@ import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
+import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
@@ -109,7 +110,7 @@ export function checkRun(result: RunResult, events: readonly EspalierEvent[]): v
   checkSignals(own);
   checkSteps(own, isPaused);
   checkCalls(own);
-  checkUsage(result);
+  checkUsage(result, own, isPaused);
   expect(JSON.parse(JSON.stringify(result.pausedRun ?? null)), "a paused run is JSON").toEqual(
     result.pausedRun ?? null,
   );
@@ -258,7 +259,13 @@ function checkCalls(events: readonly EspalierEvent[]): void {
   }
 }
 
-function checkUsage(result: RunResult): void {
+function checkUsage(result: RunResult, events: readonly EspalierEvent[], isPaused: boolean): void {
+  if (!isPaused) {
+    expect(usageOf(events), "R181: events add up to the result").toEqual(result.usage.total);
+    const byAgent = Map.groupBy(events, ({ agentId }) => agentId);
+    for (const { agentId, agentPath, usage } of result.agents)
+      expect(usageOf(byAgent.get(agentId) ?? []), `R181: ${agentPath}`).toEqual(usage.own);
+  }
   const ownTokens = result.agents.reduce((sum, agent) => sum + agent.usage.own.totalTokens, 0);
   expect(ownTokens, "X18: own usage adds up to the total").toBe(result.usage.total.totalTokens);
   for (const account of result.accounts) {

@@ -8,6 +8,7 @@ import type { AgentDefinition } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
+import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import {
   asks,
   says,
@@ -337,7 +338,7 @@ test("a cancel while a summary is written ends the agent; what it took is charge
     result.status,
     stage.sink.of("conversation.compacted").length,
     shapes(solo).length,
-  ]).toEqual(["cancelled", 0, 4]);
+  ]).toEqual(["cancelled", 1, 4]);
   expect(result.usage.total.modelCalls).toBe(4);
 });
 
@@ -376,3 +377,34 @@ for (const [what, compaction] of Object.entries(SLIPS))
   test(`a slip in a compaction is refused at definition: ${what}`, () => {
     expect(() => worker(compaction)).toThrow(/^Expected solo\.compaction/);
   });
+
+proves(
+  ["S7.29", "R181"],
+  "steps, summaries of a history and of results add up to the result, by one function; also if the agent is stopped at a summary",
+  async () => {
+    const compaction = { strategy: "summarize", maxInputTokens: WINDOW, keepMessages: 2 } as const;
+    for (const isStopped of [false, true]) {
+      const held = gate();
+      const solo = worker(compaction, { ...says("Read."), after: held.opened });
+      const s = scene();
+      const run = s.start(solo.role);
+      await settled();
+      const isAsked = solo.model.requests.some(isSummaryRequest);
+      if (isStopped) run.cancel("Enough.");
+      held.open();
+      const result = await s.outcome(run);
+      const compacted = s.sink.of("conversation.compacted");
+      expect([isAsked, result.status, compacted.length, compacted[0]?.usage?.modelCalls]).toEqual([
+        true,
+        isStopped ? "cancelled" : "completed",
+        1,
+        1,
+      ]);
+      const steps = s.sink
+        .of("step.completed")
+        .reduce((sum, { usage }) => sum + usage.modelCalls, 0);
+      expect(result.usage.total.modelCalls - steps, "the summary is in no step").toBe(1);
+      expect(usageOf(s.sink.events)).toEqual(result.usage.total);
+    }
+  },
+);

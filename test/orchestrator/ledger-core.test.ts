@@ -223,6 +223,19 @@ test("the cost of a lease is rounded up and takes no input for cached", () => {
   expect(reserved(pathOf({}), ask(10, 1, price)).hold.costMicroUsd).toBe(5);
 });
 
+test("where cached input is dearer, the lease holds and clamps by its price", () => {
+  const price = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 4, outputUsdPerMillion: 2 };
+  expect(reserved(pathOf({}), ask(10, 5, price)).hold.costMicroUsd).toBe(50);
+  expect(reserved(pathOf({ costMicroUsd: 46 }), ask(10, 5, price)).hold).toMatchObject({
+    outputTokens: 3,
+    costMicroUsd: 46,
+  });
+  expect(core.reserve(pathOf({ costMicroUsd: 41 }), ask(10, 5, price), 0)).toMatchObject({
+    type: "refused",
+    refusal: { axis: "costMicroUsd", asked: 42 },
+  });
+});
+
 proves(
   ["R143", "R145"],
   "a settlement is the account's own, is in the total of every ancestor once, and gives the hold back",

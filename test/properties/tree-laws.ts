@@ -191,17 +191,34 @@ function checkWidth({ concurrency }: World, events: readonly EspalierEvent[]): v
       event.type === "tool.ended" && isRejection(event) ? [callOf(event)] : [],
     ),
   );
+  const holdsSlot = turnsOf(events);
   for (const event of events) {
     const call = callOf(event);
-    const model = `${event.stepId} ${event.callId}`;
-    if (event.type === "model.requested") models.add(model);
-    if (event.type === "model.replied" || event.type === "model.failed") models.delete(model);
+    if (holdsSlot.has(event)) models.add(modelCallOf(event));
+    if (event.type === "model.replied") models.delete(modelCallOf(event));
     if (event.type === "tool.started" && event.kind === "function" && !rejected.has(call))
       tools.add(call);
     if (event.type === "tool.ended") tools.delete(call);
     law(models.size <= concurrency.modelCalls, "X19: model calls at once");
     law(tools.size <= concurrency.toolCalls, "X19: tool calls at once");
   }
+}
+
+/** The events from which on a model call had a slot until its reply. One that breaks gives it back, and no event says when. */
+function turnsOf(events: readonly EspalierEvent[]): ReadonlySet<EspalierEvent> {
+  const begun = new Map<string, EspalierEvent>();
+  const turns = new Set<EspalierEvent>();
+  for (const event of events) {
+    const call = modelCallOf(event);
+    const before = begun.get(call);
+    if (event.type === "model.requested" || event.type === "model.retried") begun.set(call, event);
+    if (event.type === "model.replied" && before !== undefined) turns.add(before);
+  }
+  return turns;
+}
+
+function modelCallOf({ stepId, callId }: EspalierEvent): string {
+  return `${stepId} ${callId}`;
 }
 
 function callOf({ executionId, callId }: EspalierEvent): string {

@@ -82,8 +82,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "who waits for the budget is not served when a call settles",
     file: "orchestrator/budget-ledger.ts",
-    from: "this.#book(before, core.settle(before, hold, usage));\n    this.#serve();",
-    to: "this.#book(before, core.settle(before, hold, usage));",
+    from: 'this.#tell({ operation: "settle", leaseId, usage });\n    this.#tellThresholds(before, after);\n    this.#serve();',
+    to: 'this.#tell({ operation: "settle", leaseId, usage });\n    this.#tellThresholds(before, after);',
     law: /hangs|T5/,
     seed: 28,
   },

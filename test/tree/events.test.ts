@@ -6,7 +6,8 @@ import { describe, expect, test } from "vitest";
 
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
-import { addUsage, NO_USAGE } from "../../src/protocol/usage.ts";
+import { NO_USAGE } from "../../src/protocol/usage.ts";
+import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -186,7 +187,7 @@ describe("what events say", () => {
       const { s, result } = await fiveEndings();
       const steps = s.sink.of("step.completed");
       expect(new Set(steps.map((event) => event.stepId)).size).toBe(steps.length);
-      const sum = steps.map((event) => event.usage).reduce(addUsage, NO_USAGE);
+      const sum = usageOf(s.sink.events);
       expect(sum).toEqual(result.usage.total);
       expect(s.sink.of("run.ended")[0]?.usage.total).toEqual(sum);
     },

@@ -5,9 +5,15 @@ import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
+import { defineAgent } from "../../src/agent/agent-role.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
+import { modelAt } from "../support/openai-calls.ts";
+import { OpenAiServer, says as served } from "../support/openai-server.ts";
 import { calls, part, spawn } from "./cast.ts";
 
 /** An attempt that breaks after it has written so many tokens. */
@@ -187,6 +193,27 @@ test("an agent that is told to stop while its attempt waits for room ends at onc
     ["stopped", "stop_requested", 30],
   ]);
   expect(broken.model.requests).toHaveLength(1);
+});
+
+test("reasoning that was streamed before a break has arrived, and is charged", async () => {
+  const begun = { choices: [{ index: 0, delta: { reasoning_content: "abc".repeat(600) } }] };
+  await using server = await OpenAiServer.start((_request, count) =>
+    count === 1
+      ? { type: "events", data: [begun] }
+      : served("Done.", { usage: { prompt_tokens: 10, completion_tokens: 5 } }),
+  );
+  const role = defineAgent({ name: "lead", instructions: "Lead.", model: modelAt(server) });
+  const clock = new ManualClock();
+  const waits: EventSink = {
+    take: ({ type }) => {
+      if (type === "model.retried") queueMicrotask(() => clock.advance(500));
+    },
+  };
+  const run = new Orchestrator({ clock, sinks: [waits] }).start(role, "Go.", {
+    onText: () => {},
+  });
+  const { total } = (await run.result).usage;
+  expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);
 });
 
 test("calls that a hook makes at once are each charged when they end: none waits for room that another holds", async () => {

@@ -222,3 +222,19 @@ test("children that are under way at once leave it, too: who does not fit waits,
   ]);
   expect(child.model.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([10, 5]);
 });
+
+proves(["X5", "X24"], "a fork keeps its parent's reserve, too", async () => {
+  const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
+  const { lead, child } = leadWith({ totalTokens: 15 }, [
+    says("Not yet."),
+    both,
+    says("What we have."),
+  ]);
+  const s = scene();
+  const run = s.start(lead.role, "Go.", { budget: { totalTokens: 100 } });
+  await s.outcome(run);
+  const forked = await s.outcome(s.fork(lead.role, run.snapshot(), { message: "Go on." }));
+  expect([forked.status, forked.text]).toEqual(["completed", "What we have."]);
+  expect(child.model.requests).toHaveLength(4);
+  expect(forked.usage.total.totalTokens).toBe(90);
+});

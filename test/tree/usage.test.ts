@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import type { EspalierEvent } from "../../src/protocol/event.ts";
+import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -18,7 +18,7 @@ const PRICE = { inputUsdPerMillion: 1, outputUsdPerMillion: 2 };
 
 describe("one definition of usage", () => {
   proves(
-    ["X18", "R181"],
+    ["X18", "R181", "S7.29"],
     "results, events and accounts of a tree agree, on every axis and by every cut",
     async () => {
       const s = scene();
@@ -41,11 +41,11 @@ describe("one definition of usage", () => {
         byModel["shared-model"],
       );
 
-      expect(sum(stepUsages(s.sink.events))).toEqual(total);
+      expect(usageOf(s.sink.events)).toEqual(total);
       expect(s.sink.of("run.ended")[0]?.usage).toEqual({ own, descendants, total });
       for (const agent of result.agents) {
         const events = s.sink.events.filter((event) => event.agentId === agent.agentId);
-        expect(sum(stepUsages(events)), agent.agentPath).toEqual(agent.usage.own);
+        expect(usageOf(events), agent.agentPath).toEqual(agent.usage.own);
         const [ended] = events.filter((event) => event.type === "agent.ended");
         expect(ended?.usage, agent.agentPath).toEqual(agent.usage);
         expect(sum(agent.steps.map((step) => step.telemetry.usage))).toEqual(agent.usage.own);
@@ -142,6 +142,22 @@ describe("costs", () => {
       expect([total.costMicroUsd, total.unpricedCalls]).toEqual([40, 1]);
     },
   );
+});
+
+test("a cost limit holds where all input comes from a cache that is dearer", async () => {
+  const price = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 6, outputUsdPerMillion: 2 };
+  const helper = part(
+    "helper",
+    () => ({ ...calls(use("nothing")), usage: { cachedInputTokens: 10 } }),
+    {
+      maxOutputTokens: 5,
+      scripted: { price },
+    },
+  );
+  // Each call costs 10 at 6 and 5 at 2: the third would have room if its input were fresh.
+  const result = await scene().run(helper.role, { budget: { costUsd: 0.00017 } });
+  expect([result.reason.code, result.usage.total.costMicroUsd]).toEqual(["cost_limit", 140]);
+  expect(result.accounts[0]?.excess.costMicroUsd).toBe(0);
 });
 
 describe("what providers report", () => {
@@ -256,10 +272,6 @@ function freeLead(child: Part): Part {
     maxOutputTokens: 1,
     scripted: { countTokens: () => 0, price: PRICE },
   });
-}
-
-function stepUsages(events: readonly EspalierEvent[]): readonly Usage[] {
-  return events.filter((event) => event.type === "step.completed").map((event) => event.usage);
 }
 
 function sum(usages: readonly Usage[]): Usage {

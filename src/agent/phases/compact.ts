@@ -74,11 +74,16 @@ export async function compact(
   const keep = hooked?.patch.keepMessages ?? keepMessages;
   const isSummarizing = agent.role.compaction?.strategy === "summarize";
   const summed = isSummarizing ? await summarized(agent, state, { tokensOf, keep }) : NOT_SUMMED;
-  if (agent.isEnding) return charged(state, summed);
-  const shorter =
-    summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep }));
-  const compacted = transition(charged(state, summed), { type: "compact", messages: shorter });
   const { usage, characters } = summed;
+  // An agent that is to end makes nothing shorter, and says what the summary consumed that it has asked for.
+  if (agent.isEnding && usage === undefined) return charged(state, summed);
+  const shorter = agent.isEnding
+    ? messages
+    : (summed.messages ?? truncateHistory(messages, fitting(agent, messages, { tokensOf, keep })));
+  const paid = charged(state, summed);
+  const compacted = agent.isEnding
+    ? paid
+    : transition(paid, { type: "compact", messages: shorter });
   agent.record(
     {
       type: "conversation.compacted",
@@ -86,12 +91,12 @@ export async function compact(
       messagesAfter: shorter.length,
       tokensBefore,
       tokensAfter: tokensOf(shorter),
-      ...(characters === undefined ? {} : { summaryCharacters: characters }),
+      ...(characters === undefined || agent.isEnding ? {} : { summaryCharacters: characters }),
       ...(usage === undefined ? {} : { usage }),
     },
     eventPlace(state),
   );
-  return withSubagentList(agent, compacted);
+  return agent.isEnding ? compacted : withSubagentList(agent, compacted);
 }
 
 interface Wish {
