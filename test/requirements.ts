@@ -456,7 +456,6 @@ const requirements = {
   },
   "S7.7": {
     text: "A reserve, cached prices dearer than fresh ones, the heartbeat of a live run, what conditions are given, time in pauses, tasks in telemetry and streamed reasoning each have a test that finds them broken",
-    isPlanned: true,
   },
   "S7.8": {
     text: "At a resume every call that was approved passes its schema and the guards again as they are now; an answer covers exactly the call that was shown",
@@ -523,7 +522,6 @@ const requirements = {
   },
   "S7.27": {
     text: "A tightened time limit stands in the manifest and raises thresholds like every other axis; a tool that a rule or guard forbids counts as a refusal of spawning",
-    isPlanned: true,
   },
   "S7.28": {
     text: "A further attempt that the budget refuses ends like any refused lease; one that may fit once siblings settle waits",

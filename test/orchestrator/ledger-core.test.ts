@@ -223,7 +223,7 @@ test("the cost of a lease is rounded up and takes no input for cached", () => {
   expect(reserved(pathOf({}), ask(10, 1, price)).hold.costMicroUsd).toBe(5);
 });
 
-test("where cached input is dearer, the lease holds and clamps by its price", () => {
+proves(["S7.7"], "where cached input is dearer, the lease holds and clamps by its price", () => {
   const price = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 4, outputUsdPerMillion: 2 };
   expect(reserved(pathOf({}), ask(10, 5, price)).hold.costMicroUsd).toBe(50);
   expect(reserved(pathOf({ costMicroUsd: 46 }), ask(10, 5, price)).hold).toMatchObject({

@@ -195,26 +195,30 @@ test("an agent that is told to stop while its attempt waits for room ends at onc
   expect(broken.model.requests).toHaveLength(1);
 });
 
-test("reasoning that was streamed before a break has arrived, and is charged", async () => {
-  const begun = { choices: [{ index: 0, delta: { reasoning_content: "abc".repeat(600) } }] };
-  await using server = await OpenAiServer.start((_request, count) =>
-    count === 1
-      ? { type: "events", data: [begun] }
-      : served("Done.", { usage: { prompt_tokens: 10, completion_tokens: 5 } }),
-  );
-  const role = defineAgent({ name: "lead", instructions: "Lead.", model: modelAt(server) });
-  const clock = new ManualClock();
-  const waits: EventSink = {
-    take: ({ type }) => {
-      if (type === "model.retried") queueMicrotask(() => clock.advance(500));
-    },
-  };
-  const run = new Orchestrator({ clock, sinks: [waits] }).start(role, "Go.", {
-    onText: () => {},
-  });
-  const { total } = (await run.result).usage;
-  expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);
-});
+proves(
+  ["S7.7"],
+  "reasoning that was streamed before a break has arrived, and is charged",
+  async () => {
+    const begun = { choices: [{ index: 0, delta: { reasoning_content: "abc".repeat(600) } }] };
+    await using server = await OpenAiServer.start((_request, count) =>
+      count === 1
+        ? { type: "events", data: [begun] }
+        : served("Done.", { usage: { prompt_tokens: 10, completion_tokens: 5 } }),
+    );
+    const role = defineAgent({ name: "lead", instructions: "Lead.", model: modelAt(server) });
+    const clock = new ManualClock();
+    const waits: EventSink = {
+      take: ({ type }) => {
+        if (type === "model.retried") queueMicrotask(() => clock.advance(500));
+      },
+    };
+    const run = new Orchestrator({ clock, sinks: [waits] }).start(role, "Go.", {
+      onText: () => {},
+    });
+    const { total } = (await run.result).usage;
+    expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);
+  },
+);
 
 test("calls that a hook makes at once are each charged when they end: none waits for room that another holds", async () => {
   const twice = wrapModelCall(async (_call, next) => {

@@ -223,7 +223,7 @@ test("children that are under way at once leave it, too: who does not fit waits,
   expect(child.model.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([10, 5]);
 });
 
-proves(["X5", "X24"], "a fork keeps its parent's reserve, too", async () => {
+proves(["X5", "X24", "S7.7"], "a fork keeps its parent's reserve, too", async () => {
   const both = calls(spawn("greedy", "A"), spawn("greedy", "B"));
   const { lead, child } = leadWith({ totalTokens: 15 }, [
     says("Not yet."),

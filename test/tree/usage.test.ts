@@ -144,21 +144,25 @@ describe("costs", () => {
   );
 });
 
-test("a cost limit holds where all input comes from a cache that is dearer", async () => {
-  const price = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 6, outputUsdPerMillion: 2 };
-  const helper = part(
-    "helper",
-    () => ({ ...calls(use("nothing")), usage: { cachedInputTokens: 10 } }),
-    {
-      maxOutputTokens: 5,
-      scripted: { price },
-    },
-  );
-  // Each call costs 10 at 6 and 5 at 2: the third would have room if its input were fresh.
-  const result = await scene().run(helper.role, { budget: { costUsd: 0.00017 } });
-  expect([result.reason.code, result.usage.total.costMicroUsd]).toEqual(["cost_limit", 140]);
-  expect(result.accounts[0]?.excess.costMicroUsd).toBe(0);
-});
+proves(
+  ["S7.7"],
+  "a cost limit holds where all input comes from a cache that is dearer",
+  async () => {
+    const price = { inputUsdPerMillion: 1, cachedInputUsdPerMillion: 6, outputUsdPerMillion: 2 };
+    const helper = part(
+      "helper",
+      () => ({ ...calls(use("nothing")), usage: { cachedInputTokens: 10 } }),
+      {
+        maxOutputTokens: 5,
+        scripted: { price },
+      },
+    );
+    // Each call costs 10 at 6 and 5 at 2: the third would have room if its input were fresh.
+    const result = await scene().run(helper.role, { budget: { costUsd: 0.00017 } });
+    expect([result.reason.code, result.usage.total.costMicroUsd]).toEqual(["cost_limit", 140]);
+    expect(result.accounts[0]?.excess.costMicroUsd).toBe(0);
+  },
+);
 
 describe("what providers report", () => {
   test("a model that reports no usage is charged by estimate, and the estimate is marked", async () => {

@@ -12,7 +12,7 @@ import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
 import { chargedUsage } from "../call-usage.ts";
 import { failWith, openStep, raise, type PreparedCall } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
-import { budgetSignal } from "./prepare.ts";
+import { budgetSignal } from "../budget-signal.ts";
 
 /** Times that a history may be too long for the model, one right after the other, before it is an error. */
 const MAX_OVERFLOWS = 1;
