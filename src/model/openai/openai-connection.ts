@@ -181,11 +181,11 @@ async function readWhole(response: Response, limits: ReplyLimits): Promise<Model
   const { bodyBytes } = limits;
   const body = new GrowingBytes();
   for await (const piece of piecesOf(response)) {
-    body.push(piece);
-    if (body.length > bodyBytes) {
-      const lost = tokensThatCame(body.length, limits);
+    if (body.length + piece.length > bodyBytes) {
+      const lost = tokensThatCame(bodyBytes, limits);
       throw excessError(`a body of more than ${bodyBytes} bytes`, lost);
     }
+    body.push(piece);
   }
   return replyOfBody(new TextDecoder().decode(body.bytes), limits);
 }

@@ -5,11 +5,18 @@ import { LeanResponse } from "./lean-fetch.ts";
 
 /** Errors and redirects say what matters at once. */
 const OPENING_BYTES = 64 * 1024;
+/** Then everything else has its turn. */
+const PIECES_AT_ONCE = 512;
 
-/** The pieces of a body as they arrive. To stop reading them closes the socket. */
+/** The pieces of a body as they arrive. To stop reading them closes the socket. Many at once do not hold up the process. */
 export async function* piecesOf(response: Response): AsyncGenerator<Uint8Array, void, undefined> {
   const pieces = response instanceof LeanResponse ? response.chunks : response.body;
-  yield* pieces ?? [];
+  let count = 0;
+  for await (const piece of pieces ?? []) {
+    yield piece;
+    count += 1;
+    if (count % PIECES_AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 /** The beginning of a body, or as much of it as came before it broke. */
