@@ -502,7 +502,6 @@ const requirements = {
   },
   "S7.21": {
     text: "A set-up that fails after admission gives its places back whatever threw, and the spawned child ends in the events and the result",
-    isPlanned: true,
   },
   "S7.22": {
     text: "tool.started is said only of calls that are run; calls that are refused, unknown or invalid have one event of their own; step records hold arguments as written and as run",

@@ -55,6 +55,7 @@ export interface Prepared {
 /** To running: from the beginning, or on from a pause. */
 export function begin(agent: AgentContext, from: PendingState | PausedState): AgentState {
   const { role, identity, effects } = agent;
+  const atMs = effects.nowMs();
   agent.record({
     type: from.status === "paused" ? "agent.resumed" : "agent.started",
     role: role.name,
@@ -71,7 +72,7 @@ export function begin(agent: AgentContext, from: PendingState | PausedState): Ag
   return transition(from, {
     type: "markStarted",
     executionId: identity.executionId,
-    atMs: effects.nowMs(),
+    atMs,
   });
 }
 

@@ -49,8 +49,9 @@ export async function* runAgent(
   agent: AgentContext,
   from: PendingState | PausedState,
 ): AsyncGenerator<PhaseReport, RestingState, undefined> {
-  let state = begin(agent, from);
+  let state: AgentState = from;
   try {
+    state = begin(agent, from);
     while (goesOn((state = heed(agent, state)))) {
       let call: PreparedCall | undefined;
       if (!hasReply(state)) {
@@ -76,7 +77,9 @@ export async function* runAgent(
       }
     }
   } catch (cause) {
-    state = fail(agent, state, cause);
+    // What broke before the beginning was recorded has begun nothing: an execution that fails begins, too (L2).
+    const begun = state === from ? begin(agent, from) : state;
+    state = fail(agent, begun, cause);
   }
   const rested = await rest(agent, state);
   yield { phase: rested.status === "paused" ? "paused" : "ended", state: rested };

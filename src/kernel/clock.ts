@@ -1,5 +1,8 @@
 // Where time comes from: the wall clock for time stamps, the monotonic clock for durations, timers for waits.
 
+import { messageOf } from "./error.ts";
+import { warnOnce } from "./warn-once.ts";
+
 /** Everything that asks for the time or waits gets a clock, so that tests move it by hand. */
 export interface Clock {
   /** The wall clock: milliseconds since the epoch. It may be set back or forward at any moment; use it for time stamps only. */
@@ -37,14 +40,23 @@ function monotonicMs(): number {
 
 /**
  * The clock of one run in one process. Its `nowMs` is the wall clock as it is at this call, carried on by the monotonic clock: it never
- * goes back, whatever the wall clock is set to, and the difference of two readings is a duration. `notBeforeMs`: the last time stamp that
+ * goes back, whatever the wall clock is set to, and the difference of two readings is a duration. Reading it does not throw. `notBeforeMs`: the last time stamp that
  * another process gave to the run; where the wall clock of this one is behind it, time goes on from there. Default: the wall clock alone.
  */
 export function steadyClock(clock: Clock, notBeforeMs = -Infinity): Clock {
-  const originMs = Math.max(clock.nowMs(), notBeforeMs) - clock.monotonicMs();
+  let lastMs = clock.monotonicMs();
+  const originMs = Math.max(clock.nowMs(), notBeforeMs) - lastMs;
+  const monotonicMs = (): number => {
+    try {
+      lastMs = clock.monotonicMs();
+    } catch (cause) {
+      warnOnce(clock, `The clock threw (${messageOf(cause)}); time stands still until it works.`);
+    }
+    return lastMs;
+  };
   return {
-    nowMs: () => originMs + clock.monotonicMs(),
-    monotonicMs: () => clock.monotonicMs(),
+    nowMs: () => originMs + monotonicMs(),
+    monotonicMs,
     setTimer: (delayMs, wake) => clock.setTimer(delayMs, wake),
   };
 }

@@ -122,7 +122,6 @@ export class AgentNode {
     this.#children = options.before?.children ?? 0;
     const { ordinals } = options.before ?? {};
     if (ordinals !== undefined) this.#ordinals = new Map(Object.entries(ordinals));
-    this.#follow(this.#isDetached ? this.root : options.parent);
     this.inbox = new AgentInbox(this.signal, options.pauseSignal, options.state.log.signals);
     this.#time = new AgentClock({
       agentId: options.identity.agentId,
@@ -132,6 +131,7 @@ export class AgentNode {
       keeper: options.deadlines,
       onDeadline: (deadlineAtMs) => this.endAt(deadlineAtMs),
     });
+    this.#follow(this.#isDetached ? this.root : options.parent); // What throws has thrown: nothing above knows of half an agent.
     if (this.#isDetached && !this.hasEnded) this.#time.standAlone();
     if (this.hasEnded) this.close();
     else if (options.before !== undefined) this.#time.heedOverdue();
@@ -191,6 +191,11 @@ export class AgentNode {
     child.#parent = this;
     this.#subagents ??= new Map();
     this.#subagents.set(child.childName, child);
+  }
+
+  /** Takes out a subagent that could not be set up whole. */
+  delist(child: AgentNode): void {
+    this.#subagents?.delete(child.childName);
   }
 
   /** Its subagents that live beside it. */

@@ -52,10 +52,6 @@ export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
   const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
   const { limits, wallTimeMs, deadlineAtMs } = birth;
   const reserve = spendLimitsOf(role.delegation.reserve);
-  ledger.open(
-    { agentId, path: agentPath, limits, reserve, wallTimeMs, deadlineAtMs },
-    parentAgentId,
-  );
   const options: AgentNodeOptions = {
     identity,
     role,
@@ -73,11 +69,17 @@ export function bringToLife(scope: RunShared, birth: Birth): AgentNode {
     draft: birth.draft,
     deadlines: scope.journal,
   };
+  ledger.open(
+    { agentId, path: agentPath, limits, reserve, wallTimeMs, deadlineAtMs },
+    parentAgentId,
+  );
+  let node: AgentNode | undefined;
   try {
-    const node = new AgentNode(options);
+    node = new AgentNode(options);
     tree.add(node);
     return node;
   } catch (cause) {
+    if (node !== undefined) tree.remove(node);
     ledger.forget(agentId);
     throw cause;
   }

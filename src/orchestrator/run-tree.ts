@@ -101,6 +101,13 @@ export class RunTree {
     for (const signal of this.#stops) node.raise(signal);
   }
 
+  /** Takes an agent out again that was never led: it could not be set up whole. */
+  remove(node: AgentNode): void {
+    this.#nodes.delete(node.identity.agentId);
+    node.parent?.delist(node);
+    node.close();
+  }
+
   /** Asks every agent that lives, or that will be started yet, to stop. Each request is on record with each agent. */
   stop(signal: StopSignal): void {
     this.#stops.push(signal);

@@ -4,6 +4,7 @@
 // T2. A parent's call waits for its child, and a parent rests after its children in the background, so no agent ends while a child
 //     lives, unless the child was detached; a paused child is ended before its parent.
 
+import type { AgentContext } from "../agent/agent-context.ts";
 import { onAbort } from "../kernel/cancel.ts";
 import { messageOf } from "../kernel/error.ts";
 import { stepOf, type RestingState } from "../agent/agent-state.ts";
@@ -33,13 +34,15 @@ import type { SpawnPermit } from "./run-tree.ts";
 import type { SpawnGroup } from "./spawn-group.ts";
 import { subagentService } from "./subagent-service.ts";
 
-/** Runs an agent, phase by phase, from its beginning or from where it was paused. */
+/** Runs an agent, phase by phase, from its beginning or from where it was paused. `agent`: left out, it is put together here. */
 export async function* live(
   scope: RunShared,
   node: AgentNode,
+  agent?: AgentContext,
 ): AsyncGenerator<PhaseReport, RestingState, undefined> {
   try {
-    const phases = runAgent(agentContext(scope, node, delegations(scope, node)), node.rise());
+    const context = agent ?? agentContext(scope, node, delegations(scope, node));
+    const phases = runAgent(context, node.rise());
     const rested = yield* inItsPlace(
       scope.recorder,
       placeIn(node, {}),
@@ -118,27 +121,28 @@ async function spawn(
   const before = takenIn(scope, parent, call);
   if (before !== undefined) return await leadAgain(scope, before, place, isBackground);
   const group = groupOf(parent, call);
-  const born = bear(scope, parent, request, { call, group });
-  if ("code" in born) {
+  const led = bear(scope, parent, request, { call, group }, ({ born, context }) => {
+    const account = scope.ledger.account(born.identity.agentId);
+    const event = {
+      type: "subagent.spawned",
+      ...whoIs(born),
+      task: born.task,
+      isBackground,
+      context,
+      subagentsByDepth: scope.tree.subagentsByDepth,
+    } as const;
+    scope.journal?.born(born, { account, isBackground, nth: call.nth ?? 0 });
+    scope.recorder.record(place, event);
+  });
+  if ("code" in led) {
     group?.miss();
-    return refuse(scope, place, request.role, born);
+    return refuse(scope, place, request.role, led);
   }
-  const { child, context } = born;
-  scope.journal?.born(child, {
-    account: scope.ledger.account(child.identity.agentId),
-    isBackground,
-    nth: call.nth ?? 0,
-  });
-  scope.recorder.record(place, {
-    type: "subagent.spawned",
-    ...whoIs(child),
-    task: child.task,
-    isBackground,
-    context,
-    subagentsByDepth: scope.tree.subagentsByDepth,
-  });
+  const { child, agent } = led;
   group?.join(child);
-  return isBackground ? leadBeside(scope, child, place) : await lead(scope, child, place);
+  return isBackground
+    ? leadBeside(scope, child, place, agent)
+    : await lead(scope, child, place, agent);
 }
 
 /** A subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
@@ -167,20 +171,31 @@ async function leadAgain(
 }
 
 interface Born {
-  readonly child: AgentNode;
+  readonly born: AgentNode;
   readonly context: ContextManifest;
 }
 
-/** Admits a subagent and sets it up, or says why not; what was taken for one that could not be set up is given back. */
+/** A subagent with what it works with: from here on nothing of its set-up can fail. */
+interface Led {
+  readonly child: AgentNode;
+  readonly agent: AgentContext;
+}
+
+/**
+ * Admits a subagent, sets it up and announces it, or says why not; what was taken for one that could not be set up is given back. One that
+ * was announced is led to its end, whatever happens (T1).
+ */
 function bear(
   scope: RunShared,
   parent: AgentNode,
   request: SpawnRequest,
   { call, group }: { readonly call: DelegatedCall; readonly group: SpawnGroup | undefined },
-): Born | SpawnRefusal {
+  announce: (born: Born) => void,
+): Led | SpawnRefusal {
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not started: ${group.decision}` };
   let permit: SpawnPermit | undefined;
+  let child: AgentNode | undefined;
   try {
     const admitted = admit(scope, parent, request);
     if ("code" in admitted) return admitted;
@@ -197,7 +212,7 @@ function bear(
       permit.giveBack();
       return context;
     }
-    const child = bringToLife(scope, {
+    child = bringToLife(scope, {
       role,
       task: request.task,
       agentPath,
@@ -212,8 +227,14 @@ function bear(
       limits,
       wallTimeMs,
     });
-    return { child, context: context.manifest };
+    const led = { child, agent: agentContext(scope, child, delegations(scope, child)) };
+    announce({ born: child, context: context.manifest });
+    return led;
   } catch (cause) {
+    if (child !== undefined) {
+      scope.tree.remove(child);
+      scope.ledger.forget(child.identity.agentId);
+    }
     permit?.giveBack();
     return setupFailed(request.role, cause);
   }
@@ -276,8 +297,13 @@ function comeBack(...asked: Parameters<typeof continued>): ReturnType<typeof con
 }
 
 /** Lets a child live until it rests; gives its result if that is its end. */
-function lead(scope: RunShared, child: AgentNode, place: Correlation): Promise<SpawnOutcome> {
-  const outcome = leadToRest(scope, child, place);
+function lead(
+  scope: RunShared,
+  child: AgentNode,
+  place: Correlation,
+  agent?: AgentContext,
+): Promise<SpawnOutcome> {
+  const outcome = leadToRest(scope, child, place, agent);
   child.livesUntil(outcome);
   return outcome;
 }
@@ -286,8 +312,9 @@ async function leadToRest(
   scope: RunShared,
   child: AgentNode,
   place: Correlation,
+  agent: AgentContext | undefined,
 ): Promise<SpawnOutcome> {
-  const phases = live(scope, child);
+  const phases = live(scope, child, agent);
   while ((await phases.next()).done !== true);
   if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
   const result = resultOfEnded(child, scope.ledger);
@@ -303,12 +330,17 @@ async function leadToRest(
 const NOWHERE = { executionId: null, stepId: null, callId: null } as const;
 
 /** Lets a child live beside its parent, which learns of its end by a message; gives the receipt. */
-function leadBeside(scope: RunShared, child: AgentNode, place: Correlation): SpawnOutcome {
+function leadBeside(
+  scope: RunShared,
+  child: AgentNode,
+  place: Correlation,
+  agent?: AgentContext,
+): SpawnOutcome {
   const { parent, identity } = child;
   const { agentId: childId } = identity;
   parent?.background.start(
     childId,
-    lead(scope, child, place).then(
+    lead(scope, child, place, agent).then(
       (outcome) => {
         if (outcome.type === "settled") parent.inbox.report(childId, reportText(outcome));
       },

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { steadyClock, systemClock } from "../../src/kernel/clock.ts";
 import { randomIds } from "../../src/kernel/id-source.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
 
 beforeEach(() => {
@@ -50,6 +51,31 @@ proves(["S7.5"], "a steady clock begins no earlier than the last stamp that it i
   const [behind, ahead] = [steadyClock(clock, 5_000), steadyClock(clock, 500)];
   clock.advance(1);
   expect([behind.nowMs(), ahead.nowMs()]).toEqual([5_001, 1_001]);
+});
+
+proves(["S7.21"], "a steady clock stands still while the clock behind it throws", async () => {
+  let isBroken = false;
+  const manual = new ManualClock(1_000);
+  const monotonicMs = (): number => {
+    if (isBroken) throw new Error("broken");
+    return manual.monotonicMs();
+  };
+  const steady = steadyClock({
+    nowMs: () => manual.nowMs(),
+    monotonicMs,
+    setTimer: (delayMs, wake) => manual.setTimer(delayMs, wake),
+  });
+  manual.advance(5);
+  expect(steady.nowMs()).toBe(1_005);
+  isBroken = true;
+  manual.advance(5);
+  expect(steady.nowMs()).toBe(1_005);
+  await Promise.resolve();
+  expect(takeWarnings()).toEqual([
+    "EspalierWarning: The clock threw (broken); time stands still until it works.",
+  ]);
+  isBroken = false;
+  expect(steady.nowMs()).toBe(1_010);
 });
 
 test("a timer wakes once, after its delay", () => {

@@ -185,7 +185,6 @@ describe("a set-up that fails", () => {
 
   for (const [what, breaks] of [
     ["the agent's id was given out before, which the ledger refuses,", "ids"],
-    ["the clock breaks while the budget is looked at", "monotonicMs"],
     ["the clock breaks when its deadline is to be watched, its account being open,", "setTimer"],
   ] as const) {
     proves(

@@ -1,0 +1,102 @@
+// Goal: a set-up that fails after admission gives its places back, whatever threw; a subagent that was announced ends in the events and in
+// the result.
+// Method: the role of a subagent throws at its nth reading, for every n up to its first model call; each run is checked whole, and the next
+// subagent must find its place.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { defineDelegation } from "../../src/tools/define-tool.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn, use } from "./cast.ts";
+
+interface Fault {
+  isArmed: boolean;
+  /** The reading at which it throws, counted from when it is armed. */
+  nth: number;
+  hasThrown: boolean;
+  readings: number;
+}
+
+/** The role, which throws at one of its readings. */
+function faulty(role: AgentRole, fault: Fault): AgentRole {
+  return new Proxy(role, {
+    get: (target, key, receiver): unknown => {
+      if (fault.isArmed && !fault.hasThrown) {
+        fault.readings += 1;
+        if (fault.readings === fault.nth) {
+          fault.hasThrown = true;
+          throw new Error(`broken at ${String(key)}`);
+        }
+      }
+      return Reflect.get(target, key, receiver);
+    },
+  });
+}
+
+/** What became of a run in which a subagent is started while its role is broken, and then another one. */
+async function played(nth: number, isKept: boolean) {
+  const fault: Fault = { isArmed: false, nth, hasThrown: false, readings: 0 };
+  const budget = { steps: 3, wallTimeMs: 1_000 };
+  const helper = part("helper", () => ((fault.isArmed = false), says("Ok.")), { budget });
+  const role = faulty(helper.role, fault);
+  const breaker = defineDelegation({
+    name: "break",
+    description: "Starts a helper while something is broken.",
+    input: z.object({}),
+    execute: async (_input, context) => {
+      fault.isArmed = true;
+      const outcome = await context.spawn({ role: "helper", task: "First." });
+      fault.isArmed = false;
+      return outcome;
+    },
+  });
+  const script = [calls(use("break")), calls(spawn("helper", "Second.")), says("Done.")];
+  const lead = part("lead", script, { subagents: [role], tools: [breaker] });
+  const limits = { maxTotalSubagents: 2, maxBreadthPerParent: 2 };
+  const s = scene({ limits, ...(isKept ? { store: memoryStore() } : {}) });
+  const result = await s.run(lead.role);
+  return { fault, result, s, helper };
+}
+
+for (const isKept of [false, true]) {
+  const where = isKept ? "kept in a store" : "kept nowhere";
+  proves(
+    ["S7.21"],
+    `whatever throws at whatever point of a set-up, of a run that is ${where}`,
+    async () => {
+      const outcomes = new Set<string>();
+      let nth = 1;
+      for (; ; nth += 1) {
+        const { fault, result, s } = await played(nth, isKept);
+        if (!fault.hasThrown) break;
+        const refused = s.sink.of("subagent.refused").length;
+        const spawned = s.sink.of("subagent.spawned").map(({ childId }) => childId);
+        const ended = s.sink.of("subagent.ended").map(({ childId }) => childId);
+        const agents = result.agents.slice(1);
+        expect([nth, result.status, result.text]).toEqual([nth, "completed", "Done."]);
+        expect([nth, ended]).toEqual([nth, spawned]);
+        expect([nth, agents.map(({ agentId }) => agentId)]).toEqual([nth, spawned]);
+        expect([nth, spawned.length + refused]).toEqual([nth, 2]);
+        expect([nth, result.subagentsByDepth]).toEqual([nth, { 1: spawned.length }]);
+        expect(result.accounts.map(({ agentId }) => agentId)).toEqual(
+          result.agents.map(({ agentId }) => agentId),
+        );
+        expect(agents.at(-1)?.status).toBe("completed");
+        const first = agents.length === 2 ? (agents[0]?.status ?? "") : "refused";
+        outcomes.add(first);
+      }
+      expect(nth).toBeGreaterThan(20);
+      expect([...outcomes].toSorted()).toEqual(["failed", "refused"]);
+    },
+  );
+}
+
+test("without a fault both come to their end", async () => {
+  const { result, helper } = await played(0, false);
+  expect([result.subagentsByDepth, helper.model.requests.length]).toEqual([{ 1: 2 }, 2]);
+});
