@@ -13,24 +13,20 @@ import { runAgent, type PhaseReport } from "../agent/run-agent.ts";
 import type { ContextManifest } from "../protocol/context-manifest.ts";
 import type { Correlation } from "../protocol/event.ts";
 import type { AgentId, StepId } from "../protocol/ids.ts";
-import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
+import type { SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
 import { delegationText } from "../tools/delegation-text.ts";
 import type { ContinueRequest } from "../tools/tool-context.ts";
-import { admit, setupFailed } from "./admission.ts";
+import { setupFailed } from "./admission.ts";
 import { agentContext, type Delegations } from "./agent-assembly.ts";
 import type { AgentNode } from "./agent-node.ts";
-import { bringToLife } from "./birth.ts";
 import { placeIn, whoIs } from "./child-place.ts";
-import { childBudget } from "./child-budget.ts";
-import { childContext } from "./child-context.ts";
-import { childFacts, parentFacts } from "./child-facts.ts";
 import { continued } from "./continuation.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import { resultOfEnded } from "./run-result.ts";
 import { refuse, refuseSpawn } from "./refusals.ts";
 import type { RunJournal } from "./journal/run-journal.ts";
 import type { RunShared } from "./run-shared.ts";
-import type { SpawnPermit } from "./run-tree.ts";
+import { setUp } from "./set-up.ts";
 import type { SpawnGroup } from "./spawn-group.ts";
 import { subagentService } from "./subagent-service.ts";
 
@@ -121,7 +117,9 @@ async function spawn(
   const before = takenIn(scope, parent, call);
   if (before !== undefined) return await leadAgain(scope, before, place, isBackground);
   const group = groupOf(parent, call);
-  const led = bear(scope, parent, request, { call, group }, ({ born, context }) => {
+  let agent: AgentContext | undefined;
+  const announce = (born: AgentNode, context: ContextManifest): void => {
+    agent = agentContext(scope, born, delegations(scope, born));
     const account = scope.ledger.account(born.identity.agentId);
     const event = {
       type: "subagent.spawned",
@@ -133,12 +131,12 @@ async function spawn(
     } as const;
     scope.journal?.born(born, { account, isBackground, nth: call.nth ?? 0 });
     scope.recorder.record(place, event);
-  });
-  if ("code" in led) {
+  };
+  const child = setUp(scope, parent, request, { call, group, announce });
+  if ("code" in child) {
     group?.miss();
-    return refuse(scope, place, request.role, led);
+    return refuse(scope, place, request.role, child);
   }
-  const { child, agent } = led;
   group?.join(child);
   return isBackground
     ? leadBeside(scope, child, place, agent)
@@ -168,76 +166,6 @@ async function leadAgain(
   if (!isBackground) return settled;
   child.parent?.inbox.report(child.identity.agentId, reportText(settled));
   return receiptOf(child);
-}
-
-interface Born {
-  readonly born: AgentNode;
-  readonly context: ContextManifest;
-}
-
-/** A subagent with what it works with: from here on nothing of its set-up can fail. */
-interface Led {
-  readonly child: AgentNode;
-  readonly agent: AgentContext;
-}
-
-/**
- * Admits a subagent, sets it up and announces it, or says why not; what was taken for one that could not be set up is given back. One that
- * was announced is led to its end, whatever happens (T1).
- */
-function bear(
-  scope: RunShared,
-  parent: AgentNode,
-  request: SpawnRequest,
-  { call, group }: { readonly call: DelegatedCall; readonly group: SpawnGroup | undefined },
-  announce: (born: Born) => void,
-): Led | SpawnRefusal {
-  if (group?.decision !== undefined)
-    return { code: "group_decided", message: `Not started: ${group.decision}` };
-  let permit: SpawnPermit | undefined;
-  let child: AgentNode | undefined;
-  try {
-    const admitted = admit(scope, parent, request);
-    if ("code" in admitted) return admitted;
-    ({ permit } = admitted);
-    const { role } = admitted;
-    const { callId, stepId } = call;
-    const { childPath: agentPath, childDepth: depth } = permit;
-    const budget = childBudget(scope, parent, role, { group: call.group, members: group });
-    const { limits, wallTimeMs, tightened } = budget;
-    const place = { parent, role, agentPath, depth };
-    const facts = childFacts(scope, place, { tightened, draft: request.draft });
-    const context = childContext(parentFacts(scope, parent, call), facts, request);
-    if ("code" in context) {
-      permit.giveBack();
-      return context;
-    }
-    child = bringToLife(scope, {
-      role,
-      task: request.task,
-      agentPath,
-      depth,
-      parent,
-      spawnCallId: callId,
-      spawnStepId: stepId,
-      inherited: context.messages,
-      metadata: context.metadata,
-      toolLimits: context.toolLimits,
-      draft: request.draft,
-      limits,
-      wallTimeMs,
-    });
-    const led = { child, agent: agentContext(scope, child, delegations(scope, child)) };
-    announce({ born: child, context: context.manifest });
-    return led;
-  } catch (cause) {
-    if (child !== undefined) {
-      scope.tree.remove(child);
-      scope.ledger.forget(child.identity.agentId);
-    }
-    permit?.giveBack();
-    return setupFailed(request.role, cause);
-  }
 }
 
 /** Those that one reply starts know of each other's end (X11); a subtask stands for itself. */

@@ -91,7 +91,7 @@ describe("errors of the caller name the place in the tree", () => {
     const fork = thrownBy(() => s.fork(root.role, paused.pausedRun, { atStep: 1 }));
     expect([fork.code, fork.message]).toEqual([
       "invalid_option",
-      "Expected fork options.atStep to be left out, since root has completed no step, got 1. Start the task anew instead.",
+      "Expected fork options.atStep to be 0, or a step that root has completed (none), got 1. Leave it out for its last, or 0 to begin with its first input.",
     ]);
   });
 

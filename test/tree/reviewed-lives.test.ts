@@ -37,11 +37,11 @@ test("a start that is impossible when it is asked for is refused before guards a
   expect(s.sink.of("tool.started")).toEqual([]);
 });
 
-test("who continues a subagent under another role's name is asked all the same", async () => {
+test("who continues a subagent with a task that it gave before is asked about it", async () => {
   const worker = part("worker", () => says("Worked."));
   const goOn = calls({
     name: "SpawnSubagent",
-    arguments: { role: "zzz", task: "Work.", continue: "worker#1" },
+    arguments: { role: "worker", task: "Work.", continue: "worker#1" },
   });
   const lead = part("lead", [calls(spawn("worker")), goOn, goOn], {
     subagents: [worker.role],
