@@ -9,7 +9,7 @@ export interface JaegerSearch {
   readonly service: string;
   /** Attributes that one span must have, all of them: `{ error: "true" }`. */
   readonly tags?: Readonly<Record<string, string>>;
-  /** Only spans of this name: `invoke_agent researcher`. */
+  /** Only spans of this name: `invoke_agent researcher#2`. */
   readonly operation?: string;
   /** How far back, as Jaeger says it: `30m`, `2d`. Default `1h`. */
   readonly lookback?: string;
