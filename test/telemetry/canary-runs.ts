@@ -213,6 +213,7 @@ async function background(options: Watched): Promise<void> {
       }),
       calls(beside),
       says(SAID),
+      says(SAID), // once more, after a report that came while it answered
     ],
     {
       subagents: [worker.role],

@@ -37,7 +37,7 @@ test("filters and token counters of a subagent stand at the subagent, those of i
     const run = new Orchestrator().start(inner.role, "Within.");
     return (await run.settled).text;
   });
-  const helper = part("helper", [calls(use("nest")), says("Helped.")], {
+  const helper = part("helper", [calls(use("nest")), says("Helped."), says("Helped more.")], {
     ...own("helper"),
     tools: [nest],
   });
