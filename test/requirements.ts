@@ -472,7 +472,6 @@ const requirements = {
   },
   "S7.12": {
     text: "Impossible spawns of one reply are refused before anybody is asked, counting those ahead of them in the same reply",
-    isPlanned: true,
   },
   "S7.13": {
     text: "A reply cut by the output limit says so: to the model, with the number of tokens and what to do, and in the reason, with what set the limit",

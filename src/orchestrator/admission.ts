@@ -41,23 +41,28 @@ function startable(
   { tree, ledger, registry }: RunShared,
   parent: AgentNode,
   request: SpawnRequest,
+  ahead = 0,
 ): AgentRole | SpawnRefusal {
   const role = roleFor(parent.role, request, registry);
   if ("code" in role) return role;
-  const refusal = tree.refusalBelow(parent);
+  const refusal = tree.refusalBelow(parent, ahead);
   if (refusal !== undefined) return refusal;
   const spent = ledger.exhaustedForChild(parent.identity.agentId);
   return spent === undefined ? role : exhausted(spent);
 }
 
-/** Why it may not be started as things stand; undefined: it may. What breaks while it is found out breaks again, and is told, when it is started. */
+/**
+ * Why it may not be started as things stand, and with so many `ahead` of it; undefined: it may. What breaks while it is found out breaks again, and is told, when it is
+ * started.
+ */
 export function refusalOf(
   scope: RunShared,
   parent: AgentNode,
   request: SpawnRequest,
+  ahead: number,
 ): SpawnRefusal | undefined {
   try {
-    const role = startable(scope, parent, request);
+    const role = startable(scope, parent, request, ahead);
     return "code" in role ? role : undefined;
   } catch {
     return undefined;

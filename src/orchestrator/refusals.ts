@@ -4,11 +4,13 @@ import type { DelegatedCall } from "../agent/local/local-options.ts";
 import type { RefusedSpawn } from "../agent/local/call-outcome.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { Correlation } from "../protocol/event.ts";
-import { SpawnRequestSchema, type SpawnOutcome, type SpawnRefusal } from "../protocol/subagent.ts";
+import type { SpawnOutcome, SpawnRefusal } from "../protocol/subagent.ts";
 import { refusalOf } from "./admission.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { placeIn } from "./child-place.ts";
 import type { RunShared } from "./run-shared.ts";
+import type { SpawnGroup } from "./spawn-group.ts";
+import { spawnRequestIn } from "./subagent-tools.ts";
 
 /** Counts and tells that a subagent is not started. */
 export function refuse(
@@ -28,20 +30,30 @@ export function refuse(
   return { type: "refused", refusal };
 }
 
-/** Refuses what `SpawnSubagent` asks for if it cannot be started as things stand; undefined: it can. */
+interface Asked {
+  readonly input: JsonValue;
+  readonly group: SpawnGroup | undefined;
+  /** Somebody would have to say whether it may start. */
+  readonly isAsked: boolean;
+}
+
+/** Refuses what `SpawnSubagent` asks for if it cannot be started as things stand, with those ahead of it in its reply if somebody would be asked; undefined: it can. */
 export function refuseSpawn(
   scope: RunShared,
   parent: AgentNode,
-  input: JsonValue,
+  { input, group, isAsked }: Asked,
   call: DelegatedCall,
 ): RefusedSpawn | undefined {
-  const asked = SpawnRequestSchema.safeParse(input);
-  if (!asked.success) return undefined;
-  const refusal = refusalOf(scope, parent, asked.data);
-  if (refusal === undefined) return undefined;
-  const { role } = asked.data;
-  refuse(scope, placeIn(parent, call), role, refusal);
-  return refusedSpawn(scope, role, refusal);
+  const request = spawnRequestIn(input);
+  if (request === undefined) return undefined;
+  const refusal = refusalOf(scope, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
+  if (refusal === undefined) {
+    if (call.callId !== undefined) group?.expect(call.callId);
+    return undefined;
+  }
+  group?.miss();
+  refuse(scope, placeIn(parent, call), request.role, refusal);
+  return refusedSpawn(scope, request.role, refusal);
 }
 
 function refusedSpawn({ registry }: RunShared, role: string, refusal: SpawnRefusal): RefusedSpawn {

@@ -168,15 +168,15 @@ export class RunTree {
     return { ...parent.limits, maxTotalSubagents };
   }
 
-  /** The limit that forbids one more subagent below `parent`, if there is one. */
-  refusalBelow(parent: AgentNode): SpawnRefusal | undefined {
+  /** The limit that forbids one more subagent below `parent`, if there is one. `ahead`: so many count as started by it already. */
+  refusalBelow(parent: AgentNode, ahead = 0): SpawnRefusal | undefined {
     const facts = {
       parentDepth: parent.identity.depth,
-      breadth: parent.breadth,
-      total: this.#total,
+      breadth: parent.breadth + ahead,
+      total: this.#total + ahead,
     };
     const limits = { ...parent.limits, maxTotalSubagents: this.#limits.maxTotalSubagents };
-    return checkSubagentLimits(limits, facts) ?? totalRefusal(parent);
+    return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
   }
 
   /** Takes a place below `parent`, or says which limit forbids it. */
@@ -232,10 +232,10 @@ export class RunTree {
 }
 
 /** The refusal if an agent on the path may have no further subagents below it. */
-function totalRefusal(parent: AgentNode): SpawnRefusal | undefined {
+function totalRefusal(parent: AgentNode, ahead: number): SpawnRefusal | undefined {
   for (const { identity, subagentsBelow, role } of lineOf(parent)) {
     const { maxTotalSubagents: maximum = Infinity } = role.limits;
-    const refusal = checkTotal(identity.agentPath, subagentsBelow, maximum);
+    const refusal = checkTotal(identity.agentPath, subagentsBelow + ahead, maximum);
     if (refusal !== undefined) return refusal;
   }
   return undefined;

@@ -4,6 +4,7 @@
 //      Once decided, the living are cancelled, and whoever comes late is not started. Who was cancelled so is no further failure.
 
 import type { Remaining } from "../agent/budget-gate.ts";
+import type { CallId } from "../protocol/ids.ts";
 import type { OnFailure } from "../policies/delegation-policy.ts";
 
 /** One of the group, as far as it matters here. */
@@ -19,6 +20,8 @@ export class SpawnGroup {
   #expected: number;
   /** True once more were started than the reply has calls for it: a delegation of one's own may start any number. */
   #isOpenEnded = false;
+  /** Calls that may start a subagent each, and that have not come so far: for those behind them they count as started. */
+  readonly #ahead = new Set<CallId>();
   #completed = 0;
   #left: Remaining | undefined;
   #decision: string | undefined;
@@ -38,6 +41,21 @@ export class SpawnGroup {
   /** Why nobody is started any more; undefined: the group is open. */
   get decision(): string | undefined {
     return this.#decision;
+  }
+
+  /** How many calls of the reply, ahead of the next one, may start a subagent yet. */
+  get ahead(): number {
+    return this.#ahead.size;
+  }
+
+  /** A call of the reply may start a subagent, once whoever has to be asked has allowed it. */
+  expect(callId: CallId): void {
+    this.#ahead.add(callId);
+  }
+
+  /** The subagent of a call is to be admitted now, or does not start. */
+  forget(callId: CallId): void {
+    this.#ahead.delete(callId);
   }
 
   /** A call of the reply became a subagent. */

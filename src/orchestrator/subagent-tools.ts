@@ -4,10 +4,10 @@
 import { z } from "zod";
 
 import { invariant } from "../kernel/assert.ts";
-import { canonicalJson } from "../kernel/json.ts";
+import { canonicalJson, isRecord, type JsonValue } from "../kernel/json.ts";
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../agent/agent-role.ts";
 import type { RoleCeiling } from "../agent/role-ceiling.ts";
-import type { RoleDraft } from "../protocol/subagent.ts";
+import { SpawnRequestSchema, type RoleDraft, type SpawnRequest } from "../protocol/subagent.ts";
 import { defineDelegation } from "../tools/define-tool.ts";
 import type { DelegationTool } from "../tools/tool.ts";
 import type { DelegationContext, DelegationOutcome } from "../tools/tool-context.ts";
@@ -116,6 +116,15 @@ function draftSchema({ tools = [], models }: RoleCeiling) {
     })
     .optional()
     .meta({ description: "A role of your own for this subagent." });
+}
+
+/** What these arguments of `SpawnSubagent` ask to start; undefined: nothing new, or nothing that can be read. */
+export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
+  if (!isRecord(input)) return undefined;
+  const { continue: childName, newRole: draft, ...rest } = input;
+  if (typeof childName === "string" && childName !== "") return undefined;
+  const drafted = draft === undefined ? {} : { draft };
+  return SpawnRequestSchema.safeParse({ ...rest, ...drafted }).data;
 }
 
 async function delegate(

@@ -80,17 +80,18 @@ function delegations(scope: RunShared, node: AgentNode): Delegations {
   const { tree } = scope;
   return {
     spawn: (request, call) => spawn(scope, node, request, call),
-    forgo: (call) => groupOf(node, call)?.miss(),
+    forgo: (call) => {
+      const group = groupOf(node, call);
+      if (call.callId !== undefined) group?.forget(call.callId);
+      group?.miss();
+    },
     resumeChild: (childId, at) => resumeChild(scope, childId, placeIn(node, at)),
     dismissChild: (childId) => dismissChild(scope, node, childId),
     cancelChildrenOf: (stepId) => cancelChildrenOf(node, stepId),
     awaitChildren: (childIds, until) => awaitChildren(node, childIds, until),
     detachChild: (childId) => detachChild(scope, node, childId),
-    refuseSpawn: (input, call) => {
-      const refused = refuseSpawn(scope, node, input, call);
-      if (refused !== undefined) groupOf(node, call)?.miss();
-      return refused;
-    },
+    refuseSpawn: (input, call, isAsked) =>
+      refuseSpawn(scope, node, { input, group: groupOf(node, call), isAsked }, call),
     delegationsBefore: (request, stepId) => tree.delegationsBefore(request, stepId),
     subagentsOf: (call) =>
       subagentService(scope, node, {
@@ -117,6 +118,7 @@ async function spawn(
   const before = takenIn(scope, parent, call);
   if (before !== undefined) return await leadAgain(scope, before, place, isBackground);
   const group = groupOf(parent, call);
+  if (call.callId !== undefined) group?.forget(call.callId);
   let agent: AgentContext | undefined;
   const announce = (born: AgentNode, context: ContextManifest): void => {
     agent = agentContext(scope, born, delegations(scope, born));

@@ -40,11 +40,34 @@ export function judge(
   call: PlacedCall,
   bound: GuardableCall,
 ): Verdict | Promise<Verdict> {
+  const watchers = watchersOf(options, call, bound);
+  return isWatched(watchers) || needsCheck(call, bound)
+    ? judgeFully(options, call, bound, watchers)
+    : ALLOW;
+}
+
+/** True if a delegation does not begin without a word of guards, hooks or whoever is asked. */
+export function isJudged(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: GuardableCall,
+): boolean {
+  return isWatched(watchersOf(options, call, bound));
+}
+
+function watchersOf(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: GuardableCall,
+): Watchers {
   const repeated = repetition(call, bound) ?? repeatedDelegation(options, call, bound);
   const guards = guardsFor(options.guards, bound.tool.name);
   const others = [...denialOf(call.planned.denial), ...(repeated === undefined ? [] : [repeated])];
-  if (guards.length === 0 && others.length === 0 && !needsCheck(call, bound)) return ALLOW;
-  return judgeFully(options, call, bound, { guards, others });
+  return { guards, others };
+}
+
+function isWatched({ guards, others }: Watchers): boolean {
+  return guards.length > 0 || others.length > 0;
 }
 
 /**

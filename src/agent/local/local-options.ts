@@ -78,9 +78,10 @@ export interface LocalEffectsOptions {
   detachChild(childId: AgentId): void;
   /**
    * Why `SpawnSubagent` with these arguments starts nothing as things stand; recorded and counted, so that the call is refused before
-   * anybody is asked about it (R137). Undefined: it may start a subagent.
+   * anybody is asked about it (R137). `isAsked`: somebody would be; then those ahead of it in its reply count as started. Undefined: it may
+   * start a subagent.
    */
-  refuseSpawn(input: JsonValue, call: DelegatedCall): RefusedSpawn | undefined;
+  refuseSpawn(input: JsonValue, call: DelegatedCall, isAsked: boolean): RefusedSpawn | undefined;
   /** How often that may be, before somebody is asked. */
   readonly maxIdenticalDelegations: number | "unlimited";
   /** How often a role was started with this task in the run, calls of the step not counted (X21). */

@@ -26,6 +26,7 @@ import {
 import { concludeDelegation, runDelegation } from "./delegation.ts";
 import { callExternally } from "./external-call.ts";
 import { hookContext, wrapBounds } from "./hook-bounds.ts";
+import { isJudged } from "./judge.ts";
 import type { DelegatedCall, LocalEffectsOptions } from "./local-options.ts";
 import { askForPermission, permittedAgain, type Permission } from "./questions.ts";
 import { callServices, toolContext, toolRuntime, type PlacedCall } from "./tool-context.ts";
@@ -175,10 +176,11 @@ function forgo(options: LocalEffectsOptions, call: PlacedCall): void {
 function refusedSpawn(
   options: LocalEffectsOptions,
   call: PlacedCall,
-  { tool, input }: OwnCall,
+  bound: OwnCall,
 ): RefusedSpawn | undefined {
-  if (tool.name !== SPAWN_TOOL_NAME || call.planned.deferral !== undefined) return undefined;
-  return options.refuseSpawn(input, delegatedBy(call));
+  const isSpawn = bound.tool.name === SPAWN_TOOL_NAME;
+  if (!isSpawn || call.planned.deferral !== undefined) return undefined;
+  return options.refuseSpawn(bound.input, delegatedBy(call), isJudged(options, call, bound));
 }
 
 function delegatedBy(call: PlacedCall): DelegatedCall {

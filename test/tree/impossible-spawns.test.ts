@@ -1,0 +1,67 @@
+// Goal: nobody is asked about a spawn that cannot be, those ahead of it in the same reply counted.
+
+import { expect } from "vitest";
+
+import { approve, deny } from "../../src/protocol/question.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { toolGuard } from "../../src/tools/tool-guard.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { calls, part, spawn } from "./cast.ts";
+
+const REFUSED = "Not started: you have started 2 of at most 2 subagents.";
+
+proves(
+  ["S7.12"],
+  "of three spawns in one reply that are asked about, the third is refused unasked where two may be",
+  async () => {
+    for (const limits of [{ maxBreadthPerParent: 2 }, { maxTotalSubagents: 2 }]) {
+      const asked: unknown[] = [];
+      const worker = part("worker", () => says("Worked."));
+      const lead = part(
+        "lead",
+        [calls(spawn("worker", "A."), spawn("worker", "B."), spawn("worker", "C.")), says("Done.")],
+        {
+          subagents: [worker.role],
+          limits,
+          guards: [toolGuard(() => ({ type: "ask", reason: "Sure?" }))],
+        },
+      );
+      const s = scene({
+        approver: (question) => {
+          asked.push(question.callId);
+          return approve(question);
+        },
+      });
+      const result = await s.run(lead.role);
+      expect(asked).toEqual(["call_1", "call_2"]);
+      expect(s.sink.of("tool.guarded").map(({ callId }) => callId)).toEqual(["call_1", "call_2"]);
+      expect(result.agents.length).toBe(3);
+      const [rejected] = s.sink.of("tool.rejected");
+      expect([rejected?.callId, rejected?.spawn?.refusal.current]).toEqual(["call_3", 2]);
+      expect(rejected?.errorCode).toMatch(/_limit$/);
+    }
+  },
+);
+
+proves(["S7.12"], "a spawn that was denied makes room for the next reply", async () => {
+  const worker = part("worker", () => says("Worked."));
+  const both = calls(spawn("worker", "A."), spawn("worker", "B."), spawn("worker", "C."));
+  const lead = part("lead", [both, calls(spawn("worker", "D.")), says("Done.")], {
+    subagents: [worker.role],
+    limits: { maxBreadthPerParent: 2 },
+    guards: [toolGuard(() => ({ type: "ask", reason: "Sure?" }))],
+  });
+  const s = scene({
+    approver: (question) =>
+      question.callId === "call_1" ? deny(question, "Not A.") : approve(question),
+  });
+  const result = await s.run(lead.role);
+  expect(result.agents.map(({ agentPath }) => agentPath)).toEqual([
+    "lead",
+    "lead/worker#1",
+    "lead/worker#2",
+  ]);
+  const texts = result.steps[0]?.tools.executions.map(({ text }) => text) ?? [];
+  expect(texts[2]).toContain(REFUSED);
+});
