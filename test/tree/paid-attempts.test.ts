@@ -10,6 +10,8 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled, type Scene } from "../harness/run-scripted.ts";
 import { modelAt } from "../support/openai-calls.ts";
@@ -189,7 +191,8 @@ test("an agent that is told to stop while its attempt waits for room ends at onc
     result.agents.map(({ status, reason, usage }) => [status, reason.code, usage.own.totalTokens]),
   ).toEqual([
     ["stopped", "stop_requested", 15],
-    ["stopped", "stop_requested", 15],
+    // Its call was aborted: its input.
+    ["stopped", "stop_requested", 10],
     ["stopped", "stop_requested", 30],
   ]);
   expect(broken.model.requests).toHaveLength(1);
@@ -217,6 +220,44 @@ proves(
     });
     const { total } = (await run.result).usage;
     expect([total.outputTokens, total.estimatedCalls]).toEqual([605, 1]);
+  },
+);
+
+proves(
+  ["S7.2"],
+  "what a broken attempt was charged before its process died stays charged, once",
+  async () => {
+    const held = gate();
+    const lead = part("lead", [brokenAfter(300), { ...says("Never."), after: held.opened }], {
+      maxOutputTokens: 600,
+    });
+    const store = memoryStore({ clock: new ManualClock() });
+    const s = scene({ ...RETRY, store });
+    const run = s.start(lead.role, "Go.", { budget: { totalTokens: 2_000 } });
+    for (let turn = 0; turn < 50 && lead.model.requests.length < 2; turn += 1) await settled();
+    expect(lead.model.requests).toHaveLength(2);
+    const records = (await recordingOf(store, run.runId)).trimEnd().split("\n");
+    const later = memoryStore({ clock: new ManualClock() });
+    const owner = { token: "t", hostname: "h", processId: 1 };
+    const ownership = await later.create(run.runId, "lead", owner);
+    await later.append(ownership, { firstNumber: 1, records });
+    await later.release(ownership, "paused");
+    const again = part("lead", [says("Done.")]);
+    const roles = [again.role];
+    const orchestrator = new Orchestrator({ store: later, roles, clock: new ManualClock() });
+    const recovered = await (await orchestrator.recover(run.runId)).result;
+    // 310 of the attempt that broke, 10 of the one under way, 15 of the step that is taken once more.
+    const { totalTokens, estimatedCalls, modelCalls } = recovered.usage.total;
+    expect([recovered.status, totalTokens, estimatedCalls, modelCalls]).toEqual([
+      "completed",
+      335,
+      2,
+      2,
+    ]);
+    expect(recovered.accounts[0]?.reserved.totalTokens).toBe(0);
+    run.cancel("Over.");
+    held.open();
+    await s.outcome(run);
   },
 );
 

@@ -95,6 +95,7 @@ async function paidTurn(
   const askedAtMs = options.clock.nowMs();
   const paid = await options.payAgain(call.lease, options.startSignal);
   if (paid.type === "granted") {
+    await options.log?.kept(); // As its first request: what a crash loses of it is known, and charged.
     const { lease } = paid;
     const request = Object.freeze({ ...call.request, maxOutputTokens: lease.maxOutputTokens });
     return { call: { ...call, lease, request }, askedAtMs, after: { error, log }, charged };

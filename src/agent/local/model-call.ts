@@ -152,6 +152,7 @@ class InnerCalls {
     const paid = await this.#options.payAgain(lease, this.#options.startSignal);
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
+    await this.#options.log?.kept();
     return paid.lease;
   }
 
