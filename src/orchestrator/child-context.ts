@@ -120,14 +120,15 @@ function contextFacts(
   };
 }
 
-/** A tool that is not there cannot be denied: a slip would leave something allowed. */
+/** Only a list of what is allowed must name tools that there are: what is not there may be denied all the same. */
 function strayRefusal(
   { agentPath }: ParentFacts,
   child: ChildFacts,
   request: Asked,
 ): SpawnRefusal | undefined {
-  const hasLists = request.allowedTools !== undefined || request.deniedTools !== undefined;
-  const stray = hasLists ? strayToolName(request, child.toolNamesBelow) : undefined;
+  const { allowedTools } = request;
+  const stray =
+    allowedTools === undefined ? undefined : strayToolName({ allowedTools }, child.toolNamesBelow);
   if (stray === undefined) return undefined;
   const { role, toolNames } = child;
   const { field, toolName } = stray;

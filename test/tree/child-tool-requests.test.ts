@@ -69,14 +69,21 @@ describe("the lists of a request", () => {
     expect(removedByEvent(s)[0]).toContainEqual(removed("a", "conflict"));
   });
 
-  test("a tool that nobody there has is a slip of the model: it is told, and nobody is started", async () => {
-    const { lead, helper } = asking({ deniedTools: ["a", "shell"] });
+  test("an allowed tool that nobody there has is a slip of the model: it is told, and nobody is started", async () => {
+    const { lead, helper } = asking({ allowedTools: ["a", "shell"] });
     const s = scene();
     const result = await s.run(lead.role);
     expect([helper.model.requests, result.refusalsByCode]).toEqual([[], { invalid_context: 1 }]);
     expect(told(lead.model.requests[1])).toEqual([
-      'Not started: deniedTools[1] of the request by lead names "shell", and helper has no such tool. Its tools are: a, b, c. Correct the name.',
+      'Not started: allowedTools[1] of the request by lead names "shell", and helper has no such tool. Its tools are: a, b, c. Correct the name.',
     ]);
+  });
+
+  test("a tool that nobody there has may be denied all the same", async () => {
+    const { lead, helper } = asking({ deniedTools: ["a", "shell"] });
+    const s = scene();
+    const result = await s.run(lead.role);
+    expect([offered(helper), result.refusalsByCode]).toEqual([["b", "c"], {}]);
   });
 
   test("hold for all below the child, too", async () => {
