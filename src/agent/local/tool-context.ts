@@ -179,7 +179,9 @@ export function delegationContext(
     ...toolContext(options, call, services),
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
-      if (options.callSignal.aborted) return Promise.resolve(TOO_LATE);
+      // A subagent that was under way when its process died is taken in again, to be ended.
+      const isUnderWay = options.log?.hasChildOf(callId) === true;
+      if (options.callSignal.aborted && !isUnderWay) return Promise.resolve(TOO_LATE);
       return services.spawn((nth) => spawnWithHooks(options, place, asked, { ...delegated, nth }));
     },
     subagents: Object.freeze({
