@@ -468,7 +468,6 @@ const requirements = {
   },
   "S7.11": {
     text: "A guard or hook of the orchestrator whose tool names match no tool warns; a deny list of a spawn request may name tools that the child lacks, a policy may not name unknown ones",
-    isPlanned: true,
   },
   "S7.12": {
     text: "Impossible spawns of one reply are refused before anybody is asked, counting those ahead of them in the same reply",

@@ -3,7 +3,6 @@
 import { EspalierError } from "../kernel/error.ts";
 import type { AgentRole } from "../agent/agent-role.ts";
 import { strayToolName } from "../policies/child-tools.ts";
-import { toolsOf } from "./agent-assembly.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 
 /** Throws `unknown_tool` if a context policy names a tool that no agent below can have. `root`: where the tree begins. */
@@ -39,8 +38,7 @@ function rolePaths(registry: RoleRegistry, root: AgentRole): ReadonlyMap<AgentRo
 function toolNamesBelow(registry: RoleRegistry, role: AgentRole): ReadonlySet<string> | undefined {
   const subagents = registry.subagentsOf(role);
   if (subagents.length === 0 && role.ceiling === undefined) return undefined;
-  const below = new Set(subagents.flatMap((one) => [...registry.reachableFrom(one)]));
-  const names = [...below].flatMap((one) => toolsOf(one, registry).names);
-  const written = [role, ...below].flatMap(({ ceiling }) => ceiling?.tools ?? []);
-  return new Set([...names, ...written.map(({ name }) => name)]);
+  const below = subagents.flatMap((one) => [...registry.reachableFrom(one)]);
+  const written = (role.ceiling?.tools ?? []).map(({ name }) => name);
+  return new Set([...registry.toolNamesOf(below), ...written]);
 }

@@ -36,6 +36,7 @@ import {
 } from "./recovery.ts";
 import { assertReady, rootRole, takePause } from "./resumption.ts";
 import { RoleRegistry } from "./role-registry.ts";
+import { warnOfStrayToolNames } from "./stray-tool-names.ts";
 import type { Run } from "./run.ts";
 import type { RunResult } from "./run-result.ts";
 import {
@@ -85,7 +86,7 @@ export class Orchestrator {
     const registry = new RoleRegistry(role, this.#settings.roles);
     registry.assertReady(role, budget);
     checkToolLists(registry, role);
-    registry.warnOfStrayGuards();
+    warnOfStrayToolNames(registry, this.#settings);
     const session = startingSession(options.session);
     const scope = runScope(this.#settings, {
       registry,

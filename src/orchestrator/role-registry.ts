@@ -2,10 +2,8 @@
 
 import { misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { warnOnce } from "../kernel/warn-once.ts";
 import { delegationToolNames, requirePrice, type AgentRole } from "../agent/agent-role.ts";
 import type { Model } from "../model/model.ts";
-import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { Budget } from "../policies/budget.ts";
 
 export class RoleRegistry {
@@ -66,15 +64,15 @@ export class RoleRegistry {
     }
   }
 
-  /** Warns of guards that are for tools that no agent below them has: a name that is not there guards nothing. */
-  warnOfStrayGuards(): void {
-    for (const role of this.#roles.values()) {
-      if (role.guards.length === 0) continue;
-      const below = [...this.reachableFrom(role)];
-      const names = new Set(below.flatMap(({ tools }) => tools.map(({ name }) => name)));
-      for (const one of below) for (const name of delegationToolNames(one)) names.add(name);
-      for (const guard of role.guards) warnOfStray(role, guard, names);
-    }
+  /** The names of all tools that agents of these roles can have, and agents of roles that their models write. */
+  toolNamesOf(roles: Iterable<AgentRole>): ReadonlySet<string> {
+    return new Set(
+      [...roles].flatMap((role) => [
+        ...role.tools.map(({ name }) => name),
+        ...delegationToolNames(role),
+        ...(role.ceiling?.tools ?? []).map(({ name }) => name),
+      ]),
+    );
   }
 
   #add(role: AgentRole): void {
@@ -136,16 +134,6 @@ function playersOf(role: AgentRole): readonly { readonly name: string; readonly 
 /** Throws `price_unknown` if the price of a model is not known by which the role's agents, or those that they write, may run. */
 export function requirePrices(field: string, role: AgentRole): void {
   for (const player of playersOf(role)) requirePrice(field, player);
-}
-
-function warnOfStray(role: AgentRole, guard: ToolGuard, names: ReadonlySet<string>): void {
-  const stray = guard.tools?.filter((name) => !names.has(name)) ?? [];
-  if (stray.length === 0) return;
-  const known = [...names].join(", ");
-  warnOnce(
-    guard,
-    `A guard of ${role.name} is for ${stray.join(", ")}, and no agent there has a tool of that name (${known}). Name tools as the model calls them, or the guard guards nothing.`,
-  );
 }
 
 function nameOf(subagent: AgentRole | string): string {

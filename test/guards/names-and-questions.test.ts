@@ -8,8 +8,9 @@ import { approve } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { scene, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, settled } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/cast.ts";
@@ -39,6 +40,60 @@ test("a guard for a tool of a subagent, and for the delegation itself, is no sli
   await scene().run(root.role);
   await settled();
   expect(takeWarnings()).toEqual([]);
+});
+
+for (const { what, others, names } of [
+  { what: "of no role", others: false, names: "write" },
+  { what: "of no role, and there are several", others: true, names: "write, read" },
+]) {
+  proves(
+    ["S7.11"],
+    `a guard of the orchestrator for a tool ${what} is told of once, at the start`,
+    async () => {
+      const guards = [
+        toolGuard(allow, { tools: ["writ"] }),
+        toolGuard(allow, { tools: ["write"] }),
+      ];
+      const { role } = soloist([says("Done."), says("Done.")], { tools: [spyTool("write")] });
+      const roles = others ? [part("other", [], { tools: [spyTool("read")] }).role] : [];
+      const s = scene({ guards, roles });
+      await s.run(role);
+      await s.run(role);
+      await settled();
+      expect(takeWarnings()).toEqual([
+        `EspalierWarning: A guard of the orchestrator is for writ, and no agent of this run has a tool of that name (${names}). Name tools as the model calls them, or the guard guards nothing.`,
+      ]);
+    },
+  );
+}
+
+proves(
+  ["S7.11"],
+  "a guard for a tool of any role of the run, or of a role that a model may write, is no slip",
+  async () => {
+    const child = part("child", [], { tools: [spyTool("write")] });
+    const other = part("other", [], { tools: [spyTool("read")] });
+    const ceiling = { tools: [spyTool("search")], models: { fast: child.model } };
+    const lists = ["write", "search", "SpawnSubagent"];
+    const root = part("root", [says("Root.")], {
+      subagents: [child.role],
+      ceiling,
+      guards: [toolGuard(allow, { tools: lists })],
+    });
+    const guards = [toolGuard(allow, { tools: [...lists, "read"] })];
+    await scene({ guards, roles: [other.role] }).run(root.role);
+    await settled();
+    expect(takeWarnings()).toEqual([]);
+  },
+);
+
+test("a guard is told that no agent has any tool", async () => {
+  const { role } = soloist([says("Done.")]);
+  await scene({ guards: [toolGuard(allow, { tools: ["write"] })] }).run(role);
+  await settled();
+  expect(takeWarnings()).toEqual([
+    "EspalierWarning: A guard of the orchestrator is for write, and no agent of this run has a tool of that name (they have none). Name tools as the model calls them, or the guard guards nothing.",
+  ]);
 });
 
 const remove = (got: unknown[], path: z.ZodType<string>): ReturnType<typeof defineTool> =>

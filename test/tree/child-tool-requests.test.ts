@@ -79,7 +79,7 @@ describe("the lists of a request", () => {
     ]);
   });
 
-  test("a tool that nobody there has may be denied all the same", async () => {
+  proves(["S7.11"], "a tool that nobody there has may be denied all the same", async () => {
     const { lead, helper } = asking({ deniedTools: ["a", "shell"] });
     const s = scene();
     const result = await s.run(lead.role);

@@ -7,8 +7,9 @@ import { z } from "zod";
 import { transform, wrapToolCall, type Hook } from "../../../src/hooks/hook.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
+import { takeWarnings } from "../../harness/process-watch.ts";
 import { proves } from "../../harness/proves.ts";
-import { gate, scene } from "../../harness/run-scripted.ts";
+import { gate, scene, settled } from "../../harness/run-scripted.ts";
 import { soloist } from "../../harness/soloist.ts";
 import { spyTool } from "../../harness/tools.ts";
 import { hookTree } from "../../support/hook-sites.ts";
@@ -273,3 +274,41 @@ test("the hook after a tool call is called however the call ended", async () => 
     ]),
   );
 });
+
+const allow = (): undefined => undefined;
+const only = (tools: readonly string[]): Hook => transform("beforeTool", allow, { tools });
+const wrapPlainly = wrapToolCall((_call, next) => next(), { tools: ["ech"] });
+
+for (const [what, hook] of [
+  ["before a call", only(["ech"])],
+  ["after a call", transform("afterTool", allow, { tools: ["ech"] })],
+  ["around a call", wrapPlainly],
+] as const) {
+  proves(["S7.11"], `a hook ${what} for a tool that no agent has is told of once`, async () => {
+    const { role } = soloist([says("done"), says("done")], { tools: [echo] });
+    const s = scene({ hooks: [hook, only(["echo"])] });
+    await s.run(role);
+    await s.run(role);
+    await settled();
+    expect(takeWarnings()).toEqual([
+      "EspalierWarning: A hook of the orchestrator is for ech, and no agent of this run has a tool of that name (echo). Name tools as the model calls them, or the hook is never called.",
+    ]);
+  });
+}
+
+proves(
+  ["S7.11"],
+  "a hook of a role is for its own tools, one of the orchestrator for those of all roles",
+  async () => {
+    const child = part("child", [], { tools: [echo] });
+    const root = part("root", [says("done")], {
+      subagents: [child.role],
+      hooks: [only(["SpawnSubagent"]), only(["echo"])],
+    });
+    await scene({ hooks: [only(["echo", "SpawnSubagent"])] }).run(root.role);
+    await settled();
+    expect(takeWarnings()).toEqual([
+      "EspalierWarning: A hook of root is for echo, and no agent there has a tool of that name (SpawnSubagent). Name tools as the model calls them, or the hook is never called.",
+    ]);
+  },
+);
