@@ -298,7 +298,7 @@ function fullState(): RestingState {
         type: "recordExecutions",
         executions: [full],
         deferrals: [
-          { ...questionAbout(third, stepId), ...{ callHash: "abc" } },
+          Object.assign(questionAbout(third, stepId), { callHash: "abc" }),
           { ...subagentOn(fourth), subtasks: [REQUEST], startedIds: full.startedIds },
         ],
         limit: { ...all.addSignal.signal, name: "enough", isOvershoot: true },

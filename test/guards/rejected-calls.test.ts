@@ -131,7 +131,9 @@ proves(
         guards: [toolGuard(() => ({ type: "deny", reason: "No." }), { tools: ["wipe"] })],
         hooks: [
           transform("beforeTool", ({ toolName, arguments: input }) =>
-            toolName === "find" ? { arguments: { ...Object(input), name: "hooked" } } : undefined,
+            toolName === "find"
+              ? { arguments: { ...z.record(z.string(), z.json()).parse(input), name: "hooked" } }
+              : undefined,
           ),
         ],
       },

@@ -390,7 +390,7 @@ proves(
       const run = s.start(solo.role);
       await settled();
       const isAsked = solo.model.requests.some(isSummaryRequest);
-      if (isStopped) run.cancel("Enough.");
+      if (isStopped) void run.cancel("Enough.");
       held.open();
       const result = await s.outcome(run);
       const compacted = s.sink.of("conversation.compacted");

@@ -7,6 +7,7 @@ import type { Model } from "../../src/model/model.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { defineAgent } from "../../src/agent/agent-role.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { OpenAiServer, says } from "../support/openai-server.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -81,4 +82,5 @@ test("what was written to a cache stands under its new name and under the one th
   expect(await said()).toEqual([undefined, undefined, 900]);
   const [, , charged] = await said(801); // More than there is: as good as no usage, and charged by estimate.
   expect(charged).not.toBe(900);
+  expect(takeWarnings()).toEqual([expect.stringContaining("a usage that cannot be true")]);
 });

@@ -96,7 +96,7 @@ test("a burst that no queue can hold loses leaves only, and the trace says how m
   ]);
   expect(lostSpans).toBeGreaterThan(0);
   const names = keeper.taken.map((span) => ("name" in span ? String(span.name) : ""));
-  expect(names.filter((name) => /^invoke|SpawnSubagent/.test(name))).toHaveLength(2 + 2 * agents);
+  expect(names.filter((name) => /^(invoke|spawn)/.test(name))).toHaveLength(2 + 2 * agents);
   expect(orphansOf(keeper.taken)).toEqual([]);
   expect(droppedIn(keeper.taken)).toEqual([lostSpans]);
   expect(await warnings()).toEqual([lossWarning("20 spans were waiting", CHECK_QUEUE)]);

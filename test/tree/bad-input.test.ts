@@ -97,7 +97,7 @@ describe("arguments that do not fit", () => {
       verb("CancelSubagent", {}),
       verb("SpawnSubagent", { role: "worker" }),
       verb("SpawnSubagent", { role: "worker", task: "Work.", background: "perhaps" }),
-      verb("SpawnSubagent", { role: "worker", task: "Work.", continue: "" }),
+      verb("SpawnSubagent", { role: "worker", task: "Work.", continue: 1 }),
     ];
     const lead = part("lead", [calls(...wrong), says("Done.")], {
       ...BACKGROUND,

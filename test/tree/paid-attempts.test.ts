@@ -255,7 +255,7 @@ proves(
       2,
     ]);
     expect(recovered.accounts[0]?.reserved.totalTokens).toBe(0);
-    run.cancel("Over.");
+    void run.cancel("Over.");
     held.open();
     await s.outcome(run);
   },

@@ -43,7 +43,7 @@ describe("starting a subagent", () => {
             properties: {
               role: {
                 type: "string",
-                description: "Which subagent to start.",
+                description: "Which subagent to start. Not needed with continue.",
                 enum: ["finder", "writer"],
               },
               task: {
@@ -55,8 +55,7 @@ describe("starting a subagent", () => {
               continue: {
                 type: "string",
                 description:
-                  "Name of a subagent that has ended: it goes on with its history instead.",
-                minLength: 1,
+                  "Name of a subagent that has ended: it goes on with its history instead. Left out or empty: another one is started.",
               },
               resultsOf: {
                 type: "array",
@@ -65,7 +64,7 @@ describe("starting a subagent", () => {
                 items: { type: "string", minLength: 1 },
               },
             },
-            required: ["role", "task"],
+            required: ["task"],
           },
         },
       ]);

@@ -69,24 +69,10 @@ function headed(options: JournalOptions, { runId, limits, session }: Headed): Ru
   return journal;
 }
 
-/**
- * The journal of a paused run that goes on: a new one, or its own if it has come no further since. `refused` is called if the store does
- * not let it.
- */
-export function resumedJournal(
-  { store, clock }: Keeper,
-  run: PausedRun,
-  refused: () => void = () => undefined,
-): RunJournal {
+/** The journal of a paused run that goes on: a new one, or its own if it has come no further since. */
+export function resumedJournal({ store, clock }: Keeper, run: PausedRun): RunJournal {
   const owner = newOwner();
-  const open = async (): Promise<OpenJournal> => {
-    try {
-      return await tried(clock, () => openedAgain(store, run, owner));
-    } catch (cause) {
-      refused();
-      throw cause;
-    }
-  };
+  const open = (): Promise<OpenJournal> => tried(clock, () => openedAgain(store, run, owner));
   const journal = headed({ store, clock, open }, run);
   journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
   return journal;
