@@ -9,8 +9,10 @@ const DEEP = [
   "test/journal/every-recording.test.ts",
   "test/journal/replay*.test.ts",
   "test/journal/store-faults.test.ts",
+  "test/orchestrator/ledger-crowd.test.ts",
   "test/store/postgres-store.test.ts",
   "test/telemetry/span-burst.test.ts",
+  "test/telemetry/trace-size.test.ts",
 ];
 
 /** What is about warnings that a process gives once: each file has modules of its own. */

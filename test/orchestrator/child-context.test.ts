@@ -108,10 +108,10 @@ const REFUSED: readonly (readonly [string, SpawnRequest, string, string])[] = [
     'Not started: allowedTools[1] of the request by lead/middle#1 names "x", and leaf has no such tool. Its tools are: a, b, c, Finish. Correct the name.',
   ],
   [
-    "a denied tool that nobody has",
-    { role: "leaf", task: "Work.", deniedTools: ["constructor"] },
+    "an allowed tool with a name that every object has",
+    { role: "leaf", task: "Work.", allowedTools: ["constructor"] },
     "invalid_context",
-    'Not started: deniedTools[0] of the request by lead/middle#1 names "constructor", and leaf has no such tool. Its tools are: a, b, c, Finish. Correct the name.',
+    'Not started: allowedTools[0] of the request by lead/middle#1 names "constructor", and leaf has no such tool. Its tools are: a, b, c, Finish. Correct the name.',
   ],
   [
     "the result of somebody unknown",
@@ -130,10 +130,10 @@ for (const [what, request, code, message] of REFUSED) {
 }
 
 test("a child without any tools is said to have none", () => {
-  expect(childContext(parentWith({}), childWith(), { deniedTools: ["x"] })).toEqual({
+  expect(childContext(parentWith({}), childWith(), { allowedTools: ["x"] })).toEqual({
     code: "invalid_context",
     message:
-      'Not started: deniedTools[0] of the request by lead/middle#1 names "x", and leaf has no such tool. It has no tools. Correct the name.',
+      'Not started: allowedTools[0] of the request by lead/middle#1 names "x", and leaf has no such tool. It has no tools. Correct the name.',
   });
 });
 

@@ -196,7 +196,7 @@ export function hrTimeOf(atUs: number): HrTime {
 }
 
 /** Begins no further trace: for `around` of a span that is to have none above it. */
-export function rootOf(around: Context): Context {
+function rootOf(around: Context): Context {
   return trace.deleteSpan(around);
 }
 
