@@ -506,7 +506,6 @@ const requirements = {
   },
   "S7.23": {
     text: "Errors of tools are cut like any result; a result of a delegation that must be shortened stays valid JSON with its outcome",
-    isPlanned: true,
   },
   "S7.24": {
     text: "processStep is called for completed steps only; SpawnSubagent with continue needs no role; a window too small for a summary is an error at defineAgent",

@@ -15,7 +15,11 @@ export interface ToolSettings {
   readonly timeoutMs?: number;
   /** How often in a row the model is asked for a corrected call before the tool is given up: N retries are allowed. Default 2. */
   readonly maxRetries?: number;
-  /** Most characters of a result that the model is shown. Default 50,000. */
+  /**
+   * Most UTF-16 code units of a result that the model is shown, and of what a tool says when it fails; a notice of the real and the shown
+   * size follows. Default 50,000. Of a failure, what is said around the tool's words stays (at most 2,000 more). The JSON of a delegation
+   * is shortened inside, notices included, and keeps at least `outcome` and `subagent`, also where these alone are longer.
+   */
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
   readonly longResults?: LongResults;

@@ -55,7 +55,7 @@ proves(
   },
 );
 
-test("structured values and results of subagents are cut like any other; failures have room to say why; no limit reaches the empty text", async () => {
+test("structured values, failures and results of subagents are cut like any other; no limit reaches the empty text", async () => {
   const failing = spyTool("fail", () => {
     throw new Error("e".repeat(2_000));
   });
@@ -77,10 +77,10 @@ test("structured values and results of subagents are cut like any other; failure
       fullText?.slice(0, 20),
     ]),
   ).toEqual([
-    ["fail failed: eeeeeee", "fail failed: eeeeeee"],
+    ["fail failed: eeeee", "fail failed: eeeeeee"],
     ['["abc', '["abcdefghijkl"]'],
     ["", undefined],
-    ['{"out', '{"outcome":"complete'],
+    ['{"outcome":"complete', '{"outcome":"complete'],
   ]);
 });
 

@@ -2,10 +2,11 @@
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
+import { shortenReports } from "../../tools/delegation-text.ts";
 import { descriptorOf } from "../../tools/tool.ts";
-import { shortenText } from "../../tools/shorten-text.ts";
+import { shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
-import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
+import type { CallOutcome, FailedOutcome, TextRange } from "./call-outcome.ts";
 
 /** An outcome as the model will read it. */
 export type Formatted<Outcome extends CallOutcome = CallOutcome> = Outcome & Shown;
@@ -18,21 +19,41 @@ interface Shown {
   readonly shownCharacters?: number;
 }
 
-/** What a model must be able to read of a failure, however short results are to be. */
+/** So much of what is said of a failure besides the tool's own words is shown, however short results are to be. */
 const ROOM_FOR_ADVICE = 2_000;
 
 /** Cuts what is too long for the model; the whole is kept with the call (R111). */
 export function formatted<Outcome extends CallOutcome>(
-  { settings }: PlannedCall,
+  planned: PlannedCall,
   outcome: Outcome,
 ): Formatted<Outcome> {
-  const { maxResultCharacters: most } = settings;
-  const isResult = outcome.type === "succeeded";
-  const shortened = shortenText(outcome.text, isResult ? most : Math.max(most, ROOM_FOR_ADVICE));
-  const { text, isShortened, shownCharacters } = shortened;
+  const { text, isShortened, shownCharacters } = shortened(planned, outcome);
   return isShortened
     ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
     : { ...outcome, isShortened };
+}
+
+/** Of a failure the tool's own words are cut, of what a delegation gave the texts in its JSON, and anything else at its end. */
+function shortened({ bound, settings }: PlannedCall, outcome: CallOutcome): ShortenedText {
+  const { maxResultCharacters: most } = settings;
+  const { type, text, words } = outcome;
+  if (words !== undefined) return shortenWords(text, words, most);
+  const isLong = text.length > most;
+  const isDelegated = isLong && bound.tool?.kind === "delegation";
+  const reports = isDelegated ? shortenReports(text, most) : undefined;
+  const room = type === "succeeded" ? most : Math.max(most, ROOM_FOR_ADVICE);
+  return reports ?? shortenText(text, room);
+}
+
+function shortenWords(text: string, { start, end }: TextRange, most: number): ShortenedText {
+  const part = shortenText(text.slice(start, end), most);
+  const totalCharacters = text.length;
+  return {
+    text: `${text.slice(0, start)}${part.text}${text.slice(end)}`,
+    isShortened: part.isShortened,
+    totalCharacters,
+    shownCharacters: totalCharacters - part.totalCharacters + part.shownCharacters,
+  };
 }
 
 /** The event that says how a call ended. */

@@ -154,7 +154,8 @@ async function followUp<Outcome extends CallOutcome>(
     });
     const { metadata } = patch;
     const noted = metadata === undefined ? {} : { metadata };
-    return { ...outcome, text: patch.text ?? text, ...noted };
+    const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
+    return { ...outcome, ...rewritten, ...noted };
   } catch (cause) {
     return options.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
   }

@@ -29,10 +29,18 @@ import { errorRecord } from "../life-cycle.ts";
 /** A subagent that is not started, as the event of its call says. */
 export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
 
+/** A part of a text, in UTF-16 code units; `end` is behind it. */
+export interface TextRange {
+  readonly start: number;
+  readonly end: number;
+}
+
 /** How a tool call came out, before it is stamped. */
 export interface CallOutcome {
   readonly type: ToolOutcomeType;
   readonly text: string;
+  /** Where in the text of a failure the words of the tool are: they alone are cut, like a result. */
+  readonly words?: TextRange | undefined;
   readonly errorCode?: ToolFailureCode;
   /** What it failed with, where the code is `retry_limit`. */
   readonly causeCode?: ToolFailureCode;
@@ -75,6 +83,21 @@ export function failed(
 ): FailedOutcome {
   const { outcome: type, severity } = failureClass(code);
   return { type, text, errorCode: code, severity, ...more };
+}
+
+/** A failure in the tool's own words, with what is said around them. */
+export function failedSaying(
+  code: ToolFailureCode,
+  {
+    before,
+    words,
+    after = "",
+  }: { readonly before: string; readonly words: string; readonly after?: string },
+  more: Partial<Omit<FailedOutcome, "type" | "errorCode">> = {},
+): FailedOutcome {
+  const start = before.length;
+  const range = { start, end: start + words.length };
+  return failed(code, `${before}${words}${after}`, { words: range, ...more });
 }
 
 export const CANCELLED = failed(
@@ -125,7 +148,8 @@ export function thrownOutcome(toolName: string, thrown: unknown): CallOutcome {
     return outcomeOfThrown(toolName, thrown);
   } catch {
     // Something that throws when it is looked at.
-    return failed("tool_error", `${toolName} failed: ${redactSecrets(messageOf(thrown))}`);
+    const words = redactSecrets(messageOf(thrown));
+    return failedSaying("tool_error", { before: `${toolName} failed: `, words });
   }
 }
 
@@ -134,15 +158,18 @@ function outcomeOfThrown(toolName: string, thrown: unknown): CallOutcome {
   const cause = isWrap && thrown.code === "hook_failed" ? thrown.cause : thrown;
   if (isToolTimeout(cause)) return failed("tool_timeout", messageOf(cause));
   const severity = severityOf(cause);
-  const text = failureText(toolName, cause, severity);
+  const saying = failureSaying(toolName, cause, severity);
   if (severity !== undefined) {
-    if (severity === "retryable") return failed("tool_retry", text);
+    if (severity === "retryable") return failedSaying("tool_retry", saying);
     const failure = severity === "abortive" ? { failure: toolErrorRecord(cause) } : {};
-    return failed("tool_error", text, { severity, ...failure });
+    return failedSaying("tool_error", saying, { severity, ...failure });
   }
   if (isBrokenHook(cause))
-    return failed("tool_error", text, { severity: "abortive", failure: errorRecord(cause) });
-  return failed("tool_error", text);
+    return failedSaying("tool_error", saying, {
+      severity: "abortive",
+      failure: errorRecord(cause),
+    });
+  return failedSaying("tool_error", saying);
 }
 
 /** True for a hook of ours that broke, and not for what a tool gave the code of one. */
@@ -153,27 +180,32 @@ function isBrokenHook(cause: unknown): boolean {
 }
 
 /** What the model reads of an error: the tool, what kind of error it was, its message without secrets, and what to do instead (R162). */
-function failureText(
+function failureSaying(
   toolName: string,
   thrown: unknown,
   severity: ToolErrorSeverity | undefined,
-): string {
+): Parameters<typeof failedSaying>[1] {
   const message = redactSecrets(messageIn(thrown));
   if (severity === undefined) {
     const kind = kindOf(thrown);
-    return `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: ${message}`;
+    const before = `${toolName} failed${kind === undefined ? "" : ` (${kind})`}: `;
+    return { before, words: message };
   }
   const given: unknown = EspalierError.is(thrown) && "hint" in thrown ? thrown.hint : undefined;
   const hint = typeof given === "string" ? redactSecrets(given) : undefined;
-  const told = hint === undefined ? message : `${asSentence(message)} ${hint}`;
+  const words = hint === undefined ? message : `${asSentence(message)} ${hint}`;
   switch (severity) {
     case "retryable":
-      return `${toolName} asks for a corrected call: ${told}`;
+      return { before: `${toolName} asks for a corrected call: `, words };
     case "fatal":
-      return `${toolName} failed for good: ${asSentence(told)} Do not make this call again.`;
+      return {
+        before: `${toolName} failed for good: `,
+        words: asSentence(words),
+        after: " Do not make this call again.",
+      };
     case "recoverable":
     case "abortive":
-      return `${toolName} failed: ${told}`;
+      return { before: `${toolName} failed: `, words };
   }
 }
 
@@ -254,9 +286,11 @@ export function withinRetries<Outcome extends CallOutcome>(
   const tries = retryCount === 1 ? "once" : `${retryCount} times`;
   const corrected = retryCount === 0 ? "" : `It was corrected ${tries} already. `;
   const feedback = withoutAdvice(outcome.text, [correctionAdvice(toolName), JSON_ADVICE]);
+  const { words } = outcome;
+  const kept = words && { start: words.start, end: Math.min(words.end, feedback.length) };
   const text = `${feedback}\n${corrected}Do not call ${toolName} again: do without it, or answer with what you have.`;
   const cause = errorCode === undefined ? {} : { causeCode: errorCode };
-  return { ...outcome, ...failed("retry_limit", text, cause) };
+  return { ...outcome, ...failed("retry_limit", text, { ...cause, words: kept }) };
 }
 
 /** A text without the request for another call, which would be against what follows. */

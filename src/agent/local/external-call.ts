@@ -3,7 +3,13 @@
 import type { Answer, Question } from "../../protocol/question.ts";
 import type { BoundCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
-import { failed, rejectedOutcome, type CallOutcome, type FailedOutcome } from "./call-outcome.ts";
+import {
+  failed,
+  failedSaying,
+  rejectedOutcome,
+  type CallOutcome,
+  type FailedOutcome,
+} from "./call-outcome.ts";
 import { judge } from "./judge.ts";
 import type { LocalEffectsOptions } from "./local-options.ts";
 import { deferred, isOverdue, questionAbout, recordAnswer, type Deferred } from "./questions.ts";
@@ -72,8 +78,8 @@ function endOf(
       : "There is nobody who could execute it.";
   const by = isReported ? "caller" : isLate ? "deadline" : "nobody";
   recordAnswer(options, call, question, { answer: "failure", by, reason });
-  const outcome = failed("tool_error", `${toolName} failed: ${reason}`);
+  const before = `${toolName} failed: `;
   return isReported
-    ? { type: "answered", outcome }
-    : { type: "refused", outcome: { ...outcome, reason } };
+    ? { type: "answered", outcome: failedSaying("tool_error", { before, words: reason }) }
+    : { type: "refused", outcome: failed("tool_error", `${before}${reason}`, { reason }) };
 }

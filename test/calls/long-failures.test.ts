@@ -1,0 +1,263 @@
+// Goal: what a tool or a subagent that went wrong says is cut like a result; what espalier says of it stays whole.
+// Method: tools that throw texts of a known size, subagents with long results; requests, records and events compared whole.
+
+import { expect, test } from "vitest";
+
+import { transform } from "../../src/hooks/hook.ts";
+import { ModelError } from "../../src/model/model-error.ts";
+import { reportFailure } from "../../src/protocol/question.ts";
+import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
+import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { soloist } from "../harness/soloist.ts";
+import { spyTool } from "../harness/tools.ts";
+import { externalTool, questionOf } from "../support/pause-scenes.ts";
+import { calls, part, spawn, told, use } from "../tree/cast.ts";
+import { plain } from "./delegations.ts";
+import { outcomes } from "./reading.ts";
+
+const LONG = "abcdefghijklmnopqrstuvwxy";
+const CUT = "abcdefghij\n[Shortened: 10 of 25 characters are shown. Ask for a smaller part.]";
+const BOUND = { maxResultCharacters: 10 } as const;
+
+const failing = (thrown: unknown, more: Parameters<typeof spyTool>[2] = {}) =>
+  spyTool(
+    "look",
+    () => {
+      throw thrown;
+    },
+    { ...BOUND, ...more },
+  );
+
+class QuotaError extends Error {}
+
+const FAILURES: readonly (readonly [string, unknown, string, string])[] = [
+  ["an error", new Error(LONG), `look failed: ${CUT}`, `look failed: ${LONG}`],
+  [
+    "a typed error",
+    new QuotaError(LONG),
+    `look failed (QuotaError): ${CUT}`,
+    `look failed (QuotaError): ${LONG}`,
+  ],
+  [
+    "an error that is final",
+    new ToolError(LONG, { severity: "fatal" }),
+    "look failed for good: abcdefghij\n[Shortened: 10 of 26 characters are shown. Ask for a smaller part.] Do not make this call again.",
+    `look failed for good: ${LONG}. Do not make this call again.`,
+  ],
+  [
+    "an error with a hint",
+    new ToolError("abcdef.", { hint: "Look there." }),
+    "look failed: abcdef. Lo\n[Shortened: 10 of 19 characters are shown. Ask for a smaller part.]",
+    "look failed: abcdef. Look there.",
+  ],
+  [
+    "an emoji at the cut",
+    new Error("abcdefghi\u{1F600}tail"),
+    "look failed: abcdefghi\n[Shortened: 9 of 15 characters are shown. Ask for a smaller part.]",
+    "look failed: abcdefghi\u{1F600}tail",
+  ],
+  ["something that is no error", LONG, `look failed: ${CUT}`, `look failed: ${LONG}`],
+];
+
+for (const [what, thrown, shown, whole] of FAILURES) {
+  proves(
+    ["S7.23", "R111"],
+    `${what}: its own words are cut like a result, what is said around them stays, the whole is kept`,
+    async () => {
+      const { role, model } = soloist([calls(use("look")), says("ok")], {
+        tools: [failing(thrown)],
+      });
+      const stage = scene();
+      const result = await stage.run(role);
+      expect(told(model.requests[1])).toEqual([shown]);
+      expect(result.steps[0]?.tools.executions[0]).toMatchObject({ text: shown, fullText: whole });
+      expect(result.agents[0]?.toolErrors.map(({ message }) => message)).toEqual([shown]);
+      const notice = /\n\[Shortened: [^\]]*\]/.exec(shown)?.[0].length ?? 0;
+      expect(
+        stage.sink
+          .of("tool.ended")
+          .map(({ resultCharacters, shownCharacters }) => [resultCharacters, shownCharacters]),
+      ).toEqual([[whole.length, shown.length - notice]]);
+    },
+  );
+}
+
+proves(["S7.23"], "an error that is as long as the bound is left alone", async () => {
+  const { role } = soloist([calls(use("look")), says("ok")], {
+    tools: [failing(new Error("abcdefghij"))],
+  });
+  const result = await scene().run(role);
+  expect(result.steps[0]?.tools.executions[0]).toMatchObject({ text: "look failed: abcdefghij" });
+  expect(result.steps[0]?.tools.executions[0]).not.toHaveProperty("fullText");
+});
+
+proves(
+  ["S7.23"],
+  "of a correction that is refused the tool's words are cut, and the instruction stays",
+  async () => {
+    const { role, model } = soloist([calls(use("look")), says("ok")], {
+      tools: [failing(new ToolRetryError(LONG), { maxRetries: 0 })],
+      errorPolicy: { onRetryLimit: "continue" },
+    });
+    await scene().run(role);
+    expect(told(model.requests[1])).toEqual([
+      `look asks for a corrected call: ${CUT}\nDo not call look again: do without it, or answer with what you have.`,
+    ]);
+  },
+);
+
+proves(
+  ["S7.23"],
+  "a tool that ends with espalier's own request for a corrected call: the instruction stays all the same",
+  async () => {
+    const thrown = new ToolRetryError(`${LONG}\nCorrect them and call look again.`);
+    const { role, model } = soloist([calls(use("look")), says("ok")], {
+      tools: [failing(thrown, { maxRetries: 0 })],
+      errorPolicy: { onRetryLimit: "continue" },
+    });
+    await scene().run(role);
+    expect(told(model.requests[1])).toEqual([
+      `look asks for a corrected call: ${CUT}\nDo not call look again: do without it, or answer with what you have.`,
+    ]);
+  },
+);
+
+proves(["S7.23"], "the failure of a call that was made elsewhere is cut alike", async () => {
+  const { role, model } = soloist([calls(use("look")), says("ok")], {
+    tools: [externalTool("look")],
+    toolDefaults: BOUND,
+  });
+  const stage = scene();
+  const paused = await stage.run(role);
+  const answers = [reportFailure(questionOf(paused), LONG)];
+  await stage.outcome(stage.resume(role, paused.pausedRun, answers));
+  expect(told(model.requests[1])).toEqual([`look failed: ${CUT}`]);
+});
+
+proves(
+  ["S7.23"],
+  "an error of ten megabytes costs the history no more than the bound and a sentence",
+  async () => {
+    const { role, model } = soloist([calls(use("look")), says("ok")], {
+      tools: [failing(new Error('"\u{1F600}'.repeat(3_500_000)), { maxResultCharacters: 1_000 })],
+    });
+    const stage = scene();
+    const result = await stage.run(role);
+    const sizes = [
+      JSON.stringify(model.requests[1]?.messages).length,
+      JSON.stringify(result.agents[0]?.toolErrors).length,
+      JSON.stringify(stage.sink.events).length,
+    ];
+    for (const size of sizes) expect(size).toBeLessThan(20_000);
+    expect(told(model.requests[1])[0]).toMatch(/\[Shortened: \d+ of 10500000 characters are shown/);
+  },
+);
+
+proves(
+  ["S7.23"],
+  "what a hook made of a failure has room for advice: 2,000 characters, however short results are to be",
+  async () => {
+    for (const [length, isCut] of [
+      [2_000, false],
+      [2_001, true],
+    ] as const) {
+      const hook = transform("afterTool", () => ({ text: "h".repeat(length) }));
+      const { role, model } = soloist([calls(use("look")), says("ok")], {
+        tools: [failing(new Error(LONG))],
+        hooks: [hook],
+      });
+      await scene().run(role);
+      const notice = `\n[Shortened: 2000 of ${length} characters are shown. Ask for a smaller part.]`;
+      expect(told(model.requests[1])).toEqual([`${"h".repeat(2_000)}${isCut ? notice : ""}`]);
+    }
+  },
+);
+
+const HOSTILE = `"}\\\u0000\n\u{1F600}`;
+const BROKEN = new ModelError({
+  code: "model_refused_request",
+  message: `No: ${HOSTILE.repeat(300)}`,
+});
+
+const ENDS: readonly (readonly [string, readonly ScriptedReply[], object])[] = [
+  ["completed", [says(HOSTILE.repeat(300))], { outcome: "completed" }],
+  [
+    "partial",
+    [says(HOSTILE.repeat(300), { finishReason: "length" })],
+    { outcome: "partial", reason: "finish_reason" },
+  ],
+  [
+    "failed",
+    [{ error: BROKEN }],
+    { outcome: "failed", reason: "error", error: "model_refused_request" },
+  ],
+];
+
+for (const [what, script, codes] of ENDS) {
+  for (const [how, call, tools] of [
+    ["SpawnSubagent", spawn("child"), []],
+    ["a delegation of a user's", use("delegate"), [plain]],
+  ] as const) {
+    proves(
+      ["S7.23", "R111"],
+      `a subagent that is ${what}, by ${how}: its parent reads JSON with the outcome, at every bound`,
+      async () => {
+        for (const maxResultCharacters of [0, 60, 100, 200, 500, 1_000]) {
+          const child = part("child", script);
+          const root = part("root", [calls(call), says("ok")], {
+            tools,
+            subagents: [child.role],
+            toolDefaults: { maxResultCharacters },
+          });
+          const result = await scene().run(root.role);
+          const [text = ""] = told(root.model.requests[1]);
+          const read: unknown = JSON.parse(text);
+          const known = maxResultCharacters < 200 ? { outcome: what } : codes;
+          expect(read, `at ${maxResultCharacters}`).toMatchObject({
+            ...known,
+            subagent: "child#1",
+          });
+          expect(text.length).toBeLessThanOrEqual(Math.max(60, maxResultCharacters));
+          const { fullText = "" } = result.steps[0]?.tools.executions[0] ?? {};
+          expect(JSON.parse(fullText)).toMatchObject({ ...codes, subagent: "child#1", steps: 1 });
+        }
+      },
+    );
+  }
+}
+
+test("an instruction to a delegation that is refused stays whole", async () => {
+  const child = part("child", [says("ok")]);
+  const root = part("root", [calls(spawn("nobody")), says("ok")], {
+    subagents: [child.role],
+    toolDefaults: BOUND,
+  });
+  const result = await scene().run(root.role);
+  expect(outcomes(result).map(([, type, , text]) => [type, text])).toEqual([
+    [
+      "refused",
+      'Not started: there is no subagent "nobody". You can start: child. Call again with one of these.',
+    ],
+  ]);
+});
+
+test("what a hook made of a delegation's result is cut as a text, or as JSON if it is such", async () => {
+  for (const [made, expected] of [
+    [LONG, CUT],
+    [
+      '{"outcome":"partial","subagent":"child#1","text":"Two."}',
+      '{"outcome":"partial","subagent":"child#1"}',
+    ],
+  ] as const) {
+    const child = part("child", [says("Done.")]);
+    const root = part("root", [calls(spawn("child")), says("ok")], {
+      subagents: [child.role],
+      toolDefaults: BOUND,
+      hooks: [transform("afterTool", () => ({ text: made }))],
+    });
+    await scene().run(root.role);
+    expect(told(root.model.requests[1])).toEqual([expected]);
+  }
+});
