@@ -45,24 +45,32 @@ function openStepsOf({ pausedRun }: RunResult): ReadonlyMap<AgentId, number> {
   return steps;
 }
 
-const SPAWN_REFUSALS: Readonly<Record<SpawnRefusalCode, true>> = {
-  unknown_role: true,
-  forbidden_role: true,
-  invalid_role: true,
-  invalid_context: true,
-  unknown_subagent: true,
-  subagent_running: true,
-  subagent_ended: true,
-  group_decided: true,
-  depth_limit: true,
-  breadth_limit: true,
-  total_limit: true,
-  budget_exhausted: true,
-  setup_failed: true,
+/** Codes of refused spawns. `SpawnSubagent`: calls of any tool can have the code, and those of this tool are refused spawns. */
+const SPAWN_REFUSALS: Readonly<Record<SpawnRefusalCode, "any" | "SpawnSubagent">> = {
+  unknown_role: "any",
+  forbidden_role: "any",
+  invalid_role: "any",
+  invalid_context: "any",
+  unknown_subagent: "any",
+  subagent_running: "any",
+  subagent_ended: "any",
+  group_decided: "any",
+  blocked: "SpawnSubagent",
+  tool_not_available: "SpawnSubagent",
+  depth_limit: "any",
+  breadth_limit: "any",
+  total_limit: "any",
+  budget_exhausted: "any",
+  setup_failed: "any",
 };
+
+const REFUSED_TOOLS: ReadonlyMap<string, string> = new Map(Object.entries(SPAWN_REFUSALS));
 
 function refusedSpawns({ steps }: AgentReport): number {
   return steps
     .flatMap((step) => step.tools.executions)
-    .filter(({ errorCode }) => Object.hasOwn(SPAWN_REFUSALS, errorCode ?? "")).length;
+    .filter(({ errorCode = "", call }) => {
+      const toolName = REFUSED_TOOLS.get(errorCode);
+      return toolName === "any" || toolName === call.toolName;
+    }).length;
 }

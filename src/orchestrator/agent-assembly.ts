@@ -35,6 +35,7 @@ export type Delegations = Pick<
   | "detachChild"
   | "delegationsBefore"
   | "refuseSpawn"
+  | "forbidSpawn"
   | "subagentsOf"
 > & {
   /** Sets children going again that worked in the background when the agent was paused. */

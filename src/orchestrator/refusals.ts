@@ -2,7 +2,7 @@
 
 import type { DelegatedCall } from "../agent/local/local-options.ts";
 import type { RefusedSpawn } from "../agent/local/call-outcome.ts";
-import type { JsonValue } from "../kernel/json.ts";
+import { isRecord, type JsonValue } from "../kernel/json.ts";
 import type { Correlation } from "../protocol/event.ts";
 import type { SpawnOutcome, SpawnRefusal } from "../protocol/subagent.ts";
 import { refusalOf } from "./admission.ts";
@@ -54,6 +54,37 @@ export function refuseSpawn(
   group?.miss();
   refuse(scope, placeIn(parent, call), request.role, refusal);
   return refusedSpawn(scope, request.role, refusal);
+}
+
+interface Forbidden {
+  readonly input: JsonValue;
+  readonly refusal: SpawnRefusal;
+}
+
+/** Refuses what `SpawnSubagent` asks for, since its call is forbidden; undefined: its arguments name neither a role nor a subagent. */
+export function forbidSpawn(
+  scope: RunShared,
+  parent: AgentNode,
+  { input, refusal }: Forbidden,
+  place: Correlation,
+): RefusedSpawn | undefined {
+  const role = roleAskedFor(parent, input);
+  if (role === undefined) return undefined;
+  refuse(scope, place, role, refusal);
+  return refusedSpawn(scope, role, refusal);
+}
+
+/** The role of the subagent that these arguments of `SpawnSubagent` ask to start or to continue. */
+function roleAskedFor(parent: AgentNode, input: JsonValue): string | undefined {
+  if (!isRecord(input)) return undefined;
+  const { role, continue: childName } = input;
+  if (typeof childName === "string" && childName !== "") return roleOf(parent, childName);
+  return typeof role === "string" ? role : undefined;
+}
+
+/** The role of a subagent that the model names; without such a subagent, the name. */
+export function roleOf(parent: AgentNode, childName: string): string {
+  return parent.subagent(childName)?.role.name ?? childName;
 }
 
 function refusedSpawn({ registry }: RunShared, role: string, refusal: SpawnRefusal): RefusedSpawn {

@@ -23,7 +23,7 @@ import { placeIn, whoIs } from "./child-place.ts";
 import { continued } from "./continuation.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import { resultOfEnded } from "./run-result.ts";
-import { refuse, refuseSpawn } from "./refusals.ts";
+import { forbidSpawn, refuse, refuseSpawn, roleOf } from "./refusals.ts";
 import type { RunJournal } from "./journal/run-journal.ts";
 import type { RunShared } from "./run-shared.ts";
 import { setUp } from "./set-up.ts";
@@ -92,6 +92,8 @@ function delegations(scope: RunShared, node: AgentNode): Delegations {
     detachChild: (childId) => detachChild(scope, node, childId),
     refuseSpawn: (input, call, isAsked) =>
       refuseSpawn(scope, node, { input, group: groupOf(node, call), isAsked }, call),
+    forbidSpawn: (input, refusal, call) =>
+      forbidSpawn(scope, node, { input, refusal }, placeIn(node, call)),
     delegationsBefore: (request, stepId) => tree.delegationsBefore(request, stepId),
     subagentsOf: (call) =>
       subagentService(scope, node, {
@@ -201,8 +203,7 @@ async function continueChild(
   const child = comeBack(scope, parent, request, { call, group });
   if ("code" in child) {
     group?.miss();
-    const name = parent.subagent(childName)?.role.name ?? childName;
-    return refuse(scope, place, name, child);
+    return refuse(scope, place, roleOf(parent, childName), child);
   }
   const { execution } = child;
   scope.journal?.wentOn(child, isBackground, call.nth);

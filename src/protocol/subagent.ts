@@ -52,13 +52,15 @@ const SpawnRefusalCodeSchema = z.enum([
   "subagent_running",
   "subagent_ended",
   "group_decided",
+  "blocked",
+  "tool_not_available",
   "depth_limit",
   "breadth_limit",
   "total_limit",
   "budget_exhausted",
   "setup_failed",
 ]);
-/** Why a subagent was not started. */
+/** Why a subagent was not started. `blocked`: a guard or a hook denied the call; `tool_not_available`: a rule or a filter forbids the tool. */
 export type SpawnRefusalCode = z.infer<typeof SpawnRefusalCodeSchema>;
 
 export const SpawnRefusalSchema = z.strictObject({

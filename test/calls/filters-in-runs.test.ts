@@ -206,7 +206,7 @@ test("SpawnSubagent can be filtered, Finish cannot; a filter holds for its role 
     [["Finish", "SpawnSubagent"], ["Finish"], ["Finish"]],
   ]);
   expect(offered(child.model)).toEqual([["work"], ["work"]]);
-  expect(result.refusalsByCode).toEqual({});
+  expect(result.refusalsByCode).toEqual({ tool_not_available: 1 });
 });
 
 test("the facts are frozen, and say where the agent stands", async () => {

@@ -220,7 +220,7 @@ describe("a guard over delegations", () => {
     expect(watching.asked.map(([{ kind, arguments: input }]) => [kind, input])).toEqual([
       ["delegation", { role: "child", task: "Work." }],
     ]);
-    expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([{}, {}]);
+    expect([result.subagentsByDepth, result.refusalsByCode]).toEqual([{}, { blocked: 1 }]);
     expect(stage.sink.of("subagent.spawned")).toEqual([]);
   });
 

@@ -163,12 +163,7 @@ proves(["R175", "X25"], "what changed in a role is named by agent, step and fiel
       '"signal.raised"',
       '"continuation.evaluated"',
     ],
-    "a guard that denies": [
-      "lead 2",
-      "tool.started",
-      '{"seq":17,"type":"tool.started","atMs":1000,"runId":"run_1",',
-      "nothing",
-    ],
+    "a guard that denies": ["lead 2", "record", '"tool.started"', '"subagent.refused"'],
     "nobody below": ["lead 1", "state.step.context.toolNames[1]", '"SpawnSubagent"', "nothing"],
     "another model": ["lead/worker#1 0", "agent.started.model", '"worker"', '"other"'],
     delegation: ["lead 1", "state.step.context.toolNames[2]", "nothing", '"ListSubagents"'],

@@ -177,7 +177,7 @@ function resultContent({ text }: Formatted): SpanContent {
 }
 
 /** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
-function writtenArguments({ bound, argumentsText }: PlannedCall): JsonValue {
+export function writtenArguments({ bound, argumentsText }: PlannedCall): JsonValue {
   if ("input" in bound) return bound.input;
   try {
     return argumentsOf(argumentsText);

@@ -10,7 +10,7 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, CallId, StepId } from "../../protocol/ids.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { SubagentService } from "../../tools/tool-context.ts";
 import type { NamedGuard } from "../../tools/tool-guard.ts";
@@ -82,6 +82,15 @@ export interface LocalEffectsOptions {
    * start a subagent.
    */
   refuseSpawn(input: JsonValue, call: DelegatedCall, isAsked: boolean): RefusedSpawn | undefined;
+  /**
+   * Records and counts that a guard, a hook, a rule or a filter forbids what `SpawnSubagent` with these arguments asks for (X14). Undefined: they ask
+   * for nothing that can be read.
+   */
+  forbidSpawn(
+    input: JsonValue,
+    refusal: SpawnRefusal,
+    call: DelegatedCall,
+  ): RefusedSpawn | undefined;
   /** How often that may be, before somebody is asked. */
   readonly maxIdenticalDelegations: number | "unlimited";
   /** How often a role was started with this task in the run, calls of the step not counted (X21). */

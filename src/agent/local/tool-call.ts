@@ -6,13 +6,18 @@ import { z } from "zod";
 import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import { spanOf } from "../../protocol/step-timing.ts";
-import { rebindCall, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
+import {
+  rebindCall,
+  type BoundCall,
+  type OwnCall,
+  type RejectedCall,
+} from "../../tools/bind-call.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { toolEffectName } from "../effect-names.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
-import { leaveUnbegun, perform, placeOf, reject } from "./call-events.ts";
+import { leaveUnbegun, perform, placeOf, reject, writtenArguments } from "./call-events.ts";
 import {
   CANCELLED,
   INTERRUPTED,
@@ -21,6 +26,7 @@ import {
   returnedOutcome,
   thrownOutcome,
   type CallOutcome,
+  type FailedOutcome,
   type RefusedSpawn,
 } from "./call-outcome.ts";
 import { concludeDelegation, runDelegation } from "./delegation.ts";
@@ -52,7 +58,7 @@ export function callToolLocally(
   }
   switch (bound.type) {
     case "rejected":
-      return reject(options, call, rejectedOutcome(bound));
+      return reject(options, call, forbiddenOutcome(options, call, bound));
     case "finish":
       return perform(options, call, () => Promise.resolve(TAKEN));
     case "external":
@@ -154,7 +160,7 @@ function callPermitted(
     case "refused": {
       const { rejected, failure } = permission;
       forgo(options, call);
-      const outcome = rejectedOutcome(rejected);
+      const outcome = forbiddenOutcome(options, call, rejected);
       return reject(options, call, failure === undefined ? outcome : { ...outcome, failure });
     }
     case "granted": {
@@ -170,6 +176,22 @@ function callPermitted(
 /** The subagent that was to be started by the call is not. */
 function forgo(options: LocalEffectsOptions, call: PlacedCall): void {
   if (call.planned.call.toolName === SPAWN_TOOL_NAME) options.forgo(delegatedBy(call));
+}
+
+/** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
+function forbiddenOutcome(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  rejected: RejectedCall,
+): FailedOutcome {
+  const outcome = rejectedOutcome(rejected);
+  const { planned } = call;
+  const { code, text: message } = rejected;
+  const isForbidden = code === "blocked" || code === "tool_not_available";
+  if (planned.call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
+  const refusal = { code, message };
+  const spawn = options.forbidSpawn(writtenArguments(planned), refusal, delegatedBy(call));
+  return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 
 /** Why the subagent that the call asks for cannot be started as things stand: nobody has to be asked about it (R137). */

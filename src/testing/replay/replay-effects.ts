@@ -22,6 +22,7 @@ import type { AgentNode } from "../../orchestrator/agent-node.ts";
 import type { EffectKeeper } from "../../orchestrator/journal/run-journal.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
+import type { RejectedCall } from "../../tools/bind-call.ts";
 import type { ReplayStage } from "./replay-stage.ts";
 
 /** How an agent of a replay comes by what its effects came to. */
@@ -80,6 +81,13 @@ interface Parts {
   readonly log: ReplayLog;
 }
 
+/** A delegation that was asked about, and forbidden. */
+interface RefusedCall {
+  readonly place: EffectPlace;
+  readonly call: PlannedCall;
+  readonly refused: RejectedCall;
+}
+
 class ReplayEffects implements Effects {
   readonly #stage: ReplayStage;
   readonly #parts: Parts;
@@ -118,7 +126,24 @@ class ReplayEffects implements Effects {
     this.#stage.begin(node.identity.agentId, place.stepId, call.call.callId);
     // As it was looked for when the call was made.
     if (!log.hadBegun(name)) log.outcome(permitOf(place, call));
-    return effect(name, this.#called(name, call));
+    const refused = this.#refused(place, call);
+    if (refused === undefined) return effect(name, this.#called(name, call));
+    return effect(name, this.#refusedAgain(name, { place, call, refused }));
+  }
+
+  /** The delegation as a call that a guard or a hook has forbidden; undefined: none has. */
+  #refused({ stepId }: EffectPlace, { call, bound }: PlannedCall): RejectedCall | undefined {
+    const { agentId } = this.#parts.node.identity;
+    const refusal = this.#stage.forbiddance(agentId, stepId, call.callId);
+    if (refusal === undefined || bound.type !== "delegation") return undefined;
+    return { type: "rejected", tool: bound.tool, code: refusal.code, text: refusal.message };
+  }
+
+  /** Nobody is asked again about a delegation that was asked about; that it was refused is told and counted again. */
+  async #refusedAgain(name: string, { place, call, refused }: RefusedCall): Promise<CallEnd> {
+    const { local } = this.#parts;
+    await local.callTool(place, { ...call, bound: refused, onEnd: () => undefined })[settledBy]();
+    return await this.#called(name, call);
   }
 
   async #called(name: string, call: PlannedCall): Promise<CallEnd> {

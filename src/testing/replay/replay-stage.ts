@@ -1,7 +1,9 @@
 // ReplayStage: stands for the world in a replay. Owns what the agents wait for, and what they may act upon already.
 
 import type { RecordOf } from "../../orchestrator/journal/journal-record.ts";
+import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import { callKey } from "./deeds.ts";
+import type { Score } from "./score.ts";
 
 export class ReplayStage {
   /** Who waits for the end of an effect. */
@@ -12,6 +14,7 @@ export class ReplayStage {
   readonly #known = new Map<string, number>();
   /** Calls of delegations about which somebody was asked, and that nobody allowed. */
   readonly #unallowed: ReadonlySet<string>;
+  readonly #forbidden: Score["forbidden"];
   /** Effects that came to their end by themselves, before their turn. */
   readonly #passed = new Map<string, number>();
   readonly #onCall: (call: string) => void;
@@ -21,7 +24,7 @@ export class ReplayStage {
   /** `onCall`: is told of each call that would begin now, by `callKey`. */
   constructor(
     effects: readonly RecordOf<"effect">[],
-    unallowed: ReadonlySet<string>,
+    { unallowed, forbidden }: Pick<Score, "unallowed" | "forbidden">,
     onCall: (call: string) => void,
   ) {
     this.#onCall = onCall;
@@ -30,6 +33,7 @@ export class ReplayStage {
       this.#known.set(key, (this.#known.get(key) ?? 0) + 1);
     }
     this.#unallowed = unallowed;
+    this.#forbidden = forbidden;
   }
 
   /** Lets an effect come to its end, at once or as soon as somebody waits for it. */
@@ -92,6 +96,11 @@ export class ReplayStage {
   /** True if the call was left open, or denied: its subagents were not started, nor are they now. */
   isUnallowed(agentId: string, stepId: string, callId: string): boolean {
     return this.#unallowed.has(callKey({ agentId, stepId, callId }));
+  }
+
+  /** How a guard or a hook forbade the delegation; undefined: none did. */
+  forbiddance(agentId: string, stepId: string, callId: string): SpawnRefusal | undefined {
+    return this.#forbidden.get(callKey({ agentId, stepId, callId }));
   }
 
   /** A call would begin now. */

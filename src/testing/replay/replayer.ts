@@ -96,7 +96,7 @@ export class Replayer {
       ({ deedsBefore }) => deedsBefore,
     );
     const effects = stretch.records.filter((record) => record.type === "effect");
-    this.#stage = new ReplayStage(effects, score.unallowed, (call) => this.#giveAt(call));
+    this.#stage = new ReplayStage(effects, score, (call) => this.#giveAt(call));
     const isInOrder = order === "recorded";
     this.#compared = new Comparison({
       isInOrder,

@@ -4,6 +4,7 @@ import { isRecord } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/journal/journal-record.ts";
 import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
+import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
 import { callKey, DeedReader, type Deed } from "./deeds.ts";
 import { placesOf, type Beginning, type Stretch } from "./stretch.ts";
 
@@ -42,6 +43,8 @@ export interface Score {
   readonly cues: readonly Cue[];
   /** Delegations that were left open, or denied. */
   readonly unallowed: ReadonlySet<string>;
+  /** Delegations that a guard or a hook forbade, with what their agents were told, by `callKey`. */
+  readonly forbidden: ReadonlyMap<string, SpawnRefusal>;
   /** Delegations that were refused: releases before `tool.rejected` told that they began. */
   readonly unrun: ReadonlySet<string>;
   /** True if agents end by the clock: the recording does not say when their time was over, as those of early releases did not. */
@@ -65,6 +68,7 @@ export function scoreOf(
   return {
     cues: timed(writer.written(records)),
     unallowed,
+    forbidden: forbiddenIn(records),
     unrun,
     hasDeadlines: hasUntoldDeadline(records, earlier),
     end: endOf(records),
@@ -290,6 +294,17 @@ function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
     asked.set(callKey(record.event), `${String(agentId)} permit.${step}.${index}`);
   }
   return new Set([...asked].flatMap(([call, permit]) => (permits.has(permit) ? [] : [call])));
+}
+
+/** Calls that a guard or a hook forbade to start a subagent, by `callKey`. */
+function forbiddenIn(records: readonly JournalRecord[]): ReadonlyMap<string, SpawnRefusal> {
+  return new Map(
+    records.flatMap((record) => {
+      if (record.type !== "event" || record.event.type !== "subagent.refused") return [];
+      const { data: refusal } = SpawnRefusalSchema.safeParse(record.event["refusal"]);
+      return refusal?.code === "blocked" ? [[callKey(record.event), refusal]] : [];
+    }),
+  );
 }
 
 /** The ids of the recording: by what they are for, or else in their order. */

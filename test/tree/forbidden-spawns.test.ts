@@ -1,0 +1,163 @@
+// Goal: a spawn whose tool is forbidden, by a guard, a hook, a rule or a filter, is a refusal like any other: told, counted and kept.
+// Method: real runs with scripted models; counters, events, texts, and what is read from the store and from a replay, compared whole.
+
+import { describe, expect, test } from "vitest";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { transform } from "../../src/hooks/hook.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { deny } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import { toolFilter } from "../../src/tools/tool-filter.ts";
+import { toolGuard, type GuardAnswer } from "../../src/tools/tool-guard.ts";
+import { asksAbout, denies, refusal } from "../guards/guard-scenes.ts";
+import { proves } from "../harness/proves.ts";
+import { scene, type Scene } from "../harness/run-scripted.ts";
+import { gist } from "../journals/play.ts";
+import { replaysToTheSame } from "../journal/replay-story.ts";
+import { approveAll } from "../support/pause-scenes.ts";
+import { calls, part, spawn, told, tool, use, type Part } from "./cast.ts";
+
+const DENIED = refusal("SpawnSubagent", "Do it yourself.");
+
+function delegating(more: Parameters<typeof part>[2] = {}): Part {
+  const worker = part("worker", [says("Worked."), says("Worked on.")]);
+  return part("lead", [calls(spawn("worker")), says("Done.")], {
+    subagents: [worker.role],
+    ...more,
+  });
+}
+
+/** A manager whose lead denies all below it the tool by which it would delegate. */
+function ruled(): { readonly lead: Part; readonly middle: Part } {
+  const leaf = part("leaf", []);
+  const middle = part("middle", [calls(spawn("leaf")), says("Alone.")], {
+    subagents: [leaf.role],
+  });
+  const lead = part("lead", [calls(spawn("middle")), says("Done.")], {
+    subagents: [middle.role],
+    context: { deniedTools: ["SpawnSubagent"] },
+  });
+  return { lead, middle };
+}
+
+/** What is told of the calls: the type of each event, and what it says of the refusal. */
+function tellings({ sink }: Scene): readonly unknown[] {
+  return sink.events.flatMap((event) => {
+    if (event.type === "subagent.refused") return [[event.type, event.role, event.refusal.code]];
+    if (event.type === "tool.rejected")
+      return [[event.type, event.errorCode, event.spawn?.refusal.message]];
+    return event.type === "tool.guarded" || event.type === "tool.started" ? [[event.type]] : [];
+  });
+}
+
+/** Runs it, and compares what is read from the store alone and what a replay comes to. */
+async function ran(
+  role: () => AgentRole,
+  options: OrchestratorOptions = {},
+): Promise<{ readonly result: RunResult; readonly s: Scene }> {
+  const store = memoryStore();
+  const s = scene({ store, ...options });
+  const result = await s.run(role());
+  expect(gist(await new Orchestrator({ store }).resultOf(result.runId))).toEqual(gist(result));
+  const recording = await recordingOf(store, result.runId);
+  await replaysToTheSame({ role: role(), options }, { recording, result });
+  return { result, s };
+}
+
+describe("a spawn that is forbidden", () => {
+  proves(["S7.27", "X14"], "by a guard is counted, with its reason for the model", async () => {
+    const guards = [denies("Do it yourself.", { tools: ["SpawnSubagent"] })];
+    const { result, s } = await ran(() => delegating({ guards }).role);
+    expect([result.status, result.refusalsByCode]).toEqual(["completed", { blocked: 1 }]);
+    expect(result.steps[0]?.tools.executions[0]?.text).toBe(DENIED);
+    expect(tellings(s)).toEqual([
+      ["tool.guarded"],
+      ["subagent.refused", "worker", "blocked"],
+      ["tool.rejected", "blocked", DENIED],
+    ]);
+    expect(s.sink.of("run.ended")[0]?.refusalsByCode).toEqual({ blocked: 1 });
+  });
+
+  proves(["S7.27", "X14"], "by a hook is counted", async () => {
+    const hooks = [transform("beforeTool", () => ({ deny: "Do it yourself." }))];
+    const { result } = await ran(() => delegating({ hooks }).role);
+    expect(result.refusalsByCode).toEqual({ blocked: 1 });
+  });
+
+  proves(["S7.27", "X14", "X16"], "by a rule of any agent above is counted", async () => {
+    const { lead, middle } = ruled();
+    const plain = scene();
+    const first = await plain.run(lead.role);
+    const text =
+      "Not executed: you cannot use SpawnSubagent (denied by lead). You have no tools in this step; answer in text.";
+    expect(told(middle.model.requests[1])).toEqual([text]);
+    expect(first.refusalsByCode).toEqual({ tool_not_available: 1 });
+    expect(tellings(plain)).toEqual([
+      ["tool.started"],
+      ["subagent.refused", "leaf", "tool_not_available"],
+      ["tool.rejected", "tool_not_available", text],
+    ]);
+    const { result } = await ran(() => ruled().lead.role);
+    expect(result.refusalsByCode).toEqual({ tool_not_available: 1 });
+  });
+
+  proves(["S7.27", "X14"], "by a filter is counted", async () => {
+    const toolFilters = [toolFilter(() => false, { tools: ["SpawnSubagent"] })];
+    const { result } = await ran(() => delegating({ toolFilters }).role);
+    expect(result.refusalsByCode).toEqual({ tool_not_available: 1 });
+  });
+
+  proves(["S7.27"], "is counted with the role of the subagent that was to go on", async () => {
+    const guards = [
+      toolGuard(({ arguments: input }): GuardAnswer =>
+        JSON.stringify(input).includes("worker#1")
+          ? { type: "deny", reason: "Do it yourself." }
+          : { type: "allow" },
+      ),
+    ];
+    const again = { name: "SpawnSubagent", arguments: { task: "More.", continue: "worker#1" } };
+    const cast = (): AgentRole => {
+      const worker = part("worker", [says("Worked.")]);
+      const script = [calls(spawn("worker")), calls(again), says("Done.")];
+      return part("lead", script, { subagents: [worker.role], guards }).role;
+    };
+    const { result, s } = await ran(cast);
+    expect(result.refusalsByCode).toEqual({ blocked: 1 });
+    expect(s.sink.of("subagent.refused").map(({ role }) => role)).toEqual(["worker"]);
+  });
+
+  proves(["S7.27"], "is counted when a run goes on under a guard of now", async () => {
+    let answer: GuardAnswer = { type: "ask", reason: "Sure?" };
+    const guards = [toolGuard(() => answer)];
+    const store = memoryStore();
+    const s = scene({ store });
+    const { role } = delegating({ guards });
+    const paused = await s.run(role);
+    expect(paused.refusalsByCode).toEqual({});
+    answer = { type: "deny", reason: "Do it yourself." };
+    const result = await s.outcome(s.resume(role, paused.pausedRun, approveAll(paused)));
+    expect(result.refusalsByCode).toEqual({ blocked: 1 });
+    expect(gist(await new Orchestrator({ store }).resultOf(result.runId))).toEqual(gist(result));
+    const recording = await recordingOf(store, result.runId);
+    await replaysToTheSame({ role: delegating({ guards }).role }, { recording, result });
+  });
+});
+
+test("a call of another tool that is denied, and a spawn that a person denies, are no refusals", async () => {
+  const look = tool("look", () => "seen");
+  const lead = delegating({ guards: [asksAbout("Sure?", { tools: ["SpawnSubagent"] })] });
+  const other = part("lead", [calls(use("look")), says("Done.")], {
+    tools: [look],
+    guards: [denies()],
+  });
+  const s = scene({ approver: (question) => deny(question, "No.") });
+  const denied = await s.run(lead.role);
+  expect(denied.steps[0]?.tools.executions[0]?.errorCode).toBe("denied");
+  expect(denied.refusalsByCode).toEqual({});
+  expect((await scene().run(other.role)).refusalsByCode).toEqual({});
+});
