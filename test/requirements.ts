@@ -493,7 +493,6 @@ const requirements = {
   },
   "S7.19": {
     text: "allOf remembers which parts have fired and asks each part once per check",
-    isPlanned: true,
   },
   "S7.20": {
     text: "fork(0) gives the first input again; a run paused in its first step can be forked; a fork may bring a role of its own under a name that the registry knows",

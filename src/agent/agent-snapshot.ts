@@ -66,6 +66,7 @@ const RunLogSchema = z.strictObject({
     .array(z.strictObject({ name: z.string(), text: z.string().exactOptional() }))
     .readonly()
     .exactOptional(),
+  fired: z.record(z.string(), z.array(StopReasonSchema).readonly()).readonly().exactOptional(),
 });
 
 const RunTelemetrySchema = z.strictObject({

@@ -53,7 +53,12 @@ export interface RunLog {
   readonly isAwaiting: boolean;
   /** Sections that were made for this execution; absent before the first was (R93). */
   readonly sections?: readonly MadeSection[];
+  /** Parts of `allOf` that have fired in this execution; absent: none has (R60). */
+  readonly fired?: FiredParts;
 }
+
+/** What each gave when it last fired, by its place in the role's stop conditions: `0.1` is the second part of the first. */
+export type FiredParts = Readonly<Record<string, readonly StopReason[]>>;
 
 /** A section that was made once for an execution. */
 export interface MadeSection {

@@ -7,24 +7,31 @@ import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { PAUSE_CODES, StopReasonSchema, type StopReason } from "../protocol/stop.ts";
-import type { StopCondition, StopFacts } from "../policies/stop-conditions.ts";
+import {
+  askCondition,
+  type Check,
+  type StopCondition,
+  type StopFacts,
+} from "../policies/stop-conditions.ts";
 import type { AgentContext } from "./agent-context.ts";
-import type { AgentState } from "./agent-state.ts";
+import type { AgentState, FiredParts } from "./agent-state.ts";
 import { elapsed, eventPlace, failWith, raise } from "./life-cycle.ts";
+import { transition } from "./transition.ts";
 
 /** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution (R62). */
 export async function askConditions(agent: AgentContext, state: AgentState): Promise<AgentState> {
   const { stopWhen } = agent.role;
+  const { steps, fired = {} } = state.log;
   if (stopWhen.length === 0 || agent.isEnding) return state;
   const { effects } = agent;
-  const stepNumber = state.log.steps.length;
+  const stepNumber = steps.length;
   const facts = factsOf(agent, state);
   const place = eventPlace(state);
   const said = await effects.join(
     stopWhen.map((condition, index) =>
       effects.consult(
         `condition.${stepNumber}.${index}`,
-        () => ask(agent, condition, index, facts),
+        () => ask(agent, condition, index, { facts, fired }),
         place,
       ),
     ),
@@ -33,11 +40,18 @@ export async function askConditions(agent: AgentContext, state: AgentState): Pro
     if (consulted.type === "cancelled") return current;
     if (consulted.type === "failed") return failWith(agent, current, consulted.error);
     const name = conditionName(agent, index);
-    return consulted.value.reduce<AgentState>(
+    const { reasons, firing } = consulted.value;
+    return reasons.reduce<AgentState>(
       (raised, reason) => raise(agent, raised, { source: "stop_condition", reason, name }),
-      current,
+      remembering(current, firing),
     );
   }, state);
+}
+
+function remembering(state: AgentState, fired: FiredParts): AgentState {
+  return Object.keys(fired).length === 0
+    ? state
+    : transition(state, { type: "recordFired", fired });
 }
 
 function factsOf(agent: AgentContext, state: AgentState): StopFacts {
@@ -47,19 +61,26 @@ function factsOf(agent: AgentContext, state: AgentState): StopFacts {
   return Object.freeze({ steps, usage, elapsedMs });
 }
 
+interface Said {
+  readonly reasons: readonly StopReason[];
+  /** What its parts gave at this check that stay fired. */
+  readonly firing: FiredParts;
+}
+
 async function ask(
   agent: AgentContext,
   condition: StopCondition,
   index: number,
-  facts: StopFacts,
-): Promise<readonly StopReason[]> {
+  { facts, fired }: Pick<Check, "facts" | "fired">,
+): Promise<Said> {
   const name = conditionName(agent, index);
+  const firing = new Map<string, readonly StopReason[]>();
   try {
-    const answer = condition(facts);
+    const answer = askCondition(condition, { facts, place: `${index}`, fired, firing });
     const given: unknown = isPromiseLike(answer)
       ? await valueInTime(answer, agent.conditionBounds)
       : answer;
-    return reasonsIn(given);
+    return { reasons: reasonsIn(given), firing: Object.fromEntries(firing) };
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;
     throw new EspalierError({

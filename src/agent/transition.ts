@@ -30,6 +30,7 @@ import {
   type AgentState,
   type Deferral,
   type EndedState,
+  type FiredParts,
   type MadeSection,
   type OpenStep,
   type PausedState,
@@ -97,6 +98,8 @@ export type Change =
       readonly sections: readonly MadeSection[];
       readonly messages: readonly Message[];
     }
+  /** Parts of stop conditions that fired, and stay so; those that had fired before are replaced. */
+  | { readonly type: "recordFired"; readonly fired: FiredParts }
   | { readonly type: "addSignal"; readonly signal: StopSignal }
   | { readonly type: "addTime"; readonly waitedMs: number }
   | { readonly type: "failWith"; readonly error: ErrorRecord }
@@ -164,6 +167,8 @@ function moveRunning(state: RunningState, change: Change): AgentState {
       return compacted(state, change);
     case "recordSections":
       return withLog(withMessages(state, change.messages), { sections: change.sections });
+    case "recordFired":
+      return withLog(state, { fired: { ...state.log.fired, ...change.fired } });
     case "addSignal":
       return withLog(state, { signals: [...state.log.signals, change.signal] });
     case "addTime": {

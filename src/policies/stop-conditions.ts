@@ -1,10 +1,11 @@
 // Stop conditions: plain functions over read-only facts that give reasons or nothing, and their combinations with or, and, not.
 
+import { isPromiseLike } from "../kernel/cancel.ts";
 import { checkName, misdefinition } from "../kernel/check.ts";
-import { deepFreeze, isRecord } from "../kernel/json.ts";
+import { deepFreeze } from "../kernel/json.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
-import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../protocol/usage.ts";
+import type { Usage } from "../protocol/usage.ts";
 
 /** What a stop condition may look at. */
 export interface StopFacts {
@@ -74,19 +75,21 @@ export function finishReasonWas(
 /** Fires when at least one part fires. All parts are asked, one after the other, and every reason is given, in their order (R59). */
 export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
   checkParts("anyOf", conditions);
-  return combination("anyOf", conditions, (facts) => askAny(conditions, facts));
+  return combination("anyOf", conditions, (answers) => answers.flat());
 }
 
 /**
- * Fires when every part has fired, at this step or an earlier one of this execution: what fired stays fired (R60). Gives the reasons
+ * Fires when every part has fired, at this check or an earlier one of this execution: what fired stays fired (R60). Gives the reasons
  * of all parts in their order, each as it last fired, so that the result has a code and data that a part wrote, and says of each when.
+ * Every check asks each part once, one after the other, also those that have fired.
  *
- * Nothing is remembered: a part that does not fire now is asked again about the earlier steps, the latest first, back to before the
- * first step. Parts are asked in order up to the first that has never fired; put those first that are quick.
+ * The agent remembers what fired, over a pause and a crash too; the condition itself keeps nothing (R63). That holds for `allOf` in
+ * `stopWhen`, also as a part of other combinations. Called by a function of your own it knows of nothing earlier, and fires when all
+ * parts fire at once.
  */
 export function allOf(...conditions: readonly StopCondition[]): StopCondition {
   checkParts("allOf", conditions);
-  return combination("allOf", conditions, (facts) => askAll(conditions, facts));
+  return combination("allOf", conditions, allFired);
 }
 
 /**
@@ -96,98 +99,89 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
 export function not(condition: StopCondition, reason: StopReason): StopCondition {
   checkPart("not(condition)", condition);
   const given = checkedReason(reason);
-  return combination("not", [condition], (facts) => askNot({ condition, facts }, given));
+  return combination("not", [condition], ([fired = []], { facts }) =>
+    fired.length > 0 || facts.steps.length === 0 ? [] : [given],
+  );
 }
 
-/** A talk with conditions: yields questions, is told the reasons, and ends with its own reasons; none if it does not fire. */
-type Asking = Generator<Question, readonly StopReason[], readonly StopReason[]>;
+type Reasons = readonly StopReason[];
 
-interface Question {
-  readonly condition: StopCondition;
+/** One asking of a condition. */
+export interface Check {
   readonly facts: StopFacts;
+  /** Where the condition stands in the role's list and in combinations: `0.1` is the second part of the first. */
+  readonly place: string;
+  /** What parts of `allOf` gave when they last fired before this check, by their place. */
+  readonly fired: Readonly<Record<string, Reasons>>;
+  /** What parts of `allOf` give at this check, by their place; filled while it goes on. */
+  readonly firing: Map<string, Reasons>;
 }
+
+/** Asks a condition. A combination is asked with what its parts gave at earlier checks, any other with the facts alone. */
+export function askCondition(condition: StopCondition, check: Check): ReturnType<StopCondition> {
+  const combination = combinations.get(condition);
+  return combination === undefined ? condition(check.facts) : askParts(combination, check, []);
+}
+
+interface Combination {
+  readonly parts: readonly StopCondition[];
+  /** The reasons of the whole, from what each part gives at this check. */
+  readonly conclude: (answers: readonly Reasons[], check: Check) => Reasons;
+}
+
+/** What each combination is made of. */
+const combinations: WeakMap<StopCondition, Combination> = new WeakMap();
 
 function combination(
   name: string,
   parts: readonly StopCondition[],
-  ask: (facts: StopFacts) => Asking,
+  conclude: Combination["conclude"],
 ): StopCondition {
-  const wholeName = `${name}(${parts.map(shownName).join(", ")})`;
-  return named(wholeName, (facts: StopFacts) => drive(ask(facts)));
+  const whole = { parts, conclude };
+  const condition = (facts: StopFacts): ReturnType<StopCondition> =>
+    askParts(whole, { facts, place: "", fired: {}, firing: new Map() }, []);
+  combinations.set(condition, whole);
+  return named(`${name}(${parts.map(shownName).join(", ")})`, condition);
 }
 
-function* askAny(conditions: readonly StopCondition[], facts: StopFacts): Asking {
-  const reasons: StopReason[] = [];
-  for (const condition of conditions) reasons.push(...(yield { condition, facts }));
-  return reasons;
-}
-
-function* askAll(conditions: readonly StopCondition[], facts: StopFacts): Asking {
-  const reasons: StopReason[] = [];
-  for (const condition of conditions) {
-    const fired = yield* askSince(condition, facts);
-    if (fired.length === 0) return [];
-    reasons.push(...fired);
+/** Asks the parts behind those that have answered, each once: at once while they answer at once, and from the first promise on later. */
+function askParts(
+  whole: Combination,
+  check: Check,
+  answered: readonly Reasons[],
+): ReturnType<StopCondition> {
+  const answers = [...answered];
+  for (const part of whole.parts.slice(answered.length)) {
+    const answer = askCondition(part, { ...check, place: placeOf(check, answers.length) });
+    if (isPromiseLike(answer)) return askLater(whole, check, answers, { part, answer });
+    answers.push(reasonsOf(part, answer));
   }
-  return reasons;
-}
-
-function* askSince(condition: StopCondition, facts: StopFacts): Asking {
-  const now = yield { condition, facts };
-  if (now.length > 0) return now;
-  for (const earlier of earlierFacts(facts)) {
-    const then = yield { condition, facts: earlier };
-    if (then.length > 0) return then;
-  }
-  return [];
-}
-
-function* askNot(question: Question, reason: StopReason): Asking {
-  const fired = yield question;
-  return fired.length > 0 || question.facts.steps.length === 0 ? [] : [reason];
-}
-
-/** The facts as they stood after each earlier step, the latest first, and last those before the first step. */
-function* earlierFacts({ steps }: StopFacts): Generator<StopFacts, void, undefined> {
-  let usage = steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
-  for (const [index, step] of [...steps.entries()].toReversed()) {
-    usage = subtractUsage(usage, step.telemetry.usage);
-    const elapsedMs = steps[index - 1]?.telemetry.elapsedMs ?? 0;
-    yield { steps: steps.slice(0, index), usage, elapsedMs };
-  }
-}
-
-/** Asks question after question: at once while conditions answer at once, and from the first promise on later. */
-function drive(asking: Asking): ReturnType<StopCondition> {
-  let next = asking.next();
-  while (next.done !== true) {
-    const { condition, facts } = next.value;
-    const answer = condition(facts);
-    if (isPromiseLike(answer)) return driveLater(asking, condition, answer);
-    next = asking.next(reasonsOf(condition, answer));
-  }
-  return answerOf(next.value);
-}
-
-async function driveLater(
-  asking: Asking,
-  asked: StopCondition,
-  answer: PromiseLike<unknown>,
-): Promise<StopConditionAnswer> {
-  let next = asking.next(reasonsOf(asked, await answer));
-  while (next.done !== true) {
-    const { condition, facts } = next.value;
-    next = asking.next(reasonsOf(condition, await condition(facts)));
-  }
-  return answerOf(next.value);
-}
-
-function answerOf(reasons: readonly StopReason[]): StopConditionAnswer {
+  const reasons = whole.conclude(answers, check);
   return reasons.length > 0 ? reasons : undefined;
 }
 
-function isPromiseLike(answer: unknown): answer is PromiseLike<unknown> {
-  return isRecord(answer) && typeof answer["then"] === "function";
+async function askLater(
+  whole: Combination,
+  check: Check,
+  answered: readonly Reasons[],
+  { part, answer }: { readonly part: StopCondition; readonly answer: PromiseLike<unknown> },
+): Promise<StopConditionAnswer> {
+  const reasons = reasonsOf(part, await answer);
+  return await askParts(whole, check, [...answered, reasons]);
+}
+
+function allFired(answers: readonly Reasons[], check: Check): Reasons {
+  const latest = answers.map((now, index) => {
+    const place = placeOf(check, index);
+    if (now.length === 0) return check.fired[place] ?? [];
+    check.firing.set(place, now);
+    return now;
+  });
+  return latest.every(({ length }) => length > 0) ? latest.flat() : [];
+}
+
+function placeOf({ place }: Check, index: number): string {
+  return `${place}.${index}`;
 }
 
 /** A part that answers something else must not count as fired, nor its negation as silent. */

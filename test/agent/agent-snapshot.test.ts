@@ -314,8 +314,10 @@ proves(["R47"], "the keys of a snapshot are those of its version, no more and no
     listed([...SHARED_KEYS, ...ENDED_KEYS, ...STEP_KEYS]),
   );
   const full = fullState();
-  const { sections } = changes().recordSections;
-  const log = { ...full.log, compactions: [COMPACTION], sections };
+  const { recordSections, recordFired } = changes();
+  const { sections } = recordSections;
+  const { fired } = recordFired;
+  const log = { ...full.log, compactions: [COMPACTION], sections, fired };
   const [first, ...tags] = full.conversation.tags;
   if (first === undefined) throw new Error("A history has tags.");
   const tag = { ...first, agentId: AGENT_ID, note: "left_out" } as const;

@@ -290,6 +290,13 @@ proves(
   },
 );
 
+proves(["R42"], "recordFired replaces what fired at the same place, and keeps the rest", () => {
+  const { stepped } = states();
+  const { type, fired } = changes().recordFired;
+  const state = after(stepped, { type, fired: { "0.0": [], "0.1": [] } }, { type, fired });
+  expect(state).toEqual({ ...stepped, log: { ...stepped.log, fired: { "0.0": [], ...fired } } });
+});
+
 proves(
   ["R42"],
   "pause adds a reason and keeps all else, and resume gives back what was paused",

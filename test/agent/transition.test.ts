@@ -38,6 +38,7 @@ const ALWAYS_WHILE_RUNNING = [
   "addMessages",
   "awaitSubagents",
   "recordSections",
+  "recordFired",
   "dropSubagents",
   "compact",
   "addSignal",

@@ -5,7 +5,8 @@ import { z } from "zod";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
-import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { allOf, toolWasCalled } from "../../src/policies/stop-conditions.ts";
+import { proves } from "../harness/proves.ts";
 import { killedEverywhere, turns, type Play, type Story } from "./crash-play.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
@@ -284,3 +285,40 @@ test("D2: the time between a death and the recovery counts for nobody", async ()
     return { role, calls, start: { budget: { wallTimeMs: 900 } } }; // The next process begins a second later.
   });
 });
+
+proves(
+  ["S7.19", "R60"],
+  "parts of allOf that fired before a death stay fired, and are not asked about earlier steps",
+  async () => {
+    const plain = await killedEverywhere((): Play => {
+      const calls = new Map<string, number>();
+      let latest = 0;
+      const role = defineAgent({
+        name: "solo",
+        instructions: "You work.",
+        model: thinker("solo", ({ results }) => ({
+          calls: [[["look", "work", "pay"][results.length] ?? "look", { thing: "it" }]],
+        })),
+        tools: [countedTool(calls, "look"), countedTool(calls, "work"), countedTool(calls, "pay")],
+        stopWhen: [
+          allOf(
+            toolWasCalled("look"),
+            async (facts) => {
+              await turns(1);
+              expect(facts.steps.length).toBeGreaterThanOrEqual(latest);
+              latest = facts.steps.length;
+              return toolWasCalled("work")(facts);
+            },
+            toolWasCalled("pay"),
+          ),
+        ],
+      });
+      return { role, calls };
+    });
+    expect(plain.result?.signals.map(({ reason }) => reason.data)).toEqual([
+      { toolName: "look", step: 1 },
+      { toolName: "work", step: 2 },
+      { toolName: "pay", step: 3 },
+    ]);
+  },
+);

@@ -181,6 +181,88 @@ proves(
   },
 );
 
+/** A condition that notes the steps after which it is asked. */
+function noting(condition: StopCondition): {
+  readonly asked: readonly number[];
+  readonly condition: StopCondition;
+} {
+  const asked: number[] = [];
+  return {
+    asked,
+    condition: (facts) => {
+      asked.push(facts.steps.length);
+      return condition(facts);
+    },
+  };
+}
+
+proves(
+  ["S7.19", "R60"],
+  "each part is asked once per check, and what fired is remembered over a pause in another process",
+  async () => {
+    const slow = async (facts: StopFacts) => after(1, "slow")(facts);
+    const parts = [after(0, "early"), slow, after(3, "late"), not(after(2), reason("no"))];
+    const notes = parts.map(noting);
+    const [early, behind, late, none] = notes.map(({ condition }) => condition);
+    if (!early || !behind || !late || !none) expect.fail("no parts");
+    const { role } = soloist([work, asks("pay", {}), work, says("never")], {
+      tools: [spyTool("work"), spyTool("pay", () => "paid", { needsApproval: true })],
+      stopWhen: [() => undefined, anyOf(allOf(late, early, anyOf(allOf(behind, none))))],
+    });
+    const stage = scene();
+    const paused = await stage.run(role);
+    const [question] = paused.questions;
+    if (question === undefined) expect.fail("no question");
+    const [agent] = paused.pausedRun?.agents ?? [];
+    expect(agent?.state.log.fired).toEqual({
+      "1.0.1": [reason("early")],
+      "1.0.2.0.0": [reason("slow")],
+      "1.0.2.0.1": [reason("no")],
+      "1.0.2": [reason("slow"), reason("no")],
+    });
+    const result = await stage.outcome(stage.resume(role, paused.pausedRun, [approve(question)]));
+    expect([result.status, signals(stage).map(([code]) => code)]).toEqual([
+      "stopped",
+      ["late", "early", "slow", "no"],
+    ]);
+    expect(notes.map(({ asked }) => asked)).toEqual(parts.map(() => [0, 1, 2, 3]));
+  },
+);
+
+proves(
+  ["R60", "R62"],
+  "a part that breaks is asked once, and those behind it are not",
+  async () => {
+    const broken = noting(async () => Promise.reject(new Error("Broken.")));
+    const behind = noting(after(0));
+    const { role } = soloist([says("never")], {
+      stopWhen: [allOf(not(broken.condition, reason("no")), behind.condition)],
+    });
+    const { status, agents } = await scene().run(role);
+    expect([status, agents[0]?.errors.map(({ code }) => code), broken.asked, behind.asked]).toEqual(
+      ["failed", ["condition_failed"], [0], []],
+    );
+  },
+);
+
+proves(
+  ["R60", "R63"],
+  "what fired in one execution has not fired in the next, nor in a fork",
+  async () => {
+    const both = allOf(toolWasCalled("save"), toolWasCalled("test"));
+    const script = [asks("save", {}), says("saved"), asks("test", {}), says("tested")];
+    const { role } = soloist(script, {
+      tools: [spyTool("save"), spyTool("test")],
+      stopWhen: [both],
+    });
+    const stage = scene();
+    const run = stage.start(role);
+    expect(ending(await stage.outcome(run))).toEqual(["completed", "completed", 2]);
+    const fork = stage.fork(role, run.snapshot(), { atStep: 1, message: "And test it." });
+    expect(ending(await stage.outcome(fork))).toEqual(["completed", "completed", 2]);
+  },
+);
+
 proves(["R60"], "one of two is not both", async () => {
   const both = allOf(toolWasCalled("work"), toolWasCalled("test"));
   const { role } = soloist([work, work, says("done")], {

@@ -248,6 +248,7 @@ proves(["R41"], "each entry of the log is changed by its own verbs, and begins a
     background: ["addMessages", "dropSubagents", "incorporate"],
     isAwaiting: ["awaitSubagents", "nextExecution", "openStep"],
     sections: ["recordSections"],
+    fired: ["recordFired"],
   });
 });
 

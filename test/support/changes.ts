@@ -158,6 +158,7 @@ export function changes(): {
       messages: [notice("It is Monday.")],
     },
     compact: { type: "compact", messages: opening().slice(0, 1) },
+    recordFired: { type: "recordFired", fired: { "0.1": [reason] } },
     addSignal: { type: "addSignal", signal: { source: "stop_condition", reason } },
     addTime: { type: "addTime", waitedMs: 9 },
     failWith: {

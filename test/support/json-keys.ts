@@ -33,6 +33,7 @@ const FOREIGN = [
   "output",
   "usage",
   "retriesByTool",
+  "fired",
   "definitions",
   "context.budget",
   "shown[].message",

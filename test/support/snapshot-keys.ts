@@ -46,7 +46,10 @@ export const SHARED_KEYS = [
   ...below(".log.signals[]", "name source isOvershoot"),
   ...below(".log.signals[].reason", REASON),
   ...below(".log.errors[]", REASON),
-  ...below(".log", "output isBriefed uselessReplies overflows vetoes background[] isAwaiting"),
+  ...below(
+    ".log",
+    "output isBriefed uselessReplies overflows vetoes background[] isAwaiting fired",
+  ),
   ...below(".log.sections[]", "name text"),
   ...below(".log.failures", "toolErrors consecutiveErrors retryErrors retriesByTool"),
   ...below(".log.subtasks[]", "childId text"),
