@@ -10,6 +10,8 @@ export interface EffectLog {
   keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void>;
   /** Resolves once all that has happened so far is kept. */
   kept(): Promise<void>;
+  /** Resolves once the store has given this process the run: nothing is done to the world before. Undefined: it has. */
+  claimed(): Promise<void> | undefined;
   /** True if a call that must not be repeated had begun before the process died, and nobody knows its end. Given once. */
   hadBegun(name: string): boolean;
   /** A call that must not be repeated is to begin. Resolves once that is kept. */

@@ -7,10 +7,11 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
+import { spyTool } from "../harness/tools.ts";
 import { approveAll, payTool } from "../support/pause-scenes.ts";
 import { thrownBy } from "../support/thrown.ts";
-import { calls, part } from "../tree/cast.ts";
+import { calls, part, use } from "../tree/cast.ts";
 
 const PAY = { name: "pay", arguments: { amount: 3 } };
 
@@ -47,3 +48,28 @@ test("a resumption that the store refused may be tried again", async () => {
   const next = new Orchestrator().resume(stored, answers, { role: lead.role });
   expect([(await next.result).text, pay.paid]).toEqual(["Done.", [3]]);
 });
+
+proves(
+  ["S7.30"],
+  "with a store, no call of the second resumption runs: not one that a requested pause put off either",
+  async () => {
+    const look = spyTool("look");
+    const asked = gate();
+    const script = [{ ...calls(use("look")), after: asked.opened }, says("Done."), says("Twice.")];
+    const lead = part("lead", script, { tools: [look] });
+    const store = memoryStore();
+    const stage = scene({ store });
+    const run = stage.start(lead.role);
+    await settled();
+    run.requestPause();
+    asked.open();
+    const { status, pausedRun } = await stage.outcome(run);
+    expect([status, look.calls.length]).toEqual(["paused", 0]);
+    const resume = () =>
+      new Orchestrator({ store }).resume(JSON.stringify(pausedRun), [], { role: lead.role });
+    const [first, second] = await Promise.allSettled([resume().result, resume().result]);
+    expect(first).toMatchObject({ status: "fulfilled", value: { text: "Done." } });
+    expect(second).toMatchObject({ status: "rejected", reason: { code: "run_alive" } });
+    expect(look.calls.length).toBe(1);
+  },
+);

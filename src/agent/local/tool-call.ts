@@ -166,11 +166,22 @@ function callPermitted(
     case "granted": {
       const { bound } = permission;
       const granted = { ...call, planned: { ...planned, bound } };
-      if (bound.type === "function") return runInSlot(options, granted, bound);
-      if (options.startSignal.aborted) return Promise.resolve(leaveUnbegun(options, granted));
-      return perform(options, granted, () => runDelegation(options, granted, bound));
+      const claiming = options.log?.claimed();
+      return claiming === undefined
+        ? callGranted(options, granted, bound)
+        : claiming.then(() => callGranted(options, granted, bound));
     }
   }
+}
+
+function callGranted(
+  options: LocalEffectsOptions,
+  call: PlacedCall,
+  bound: OwnCall,
+): Promise<CallEnd> {
+  if (bound.type === "function") return runInSlot(options, call, bound);
+  if (options.startSignal.aborted) return Promise.resolve(leaveUnbegun(options, call));
+  return perform(options, call, () => runDelegation(options, call, bound));
 }
 
 /** The subagent that was to be started by the call is not. */

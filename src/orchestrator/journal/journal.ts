@@ -53,6 +53,7 @@ export class Journal {
   #last = 0;
   #kept = 0;
   #opened: OpenJournal | undefined;
+  readonly #claim = Promise.withResolvers<void>();
   #isWriting = false;
   #isBroken = false;
   #stopBeating: () => void = () => undefined;
@@ -77,6 +78,11 @@ export class Journal {
     if (this.#kept === this.#last && !this.#isBroken) return Promise.resolve();
     const number = this.#last;
     return new Promise((tell) => this.#waiters.push({ number, tell }));
+  }
+
+  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
+  claimed(): Promise<void> | undefined {
+    return this.#opened === undefined ? this.#claim.promise : undefined;
   }
 
   /**
@@ -129,6 +135,7 @@ export class Journal {
     this.#opened = await this.#options.open();
     this.#beatLater();
     await endOfTurn();
+    this.#claim.resolve();
     return this.#opened;
   }
 

@@ -20,7 +20,10 @@ import type { Journal } from "./journal.ts";
 import type { JournalRecord, RecordOf } from "./journal-record.ts";
 
 /** What records are put into. */
-export type JournalWriter = Pick<Journal, "append" | "broken" | "kept" | "close" | "abandon">;
+export type JournalWriter = Pick<
+  Journal,
+  "append" | "broken" | "claimed" | "kept" | "close" | "abandon"
+>;
 
 /** How the effects of one agent are kept. */
 export interface EffectKeeper {
@@ -195,6 +198,10 @@ class AgentLog implements EffectLog {
 
   kept(): Promise<void> {
     return this.#journal.kept();
+  }
+
+  claimed(): Promise<void> | undefined {
+    return this.#journal.claimed();
   }
 
   hadBegun(name: string): boolean {

@@ -58,6 +58,10 @@ class ReplayLog implements EffectLog {
     return Promise.resolve();
   }
 
+  claimed(): undefined {
+    return undefined;
+  }
+
   hadBegun(name: string): boolean {
     return this.#node.unfinished?.takeBegun(name) === true;
   }

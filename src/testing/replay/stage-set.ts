@@ -115,6 +115,7 @@ function journalOf({ append, keeperOf, score: { hasDeadlines } }: SetParts): Run
   const writer = {
     append,
     broken: new Promise<never>(() => undefined),
+    claimed: () => undefined,
     kept: () => Promise.resolve(),
     close: () => Promise.resolve(),
     abandon: () => undefined,
