@@ -5,15 +5,22 @@ import { warnOnce } from "./warn-once.ts";
 
 /** Everything that asks for the time or waits gets a clock, so that tests move it by hand. */
 export interface Clock {
-  /** The wall clock: milliseconds since the epoch. It may be set back or forward at any moment; use it for time stamps only. */
+  /** The wall clock: whole milliseconds since the epoch. It may be set back or forward at any moment; use it for time stamps only. */
   nowMs(): number;
   /**
    * The monotonic clock: milliseconds since a moment that each process chooses for itself. It is never set, so the difference of two
-   * readings in one process is a duration; a single reading means nothing.
+   * readings in one process is a duration; a single reading means nothing. It may have fractions, of which microseconds are kept: the
+   * times of events and spans have them, while time limits and durations count whole milliseconds.
    */
   monotonicMs(): number;
-  /** Calls `wake` once after `delayMs` of the monotonic clock, unless the returned function is called before. */
+  /** Calls `wake` once after `delayMs` of the monotonic clock, unless the returned function is called before. `delayMs` may have fractions. */
   setTimer(delayMs: number, wake: () => void): () => void;
+}
+
+/** The clock of one run in one process. Its readings and its timers go by whole milliseconds. */
+export interface SteadyClock extends Clock {
+  /** `nowMs` with microseconds, as far as the clock behind it has them: for the time stamps of events. */
+  stampMs(): number;
 }
 
 /** What `setTimeout` can wait at once: 24.8 days. Longer waits go in stages. */
@@ -33,9 +40,13 @@ export const idleClock: Clock = {
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer.unref()),
 };
 
-/** In whole milliseconds, like the wall clock. */
 function monotonicMs(): number {
-  return Math.floor(performance.now());
+  return toMicroseconds(performance.now());
+}
+
+/** Milliseconds without what is less than a microsecond. Sums of rounded times have no noise if they are rounded again. */
+export function toMicroseconds(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000;
 }
 
 /**
@@ -43,21 +54,28 @@ function monotonicMs(): number {
  * goes back, whatever the wall clock is set to, and the difference of two readings is a duration. Reading it does not throw. `notBeforeMs`: the last time stamp that
  * another process gave to the run; where the wall clock of this one is behind it, time goes on from there. Default: the wall clock alone.
  */
-export function steadyClock(clock: Clock, notBeforeMs = -Infinity): Clock {
-  let lastMs = clock.monotonicMs();
-  const originMs = Math.max(clock.nowMs(), notBeforeMs) - lastMs;
-  const monotonicMs = (): number => {
+export function steadyClock(clock: Clock, notBeforeMs = -Infinity): SteadyClock {
+  let lastMs = toMicroseconds(clock.monotonicMs());
+  const beginsAtMs = Math.max(Math.floor(clock.nowMs()), Math.ceil(notBeforeMs));
+  const originMs = beginsAtMs - Math.floor(lastMs);
+  const fineMs = (): number => {
     try {
-      lastMs = clock.monotonicMs();
+      lastMs = toMicroseconds(clock.monotonicMs());
     } catch (cause) {
       warnOnce(clock, `The clock threw (${messageOf(cause)}); time stands still until it works.`);
     }
     return lastMs;
   };
+  const monotonicMs = (): number => Math.floor(fineMs());
   return {
+    stampMs: () => toMicroseconds(originMs + fineMs()),
     nowMs: () => originMs + monotonicMs(),
     monotonicMs,
-    setTimer: (delayMs, wake) => clock.setTimer(delayMs, wake),
+    setTimer: (delayMs, wake) => {
+      // From the beginning of this millisecond, as `nowMs` counts: so it wakes when that shows the time that was waited for.
+      const nowMs = fineMs();
+      return clock.setTimer(Math.max(0, delayMs - (nowMs - Math.floor(nowMs))), wake);
+    },
   };
 }
 
@@ -71,7 +89,7 @@ function setTimer(
     const stageMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
     timer = kept(setTimeout(() => (leftMs > stageMs ? wait(leftMs - stageMs) : wake()), stageMs));
   };
-  wait(delayMs);
+  wait(Math.ceil(delayMs)); // What is less than a millisecond is dropped by setTimeout.
   return () => clearTimeout(timer);
 }
 

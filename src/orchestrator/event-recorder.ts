@@ -1,7 +1,7 @@
 // EventRecorder: numbers, places and hands out the events of one run.
 // Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms nobody.
 
-import type { Clock } from "../kernel/clock.ts";
+import type { SteadyClock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import { mintTraceIds, randomHex } from "../kernel/trace-ids.ts";
@@ -19,7 +19,7 @@ import type { SpanContent } from "../protocol/span-content.ts";
 import type { EventMoment } from "../protocol/span-scope.ts";
 
 export class EventRecorder {
-  readonly #clock: Clock;
+  readonly #clock: SteadyClock;
   #tracing: Tracing;
   readonly #sinks: Set<EventSink>;
   #seq = 0;
@@ -27,7 +27,7 @@ export class EventRecorder {
   #lastPlace: Correlation | undefined;
 
   constructor(options: {
-    readonly clock: Clock;
+    readonly clock: SteadyClock;
     readonly tracing: Tracing;
     readonly sinks: readonly EventSink[];
     /** Events of the run before it was paused; numbering goes on from there. Default 0. */
@@ -45,7 +45,7 @@ export class EventRecorder {
     body: EventBody,
     contents?: EventDraft["contents"],
   ): EspalierEvent {
-    const atMs = this.#clock.nowMs();
+    const atMs = this.#clock.stampMs();
     this.#seq += 1;
     this.#lastPlace = correlation;
     const said = contents === undefined ? {} : { contents };
@@ -116,7 +116,7 @@ export class EventRecorder {
   }
 
   #momentAt(correlation: Correlation): EventMoment {
-    return { seq: this.#seq, atMs: this.#clock.nowMs(), correlation };
+    return { seq: this.#seq, atMs: this.#clock.stampMs(), correlation };
   }
 
   /** Adds a sink; the returned function takes it away again. */

@@ -80,6 +80,7 @@ export type TraceIds = Readonly<z.infer<typeof TraceIdsSchema>>;
 const StampSchema = z.strictObject({
   /** From 1, without gaps, per run. */
   seq: z.int().positive(),
+  /** Milliseconds since the epoch, with microseconds as fractions where the clock has them. */
   atMs: z.number(),
   ...CorrelationSchema.shape,
   ...TraceIdsSchema.shape,

@@ -255,7 +255,7 @@ class MemoryStore implements Store {
   }
 
   #holdingOf({ run, token, beatMs }: Kept): Holding {
-    const silentMs = this.#clock.monotonicMs() - beatMs;
+    const silentMs = Math.floor(this.#clock.monotonicMs() - beatMs);
     return { epoch: run.epoch, token, owner: run.owner, silentMs };
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock } from "../kernel/clock.ts";
+import { toMicroseconds, type Clock } from "../kernel/clock.ts";
 
 interface Timer {
   /** Of the monotonic clock. */
@@ -6,7 +6,10 @@ interface Timer {
   readonly wake: () => void;
 }
 
-/** A clock that stands still until a test moves it. Its monotonic clock begins at 0. */
+/**
+ * A clock that stands still until a test moves it. Its monotonic clock begins at 0 and counts microseconds: `advance(0.3)` is time for
+ * events and spans. Its wall clock shows whole milliseconds, as that of a machine does.
+ */
 export class ManualClock implements Clock {
   #monotonicMs = 0;
   /** What the wall clock shows when the monotonic clock shows 0. */
@@ -20,7 +23,7 @@ export class ManualClock implements Clock {
   }
 
   nowMs(): number {
-    return this.#originMs + this.#monotonicMs;
+    return Math.floor(toMicroseconds(this.#originMs + this.#monotonicMs));
   }
 
   monotonicMs(): number {
@@ -28,7 +31,7 @@ export class ManualClock implements Clock {
   }
 
   setTimer(delayMs: number, wake: () => void): () => void {
-    const timer: Timer = { dueMs: this.#monotonicMs + delayMs, wake };
+    const timer: Timer = { dueMs: toMicroseconds(this.#monotonicMs + delayMs), wake };
     this.#timers.add(timer);
     return () => void this.#timers.delete(timer);
   }
@@ -40,7 +43,7 @@ export class ManualClock implements Clock {
 
   /** Moves time on and wakes, in order, every timer that is due on the way. What they set going runs in later ticks. */
   advance(byMs: number): void {
-    const untilMs = this.#monotonicMs + byMs;
+    const untilMs = toMicroseconds(this.#monotonicMs + byMs);
     for (;;) {
       const due = this.#firstUntil(untilMs);
       if (due === undefined) break;

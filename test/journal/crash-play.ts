@@ -71,6 +71,9 @@ export interface Story {
   readonly results: readonly RunResult[];
 }
 
+/** The clock of a process, and what its wall clock shows at first. */
+export type NewClock = (startMs: number) => ManualClock;
+
 /** A death: at this append since the last one, over all processes. */
 export interface PlannedDeath {
   readonly at: number;
@@ -80,15 +83,17 @@ export interface PlannedDeath {
 export async function playThrough(
   build: () => Play,
   deaths: readonly PlannedDeath[] = [],
+  newClock: NewClock = (startMs) => new ManualClock(startMs),
 ): Promise<Story> {
-  const teller = new Teller(build, deaths);
+  const teller = new Teller(build, deaths, newClock);
   return await teller.tell();
 }
 
 class Teller {
   readonly #build: () => Play;
   /** Each process has a clock of its own: timers die with it, and each begins a second later than the one before. */
-  #clock = new ManualClock(1_000);
+  #clock: ManualClock;
+  readonly #newClock: NewClock;
   readonly #ids = sequentialIds();
   readonly #store: Store = memoryStore({ clock: new ManualClock() });
   readonly #deaths: PlannedDeath[];
@@ -101,8 +106,10 @@ class Teller {
   /** What another run goes on from. */
   #origin: readonly [Run, RunResult] | undefined;
 
-  constructor(build: () => Play, deaths: readonly PlannedDeath[]) {
+  constructor(build: () => Play, deaths: readonly PlannedDeath[], newClock: NewClock) {
     this.#build = build;
+    this.#newClock = newClock;
+    this.#clock = newClock(1_000);
     this.#deaths = [...deaths];
   }
 
@@ -159,7 +166,7 @@ class Teller {
   #process(): Process {
     const play = this.#build();
     this.#plays.push(play);
-    this.#clock = new ManualClock(this.#clock.nowMs() + 1_000);
+    this.#clock = this.#newClock(this.#clock.nowMs() + 1_000);
     return new Process(play, dyingStore(this.#store, this.#deaths[0]), {
       clock: this.#clock,
       ids: this.#ids,

@@ -13,6 +13,7 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { proves } from "../harness/proves.ts";
 import { gate } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
+import { TickingClock } from "../support/ticking-clock.ts";
 import { aborted, playThrough, turns, type Play } from "./crash-play.ts";
 import { dyingStore } from "./dying-store.ts";
 import { forwarding } from "./forwarding-store.ts";
@@ -284,3 +285,32 @@ test("D2: a run that is killed twice, and during its recovery", async () => {
       expect([first, second, endings(story)]).toEqual([first, second, endings(plain)]);
     }
 });
+
+proves(
+  ["S7.31"],
+  "a recovered run takes up stamps with microseconds, and its durations stay whole milliseconds",
+  async () => {
+    const alive = (): Play => {
+      const { role, ready } = worker();
+      ready.open();
+      return { role, task: "Go." };
+    };
+    const story = await playThrough(
+      alive,
+      [{ at: 8, how: "after" }],
+      (startMs) => new TickingClock(startMs),
+    );
+    const { events, kept } = story;
+    const stamps = events.map(({ atMs }) => atMs);
+    expect(stamps).toEqual(stamps.toSorted((one, other) => one - other));
+    expect(stamps.some((atMs) => !Number.isInteger(atMs))).toBe(true);
+    const told = events.flatMap((event) => [
+      ...("durationMs" in event ? [event.durationMs] : []),
+      ...(event.type === "run.resumed" ? [event.pausedMs] : []),
+    ]);
+    const counted = [...kept.agents, kept].map(({ durationMs }) => durationMs);
+    const stood = kept.accounts.map(({ stoodMs }) => stoodMs);
+    expect(events.some(({ type }) => type === "run.resumed")).toBe(true);
+    expect([...told, ...counted, ...stood].filter((ms) => !Number.isInteger(ms))).toEqual([]);
+  },
+);

@@ -1,6 +1,6 @@
 // Goal: any small tree replays to the same, in its order and in others.
 // Method: random trees whose tasks say what each agent does: calls that take some turns, subagents before its eyes or beside it, failures;
-// with tight limits and budgets, and with a wish from outside now and then.
+// with tight limits and budgets, a clock that never stands still, and with a wish from outside now and then.
 
 import * as fc from "fast-check";
 import { expect, vi } from "vitest";
@@ -11,6 +11,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { proves } from "../harness/proves.ts";
 import { Cast, type Act, type Build } from "../journals/cast.ts";
 import { gist, recorded, replayed } from "../journals/play.ts";
+import { TickingClock } from "../support/ticking-clock.ts";
 import { playThrough, type Play, type PlannedDeath } from "./crash-play.ts";
 import { DEATHS } from "./dying-store.ts";
 import { replaysToTheSame } from "./replay-story.ts";
@@ -132,11 +133,11 @@ const numRuns = Number(process.env["FC_RUNS"] ?? 30);
 
 vi.setConfig({ testTimeout: 24 * 3_600_000 });
 
-proves(["X25"], "calm trees come to the same in their order and in others", async () => {
+proves(["X25", "S7.31"], "calm trees come to the same in their order and in others", async () => {
   await fc.assert(
     fc.asyncProperty(calm, async (world) => {
       const build = sceneOf(world);
-      const { recording, result } = await recorded(build);
+      const { recording, result } = await recorded(build, new TickingClock(1_000));
       const again = await replayed(build, recording);
       expect(gist(again.result)).toEqual(gist(result));
       const other = await replayed(build, recording, { order: { shuffledBy: world.seed } });
@@ -148,13 +149,13 @@ proves(["X25"], "calm trees come to the same in their order and in others", asyn
 });
 
 proves(
-  ["X25"],
+  ["X25", "S7.31"],
   "rough trees come to the same in their order; in others, or it is said why not",
   async () => {
     await fc.assert(
       fc.asyncProperty(rough, async (world) => {
         const build = sceneOf(world);
-        const { recording, result } = await recorded(build);
+        const { recording, result } = await recorded(build, new TickingClock(1_000));
         const again = await replayed(build, recording);
         expect(gist(again.result)).toEqual(gist(result));
         try {
@@ -175,7 +176,7 @@ const deaths = fc.array(
 );
 
 proves(
-  ["R175", "X25"],
+  ["R175", "X25", "S7.31"],
   "trees whose processes die come to the same, stretch by stretch",
   async () => {
     let stretches = 0;
@@ -186,7 +187,11 @@ proves(
           const { role, task = "", options = {}, start = {} } = build(new Cast({ isAlive }));
           return { role, task, options, start };
         };
-        const story = await playThrough(() => play(true), planned);
+        const story = await playThrough(
+          () => play(true),
+          planned,
+          (startMs) => new TickingClock(startMs),
+        );
         const again = await replaysToTheSame(play(false), story);
         stretches += again.played.length;
       }),

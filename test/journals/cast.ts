@@ -25,10 +25,18 @@ export class Cast {
   readonly calls: string[] = [];
   readonly isAlive: boolean;
   /** Time, by hand: for tools that take some. Of a dead cast it stands still. */
-  readonly clock = new ManualClock(1_000);
+  readonly clock: ManualClock;
 
-  constructor({ isAlive }: { readonly isAlive: boolean }) {
+  /** `clock`: by default one that shows a second after the epoch at first. */
+  constructor({
+    isAlive,
+    clock = new ManualClock(1_000),
+  }: {
+    readonly isAlive: boolean;
+    readonly clock?: ManualClock | undefined;
+  }) {
     this.isAlive = isAlive;
+    this.clock = clock;
   }
 
   model(name: string, think: (sight: Sight) => Thought, more: Partial<Model> = {}): Model {

@@ -20,9 +20,9 @@ export interface Recorded {
   readonly events: readonly EspalierEvent[];
 }
 
-/** Plays a scene in earnest. */
-export async function recorded(build: Build): Promise<Recorded> {
-  const cast = new Cast({ isAlive: true });
+/** Plays a scene in earnest. `own`: its clock, by default one that stands still until the scene moves it. */
+export async function recorded(build: Build, own?: ManualClock): Promise<Recorded> {
+  const cast = new Cast({ isAlive: true, clock: own });
   const { clock } = cast;
   const play = build(cast);
   const { role, task = "Go.", means = {}, options = {}, start = {}, drive } = play;

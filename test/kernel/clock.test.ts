@@ -54,6 +54,57 @@ proves(["S7.5"], "a steady clock begins no earlier than the last stamp that it i
   expect([behind.nowMs(), ahead.nowMs()]).toEqual([5_001, 1_001]);
 });
 
+proves(["S7.31"], "the monotonic clock of the machine has microseconds, and no more", () => {
+  vi.spyOn(performance, "now").mockReturnValue(5.123_456_789);
+  expect(systemClock.monotonicMs()).toBe(5.123);
+  vi.restoreAllMocks();
+});
+
+proves(["S7.31"], "a steady clock stamps microseconds, and counts whole milliseconds", () => {
+  const startMs = Date.UTC(2026, 10, 23);
+  const clock = new ManualClock(startMs);
+  clock.advance(0.7);
+  const steady = steadyClock(clock);
+  const readings = [0, 0.2, 0.1, 0.3].map((byMs) => {
+    clock.advance(byMs);
+    return [steady.stampMs() - startMs, steady.nowMs() - startMs, steady.monotonicMs()];
+  });
+  expect(readings.map(([stampMs = 0, ...whole]) => [stampMs.toFixed(3), ...whole])).toEqual([
+    ["0.700", 0, 0],
+    ["0.900", 0, 0],
+    ["1.000", 1, 1],
+    ["1.300", 1, 1],
+  ]);
+  expect(steady.stampMs()).toBe(startMs + 1.3);
+});
+
+proves(["S7.31"], "a timer of a steady clock wakes when the whole milliseconds have passed", () => {
+  const clock = new ManualClock(1_000);
+  clock.advance(0.7);
+  const steady = steadyClock(clock);
+  const woken: number[] = [];
+  steady.setTimer(10, () => woken.push(steady.nowMs()));
+  clock.advance(9.299);
+  expect(woken).toEqual([]);
+  clock.advance(0.001);
+  expect(woken).toEqual([1_010]);
+});
+
+proves(["S7.31"], "after a stamp with microseconds time goes on from the next millisecond", () => {
+  const clock = new ManualClock(1_000);
+  const steady = steadyClock(clock, 5_000.3);
+  expect([steady.nowMs(), steady.stampMs()]).toEqual([5_001, 5_001]);
+});
+
+test("a timer of a part of a millisecond does not wake before", () => {
+  let woken = 0;
+  systemClock.setTimer(1.5, () => (woken += 1));
+  vi.advanceTimersByTime(1);
+  expect(woken).toBe(0);
+  vi.advanceTimersByTime(1);
+  expect(woken).toBe(1);
+});
+
 proves(["S7.21"], "a steady clock stands still while the clock behind it throws", async () => {
   let isBroken = false;
   const manual = new ManualClock(1_000);

@@ -22,8 +22,12 @@ import { byTask, calls, part, spawn, tool, until, use } from "../tree/cast.ts";
 
 /** What a process traces with. Asked once for each process of a story. */
 export type NewTracing = () => Tracing;
+/** The clock of a process, and what its wall clock shows at first. */
+type NewClock = (startMs: number) => ManualClock;
+type Story = (newTracing: NewTracing, newClock?: NewClock) => Promise<void>;
 
 const START_MS = 1_000;
+const manualClock: NewClock = (startMs) => new ManualClock(startMs);
 
 /** A tool that takes a while. */
 function works(clock: ManualClock, name = "work", takesMs = 20): FunctionTool {
@@ -47,13 +51,16 @@ function later(clock: ManualClock, step: Exclude<ScriptStep, Function>, takesMs 
   };
 }
 
-function staged(newTracing: NewTracing): Scene & { readonly clock: ManualClock } {
-  const clock = new ManualClock(START_MS);
+function staged(
+  newTracing: NewTracing,
+  newClock: NewClock,
+): Scene & { readonly clock: ManualClock } {
+  const clock = newClock(START_MS);
   return { ...scene({ clock, tracing: newTracing() }), clock };
 }
 
-async function success(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function success(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const reader = part("reader", [later(clock, calls(use("work"))), later(clock, says("Read."))], {
     tools: [works(clock)],
   });
@@ -63,8 +70,8 @@ async function success(newTracing: NewTracing): Promise<void> {
   await stage.run(lead.role, { budget: { totalTokens: 9_000, steps: 9 } });
 }
 
-async function toolError(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function toolError(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const wrong: ScriptedCall = { name: "work", arguments: "{oops" };
   const first = calls(use("break"), use("nobody"), wrong);
   const lead = part("lead", [later(clock, first), later(clock, says("Never mind."))], {
@@ -73,8 +80,8 @@ async function toolError(newTracing: NewTracing): Promise<void> {
   await stage.run(lead.role);
 }
 
-async function modelError(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function modelError(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const busy = { error: new ModelError({ code: "model_overloaded", message: "Busy." }) };
   const refused = { error: new ModelError({ code: "model_refused_request", message: "No." }) };
   const helper = part("helper", [later(clock, busy), later(clock, refused)]);
@@ -87,8 +94,8 @@ async function modelError(newTracing: NewTracing): Promise<void> {
   await stage.outcome(run);
 }
 
-async function refusal(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function refusal(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const reader = part("reader", [later(clock, says("Read."))]);
   const nested = part("nested", [later(clock, calls(spawn("reader"))), later(clock, says("No."))], {
     subagents: [reader.role],
@@ -101,8 +108,8 @@ async function refusal(newTracing: NewTracing): Promise<void> {
   await stage.run(lead.role);
 }
 
-async function limits(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function limits(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const worker = part(
     "worker",
     [later(clock, calls(use("work"))), later(clock, calls(use("work"))), says("Never.")],
@@ -114,8 +121,8 @@ async function limits(newTracing: NewTracing): Promise<void> {
   await stage.run(lead.role, { budget: { steps: 9 } });
 }
 
-async function approval(newTracing: NewTracing): Promise<void> {
-  const clock = new ManualClock(START_MS);
+async function approval(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const clock = newClock(START_MS);
   const asked = gate();
   const stage = scene({
     clock,
@@ -137,8 +144,8 @@ async function approval(newTracing: NewTracing): Promise<void> {
   await stage.outcome(run);
 }
 
-async function pauseAndResume(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function pauseAndResume(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const pay = { name: "pay", arguments: { amount: 1 } };
   const clerk = part("clerk", [later(clock, calls(pay)), later(clock, says("Paid."))], {
     tools: [payTool()],
@@ -153,8 +160,8 @@ async function pauseAndResume(newTracing: NewTracing): Promise<void> {
   await stage.outcome(run);
 }
 
-async function background(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function background(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const hurry = gate();
   const beside = {
     name: "SpawnSubagent",
@@ -197,10 +204,10 @@ function recoverable(clock: ManualClock): AgentRole {
   return part("lead", script, { subagents: [reader.role] }).role;
 }
 
-async function crashAndRecovery(newTracing: NewTracing): Promise<void> {
+async function crashAndRecovery(newTracing: NewTracing, newClock = manualClock): Promise<void> {
   const ids = sequentialIds();
   const store = memoryStore({ clock: new ManualClock() });
-  const clock = new ManualClock(START_MS);
+  const clock = newClock(START_MS);
   const dying = dyingStore(store, { at: 7, how: "after" });
   const tracing = mortalTracing(newTracing(), () => dying.isDead);
   const lead = recoverable(clock);
@@ -210,7 +217,7 @@ async function crashAndRecovery(newTracing: NewTracing): Promise<void> {
     if (!EspalierError.is(cause)) throw cause;
   });
   await turns(5);
-  const nextClock = new ManualClock(clock.nowMs() + 5_000);
+  const nextClock = newClock(clock.nowMs() + 5_000);
   const next = new Orchestrator({
     clock: nextClock,
     ids,
@@ -222,8 +229,8 @@ async function crashAndRecovery(newTracing: NewTracing): Promise<void> {
   await recovered.result;
 }
 
-async function fork(newTracing: NewTracing): Promise<void> {
-  const { clock, ...stage } = staged(newTracing);
+async function fork(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const { clock, ...stage } = staged(newTracing, newClock);
   const lead = part(
     "lead",
     [later(clock, calls(use("work"))), later(clock, says("Done.")), later(clock, says("Other."))],
@@ -235,8 +242,8 @@ async function fork(newTracing: NewTracing): Promise<void> {
   await stage.outcome(forked);
 }
 
-async function waiting(newTracing: NewTracing): Promise<void> {
-  const clock = new ManualClock(START_MS);
+async function waiting(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const clock = newClock(START_MS);
   const stage = scene({ clock, tracing: newTracing(), concurrency: { modelCalls: 1 } });
   const first = gate();
   const reader = part("reader", [
@@ -258,8 +265,8 @@ async function waiting(newTracing: NewTracing): Promise<void> {
   await stage.outcome(run);
 }
 
-async function session(newTracing: NewTracing): Promise<void> {
-  const clock = new ManualClock(START_MS);
+async function session(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const clock = newClock(START_MS);
   const stage = scene({ clock, tracing: newTracing(), store: memoryStore({ clock }) });
   const lead = part("lead", [later(clock, says("One.")), later(clock, says("Two."))]);
   const thread = await stage.orchestrator.session("thread-7");
@@ -268,8 +275,8 @@ async function session(newTracing: NewTracing): Promise<void> {
 }
 
 /** A hook that asks the model twice at once, and takes what comes first. */
-async function hedged(newTracing: NewTracing): Promise<void> {
-  const clock = new ManualClock(START_MS);
+async function hedged(newTracing: NewTracing, newClock = manualClock): Promise<void> {
+  const clock = newClock(START_MS);
   const late = gate();
   const twice = wrapModelCall(async (_call, next) => {
     const first = next();
@@ -287,7 +294,7 @@ async function hedged(newTracing: NewTracing): Promise<void> {
   await stage.run(lead.role);
 }
 
-export const SPAN_STORIES: Readonly<Record<string, (newTracing: NewTracing) => Promise<void>>> = {
+export const SPAN_STORIES: Readonly<Record<string, Story>> = {
   success,
   "tool-error": toolError,
   "model-error": modelError,

@@ -1,5 +1,5 @@
 // Goal: no viewer finds a time at which to wonder: every span has a length, and lies within the one around it, whatever happened.
-// Method: the golden runs as they reach an OTLP endpoint; what Jaeger 2.20 warns about is the law: an end that is not after its start
+// Method: the golden runs as they reach an OTLP endpoint, with a clock that stands still in between and with one that never does; what Jaeger 2.20 warns about is the law: an end that is not after its start
 // (`negative_duration_santizer.go`), and a child that does not fit into its parent (`clockskew.go`).
 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
@@ -8,21 +8,94 @@ import { describe, expect } from "vitest";
 
 import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";
 import { proves } from "../harness/proves.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
+import { says } from "../../src/testing/scripted-model.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { EspalierEvent } from "../../src/protocol/event.ts";
+import type { Tracing } from "../../src/protocol/event-sink.ts";
+import { scene } from "../harness/run-scripted.ts";
+import type { SinkSpan } from "../support/otlp-schema.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";
+import { TickingClock } from "../support/ticking-clock.ts";
+import { calls, part, tool, use } from "../tree/cast.ts";
 import { timeFaults } from "./span-times.ts";
 import { SPAN_STORIES } from "./span-stories.ts";
 
+/** The spans of some runs, as they reach an endpoint. */
+async function exported(
+  work: (newTracing: () => Tracing) => Promise<unknown>,
+): Promise<readonly SinkSpan[]> {
+  await using sink = await OtlpSink.open();
+  const exporter = new OTLPTraceExporter({ url: sink.tracesUrl });
+  const provider = new NodeTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+    idGenerator: runIdGenerator,
+  });
+  await work(() => openTelemetry({ tracer: provider.getTracer("espalier") }));
+  await provider.forceFlush();
+  return sink.spans;
+}
+
 describe.each(Object.entries(SPAN_STORIES))("%s", (_name, story) => {
   proves(["S7.31"], "every exported span lies within its parent, to the microsecond", async () => {
-    await using sink = await OtlpSink.open();
-    const exporter = new OTLPTraceExporter({ url: sink.tracesUrl });
-    const provider = new NodeTracerProvider({
-      spanProcessors: [new SimpleSpanProcessor(exporter)],
-      idGenerator: runIdGenerator,
-    });
-    await story(() => openTelemetry({ tracer: provider.getTracer("espalier") }));
-    await provider.forceFlush();
-    expect(sink.spans.length).toBeGreaterThan(1);
-    expect(timeFaults(sink.spans)).toEqual([]);
+    const spans = await exported((newTracing) => story(newTracing));
+    expect(spans.length).toBeGreaterThan(1);
+    expect(timeFaults(spans)).toEqual([]);
   });
+
+  proves(["S7.31"], "the same where time never stands still", async () => {
+    const spans = await exported((newTracing) =>
+      story(newTracing, (startMs) => new TickingClock(startMs)),
+    );
+    expect(spans.length).toBeGreaterThan(1);
+    expect(timeFaults(spans)).toEqual([]);
+  });
+});
+
+describe("a tool that takes 0.3 ms", () => {
+  // A year in which a millisecond is known to a quarter of a microsecond.
+  const START_MS = Date.UTC(2026, 10, 23);
+
+  proves(
+    ["S7.31"],
+    "has a span of 300 µs within its parent, while durations are whole milliseconds",
+    async () => {
+      const clock = new ManualClock(START_MS);
+      const passes = (ms: number) => (): string => {
+        clock.advance(ms);
+        return "done";
+      };
+      const tools = [tool("quick", passes(0.3)), tool("slow", passes(1.9))];
+      const replies = [calls(use("quick")), calls(use("slow")), says("Done.")];
+      const { role } = part("lead", replies, { tools });
+      // What the run itself does between two events takes its time, too.
+      const take = ({ type }: EspalierEvent): void => {
+        if (type !== "tool.started") clock.advance(0.05);
+      };
+      const events: EspalierEvent[] = [];
+      const results: RunResult[] = [];
+      const spans = await exported(async (newTracing) => {
+        const stage = scene({ clock, tracing: newTracing(), sinks: [{ take }] });
+        results.push(await stage.run(role));
+        events.push(...stage.sink.events);
+      });
+
+      expect(timeFaults(spans)).toEqual([]);
+      const tooled = spans.filter(({ name }) => name.startsWith("execute_tool"));
+      expect(tooled.map(({ name, startUs, endUs }) => [name, endUs - startUs])).toEqual([
+        ["execute_tool quick", 300],
+        ["execute_tool slow", 1_900],
+      ]);
+      const stamps = events.flatMap(({ type, atMs }) => (type.startsWith("tool.") ? [atMs] : []));
+      expect(stamps.map((atMs) => Math.round(atMs * 1_000))).toEqual(
+        tooled.flatMap(({ startUs, endUs }) => [startUs, endUs]),
+      );
+      const told = events.flatMap((event) => ("durationMs" in event ? [event.durationMs] : []));
+      const [result] = results;
+      const agents = result?.agents.map(({ durationMs }) => durationMs) ?? [];
+      const durations = [...told, ...agents, result?.durationMs];
+      expect(durations).toHaveLength(6);
+      expect(durations.filter((durationMs) => !Number.isInteger(durationMs))).toEqual([]);
+    },
+  );
 });

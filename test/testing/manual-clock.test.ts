@@ -51,6 +51,19 @@ proves(["S7.5"], "a test sets the wall clock, and no time passes", () => {
   expect([woken, clock.nowMs(), clock.monotonicMs()]).toEqual([["ten at 6"], 6, 10]);
 });
 
+proves(
+  ["S7.31"],
+  "parts of a millisecond add up without noise, and the wall clock shows whole ones",
+  () => {
+    const { clock, woken, set } = watched(1_000);
+    set("one", 1);
+    for (let times = 0; times < 9; times += 1) clock.advance(0.1);
+    expect([clock.monotonicMs(), clock.nowMs(), woken]).toEqual([0.9, 1_000, []]);
+    clock.advance(0.1);
+    expect([clock.monotonicMs(), clock.nowMs(), woken]).toEqual([1, 1_001, ["one at 1001"]]);
+  },
+);
+
 test("a timer wakes when its time is reached, not before", () => {
   const { clock, woken, set } = watched();
   set("ten", 10);

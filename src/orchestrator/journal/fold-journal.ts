@@ -93,6 +93,7 @@ class Fold {
   #status: FoldedRun["status"] = "open";
   #pauses = 0;
   #eventCount = 0;
+  /** In whole milliseconds; no event happened later. */
   #lastAtMs = 0;
   #trace: RunTrace = { traceId: "" };
   #prices: StandingRun["prices"] = [];
@@ -307,7 +308,7 @@ class Fold {
   #tell(event: RecordOf<"event">["event"]): void {
     this.#eventCount = event.seq;
     this.#spans.take(event);
-    this.#lastAtMs = event.atMs;
+    this.#lastAtMs = Math.ceil(event.atMs);
     if (event["executionId"] !== null) this.#known(event["agentId"])?.tell(event);
     switch (event.type) {
       case "run.paused":

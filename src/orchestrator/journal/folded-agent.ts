@@ -156,7 +156,7 @@ export class FoldedAgent {
   }
 
   tell(event: StoredEvent): void {
-    if (event.type === "agent.started") this.#startedAtMs = event.atMs;
+    if (event.type === "agent.started") this.#startedAtMs = Math.floor(event.atMs);
     if (event.type === "signal.raised") this.#hear(event["signal"]);
     if (!isToldAnew(event)) this.#told.push(fingerprintOf(event));
   }

@@ -138,7 +138,7 @@ export class RunMetrics {
 
   #close({ run, agent }: Place, scope: MeasuredScope, { atMs }: Moment, end: ScopeEnd): void {
     const { opening, role, startedAtMs } = scope;
-    const seconds = Math.max(0, atMs - startedAtMs) / 1_000;
+    const seconds = Math.max(0, Math.round((atMs - startedAtMs) * 1_000)) / 1_000_000;
     this.#places.delete(scope);
     switch (opening.type) {
       case "run.started":

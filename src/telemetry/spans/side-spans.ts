@@ -27,6 +27,8 @@ export interface SideSpan {
 
 /** A wait that is shorter is an attribute of whoever waited, and no span. */
 const SHORTEST_WAIT_MS = 10;
+/** A wait is counted in whole milliseconds, so it may have begun up to one later than its length says. */
+const WAIT_IS_RIGHT_TO_US = 1_000;
 const APPROVAL = "approval";
 const QUEUE_WAIT = "queue_wait";
 const STATE = { requested: "requested", decided: "decided" } as const;
@@ -100,7 +102,7 @@ export function waitAcrossPause(
 ): SideSpan | undefined {
   if (body.type !== "question.answered") return undefined;
   const { waitedMs } = body;
-  if (moment.atUs - Math.round(waitedMs * 1_000) >= sinceUs) return undefined;
+  if (moment.atUs - Math.round(waitedMs * 1_000) + WAIT_IS_RIGHT_TO_US > sinceUs) return undefined;
   const side = answered(body, moment, -Infinity);
   const attributes = { ...side.attributes, [ESPALIER.answeredInTraceId]: span.traceId };
   return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, span)] };

@@ -183,7 +183,7 @@ export class Replayer {
   }
 
   #moveTo(atMs: number | undefined): void {
-    if (atMs !== undefined) this.#clock.advance(Math.max(0, atMs - this.#clock.nowMs()));
+    if (atMs !== undefined) this.#clock.advance(Math.max(0, atMs - this.#clock.monotonicMs()));
   }
 
   /** Waits until the agent asks for the effect, and lets it end. */
