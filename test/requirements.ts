@@ -480,7 +480,6 @@ const requirements = {
   },
   "S7.15": {
     text: "A request that the provider refuses as too long is no step and no error when compaction answers it",
-    isPlanned: true,
   },
   "S7.16": {
     text: "After an abortive tool error, a spent error budget or a stop nothing further of the same reply begins, calls under way are aborted and its subagents cancelled; each call has its one result",

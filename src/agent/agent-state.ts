@@ -39,7 +39,7 @@ export interface RunLog {
   readonly isBriefed: boolean;
   /** Replies in a row that were of no use: neither text nor calls. */
   readonly uselessReplies: number;
-  /** Model calls in a row that the model refused because the history was too long. */
+  /** Requests in a row that the model refused as too long. */
   readonly overflows: number;
   /** What went wrong with tool calls, against the error budget. */
   readonly failures: FailureCounts;
@@ -222,6 +222,18 @@ export function openStepOf(state: AgentState): OpenStep {
 /** The open step, if there is one. */
 export function stepOf(state: AgentState): OpenStep | undefined {
   return state.status === "running" || state.status === "paused" ? state.step : undefined;
+}
+
+/** True if the request of the open step was refused as too long, the history is still that long, and nothing tells the execution to stop. */
+export function isTooLong(state: AgentState): boolean {
+  const { overflows, signals } = state.log;
+  return overflows > 0 && signals.length === 0 && stepOf(state)?.error !== undefined;
+}
+
+/** True while there is an open step whose request was refused as too long, and that has no reply yet. */
+export function isAskedAnew(state: AgentState): boolean {
+  const step = stepOf(state);
+  return step !== undefined && step.reply === undefined && step.usage.steps > 0;
 }
 
 /** True while there is an open step to which the model has replied. */

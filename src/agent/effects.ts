@@ -78,6 +78,8 @@ export interface Effects {
 export interface EffectPlace {
   readonly stepId: StepId;
   readonly stepNumber: number;
+  /** Set for a model call whose step is counted already: its first request was too long for the model, and it is asked anew. */
+  readonly isCounted?: true;
   /** Set for a model call besides that of the step: its name there, and the tool call that it serves. Without one it is in no step. */
   readonly aside?: { readonly name: string; readonly callId?: CallId };
 }

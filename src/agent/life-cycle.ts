@@ -11,6 +11,8 @@ import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { AgentContext, EventPlace } from "./agent-context.ts";
 import {
   backgroundOf,
+  isAskedAnew,
+  isTooLong,
   lastTextOf,
   pausedChildrenOf,
   questionsOf,
@@ -79,7 +81,8 @@ export function begin(agent: AgentContext, from: PendingState | PausedState): Ag
 /** Where the step that is open, or will be opened next, stands. */
 export function stepPlace(agent: AgentContext, state: AgentState): EffectPlace {
   const stepNumber = state.log.steps.length + 1;
-  return { stepId: stepIdOf(agent.identity.executionId, stepNumber), stepNumber };
+  const stepId = stepIdOf(agent.identity.executionId, stepNumber);
+  return isAskedAnew(state) ? { stepId, stepNumber, isCounted: true } : { stepId, stepNumber };
 }
 
 /** The step to which an event about the state belongs: the open one, or the last. */
@@ -88,17 +91,18 @@ export function eventPlace(state: AgentState): EventPlace {
   return step === undefined ? {} : { stepId: step.stepId };
 }
 
-/** Opens the step of a model call. Whoever wrote to the agent learns that it is before the model now. */
+/** Opens the step of a model call, or shows it anew to the model. Whoever wrote to the agent learns that it is before the model now. */
 export function openStep(agent: AgentContext, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep } = call;
   const { stepId, stepNumber: number } = stepPlace(agent, state);
-  if (stepOf(state) !== undefined) {
+  const isOpen = stepOf(state) !== undefined;
+  if (isOpen && !isAskedAnew(state)) {
     agent.inbox.confirmDelivery(number);
     return state; // Its process died, and the model is asked again.
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
-  agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
+  if (!isOpen) agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
   agent.inbox.confirmDelivery(number);
   const opened = transition(state, {
     type: "openStep",
@@ -173,6 +177,7 @@ export function heed(agent: AgentContext, state: AgentState): AgentState {
   const isDue =
     agent.hasDueBelow() ||
     isReplyDue(agent, heeded) ||
+    isTooLong(heeded) ||
     questionsOf(heeded).some(({ questionId }) => agent.answerTo(questionId) !== undefined);
   return isDue || heeded.log.signals.length > 0 ? heeded : pause(heeded, REQUESTED);
 }

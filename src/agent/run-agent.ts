@@ -5,6 +5,7 @@ import type { AgentContext } from "./agent-context.ts";
 import {
   hasReply,
   isAnswered,
+  isTooLong,
   pendingCallsOf,
   type AgentState,
   type PausedState,
@@ -54,7 +55,8 @@ export async function* runAgent(
     state = begin(agent, from);
     while (goesOn((state = heed(agent, state)))) {
       let call: PreparedCall | undefined;
-      if (!hasReply(state)) {
+      // A process may have died between a refusal and what decide makes of it.
+      if (!hasReply(state) && !isTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
         yield { phase: "prepare", state };
         state = pauseIfWaiting(agent, heedSignals(agent, state));

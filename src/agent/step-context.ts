@@ -4,8 +4,8 @@ import type { Model, ModelRequest } from "../model/model.ts";
 import type { Message } from "../protocol/message.ts";
 import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentContext } from "./agent-context.ts";
-import type { AgentState } from "./agent-state.ts";
-import type { Lease } from "./budget-gate.ts";
+import { isAskedAnew, type AgentState } from "./agent-state.ts";
+import type { Lease, Remaining } from "./budget-gate.ts";
 import { noteShown, shownParts } from "./shown-messages.ts";
 
 /** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */
@@ -25,12 +25,20 @@ export function stepContext(
     toolNames: tools.names,
     promptHash: definitions.define(promptOf(messages)),
     toolsHash: tools.hash,
-    budget: budget.remainingWith(lease),
+    budget: leftAtStep(state, budget.remainingWith(lease)),
     parameters: { maxOutputTokens, ...(temperature === undefined ? {} : { temperature }) },
     ...(shown === undefined ? {} : { shown }),
   };
   noteShown(context, messages, last);
   return context;
+}
+
+/** What is left as the open step, or the next one, finds it: one that is asked anew is counted already. */
+export function leftAtStep(state: AgentState, remaining: Remaining): Remaining {
+  const { steps } = remaining;
+  return steps === undefined || !isAskedAnew(state)
+    ? remaining
+    : { ...remaining, steps: steps + 1 };
 }
 
 const names = new WeakMap<Model, StepContext["model"]>();

@@ -8,13 +8,13 @@ import type { StopReason, StopSignal } from "../protocol/stop.ts";
 import type { RunLog } from "./agent-state.ts";
 import { FINISH_TOOL_NAME } from "./finish-tool.ts";
 
-/** How a step ends (R15). */
+/** What a step comes to (R15). */
 export type StepOutcome =
   /** There is work that needs another step. */
   | { readonly type: "continue"; readonly work: readonly WorkType[] }
   /** The reply was of no use, or no answer yet: the model is asked again, a bounded number of times. */
   | { readonly type: "retry"; readonly work: readonly [WorkType] }
-  /** The history is too long for the model: it is made shorter first. */
+  /** The history is too long for the model: it is made shorter, and the step asks anew. */
   | { readonly type: "compact" }
   /** Nothing further starts. `signal`: the reason, if none was raised before. */
   | { readonly type: "stop"; readonly signal: StopSignal | undefined }
@@ -39,11 +39,12 @@ const MAX_USELESS_REPLIES = 1;
 /** Times that an agent with a typed result may miss it: by a text instead, or by arguments that do not fit. */
 const MAX_MISSED_OUTPUTS = 2;
 
-/** Judges the step that has just completed. */
+/** Judges the step that has just completed, or whose request was too long. */
 export function stepOutcome(log: RunLog, facts: StepFacts): StepOutcome {
   const last = log.steps.at(-1);
-  if (log.signals.length > 0 || last === undefined) return { type: "stop", signal: undefined };
+  if (log.signals.length > 0) return { type: "stop", signal: undefined };
   if (log.overflows > 0) return { type: "compact" };
+  if (last === undefined) return { type: "stop", signal: undefined };
   const work = workOf(log, last, facts);
   if (log.output !== undefined) {
     const news = [...work.filter((one) => one !== "tool_calls"), ...awaited(facts)];

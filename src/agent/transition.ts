@@ -24,6 +24,7 @@ import { historyChange } from "./history-change.ts";
 import { replaced, tagRest, withAdded, type TagPlace } from "./message-tags.ts";
 import { stepRecord } from "./step-record.ts";
 import {
+  isAskedAnew,
   NO_PREFIX,
   pendingState,
   stepOf,
@@ -204,7 +205,7 @@ type StepChange = Of<
 
 function moveStep(state: RunningState, change: StepChange): RunningState {
   if (change.type === "openStep") {
-    if (state.step !== undefined) throw illegal(state, change);
+    if (state.step !== undefined) return reopenStep(state, state.step, change);
     const attentive = state.log.isAwaiting ? withLog(state, { isAwaiting: false }) : state;
     return { ...attentive, step: openStep(change) };
   }
@@ -272,6 +273,20 @@ function openStep(change: Of<"openStep">): OpenStep {
   };
 }
 
+/** The step shows the model a shorter history: what it had shown before counts as never shown, but is paid for. */
+function reopenStep(state: RunningState, open: OpenStep, change: Of<"openStep">): RunningState {
+  if (!isAskedAnew(state) || open.error !== undefined) throw illegal(state, change);
+  const afterStep = state.log.steps.length;
+  const compactions = state.log.compactions.map((one) =>
+    one.afterStep > afterStep ? { ...one, afterStep } : one,
+  );
+  const { startedAtMs, usage, timing } = open;
+  return {
+    ...withLog(state, { compactions }),
+    step: { ...openStep(change), startedAtMs, usage, timing },
+  };
+}
+
 function withUsage(step: OpenStep, { usage, timing = NO_TIMING }: Of<"addUsage">): OpenStep {
   return {
     ...step,
@@ -286,7 +301,10 @@ function recordReply(state: RunningState, step: OpenStep, change: Of<"recordRepl
   return {
     ...withLog(state, { uselessReplies: 0, overflows: 0 }),
     conversation: {
-      ...withAdded(state.conversation, [message], placeOf(state)),
+      ...withAdded(state.conversation, [message], {
+        executionId: state.executionId,
+        stepNumber: step.number,
+      }),
       prefix: change.prefix,
     },
     step: { ...step, reply: change.reply },
@@ -417,21 +435,25 @@ function withMessages(state: RunningState, added: readonly Message[]): RunningSt
 
 function compacted(state: RunningState, { messages, usage }: Of<"compact">): RunningState {
   const conversation = replaced(state.conversation, messages, placeOf(state));
-  const { log } = state;
-  const change = historyChange(state.conversation, conversation, log.steps.length);
+  const { log, step } = state;
+  // An open step was shown the history as it was.
+  const shownTo = log.steps.length + (step === undefined ? 0 : 1);
+  const change = historyChange(state.conversation, conversation, shownTo);
   const compactions = change === undefined ? log.compactions : [...log.compactions, change];
   const shorter = {
     ...withLog(state, { compactions }),
     conversation: { ...conversation, prefix: NO_PREFIX },
+    step: step === undefined ? undefined : { ...step, error: undefined },
   };
   if (usage === undefined) return shorter;
   const { telemetry } = state;
   return { ...shorter, telemetry: { ...telemetry, usage: addUsage(telemetry.usage, usage) } };
 }
 
-/** Where a message comes in now: in the open step, or after the last one. */
+/** Where a message comes in now: in the open step once the model has replied in it, else after the last one. */
 function placeOf({ executionId, step, log }: RunningState): TagPlace {
-  return { executionId, stepNumber: step?.number ?? log.steps.length };
+  const isAfter = step?.reply === undefined;
+  return { executionId, stepNumber: isAfter ? log.steps.length : step.number };
 }
 
 function withLog(state: RunningState, part: Partial<RunLog>): RunningState {

@@ -126,6 +126,40 @@ proves(
   },
 );
 
+proves(
+  ["S7.15", "R42"],
+  "a step whose request was too long is opened once more when the history is shorter: what it used stays",
+  () => {
+    const { openStep, addUsage, recordOverflow, compact, recordReply } = changes();
+    const { running } = states();
+    const refused = after(running, openStep, addUsage, recordOverflow);
+    expect(() => transition(refused, openStep)).toThrow(/^Expected a change that a running/);
+    const shorter = after(refused, compact);
+    expect(shorter.log.compactions.map(({ afterStep }) => afterStep)).toEqual([1]);
+    const context = { ...openStep.context, toolNames: ["another"] };
+    const anew = transition(shorter, {
+      ...openStep,
+      context,
+      input: compact.messages,
+      atMs: openStep.atMs + 7,
+    });
+    expect(anew).toEqual({
+      ...shorter,
+      log: {
+        ...shorter.log,
+        compactions: shorter.log.compactions.map((one) => ({ ...one, afterStep: 0 })),
+      },
+      step: {
+        ...openStepOf(shorter),
+        context,
+        input: compact.messages,
+        messageCount: compact.messages.length,
+      },
+    });
+    expect(() => transition(after(anew, recordReply), openStep)).toThrow(/^Expected a change/);
+  },
+);
+
 proves(["R42"], "recordOverflow counts, and marks the open step; it is no error of the run", () => {
   const { open } = states();
   const { recordOverflow } = changes();

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
+import { ModelError } from "../../src/model/model-error.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
 import { allOf, toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { proves } from "../harness/proves.ts";
@@ -43,6 +44,43 @@ for (const strategy of ["truncate", "summarize"] as const)
     );
     expect([...new Set(summarized)]).toEqual([strategy === "summarize"]);
   });
+
+for (const strategy of ["truncate", "summarize"] as const)
+  proves(
+    ["S7.15"],
+    `D2: requests that the model refuses as too long, and that are made shorter (${strategy})`,
+    async () => {
+      const plain = await killedEverywhere((): Play => {
+        const calls = new Map<string, number>();
+        const role = defineAgent({
+          name: "solo",
+          instructions: "You read.",
+          budget: { steps: 5 },
+          showBudget: true,
+          compaction: { strategy, keepMessages: 2 },
+          model: thinker("solo", ({ request }) => {
+            const { messages, tools } = request;
+            if (messages.some(({ text }) => text.startsWith("4"))) return { text: "I have read." };
+            if (tools.length === 0) return { text: "a summary" };
+            if (messages.length > 7)
+              throw new ModelError({ code: "model_context_overflow", message: "Too long." });
+            const last = messages.findLast((message) => message.role === "tool")?.text ?? "0";
+            return { calls: [["read", { thing: `${Number.parseInt(last, 10) + 1}` }]] };
+          }),
+          tools: [countedTool(calls, "read", ({ thing }) => `${thing}: ${LONG}`)],
+        });
+        return { role, calls };
+      });
+      const told = plain.events.filter(({ type }) => type.startsWith("step."));
+      expect(told.map((event) => [event.type, "number" in event && event.number])).toEqual(
+        [1, 2, 3, 4, 5].flatMap((number) => [
+          ["step.started", number],
+          ["step.completed", number],
+        ]),
+      );
+      expect(plain.events.filter(({ type }) => type === "model.failed")).toHaveLength(1);
+    },
+  );
 
 test("D2: results that are too long, summarised by calls of their own", async () => {
   const plain = await killedEverywhere((): Play => {

@@ -354,24 +354,32 @@ proves(
   },
 );
 
-proves(["R61"], "a condition that fires outweighs a history that is too long", async () => {
-  const error = new ModelError({ code: "model_context_overflow", message: "Too long." });
-  const script = [asks("work", {}), asks("work", {}), { error }, says("done")];
-  for (const [stopWhen, end, compacted] of [
-    [[], ["completed", "completed", 4], 1],
-    [[guard(3)], ["stopped", "found", 3], 0],
-  ] as const) {
-    const stage = scene();
-    const { role, model } = soloist(script, {
-      tools: [spyTool("work")],
-      compaction: { keepMessages: 2 },
-      stopWhen,
-    });
-    const result = await stage.run(role);
-    expect([ending(result), model.requests.length]).toEqual([end, end[2]]);
-    expect(stage.sink.of("conversation.compacted")).toHaveLength(compacted);
-    const decisions = stage.sink.of("continuation.evaluated").map(({ decision }) => decision);
-    const rest = compacted === 1 ? ["compact", "stop"] : ["stop"];
-    expect(decisions).toEqual(["continue", "continue", ...rest]);
-  }
-});
+proves(
+  ["R61"],
+  "a condition is asked once the request that was too long has gone out, made shorter",
+  async () => {
+    const error = new ModelError({ code: "model_context_overflow", message: "Too long." });
+    const script = [asks("work", {}), asks("work", {}), { error }, says("done")];
+    for (const [stopWhen, end, isTooLong] of [
+      [[], ["completed", "completed", 3], true],
+      [[guard(2)], ["stopped", "found", 2], false],
+      [[guard(3)], ["stopped", "found", 3], true],
+    ] as const) {
+      const stage = scene();
+      const { role, model } = soloist(script, {
+        tools: [spyTool("work")],
+        compaction: { keepMessages: 2 },
+        stopWhen,
+      });
+      const result = await stage.run(role);
+      expect([ending(result), model.requests.length]).toEqual([end, isTooLong ? 4 : 2]);
+      expect(stage.sink.of("conversation.compacted")).toHaveLength(isTooLong ? 1 : 0);
+      const decisions = stage.sink.of("continuation.evaluated").map(({ decision }) => decision);
+      expect(decisions).toEqual([
+        "continue",
+        ...(isTooLong ? ["continue", "compact"] : []),
+        "stop",
+      ]);
+    }
+  },
+);

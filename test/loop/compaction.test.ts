@@ -8,9 +8,12 @@ import { transform } from "../../src/hooks/hook.ts";
 import type { BeforeCompactionInput } from "../../src/hooks/hook-points.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
+import { rebuildRequest } from "../../src/orchestrator/rebuild-request.ts";
+import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
-import { scene } from "../harness/run-scripted.ts";
+import { gate, scene, settled } from "../harness/run-scripted.ts";
 import { soloist, type Soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, part, spawn } from "../tree/cast.ts";
@@ -120,17 +123,181 @@ proves(
   },
 );
 
-test("the call that the model refused is a step of its own, with the error that it ended by", async () => {
-  const { role } = worker([work, work, OVERFLOW, says("done")], {
-    compaction: { keepMessages: 1 },
+/** What a caller sees of a run whose third request was too long. */
+function seen({ result, stage, model }: OverflowingRun): object {
+  // The refused call counts as one, and as one whose price is unknown.
+  const { modelCalls: _calls, unpricedCalls: _unpriced, ...used } = result.usage.total;
+  return {
+    text: result.text,
+    status: result.status,
+    used,
+    steps: result.steps.map(({ telemetry: { usage }, ...step }) => ({
+      ...step,
+      usage: { ...usage, modelCalls: 1, unpricedCalls: 1 },
+    })),
+    errors: [result.agents[0]?.errors, result.agents[0]?.toolErrors, result.signals],
+    messages: result.messages,
+    request: model.requests.at(-1),
+    events: ["step.started", "step.completed", "signal.raised", "conversation.compacted"].map(
+      (type) => stage.sink.events.filter((event) => event.type === type).length,
+    ),
+  };
+}
+
+interface OverflowingRun {
+  readonly result: RunResult;
+  readonly stage: ReturnType<typeof scene>;
+  readonly model: Soloist["model"];
+}
+
+/** Three steps, of which the third is the last: whoever counts, its request is too long. */
+async function overflowing(
+  counted: "by us" | "by the provider",
+  more: Partial<Omit<AgentDefinition, "model">> = {},
+): Promise<OverflowingRun> {
+  const stage = scene();
+  const compaction = { keepMessages: 2, ...more.compaction };
+  const isOurs = counted === "by us";
+  const script = [work, work, ...(isOurs ? [] : [OVERFLOW]), says("done")];
+  const { role, model } = worker(script, {
+    ...more,
+    compaction: isOurs ? { ...compaction, maxInputTokens: 50 } : compaction,
   });
-  const { steps } = await scene().run(role);
-  expect(steps.map(({ number, error }) => [number, error?.code])).toEqual([
-    [1, undefined],
-    [2, undefined],
-    [3, "model_context_overflow"],
-    [4, undefined],
+  return { result: await stage.run(role), stage, model };
+}
+
+for (const [what, more] of Object.entries<Partial<Omit<AgentDefinition, "model">>>({
+  plain: {},
+  "with a budget of steps that just fits, of which the model is told": {
+    budget: { steps: 3, totalTokens: 100_000 },
+    showBudget: true,
+    wrapUp: "Finish.",
+  },
+  "with hooks that change each request": {
+    hooks: [
+      transform("beforeModel", ({ messages }) => ({
+        messages: [...messages, { role: "user", text: "Hurry.", origin: "notice" }],
+      })),
+    ],
+  },
+}))
+  proves(
+    ["S7.15", "R14"],
+    `a request that is too long is no step and no error when compaction answers it, whoever counted: ${what}`,
+    async () => {
+      const [ours, theirs] = [
+        await overflowing("by us", more),
+        await overflowing("by the provider", more),
+      ];
+      expect(seen(theirs)).toEqual(seen(ours));
+      const { result, stage } = theirs;
+      expect(result.steps.map(({ number, error }) => [number, error])).toEqual([
+        [1, undefined],
+        [2, undefined],
+        [3, undefined],
+      ]);
+      expect([result.usage.total.steps, result.usage.total.modelCalls]).toEqual([3, 4]);
+      expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
+      expect(
+        stage.sink.of("model.failed").map(({ error, stepId }) => [error.code, stepId]),
+      ).toEqual([["model_context_overflow", result.steps[2]?.stepId]]);
+      expect(stage.sink.of("budget.settled").map(({ usage }) => usage.steps)).toEqual([1, 1, 1, 0]);
+    },
+  );
+
+proves(
+  ["S7.15"],
+  "the request that finally went out can be made again, and what the earlier steps were shown",
+  async () => {
+    const { role, model } = worker([work, work, OVERFLOW, work, says("done")], {
+      compaction: { keepMessages: 2 },
+    });
+    const run = scene().orchestrator.start(role, "Do it.");
+    await run.result;
+    const stored = run.snapshot();
+    const rebuilt = [1, 2, 3, 4].map(
+      (stepNumber) => rebuildRequest(stored, { stepNumber }).request.messages,
+    );
+    const sent = model.requests.map(({ messages }) => messages);
+    expect(rebuilt).toEqual([sent[0], sent[1], sent[3], sent[4]]);
+  },
+);
+
+proves(
+  ["S7.15"],
+  "a further attempt of the request that was made shorter is paid for, and the step counted once",
+  async () => {
+    const stage = scene();
+    const flaky: ScriptedReply = {
+      error: new ModelError({ code: "model_overloaded", message: "Busy.", lostOutputTokens: 3 }),
+    };
+    const { role } = worker([work, work, OVERFLOW, flaky, says("done")], {
+      compaction: { keepMessages: 2 },
+      budget: { steps: 3 },
+    });
+    const run = stage.start(role);
+    await settled();
+    stage.clock.advance(stage.sink.of("model.retried")[0]?.delayMs ?? 0);
+    const result = await stage.outcome(run);
+    expect([result.status, result.usage.total.steps, result.steps.length]).toEqual([
+      "completed",
+      3,
+      3,
+    ]);
+    expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
+  },
+);
+
+proves(
+  ["S7.15"],
+  "a pause between the refusal and the shorter request changes nothing",
+  async () => {
+    const held = gate();
+    const stage = scene();
+    const script = [work, work, { ...OVERFLOW, after: held.opened }, says("done")];
+    const { role, model } = worker(script, {
+      compaction: { keepMessages: 2 },
+      budget: { steps: 3 },
+    });
+    const run = stage.start(role);
+    await settled();
+    run.requestPause();
+    held.open();
+    const paused = await stage.outcome(run);
+    const { pausedRun = expect.fail("not paused") } = paused;
+    expect(paused.status).toBe("paused");
+    expect(rebuildRequest(pausedRun, { stepNumber: 3 }).request.messages).toEqual(
+      model.requests[2]?.messages,
+    );
+    const result = await stage.outcome(stage.resume(role, pausedRun));
+    expect([result.status, result.steps.length, result.usage.total.steps]).toEqual([
+      "completed",
+      3,
+      3,
+    ]);
+    expect(stage.sink.of("step.started").map(({ number }) => number)).toEqual([1, 2, 3]);
+    expect(usageOf(stage.sink.events)).toEqual(result.usage.total);
+    const unpaused = await overflowing("by the provider", { budget: { steps: 3 } });
+    expect(model.requests.at(-1)).toEqual(unpaused.model.requests.at(-1));
+  },
+);
+
+test("an agent that is told to stop while a request is refused has a step for it, and asks nothing further", async () => {
+  const held = gate();
+  const stage = scene();
+  const script = [work, work, { ...OVERFLOW, after: held.opened }, says("never")];
+  const { role, model } = worker(script, { compaction: { keepMessages: 2 } });
+  const run = stage.start(role);
+  await settled();
+  run.requestStop("Enough.");
+  held.open();
+  const result = await stage.outcome(run);
+  expect([result.status, result.usage.total.steps, model.requests.length]).toEqual([
+    "stopped",
+    3,
+    3,
   ]);
+  expect(stage.sink.of("conversation.compacted")).toEqual([]);
 });
 
 test("too long with nothing to leave out: the same request is not sent again", async () => {

@@ -141,7 +141,8 @@ proves(["R39", "R42"], "in any order of changes, a step is recorded once (L4)", 
       let opened = 0;
       driven(list, (before, change, next) => {
         if (change.type === "nextExecution") opened = 0;
-        if (change.type === "openStep") opened += 1;
+        // A step whose request was too long is shown anew.
+        if (change.type === "openStep" && stepOf(before) === undefined) opened += 1;
         if (change.type === "recordStep") recorded += 1;
         const isOpen = stepOf(next) !== undefined;
         expect(next.log.steps.length + Number(isOpen)).toBe(opened);

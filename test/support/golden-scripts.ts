@@ -1,5 +1,6 @@
 // The runs whose traces are golden: each comes to rest, perhaps after a pause, and leaves its scene and its last result.
 
+import { lastTextOf } from "../../src/agent/agent-state.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
@@ -124,7 +125,7 @@ async function compaction(): Promise<Played> {
   );
   const run = stage.start(role);
   for await (const { phase, state } of run.iterate())
-    if (phase === "infer" && state.log.steps.length === 3) void run.steer("And this?");
+    if (phase === "infer" && lastTextOf(state) === "First.") void run.steer("And this?");
   await settled();
   return { stage, result: await stage.outcome(run) };
 }

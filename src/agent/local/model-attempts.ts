@@ -110,7 +110,8 @@ async function paidTurn(
 /** Books what the turn added to the usage of its call; gives what is booked in all. */
 function chargeFor(options: LocalEffectsOptions, { call, charged }: Turn, used: Usage): Usage {
   const { place, number = 1, lease } = call;
-  const steps = place.aside === undefined && number === 1 ? used.steps : 0;
+  const isCounted = place.aside !== undefined || place.isCounted === true || number > 1;
+  const steps = isCounted ? 0 : used.steps;
   const all = { ...used, steps };
   options.charge(lease, subtractUsage(all, charged));
   return all;

@@ -8,7 +8,13 @@ import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
-import { lastTextOf, pausedChildrenOf, stepOf, type AgentState } from "../agent-state.ts";
+import {
+  isTooLong,
+  lastTextOf,
+  pausedChildrenOf,
+  stepOf,
+  type AgentState,
+} from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
@@ -31,15 +37,7 @@ const MAX_VETOES = 3;
 
 /** Completes the step and judges it; what must stop is stopped, what is missing is asked for. */
 export async function decide(agent: AgentContext, state: AgentState): Promise<AgentState> {
-  const closing = stepOf(state)?.lastStep;
-  const alone = pausedChildrenOf(state).length === 0 ? state : await dismissChildren(agent, state);
-  const completed = completeStep(agent, alone);
-  if (completed === alone) return concluded(agent, stalled(agent, alone), NOTHING_FURTHER);
-  const isTold = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
-  const closed =
-    closing === undefined || isTold ? completed : raise(agent, completed, lastStepSignal(closing));
-  const seen = agent.hooks.processors.length === 0 ? closed : await process(agent, closed);
-  const judged = agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
+  const judged = isTooLong(state) ? state : await close(agent, state);
   const outcome = stepOutcome(judged.log, {
     roleName: agent.role.name,
     modelId: agent.role.model.id,
@@ -62,6 +60,19 @@ export async function decide(agent: AgentContext, state: AgentState): Promise<Ag
   }
 }
 
+/** Completes the step, and lets processors and conditions see it. */
+async function close(agent: AgentContext, state: AgentState): Promise<AgentState> {
+  const closing = stepOf(state)?.lastStep;
+  const alone = pausedChildrenOf(state).length === 0 ? state : await dismissChildren(agent, state);
+  const completed = completeStep(agent, alone);
+  if (completed === alone) return stalled(agent, alone);
+  const isTold = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
+  const closed =
+    closing === undefined || isTold ? completed : raise(agent, completed, lastStepSignal(closing));
+  const seen = agent.hooks.processors.length === 0 ? closed : await process(agent, closed);
+  return agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
+}
+
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
 async function shorten(
   agent: AgentContext,
@@ -69,7 +80,7 @@ async function shorten(
   outcome: StepOutcome,
 ): Promise<AgentState> {
   const shorter = await compact(agent, concluded(agent, state, outcome));
-  const error = state.log.steps.at(-1)?.error;
+  const error = stepOf(state)?.error;
   const isSame = shorter.conversation.messages === state.conversation.messages;
   return isSame && error !== undefined && !agent.isEnding
     ? failWith(agent, shorter, error)

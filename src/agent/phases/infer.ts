@@ -10,11 +10,11 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
 import { chargedUsage } from "../call-usage.ts";
-import { failWith, openStep, raise, type PreparedCall } from "../life-cycle.ts";
+import { failWith, openStep, raise, stepPlace, type PreparedCall } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 import { budgetSignal } from "../budget-signal.ts";
 
-/** Times that a history may be too long for the model, one right after the other, before it is an error. */
+/** Requests of a step that may be too long for the model before that is an error. */
 const MAX_OVERFLOWS = 1;
 
 /** Whatever came of the call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). */
@@ -25,12 +25,14 @@ export async function infer(
 ): Promise<AgentState> {
   const { effects, budget } = agent;
   const state = openStep(agent, before, call);
-  const { stepId, number: stepNumber } = openStepOf(state);
+  const place = stepPlace(agent, state);
+  const { stepId } = place;
   const [outcome] = await effects.join([
-    effects.infer({ stepId, stepNumber }, call.lease, call.request, call.facts),
+    effects.infer(place, call.lease, call.request, call.facts),
   ]);
   if (outcome === undefined) return state;
-  const usage = chargedUsage(agent.role.model, call.lease, outcome);
+  const charge = chargedUsage(agent.role.model, call.lease, outcome);
+  const usage = place.isCounted === true ? { ...charge, steps: 0 } : charge;
   budget.settle(call.lease, usage);
   agent.record(
     {

@@ -10,7 +10,7 @@ import { asidesAtEnd } from "../../model/request-prefix.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentContext } from "../agent-context.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
-import type { Lease } from "../budget-gate.ts";
+import type { Lease, Remaining } from "../budget-gate.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import {
   errorRecord,
@@ -20,6 +20,7 @@ import {
   type Prepared,
   type PreparedCall,
 } from "../life-cycle.ts";
+import { leftAtStep } from "../step-context.ts";
 import { transition } from "../transition.ts";
 import {
   hookedRequest,
@@ -97,14 +98,16 @@ async function hold(
 ): Promise<Prepared> {
   const { role, effects } = agent;
   const place = stepPlace(agent, state);
-  const notices = noticesOf(agent);
+  const notices = noticesOf(agent, state);
   const { tokens: inputTokens, isEstimated } = sizeOf(agent, state, assembled, notices);
   const { strategy, maxInputTokens = Infinity } = role.compaction ?? {};
   if (strategy === "error" && inputTokens > maxInputTokens) {
     const error = tooLong(inputTokens, maxInputTokens);
     return { state: failWith(agent, state, error), call: undefined };
   }
-  const ask = { inputTokens, maxOutputTokens: role.maxOutputTokens, price: role.model.price };
+  const { maxOutputTokens: most, model } = role;
+  const steps = place.isCounted === true ? 0 : 1;
+  const ask = { inputTokens, maxOutputTokens: most, price: model.price, steps } as const;
   const [outcome] = await effects.join([effects.reserve(place, ask)]);
   if (outcome === undefined) return { state, call: undefined };
   const waited =
@@ -122,15 +125,18 @@ async function hold(
     { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs },
     place,
   );
-  return { state: waited, call: paidCall(agent, assembled, { lease, notices, isEstimated }) };
+  const remaining = (): Remaining => leftAtStep(waited, agent.budget.remainingWith(lease));
+  const paid = { lease, remaining, notices, isEstimated };
+  return { state: waited, call: paidCall(agent, assembled, paid) };
 }
 
 /** What the model would be told at the end, as things stand. */
-function noticesOf({ role, budget }: AgentContext): Notices {
-  const isLast = role.wrapUp !== undefined && (budget.remaining()["steps"] ?? Infinity) <= 1;
+function noticesOf({ role, budget }: AgentContext, state: AgentState): Notices {
+  const remaining = (): Remaining => leftAtStep(state, budget.remaining());
+  const isLast = role.wrapUp !== undefined && (remaining()["steps"] ?? Infinity) <= 1;
   return {
     wrapUp: isLast ? role.wrapUp : undefined,
-    budget: budgetNotice(role, () => budget.remaining()),
+    budget: budgetNotice(role, remaining),
   };
 }
 
@@ -157,21 +163,23 @@ function tooLong(inputTokens: number, maxInputTokens: number): ErrorRecord {
 
 interface Paid {
   readonly lease: Lease;
+  /** Left to the agent, the call included. */
+  readonly remaining: () => Remaining;
   readonly notices: Notices;
   readonly isEstimated: boolean;
 }
 
 /** The call that the lease allows, with what the model is told now. */
 function paidCall(
-  { role, budget }: AgentContext,
+  { role }: AgentContext,
   { request: draft, isFaithful, historyLength, asides: sections, tail, hiddenTools }: Assembled,
-  { lease, notices, isEstimated }: Paid,
+  { lease, remaining, notices, isEstimated }: Paid,
 ): PreparedCall {
   const lastStep = notices.wrapUp === undefined ? undefined : lease.lastStep;
   const capped = Object.freeze({ ...draft, maxOutputTokens: lease.maxOutputTokens });
   const told = {
     wrapUp: lastStep === undefined ? undefined : notices.wrapUp,
-    budget: budgetNotice(role, () => budget.remainingWith(lease)),
+    budget: budgetNotice(role, remaining),
   };
   const request = withNotices(lastStep === undefined ? capped : closingRequest(capped), told);
   const { length } = request.messages;
