@@ -1,20 +1,25 @@
-// Goal: every recording that was ever made is read and replayed for ever (D3), and what agents come to does not depend on the order in
-// which effects end that have nothing to do with each other: so a distributed engine can follow.
-// Method: each file of test/journals/v1 in its recorded order, and in twenty others.
+// Goal: every recording that was ever made is read for ever (D3), those with the prompts and tools of today are replayed, and what agents
+// come to does not depend on the order in which effects end that have nothing to do with each other: so a distributed engine can follow.
+// Method: each file of test/journals/latest in its recorded order, and in twenty others; of all others the result is read.
 
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
 import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
+import { parseJson } from "../../src/kernel/json.ts";
+import { foldJournal, type FoldedRun } from "../../src/orchestrator/journal/fold-journal.ts";
 import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { RunIdSchema } from "../../src/protocol/ids.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";
 import { keptRecording } from "../journals/kept.ts";
 import { gist, replayed } from "../journals/play.ts";
 import { scenes } from "../journals/roles.ts";
 
-const names = globSync("test/journals/v1/*.jsonl").map((file) => basename(file, ".jsonl"));
+const names = globSync("test/journals/latest/*.jsonl").map((file) => basename(file, ".jsonl"));
 
 test("every scene has its recording, and every recording its scene", () => {
   expect(names.toSorted()).toEqual(Object.keys(scenes).toSorted());
@@ -44,6 +49,34 @@ for (const name of names) {
       }
     },
   );
+}
+
+for (const file of globSync("test/journals/v1/*.jsonl"))
+  test(`D3: ${file} is read, whole as its last event has it, and broken off as a run that is under way`, async () => {
+    const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+    const { status, run } = await folded(lines);
+    expect(status).toBe(file.endsWith("/paused.jsonl") ? "paused" : "ended");
+    expect(parseJson(lines.at(-1) ?? "")).toMatchObject({
+      event: {
+        type: `run.${status}`,
+        reason: { code: rootCode(run) },
+        usage: { total: run.accounts[0]?.total },
+      },
+    });
+    expect((await folded(lines.slice(0, lines.length / 2))).status).toBe("open");
+  });
+
+function rootCode({ agents: [root] }: FoldedRun["run"]): string | undefined {
+  const state = root?.state;
+  return state === undefined || state.status === "pending" ? undefined : state.reason?.code;
+}
+
+async function folded(lines: readonly string[]): Promise<FoldedRun> {
+  const store = memoryStore({ clock: new ManualClock() });
+  const runId = RunIdSchema.parse("run_1");
+  const owner = { token: "t", hostname: "h", processId: 1 };
+  await store.append(await store.create(runId, "lead", owner), { firstNumber: 1, records: lines });
+  return await foldJournal(runId, store.read(runId));
 }
 
 /** A result whose agents stand in the order of their paths, and not of their births. */

@@ -13,9 +13,9 @@ import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { Cast, listener } from "./cast.ts";
 import { scenes } from "./roles.ts";
 
-/** Where a recording of this version of journals is kept. */
+/** Where a recording with the prompts and the tools of today is kept. */
 export function pathOf(name: string): string {
-  return fileURLToPath(new URL(`v1/${name}.jsonl`, import.meta.url));
+  return fileURLToPath(new URL(`latest/${name}.jsonl`, import.meta.url));
 }
 
 export function keptRecording(name: string): Recording {
