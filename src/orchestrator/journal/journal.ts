@@ -25,6 +25,8 @@ export interface JournalOptions {
   readonly clock: Clock;
   /** Makes the journal in the store, or takes it over. */
   readonly open: () => Promise<OpenJournal>;
+  /** The store has given the right to write before. Default false. */
+  readonly isClaimed?: boolean;
   /** The long texts of a journal that goes on. Default: none. */
   readonly texts?: readonly string[];
 }
@@ -82,7 +84,8 @@ export class Journal {
 
   /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
   claimed(): Promise<void> | undefined {
-    return this.#opened === undefined ? this.#claim.promise : undefined;
+    const { isClaimed = false } = this.#options;
+    return isClaimed || this.#opened !== undefined ? undefined : this.#claim.promise;
   }
 
   /**

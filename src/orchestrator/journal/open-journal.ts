@@ -113,7 +113,7 @@ export function recoveredJournal(
   { recordCount, texts }: FoldedRun,
 ): RunJournal {
   const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
-  const journal = new RunJournal(new Journal({ store, clock, open, texts }));
+  const journal = new RunJournal(new Journal({ store, clock, open, texts, isClaimed: true }));
   journal.append({ type: "recovered" });
   return journal;
 }
