@@ -124,15 +124,15 @@ export class Orchestrator {
    * granted (X7). `stored`: the `pausedRun` of a result or the `snapshot()` of a run, or its JSON text. The roles must be those that it
    * was started with, by name.
    *
-   * What was approved runs once. Without a store a process remembers which pauses it went on from, and a second call for the same one
-   * throws. Two processes know of each other by a store alone: without one, each of them goes on from its copy of the paused run, and runs
-   * what was approved. With a store its journal decides, in one process or several: the result of the second run rejects with
-   * `already_resumed` (`run_alive` while the first is at it), and nothing of it has run. So share a store, or hand each paused run out once.
+   * What was approved runs once: within a process a second call for the same pause is refused. Two processes know of each other by a store
+   * alone: without one, each of them goes on from its copy of the paused run, and runs what was approved. With a store that they share the
+   * second is refused when its journal is opened: its result rejects with `already_resumed`, and nothing of it has run. So share a store, or
+   * hand each paused run out once.
    *
    * @throws EspalierError before anything has happened, and the run can still be resumed: `unsupported_version` or
    * `invalid_paused_run` if it cannot be read, has ended for good or its roles are not there; `invalid_answer` if an answer is missing,
-   * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if there is no store and
-   * this process went on from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
+   * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process went
+   * on from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
    */
   resume(
     stored: PausedRun | string,
@@ -144,17 +144,11 @@ export class Orchestrator {
     const paused = readPausedRun(stored);
     const run = standing(paused);
     const going = readyToGoOn(this.#settings, run, options, { answers, areAllNeeded: true });
-    const keeper = this.#keeper();
-    if (keeper !== undefined) {
-      const journal = resumedJournal(keeper, paused);
-      return this.#led(goOn(this.#settings, run, going, { journal }).run, options.signal);
-    }
     const giveBack = takePause(run, this.#settings.givenTracing); // Where nothing happens it may be tried again.
     try {
-      return this.#led(
-        goOn(this.#settings, run, going, { journal: undefined }).run,
-        options.signal,
-      );
+      const keeper = this.#keeper();
+      const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, giveBack);
+      return this.#led(goOn(this.#settings, run, going, { journal }).run, options.signal);
     } catch (cause) {
       giveBack();
       throw cause;

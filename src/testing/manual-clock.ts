@@ -1,3 +1,5 @@
+// ManualClock: a clock that tests move by hand. Owns its time, how far the wall clock is off it, and the timers that are not due yet.
+
 import { toMicroseconds, type Clock } from "../kernel/clock.ts";
 
 interface Timer {

@@ -7,6 +7,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { foldJournal } from "../../src/orchestrator/journal/fold-journal.ts";
 import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
 import type { StartOptions } from "../../src/orchestrator/run-options.ts";
@@ -270,6 +271,7 @@ class Process {
     };
     this.orchestrator = new Orchestrator({
       roles: [role],
+      tracing: localTracing(), // One of its own, as each process has: a pause is gone on from once by each.
       ...own,
       ...options,
       store: dying.store,

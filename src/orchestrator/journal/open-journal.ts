@@ -69,10 +69,24 @@ function headed(options: JournalOptions, { runId, limits, session }: Headed): Ru
   return journal;
 }
 
-/** The journal of a paused run that goes on: a new one, or its own if it has come no further since. */
-export function resumedJournal({ store, clock }: Keeper, run: PausedRun): RunJournal {
+/**
+ * The journal of a paused run that goes on: a new one, or its own if it has come no further since. `refused` is called if the store does
+ * not let it.
+ */
+export function resumedJournal(
+  { store, clock }: Keeper,
+  run: PausedRun,
+  refused: () => void = () => undefined,
+): RunJournal {
   const owner = newOwner();
-  const open = (): Promise<OpenJournal> => tried(clock, () => openedAgain(store, run, owner));
+  const open = async (): Promise<OpenJournal> => {
+    try {
+      return await tried(clock, () => openedAgain(store, run, owner));
+    } catch (cause) {
+      refused();
+      throw cause;
+    }
+  };
   const journal = headed({ store, clock, open }, run);
   journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
   return journal;
