@@ -170,7 +170,9 @@ export class AgentClock {
     const time = this.#stands ? undefined : ledger.timeSpent(agentId);
     if (time === undefined) return Infinity;
     const next = nextThreshold(time.maximum, Math.max(this.#spentMs, time.spent));
-    return next === undefined ? Infinity : clock.nowMs() + next - time.spent;
+    if (next === undefined) return Infinity;
+    const dueAtMs = clock.nowMs() + next - time.spent;
+    return dueAtMs < (ledger.deadlineAtMs(agentId) ?? Infinity) ? dueAtMs : Infinity;
   }
 
   #tellTime(): void {

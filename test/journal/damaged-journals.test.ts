@@ -1,6 +1,8 @@
 // Goal: whatever is wrong with a journal or a recording is told as such, with what to do; nothing of zod, and no broken invariant.
 // Method: the journal of a run that was paused and recovered, with each line left out, doubled or cut off; and journals of other releases.
 
+import { readFileSync } from "node:fs";
+
 import { beforeAll, expect, test } from "vitest";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
@@ -13,7 +15,6 @@ import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
-import { keptRecording } from "../journals/kept.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 function lead(): AgentRole {
@@ -138,7 +139,7 @@ test("R175: blank lines, line breaks of Windows and a byte order mark do no harm
 });
 
 test("D3: a run that an early release kept without its result says where its record is", async () => {
-  const records = keptRecording("parallel").trimEnd().split("\n");
+  const records = readFileSync("test/journals/v1/parallel.jsonl", "utf8").trimEnd().split("\n");
   const head: unknown = JSON.parse(records[0] ?? "");
   const id = RunIdSchema.parse(
     typeof head === "object" && head !== null ? Reflect.get(head, "runId") : "",

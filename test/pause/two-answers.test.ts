@@ -3,6 +3,7 @@
 
 import { expect, test } from "vitest";
 
+import { localTracing } from "../../src/orchestrator/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { says } from "../../src/testing/scripted-model.ts";
@@ -66,7 +67,10 @@ proves(
     const { status, pausedRun } = await stage.outcome(run);
     expect([status, look.calls.length]).toEqual(["paused", 0]);
     const resume = () =>
-      new Orchestrator({ store }).resume(JSON.stringify(pausedRun), [], { role: lead.role });
+      // Each as a process of its own: with a tracing of its own, it does not know of the other.
+      new Orchestrator({ store, tracing: localTracing() }).resume(JSON.stringify(pausedRun), [], {
+        role: lead.role,
+      });
     const [first, second] = await Promise.allSettled([resume().result, resume().result]);
     expect(first).toMatchObject({ status: "fulfilled", value: { text: "Done." } });
     expect(second).toMatchObject({ status: "rejected", reason: { code: "run_alive" } });

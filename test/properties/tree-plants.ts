@@ -25,7 +25,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "the place of a subagent that could not be set up is kept",
-    file: "orchestrator/supervisor.ts",
+    file: "orchestrator/set-up.ts",
     from: "permit?.giveBack();",
     to: "",
     law: /counts by depth|T3/,

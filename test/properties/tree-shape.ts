@@ -23,6 +23,8 @@ class Shape {
   readonly #refusals: Record<string, number> = {};
   /** What lists took away from agents, and from all below them. */
   readonly #denied = new Map<string, ReadonlySet<string>>();
+  /** How many calls the newest reply of each agent has, by its path. */
+  readonly #calls = new Map<string, number>();
   #total = 0;
 
   /** `kept`: those that a fork has from its origin. */
@@ -35,6 +37,7 @@ class Shape {
     if (event.type === "subagent.spawned") this.#spawned(event);
     if (event.type === "subagent.refused") this.#refused(event);
     if (event.type === "model.requested") this.#offered(event);
+    if (event.type === "model.replied") this.#calls.set(event.agentPath, event.toolCalls);
     if (event.type === "tool.ended" && event.success) this.#used(event);
   }
 
@@ -76,9 +79,9 @@ class Shape {
     this.#byDepth[depth] = (this.#byDepth[depth] ?? 0) + 1;
   }
 
-  /** A refusal names a limit that is reached. */
+  /** A refusal names a limit that is reached, by those that have started or with those that are ahead of it in its reply. */
   #refused({ refusal, agentPath, depth }: EspalierEvent<"subagent.refused">): void {
-    const { code, current, maximum } = refusal;
+    const { code, current = -1, maximum } = refusal;
     this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
     if (code === "depth_limit")
       law(depth >= (maximum ?? Infinity), "T3: depth_limit with room left");
@@ -91,7 +94,9 @@ class Shape {
           ];
     if (code !== "breadth_limit" && code !== "total_limit") return;
     law(current === maximum, `T3: ${code} at ${current} of ${maximum}`);
-    law(counted.includes(current ?? -1), `T3: ${code} with room left`);
+    const ahead = Math.max(0, (this.#calls.get(agentPath) ?? 0) - 1);
+    const isReached = counted.some((started) => current >= started && current <= started + ahead);
+    law(isReached, `T3: ${code} with room left`);
   }
 
   /** T4: nobody is offered what is denied above. */

@@ -69,8 +69,8 @@ const data = fc.record(
     errorPolicy: fc.record({ onBlocked: fc.constantFrom("stop", "continue") }, optional),
     wrapUp: fc.oneof(flag, text),
     compaction: fc.record({ keepMessages: fc.integer({ min: 1 }) }, optional),
-    maxOutputTokens: fc.integer({ min: 1 }),
-    temperature: amount,
+    maxOutputTokens: fc.integer({ min: 1, max: 1_000_000_000 }),
+    temperature: fc.double({ min: 0, max: 2, noNaN: true }),
   },
   optional,
 );
