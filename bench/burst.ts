@@ -25,6 +25,8 @@ const PROCESS_MS = 60_000;
 
 const ArrivedSchema = z.object({
   spans: z.int(),
+  /** Of these, further ones of the run and of agents that go on in a further trace. */
+  again: z.int(),
   orphans: z.int(),
   runs: z.int(),
   agents: z.int(),
@@ -78,10 +80,10 @@ function cells(became: Burst): readonly string[] {
 async function burst(way: string, mode: Backend["mode"], agents: number): Promise<Burst> {
   using sink = await startService("span-sink.ts", mode);
   const ending = await burstProcess(command(PROGRAM, way, String(agents)), sink.url);
-  const arrived = ArrivedSchema.parse(await sink.report());
+  const { spans, again, ...arrived } = ArrivedSchema.parse(await sink.report());
   // Two of the run: its own, and that of the root.
   const allSpans = 2 + agents * SPANS_PER_AGENT;
-  return { ...arrived, ...ending, allSpans, allAgents: agents + 1 };
+  return { ...arrived, ...ending, again, spans: spans - again, allSpans, allAgents: agents + 1 };
 }
 
 function burstProcess(

@@ -8,6 +8,8 @@ import { setTimeout as pause } from "node:timers/promises";
 const [mode = "ok"] = process.argv.slice(2);
 const SLOW_MS = 200;
 const OPERATION = "gen_ai.operation.name";
+const RUN = "espalier.run.id";
+const AGENT = "espalier.agent.id";
 
 interface Span {
   readonly spanId: string;
@@ -56,21 +58,33 @@ function arrived(): object {
   const spans = bodies.flatMap((body) => spansIn(body));
   bodies = [];
   const known = new Set(spans.map(({ spanId }) => spanId));
-  const operations = spans.flatMap(({ attributes }) =>
-    attributes.filter(({ key }) => key === OPERATION).map(({ value }) => value.stringValue),
-  );
   const count = (operation: string): number =>
-    operations.filter((each) => each === operation).length;
+    spans.filter((span) => valueOf(span, OPERATION) === operation).length;
+  // A run above 5,000 spans goes on in further traces: it, and its agents that are at work then, have a span in each of them.
+  const distinct = (operation: string, id: string): number =>
+    new Set(
+      spans
+        .filter((span) => valueOf(span, OPERATION) === operation)
+        .map((span) => `${valueOf(span, RUN)} ${valueOf(span, id)}`),
+    ).size;
+  const runs = distinct("invoke_workflow", RUN);
+  const agents = distinct("invoke_agent", AGENT);
+  const again = count("invoke_workflow") - runs + count("invoke_agent") - agents;
   return {
     spans: spans.length,
+    again,
     orphans: spans.filter(
       ({ parentSpanId }) => parentSpanId !== undefined && !known.has(parentSpanId),
     ).length,
-    runs: count("invoke_workflow"),
-    agents: count("invoke_agent"),
+    runs,
+    agents,
     modelCalls: count("chat"),
     toolCalls: count("execute_tool"),
   };
+}
+
+function valueOf({ attributes }: Span, name: string): string | undefined {
+  return attributes.find(({ key }) => key === name)?.value.stringValue;
 }
 
 const server = createServer((request, response) => void serve(request, response));

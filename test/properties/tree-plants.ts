@@ -12,6 +12,8 @@ export interface Plant {
   readonly law: RegExp;
   /** A world in which it is found. */
   readonly seed: number;
+  /** Not found in its world any more since the calls of a reply end together, nor in 600 others: another world has to be found. */
+  readonly isRare?: true;
 }
 
 export const PLANTS: readonly Plant[] = [
@@ -190,6 +192,7 @@ export const PLANTS: readonly Plant[] = [
     to: "",
     law: /L3: .*ends with assistant/,
     seed: 4011,
+    isRare: true,
   },
   {
     name: "a request starts at the deadline",
@@ -214,6 +217,7 @@ export const PLANTS: readonly Plant[] = [
     to: "",
     law: /bug|not at rest|T2|L2/,
     seed: 50_936,
+    isRare: true,
   },
   {
     name: "a paused subagent that is cancelled twice is led to its end twice",
