@@ -143,7 +143,7 @@ export {
   rebuildRecordedRequest,
   rebuildRequest,
   type RebuildOptions,
-} from "./orchestrator/rebuild-request.ts";
+} from "./orchestrator/run/rebuild-request.ts";
 export type { RebuiltRequest } from "./agent/kept-request.ts";
 export { memoryStore, type MemoryStoreOptions } from "./store/memory-store.ts";
 export type {
@@ -158,16 +158,16 @@ export type {
 export type { SessionStore, StoredSession } from "./store/session-store.ts";
 export type { Store } from "./store/store.ts";
 export type { StoreFailure } from "./store/store-errors.ts";
-export type { OrchestratorOptions } from "./orchestrator/orchestrator-options.ts";
+export type { OrchestratorOptions } from "./orchestrator/run/orchestrator-options.ts";
 export type {
   ForkOptions,
   ResumeGrant,
   RecoverOptions,
   ResumeOptions,
   StartOptions,
-} from "./orchestrator/run-options.ts";
-export type { FailedRecovery, RecoveredRuns } from "./orchestrator/recovery.ts";
-export type { EventsOptions, GrantOptions, Run } from "./orchestrator/run.ts";
+} from "./orchestrator/run/run-options.ts";
+export type { FailedRecovery, RecoveredRuns } from "./orchestrator/run/recovery.ts";
+export type { EventsOptions, GrantOptions, Run } from "./orchestrator/run/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
 export type {
   AgentState,
@@ -185,17 +185,26 @@ export type {
   Subtask,
 } from "./agent/agent-state.ts";
 export type { LastStep } from "./agent/budget-gate.ts";
-export type { Delivery } from "./orchestrator/agent-inbox.ts";
+export type { Delivery } from "./orchestrator/tree/mailbox.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
-export type { PriceUsed } from "./orchestrator/prices-used.ts";
-export { RunError } from "./orchestrator/run-error.ts";
-export type { AgentError, AgentReport, RunResult, RunUsage } from "./orchestrator/run-result.ts";
-export type { Concurrency } from "./orchestrator/scheduler.ts";
-export type { TextPiece } from "./orchestrator/run-shared.ts";
+export type { PriceUsed } from "./orchestrator/tree/prices-used.ts";
+export { RunError } from "./orchestrator/run/run-error.ts";
+export type {
+  AgentError,
+  AgentReport,
+  RunResult,
+  RunUsage,
+} from "./orchestrator/run/run-result.ts";
+export type { Concurrency } from "./orchestrator/tree/limiter.ts";
+export type { TextPiece } from "./orchestrator/tree/run-shared.ts";
 export type { RetryPolicy } from "./model/retry.ts";
 
 // Pause and resume
-export { PAUSED_RUN_VERSION, readPausedRun, type PausedRun } from "./orchestrator/paused-run.ts";
+export {
+  PAUSED_RUN_VERSION,
+  readPausedRun,
+  type PausedRun,
+} from "./orchestrator/durability/paused-run.ts";
 export type { Approver, Unanswered } from "./agent/approver.ts";
 export {
   approve,
@@ -313,15 +322,15 @@ export {
 export type { JsonObject, JsonValue } from "./kernel/json.ts";
 
 // Sessions
-export type { Session } from "./orchestrator/session/session.ts";
+export type { Session } from "./orchestrator/sessions/session.ts";
 export type {
   OnFailedExecution,
   SessionForkOptions,
   SessionOptions,
-} from "./orchestrator/session/session-options.ts";
-export type { SessionOutcome, SessionResult } from "./orchestrator/session/session-outcome.ts";
-export type { SessionExecution, SessionFork } from "./orchestrator/session/session-record.ts";
-export type { ExecutionBoundary } from "./orchestrator/session/session-changes.ts";
+} from "./orchestrator/sessions/session-options.ts";
+export type { SessionOutcome, SessionResult } from "./orchestrator/sessions/session-outcome.ts";
+export type { SessionExecution, SessionFork } from "./orchestrator/sessions/session-record.ts";
+export type { ExecutionBoundary } from "./orchestrator/sessions/session-changes.ts";
 export {
   DEFAULT_MESSAGE_RETENTION,
   messageRetention,

@@ -1,7 +1,7 @@
 // Pace: how much of what is asked for at once begins in one turn of the event loop. Owns those who wait for a turn.
 // Ten thousand pieces that begin in one turn hold up everything else in the process for as long as that takes.
 
-import { WaitingLine } from "./waiting-line.ts";
+import { WaitingLine } from "./queue.ts";
 
 interface Waiter {
   readonly begin: () => void;

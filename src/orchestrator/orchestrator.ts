@@ -5,25 +5,25 @@ import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import { spendLimitsOf, tighterLimits } from "../policies/budget.ts";
 import type { Answer } from "../protocol/question.ts";
-import { bringToLife } from "./birth.ts";
-import { checkToolLists } from "./check-tool-lists.ts";
-import { forkedRun } from "./fork-run.ts";
-import { goOn, readyToGoOn, type Going } from "./go-on.ts";
-import { foldJournal, type FoldedRun } from "./journal/fold-journal.ts";
+import { bringToLife } from "./tree/create-agent.ts";
+import { checkToolLists } from "./run/check-tool-lists.ts";
+import { forkedRun } from "./run/fork-run.ts";
+import { goOn, readyToGoOn, type Going } from "./run/continue-run.ts";
+import { foldJournal, type FoldedRun } from "./durability/fold-journal.ts";
 import {
   newJournal,
   recoveredJournal,
   resumedJournal,
   type Keeper,
-} from "./journal/open-journal.ts";
-import type { RunJournal } from "./journal/run-journal.ts";
-import { keptResult } from "./kept-result.ts";
-import { leadFork } from "./lead-fork.ts";
-import { leadRun, NO_HISTORY, started } from "./lead-run.ts";
-import { LiveRuns } from "./live-runs.ts";
-import { settingsOf, type OrchestratorOptions, type Settings } from "./orchestrator-options.ts";
-import { rolesOf } from "./pause-run.ts";
-import { readPausedRun, type PausedRun } from "./paused-run.ts";
+} from "./durability/open-journal.ts";
+import type { RunJournal } from "./durability/run-journal.ts";
+import { keptResult } from "./run/persisted-result.ts";
+import { leadFork } from "./run/start-fork.ts";
+import { leadRun, NO_HISTORY, started } from "./run/start.ts";
+import { LiveRuns } from "./run/live-runs.ts";
+import { settingsOf, type OrchestratorOptions, type Settings } from "./run/orchestrator-options.ts";
+import { rolesOf } from "./durability/pause-run.ts";
+import { readPausedRun, type PausedRun } from "./durability/paused-run.ts";
 import {
   claimed,
   failedRecovery,
@@ -33,12 +33,12 @@ import {
   storedRun,
   type FailedRecovery,
   type RecoveredRuns,
-} from "./recovery.ts";
-import { assertReady, rootRole, takePause } from "./resumption.ts";
-import { RoleRegistry } from "./role-registry.ts";
-import { warnOfStrayToolNames } from "./stray-tool-names.ts";
-import type { Run } from "./run.ts";
-import type { RunResult } from "./run-result.ts";
+} from "./run/recovery.ts";
+import { assertReady, rootRole, takePause } from "./run/resumption.ts";
+import { RoleRegistry } from "./tree/role-registry.ts";
+import { warnOfStrayToolNames } from "./run/stray-tool-names.ts";
+import type { Run } from "./run/run.ts";
+import type { RunResult } from "./run/run-result.ts";
 import {
   checkForkOptions,
   checkRecoverOptions,
@@ -49,12 +49,12 @@ import {
   type RecoverOptions,
   type ResumeOptions,
   type StartOptions,
-} from "./run-options.ts";
-import { runScope } from "./run-scope.ts";
-import type { Session } from "./session/session.ts";
-import type { SessionOptions } from "./session/session-options.ts";
-import { sessionHandle, startingSession } from "./session/sessions.ts";
-import { standing } from "./standing-run.ts";
+} from "./run/run-options.ts";
+import { runScope } from "./tree/run-scope.ts";
+import type { Session } from "./sessions/session.ts";
+import type { SessionOptions } from "./sessions/session-options.ts";
+import { sessionHandle, startingSession } from "./sessions/sessions.ts";
+import { standing } from "./durability/restored-run.ts";
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and

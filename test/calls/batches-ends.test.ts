@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import type { Phase } from "../../src/agent/run-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";

@@ -1,6 +1,6 @@
 // What tests of tool calls read of a run: how each call ended, and every text that is anywhere in a value.
 
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Scene } from "../harness/run-scripted.ts";
 import { quiet } from "../tree/cast.ts";
 

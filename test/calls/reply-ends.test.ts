@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 
 import { cancelReasonOf } from "../../src/kernel/cancel.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import type { AgentDefinition } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { ErrorBudget } from "../../src/policies/error-budget.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";

@@ -2,8 +2,8 @@
 // Method: tools that ignore their signal and are let go by hand after their time, or after the run was told to end.
 
 import { expect, test } from "vitest";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { ToolError } from "../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import type { AgentDefinition } from "../../src/agent/agent-role.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";

@@ -1,12 +1,12 @@
 // What tests of errors share: tools that do something else at each call, and short forms of what came of calls.
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { ToolRetryError } from "../../src/tools/tool-error.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { Scene } from "../harness/run-scripted.ts";
 import { spyTool } from "../harness/tools.ts";
 

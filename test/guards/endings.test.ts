@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "../../src/agent/agent-role.ts";
 import { observe, transform } from "../../src/hooks/hook.ts";
 import { says } from "../../src/testing/scripted-model.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene } from "../harness/run-scripted.ts";

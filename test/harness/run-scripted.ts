@@ -4,11 +4,15 @@ import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
-import type { ForkOptions, ResumeGrant, StartOptions } from "../../src/orchestrator/run-options.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type {
+  ForkOptions,
+  ResumeGrant,
+  StartOptions,
+} from "../../src/orchestrator/run/run-options.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { usageOf } from "../../src/protocol/usage-of-events.ts";

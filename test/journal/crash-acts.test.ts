@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
-import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
+import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { gate } from "../harness/run-scripted.ts";

@@ -3,9 +3,9 @@
 import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
-import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
+import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { gate } from "../harness/run-scripted.ts";
 import {
   aborted,

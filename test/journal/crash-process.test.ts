@@ -12,7 +12,7 @@ import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 
 import { isRecord } from "../../src/kernel/json.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { sqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { world } from "./crash-world.ts";
 import { storedEvents, storedRecords } from "./stored-events.ts";

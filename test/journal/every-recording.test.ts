@@ -9,8 +9,8 @@ import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import { parseJson } from "../../src/kernel/json.ts";
-import { foldJournal, type FoldedRun } from "../../src/orchestrator/journal/fold-journal.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { foldJournal, type FoldedRun } from "../../src/orchestrator/durability/fold-journal.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { RunIdSchema } from "../../src/protocol/ids.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { readPausedRun } from "../../src/orchestrator/paused-run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { CallIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { approve } from "../../src/protocol/question.ts";

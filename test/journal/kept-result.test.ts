@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { foldJournal } from "../../src/orchestrator/journal/fold-journal.ts";
+import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";

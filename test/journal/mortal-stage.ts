@@ -3,10 +3,10 @@
 import { expect } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import { foldJournal } from "../../src/orchestrator/journal/fold-journal.ts";
+import { foldJournal } from "../../src/orchestrator/durability/fold-journal.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { AgentId, RunId } from "../../src/protocol/ids.ts";
 import type { Answer, Question } from "../../src/protocol/question.ts";

@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
-import type { StartOptions } from "../../src/orchestrator/run-options.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
+import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { Recording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";

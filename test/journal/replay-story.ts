@@ -3,8 +3,8 @@
 import { expect } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Recording } from "../../src/testing/replay/recording.ts";
 import { replay, type ReplayOptions, type ReplayResult } from "../../src/testing/replay/replay.ts";
 import { gist } from "../journals/play.ts";

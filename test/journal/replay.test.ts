@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { recordingOf } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
+import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { storeFailed } from "../../src/store/store-errors.ts";

@@ -10,7 +10,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { endOfTurn } from "../../src/kernel/pace.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { JournalBatch } from "../../src/store/run-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";

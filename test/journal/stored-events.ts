@@ -3,8 +3,8 @@
 import {
   JournalRecordSchema,
   type JournalRecord,
-} from "../../src/orchestrator/journal/journal-record.ts";
-import { readRecord } from "../../src/orchestrator/journal/text-table.ts";
+} from "../../src/orchestrator/durability/journal-record.ts";
+import { readRecord } from "../../src/orchestrator/durability/text-table.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunId } from "../../src/protocol/ids.ts";
 import type { RunStore } from "../../src/store/run-store.ts";

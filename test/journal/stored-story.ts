@@ -3,9 +3,9 @@
 import { expect } from "vitest";
 
 import { lastTextOf } from "../../src/agent/agent-state.ts";
-import type { JournalRecord } from "../../src/orchestrator/journal/journal-record.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import type { StandingAgent, StandingRun } from "../../src/orchestrator/standing-run.ts";
+import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { StandingAgent, StandingRun } from "../../src/orchestrator/durability/restored-run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../src/protocol/usage.ts";
 

@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { readRecord, TextTable } from "../../src/orchestrator/journal/text-table.ts";
+import { readRecord, TextTable } from "../../src/orchestrator/durability/text-table.ts";
 
 /** What a journal has of these records, read back. */
 function thereAndBack(records: readonly object[]): readonly unknown[] {

@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { recordingOf, type Recording } from "../../src/testing/replay/recording.ts";

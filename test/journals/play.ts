@@ -3,8 +3,8 @@
 import { expect } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

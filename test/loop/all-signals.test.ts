@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
 import { checkEvent } from "../../src/protocol/event.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { AgentInbox } from "../../src/orchestrator/agent-inbox.ts";
+import { AgentInbox } from "../../src/orchestrator/tree/mailbox.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";

@@ -7,7 +7,7 @@ import type { AgentState } from "../../src/agent/agent-state.ts";
 import type { AgentDefinition } from "../../src/agent/agent-role.ts";
 import { processStep, transform } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";

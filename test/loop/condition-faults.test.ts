@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import type { StopReason } from "../../src/protocol/stop.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";

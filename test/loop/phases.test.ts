@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import type { PhaseReport } from "../../src/agent/run-agent.ts";
 import type { Model } from "../../src/model/model.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled, type Gate } from "../harness/run-scripted.ts";

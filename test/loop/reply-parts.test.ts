@@ -7,7 +7,7 @@ import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { replyPieces, type ReplyPiece } from "../../src/model/reply-pieces.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import { rebuildRequest } from "../../src/orchestrator/rebuild-request.ts";
+import { rebuildRequest } from "../../src/orchestrator/run/rebuild-request.ts";
 import { AgentIdSchema, CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";

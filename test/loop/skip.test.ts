@@ -6,9 +6,9 @@ import { z } from "zod";
 
 import type { Phase } from "../../src/agent/run-agent.ts";
 import { processStep, transform, type Hook } from "../../src/hooks/hook.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve } from "../../src/protocol/question.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";

@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 
 import { toolWasCalled, type StopCondition } from "../../src/policies/stop-conditions.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { RequestSection } from "../../src/agent/request-sections.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";

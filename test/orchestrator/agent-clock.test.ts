@@ -4,11 +4,11 @@
 import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
-import { AgentClock } from "../../src/orchestrator/agent-clock.ts";
+import { AgentClock } from "../../src/orchestrator/budget/agent-clock.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
-import { AgentNode } from "../../src/orchestrator/agent-node.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
-import type { NewAccount } from "../../src/orchestrator/ledger-core.ts";
+import { AgentNode } from "../../src/orchestrator/tree/agent-node.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { QuestionIdSchema } from "../../src/protocol/ids.ts";
 import { approve, deny, giveResult, reportFailure } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";

@@ -5,11 +5,11 @@ import { getEventListeners } from "node:events";
 
 import { expect, test } from "vitest";
 
-import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
-import { NO_AMOUNTS } from "../../src/orchestrator/ledger-core.ts";
+import { NO_AMOUNTS } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import { proves } from "../harness/proves.ts";
 import {
   answered,

@@ -8,7 +8,7 @@ import {
   type ChildContext,
   type ChildFacts,
   type ParentFacts,
-} from "../../src/orchestrator/child-context.ts";
+} from "../../src/orchestrator/tree/child-context.ts";
 import { subagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SubagentContextPolicy } from "../../src/policies/subagent-context-policy.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../src/protocol/subagent.ts";

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { EventBacklog } from "../../src/orchestrator/event-backlog.ts";
+import { EventBacklog } from "../../src/orchestrator/run/event-backlog.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { sampleEvents } from "../support/sample-events.ts";
 import { rejectionOf } from "../support/thrown.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 import type { LeaseAsk } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import * as core from "../../src/orchestrator/ledger-core.ts";
+import * as core from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import { SPEND_AXES, type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
 import { AccountSchema, type Account } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";

@@ -5,8 +5,8 @@
 import { expect, test } from "vitest";
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
-import type { NewAccount } from "../../src/orchestrator/ledger-core.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { proves } from "../harness/proves.ts";

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget-ledger.ts";
+import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget/ledger.ts";
 import type { SpendAxis } from "../../src/policies/budget.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";

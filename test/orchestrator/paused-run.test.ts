@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { snapshotOf } from "../../src/agent/agent-snapshot.ts";
 import { isRecord } from "../../src/kernel/json.ts";
-import { PAUSED_RUN_VERSION, readPausedRun } from "../../src/orchestrator/paused-run.ts";
+import { PAUSED_RUN_VERSION, readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { pendingState } from "../../src/agent/agent-state.ts";
 import type { Phase, PhaseReport } from "../../src/agent/run-agent.ts";
-import { PhaseTurnstile } from "../../src/orchestrator/phase-turnstile.ts";
+import { PhaseTurnstile } from "../../src/orchestrator/run/stepper.ts";
 import { answered } from "../support/ledger-scene.ts";
 
 const DONE = { done: true, value: undefined };

@@ -7,7 +7,7 @@ import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/age
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";
 import { PRICES_AS_OF } from "../../src/model/price-table.ts";
-import { RoleRegistry } from "../../src/orchestrator/role-registry.ts";
+import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";

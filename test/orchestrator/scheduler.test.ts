@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { Slots } from "../../src/agent/local/local-options.ts";
-import { DEFAULT_CONCURRENCY, scheduler } from "../../src/orchestrator/scheduler.ts";
+import type { Slots } from "../../src/agent/local-options.ts";
+import { DEFAULT_CONCURRENCY, scheduler } from "../../src/orchestrator/tree/limiter.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { gate, scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

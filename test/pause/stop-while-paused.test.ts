@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { approveAll, asked, ending, payTool, questionOf, texts } from "../support/pause-scenes.ts";

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { approve, deny, giveResult } from "../../src/protocol/question.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { gate, scene } from "../harness/run-scripted.ts";

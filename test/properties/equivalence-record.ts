@@ -3,7 +3,7 @@
 // calls of one reply, and ids that are given in the order of starting, which are replaced by places in the tree.
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Outside } from "./equivalence-cast.ts";
 
 /** A run that was played to its end. */

@@ -5,10 +5,10 @@ import { expect } from "vitest";
 
 import type { PhaseReport } from "../../src/agent/run-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
-import type { StartOptions } from "../../src/orchestrator/run-options.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { IdSource } from "../../src/kernel/id-source.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";

@@ -5,8 +5,8 @@
 import * as fc from "fast-check";
 import { test } from "vitest";
 
-import { AgentClock } from "../../src/orchestrator/agent-clock.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { AgentClock } from "../../src/orchestrator/budget/agent-clock.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AgentIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 

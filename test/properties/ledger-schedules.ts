@@ -4,8 +4,11 @@
 import { isDeepStrictEqual } from "node:util";
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
-import { LedgerCopy, LedgerOperationSchema } from "../../src/orchestrator/ledger-operation.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
+import {
+  LedgerCopy,
+  LedgerOperationSchema,
+} from "../../src/orchestrator/budget/ledger-operation.ts";
 import { SPEND_AXES, type SpendLimits } from "../../src/policies/budget.ts";
 import {
   AgentIdSchema,

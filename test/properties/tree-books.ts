@@ -1,8 +1,8 @@
 // Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours. B1, B2, B4, X4, X5 and X7 are
 // checked at every event.
 
-import { deadlineAtMs, type AccountPath } from "../../src/orchestrator/ledger-core.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import { deadlineAtMs, type AccountPath } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
   SPEND_AXES,
   spendLimitsOf,

@@ -1,7 +1,7 @@
 // What goes wrong around the agents of a world: ids, sinks and tracings.
 
 import type { IdSource } from "../../src/kernel/id-source.ts";
-import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { FOREIGN, Outside, ticks } from "./tree-foreign.ts";

@@ -4,7 +4,7 @@
 import type { Account } from "../../src/protocol/account.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { checkMessages } from "../../src/testing/check-messages.ts";
 import { checkBooks } from "./tree-books.ts";
 import { law, same } from "./tree-law.ts";

@@ -1,7 +1,7 @@
 // Who lives, rests and ends, read from events alone: T1, T2, T5, L2, L4, X8, X9 and X11. Every event is checked as it comes.
 
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { law, same } from "./tree-law.ts";
 import { keptPaths } from "./tree-shape.ts";
 import type { Order, PlayedRun } from "./tree-stage.ts";

@@ -2,7 +2,7 @@
 
 import { FINISH_TOOL_NAME } from "../../src/protocol/tool-rule.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { law, same } from "./tree-law.ts";
 import type { PlayedRun } from "./tree-stage.ts";
 import { roleAt, type World, type WorldCall } from "./tree-world.ts";

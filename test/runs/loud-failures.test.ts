@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { storeFailed } from "../../src/store/store-errors.ts";
 import type { Store } from "../../src/store/store.ts";

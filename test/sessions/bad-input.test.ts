@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { SessionOptions } from "../../src/orchestrator/session/session-options.ts";
+import type { SessionOptions } from "../../src/orchestrator/sessions/session-options.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

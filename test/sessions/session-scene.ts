@@ -1,9 +1,9 @@
 // A scene with a store for sessions, and the models that speak in it.
 
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
-import type { Session } from "../../src/orchestrator/session/session.ts";
-import type { SessionOptions } from "../../src/orchestrator/session/session-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { Session } from "../../src/orchestrator/sessions/session.ts";
+import type { SessionOptions } from "../../src/orchestrator/sessions/session-options.ts";
 import {
   AgentIdSchema,
   CallIdSchema,

@@ -6,7 +6,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { Session } from "../../src/orchestrator/session/session.ts";
+import type { Session } from "../../src/orchestrator/sessions/session.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import { retainMessages, messageRetention } from "../../src/policies/retention-policy.ts";
 import { removeMessages } from "../../src/policies/remove-messages.ts";

@@ -1,7 +1,7 @@
 // What must hold for every run, checked in one pass: the checks of `outcome` look at all events for each agent, which is too slow for
 // ten thousand.
 
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { checkEvent, type EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 

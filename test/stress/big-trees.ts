@@ -2,8 +2,8 @@
 
 import { defineAgent, SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";

@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { onAbort } from "../../src/kernel/cancel.ts";
-import { WaitingLine } from "../../src/kernel/waiting-line.ts";
+import { WaitingLine } from "../../src/kernel/queue.ts";
 
 const MANY = 10_000;
 

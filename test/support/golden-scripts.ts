@@ -2,7 +2,7 @@
 
 import { lastTextOf } from "../../src/agent/agent-state.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { scene, settled, type Scene } from "../harness/run-scripted.ts";

@@ -2,8 +2,8 @@
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget-ledger.ts";
-import type { NewAccount } from "../../src/orchestrator/ledger-core.ts";
+import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget/ledger.ts";
+import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";

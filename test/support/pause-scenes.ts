@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { approve, type Answer, type Question } from "../../src/protocol/question.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { expect, onTestFinished } from "vitest";
 
 import { isRecord } from "../../src/kernel/json.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Answer } from "../../src/protocol/question.ts";
 import type { Thrown } from "./thrown.ts";

@@ -1,7 +1,7 @@
 // A paused run as it is stored: a parent that waits for a question and a subagent, a paused child and an ended one.
 
 import { snapshotOf } from "../../src/agent/agent-snapshot.ts";
-import { PAUSED_RUN_VERSION } from "../../src/orchestrator/paused-run.ts";
+import { PAUSED_RUN_VERSION } from "../../src/orchestrator/durability/paused-run.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
 import {
   after,

@@ -2,8 +2,8 @@
 // worked out from what the documents say.
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { toolGuard, type GuardAnswer, type ToolGuard } from "../../src/tools/tool-guard.ts";

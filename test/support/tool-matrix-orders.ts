@@ -2,8 +2,8 @@
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { sleep, type Clock } from "../../src/kernel/clock.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";

@@ -1,8 +1,8 @@
 // What the parts of the tool matrix share: every order of things, time that passes on a grid, and what a model reads as lines.
 
 import type { ModelRequest } from "../../src/model/model.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { settled, type Scene } from "../harness/run-scripted.ts";
 import { goldenLines } from "./golden-lines.ts";

@@ -20,7 +20,7 @@ import {
   type EspalierEvent,
   type Model,
 } from "../../src/index.ts";
-import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";

@@ -4,7 +4,7 @@
 import { NodeTracerProvider, type ReadableSpan } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
-import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/event-sink.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { says } from "../../src/testing/scripted-model.ts";

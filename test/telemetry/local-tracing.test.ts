@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { ScopeTree } from "../../src/protocol/span-scope.ts";
 import { pooledHex, type MintHex } from "../../src/kernel/trace-ids.ts";

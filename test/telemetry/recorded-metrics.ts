@@ -5,7 +5,7 @@ import { MeterProvider, MetricReader, type MetricData } from "@opentelemetry/sdk
 import { expect } from "vitest";
 import { z } from "zod";
 
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
   METRICS,
   type Metric,

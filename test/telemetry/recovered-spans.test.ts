@@ -23,9 +23,9 @@ import { describe, expect, test } from "vitest";
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import { OpenSpans } from "../../src/orchestrator/journal/open-spans.ts";
+import { OpenSpans } from "../../src/orchestrator/durability/open-spans.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { openTelemetry, runIdGenerator } from "../../src/telemetry/otel.ts";

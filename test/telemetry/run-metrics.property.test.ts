@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { METRICS } from "../../src/telemetry/metrics/metric-names.ts";
 import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";

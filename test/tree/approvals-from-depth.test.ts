@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import {
   approve,

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 
 import type { Budget } from "../../src/policies/budget.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

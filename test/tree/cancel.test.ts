@@ -8,7 +8,7 @@ import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 
 import { cancelReasonOf } from "../../src/kernel/cancel.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";

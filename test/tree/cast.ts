@@ -10,7 +10,7 @@ import {
   type AgentRole,
 } from "../../src/agent/agent-role.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import {
   says,

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
-import type { Run } from "../../src/orchestrator/run.ts";
+import type { Run } from "../../src/orchestrator/run/run.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene } from "../harness/run-scripted.ts";

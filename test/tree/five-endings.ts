@@ -3,8 +3,8 @@
 
 import { expect } from "vitest";
 
-import type { OrchestratorOptions } from "../../src/orchestrator/orchestrator-options.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { calls, part, spawn, until } from "./cast.ts";

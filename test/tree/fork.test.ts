@@ -2,8 +2,8 @@
 // Method: real runs, snapshots compared byte by byte; what the fork's models are shown is compared whole.
 
 import { describe, expect, test } from "vitest";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
-import type { PausedRun } from "../../src/orchestrator/paused-run.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";

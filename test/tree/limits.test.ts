@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { IdSource } from "../../src/kernel/id-source.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { SubagentLimits } from "../../src/policies/subagent-limits.ts";
 import { goldenTree } from "../../src/testing/golden-tree.ts";
 import { says, type ScriptedCall } from "../../src/testing/scripted-model.ts";

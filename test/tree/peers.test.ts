@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "../../src/agent/agent-role.ts";
 import type { JsonObject } from "../../src/kernel/json.ts";
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
 import { deny } from "../../src/protocol/question.ts";

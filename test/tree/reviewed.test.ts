@@ -5,10 +5,10 @@ import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { RunTree } from "../../src/orchestrator/run-tree.ts";
+import { RunTree } from "../../src/orchestrator/tree/run-tree.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
-import { AgentNode } from "../../src/orchestrator/agent-node.ts";
-import { BudgetLedger } from "../../src/orchestrator/budget-ledger.ts";
+import { AgentNode } from "../../src/orchestrator/tree/agent-node.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";

@@ -1,6 +1,6 @@
 // What tests of removed tools look at: what a model was offered and told, and what events and reports say was taken away.
 
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { RemovedTool } from "../../src/protocol/tool-rule.ts";
 import type { Scene } from "../harness/run-scripted.ts";
 import type { Part } from "./cast.ts";

@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { RunResult } from "../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { usageOf } from "../../src/protocol/usage-of-events.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";

@@ -4,7 +4,7 @@
 
 import { expect, test } from "vitest";
 
-import { localTracing } from "../../src/orchestrator/local-tracing.ts";
+import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";

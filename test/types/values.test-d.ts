@@ -12,8 +12,8 @@ import type {
 import type { PhaseReport } from "../../src/agent/run-agent.ts";
 import type { HookContext, PointContext, PointInput } from "../../src/hooks/hook-points.ts";
 import type { ModelCall, ObserverContext, WrappedToolCall } from "../../src/hooks/hook.ts";
-import type { AgentNode } from "../../src/orchestrator/agent-node.ts";
-import type { AgentReport, RunResult } from "../../src/orchestrator/run-result.ts";
+import type { AgentNode } from "../../src/orchestrator/tree/agent-node.ts";
+import type { AgentReport, RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { StopFacts } from "../../src/policies/stop-conditions.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { SubagentResult } from "../../src/protocol/subagent.ts";

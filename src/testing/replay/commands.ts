@@ -2,9 +2,9 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
-import type { JournalRecord, RecordOf } from "../../orchestrator/journal/journal-record.ts";
-import type { Run } from "../../orchestrator/run.ts";
-import type { RunShared } from "../../orchestrator/run-shared.ts";
+import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
+import type { Run } from "../../orchestrator/run/run.ts";
+import type { RunShared } from "../../orchestrator/tree/run-shared.ts";
 import type { CommandRecord } from "./score.ts";
 
 /** Gives commands of the recording, each once. Owns which signals the agents have put in by themselves. */

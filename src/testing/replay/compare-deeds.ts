@@ -2,7 +2,7 @@
 // Ids agree, since a replay is given those of the recording; times and places in traces need not.
 
 import { isRecord } from "../../kernel/json.ts";
-import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
+import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { DeedReader, isTime, isTimeOnly, type AgentPlaces, type Deed } from "./deeds.ts";
 
 /** Where a replay goes its own way. */

@@ -1,7 +1,7 @@
 // Deeds: what agents did, as far as a replay does it anew. Made alike from what was recorded and from what is replayed.
 
 import { isRecord } from "../../kernel/json.ts";
-import type { JournalRecord, RecordOf } from "../../orchestrator/journal/journal-record.ts";
+import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 
 /** One thing that an agent did, as it is compared. */
 export interface Deed {

@@ -1,7 +1,7 @@
 // How a divergence is told.
 
 import { EspalierError } from "../../kernel/error.ts";
-import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
+import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import type { Divergence } from "./compare-deeds.ts";
 
 const MOST_CHARACTERS = 200;

@@ -3,13 +3,13 @@
 import { checkText, mismatch } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import { checkVersion } from "../../orchestrator/journal/fold-journal.ts";
+import { checkVersion } from "../../orchestrator/durability/fold-journal.ts";
 import {
   JournalRecordSchema,
   problemOf,
   type JournalRecord,
-} from "../../orchestrator/journal/journal-record.ts";
-import { readRecord } from "../../orchestrator/journal/text-table.ts";
+} from "../../orchestrator/durability/journal-record.ts";
+import { readRecord } from "../../orchestrator/durability/text-table.ts";
 import { RunIdSchema } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
 import { headless, stretchesIn, type ReadLine, type Stretch } from "./stretch.ts";

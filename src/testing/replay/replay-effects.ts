@@ -15,11 +15,11 @@ import {
   type InferOutcome,
   type PlannedCall,
 } from "../../agent/effects.ts";
-import { executed, formatted } from "../../agent/local/call-end.ts";
-import { CANCELLED } from "../../agent/local/call-outcome.ts";
+import { executed, formatted } from "../../agent/tool-calls/call-end.ts";
+import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 import { sameJson } from "../../kernel/json.ts";
-import type { AgentNode } from "../../orchestrator/agent-node.ts";
-import type { EffectKeeper } from "../../orchestrator/journal/run-journal.ts";
+import type { AgentNode } from "../../orchestrator/tree/agent-node.ts";
+import type { EffectKeeper } from "../../orchestrator/durability/run-journal.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { RejectedCall } from "../../tools/bind-call.ts";

@@ -1,6 +1,6 @@
 // ReplayStage: stands for the world in a replay. Owns what the agents wait for, and what they may act upon already.
 
-import type { RecordOf } from "../../orchestrator/journal/journal-record.ts";
+import type { RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import { callKey } from "./deeds.ts";
 import type { Score } from "./score.ts";

@@ -5,8 +5,11 @@ import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import { settingsOf, type OrchestratorOptions } from "../../orchestrator/orchestrator-options.ts";
-import type { RunResult } from "../../orchestrator/run-result.ts";
+import {
+  settingsOf,
+  type OrchestratorOptions,
+} from "../../orchestrator/run/orchestrator-options.ts";
+import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { stretchesOf, type Recording } from "./recording.ts";
 import { Replayer, type ReplayOrder } from "./replayer.ts";
 import { scoreOf, type StretchEnd } from "./score.ts";

@@ -9,10 +9,10 @@ import {
   JournalRecordSchema,
   type JournalRecord,
   type RecordOf,
-} from "../../orchestrator/journal/journal-record.ts";
-import type { Run } from "../../orchestrator/run.ts";
-import type { RunShared } from "../../orchestrator/run-shared.ts";
-import type { RunResult } from "../../orchestrator/run-result.ts";
+} from "../../orchestrator/durability/journal-record.ts";
+import type { Run } from "../../orchestrator/run/run.ts";
+import type { RunShared } from "../../orchestrator/tree/run-shared.ts";
+import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { Commands } from "./commands.ts";

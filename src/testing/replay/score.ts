@@ -2,8 +2,8 @@
 
 import { isRecord } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import type { JournalRecord, RecordOf } from "../../orchestrator/journal/journal-record.ts";
-import type { Booking } from "../../orchestrator/ledger-operation.ts";
+import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
+import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
 import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
 import { callKey, DeedReader, type Deed } from "./deeds.ts";

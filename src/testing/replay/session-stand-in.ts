@@ -4,10 +4,10 @@
 import { z } from "zod";
 
 import { EspalierError } from "../../kernel/error.ts";
-import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
-import type { SessionOutcome } from "../../orchestrator/session/session-outcome.ts";
-import { emptyRecord } from "../../orchestrator/session/session-record.ts";
-import type { SessionRef } from "../../orchestrator/session/session-ref.ts";
+import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
+import type { SessionOutcome } from "../../orchestrator/sessions/session-outcome.ts";
+import { emptyRecord } from "../../orchestrator/sessions/session-record.ts";
+import type { SessionRef } from "../../orchestrator/sessions/session-ref.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { Store } from "../../store/store.ts";

@@ -3,20 +3,23 @@
 import { isRecord } from "../../kernel/json.ts";
 import { stateFromKept } from "../../agent/kept-state.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import { bringToLife } from "../../orchestrator/birth.ts";
-import { goOn, readyToGoOn, type Gone } from "../../orchestrator/go-on.ts";
-import type { JournalRecord } from "../../orchestrator/journal/journal-record.ts";
-import { RunJournal, type EffectKeeper } from "../../orchestrator/journal/run-journal.ts";
-import { leadFork } from "../../orchestrator/lead-fork.ts";
-import { leadRun, NO_HISTORY, started } from "../../orchestrator/lead-run.ts";
-import { settingsOf, type OrchestratorOptions } from "../../orchestrator/orchestrator-options.ts";
-import { rolesOf } from "../../orchestrator/pause-run.ts";
-import { rootRole } from "../../orchestrator/resumption.ts";
-import { RoleRegistry } from "../../orchestrator/role-registry.ts";
-import { runScope } from "../../orchestrator/run-scope.ts";
-import type { RunShared } from "../../orchestrator/run-shared.ts";
-import type { AgentNode } from "../../orchestrator/agent-node.ts";
-import { RunSession } from "../../orchestrator/session/run-session.ts";
+import { bringToLife } from "../../orchestrator/tree/create-agent.ts";
+import { goOn, readyToGoOn, type Gone } from "../../orchestrator/run/continue-run.ts";
+import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
+import { RunJournal, type EffectKeeper } from "../../orchestrator/durability/run-journal.ts";
+import { leadFork } from "../../orchestrator/run/start-fork.ts";
+import { leadRun, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
+import {
+  settingsOf,
+  type OrchestratorOptions,
+} from "../../orchestrator/run/orchestrator-options.ts";
+import { rolesOf } from "../../orchestrator/durability/pause-run.ts";
+import { rootRole } from "../../orchestrator/run/resumption.ts";
+import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
+import { runScope } from "../../orchestrator/tree/run-scope.ts";
+import type { RunShared } from "../../orchestrator/tree/run-shared.ts";
+import type { AgentNode } from "../../orchestrator/tree/agent-node.ts";
+import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
 import { idsOf, type Score } from "./score.ts";

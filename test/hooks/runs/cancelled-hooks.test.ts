@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 
 import { processStep, transform, type Hook } from "../../../src/hooks/hook.ts";
-import type { Run } from "../../../src/orchestrator/run.ts";
-import type { RunResult } from "../../../src/orchestrator/run-result.ts";
+import type { Run } from "../../../src/orchestrator/run/run.ts";
+import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";
 import { gate, scene, type Scene } from "../../harness/run-scripted.ts";

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { processStep, transform, wrapModelCall } from "../../../src/hooks/hook.ts";
 import type { ModelReply } from "../../../src/model/model.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
-import type { RunResult } from "../../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { RecordingSink } from "../../../src/testing/recording-sink.ts";
 import { says } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";

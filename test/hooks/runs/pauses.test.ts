@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { transform, type Hook } from "../../../src/hooks/hook.ts";
-import type { RunResult } from "../../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import { approve, deny, giveResult, type Question } from "../../../src/protocol/question.ts";
 import { asks, says } from "../../../src/testing/scripted-model.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";

@@ -7,7 +7,7 @@ import { wrapModelCall, wrapToolCall, type Hook } from "../../../src/hooks/hook.
 import { EspalierError } from "../../../src/kernel/error.ts";
 import type { ModelReply } from "../../../src/model/model.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
-import type { RunResult } from "../../../src/orchestrator/run-result.ts";
+import type { RunResult } from "../../../src/orchestrator/run/run-result.ts";
 import type { Usage } from "../../../src/protocol/usage.ts";
 import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
 import { proves } from "../../harness/proves.ts";

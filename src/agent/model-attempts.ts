@@ -1,0 +1,307 @@
+// The attempts of one model call in this process: a queue slot, retries, their price, events.
+//
+// S2. The lease comes before the slot: an attempt that has to be paid for once more gives its slot back before it asks for room.
+
+import { runBounded, type BoundedOutcome } from "../kernel/cancel.ts";
+import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../model/model.ts";
+import type { RequestPrefix } from "../model/request-prefix.ts";
+import { generateWithRetries, type BrokenAttempt, type GenerateOutcome } from "../model/retry.ts";
+import { withoutData } from "../model/written-by.ts";
+import type { EventBody } from "../protocol/event.ts";
+import type { Message } from "../protocol/message.ts";
+import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
+import { NO_USAGE, subtractUsage, type Usage } from "../protocol/usage.ts";
+import type { EventPlace } from "./agent-context.ts";
+import type { Lease } from "./budget-gate.ts";
+import { callUsage, type CallEnd } from "./call-usage.ts";
+import type { EffectPlace, InferOutcome } from "./effects.ts";
+import { errorRecord } from "./life-cycle.ts";
+import { parametersOf } from "./step-context.ts";
+import type { LocalEffectsOptions } from "./local-options.ts";
+
+/** A model call that is paid for. */
+export interface InferCall {
+  readonly place: EffectPlace;
+  readonly lease: Lease;
+  readonly request: ModelRequest;
+  readonly isEstimated: boolean;
+  readonly prefix: RequestPrefix | undefined;
+  /** Which of the calls that hooks made of one it is, from 1. Default 1. */
+  readonly number?: number;
+  /** It is one of several calls under the lease: what it used is charged when it ends, so that none of them waits for room that it holds. */
+  readonly isPart?: true;
+}
+
+/** One turn of a call: its attempts up to one that breaks and has to be paid for once more. */
+interface Turn {
+  readonly call: InferCall;
+  readonly askedAtMs: number;
+  /** What broke in the turn before; undefined: it is the first. */
+  readonly after: BrokenAttempt | undefined;
+  /** What the turns before were charged. */
+  readonly charged: Usage;
+}
+
+type TurnEnd =
+  | InferOutcome
+  | (BrokenAttempt & { readonly type: "broken"; readonly spans?: readonly TimeSpan[] });
+
+/** Calls the model until it replies or fails for good. Each turn has a slot, and gives it back before the next one is paid for (S2). Never rejects. */
+export async function inferOnce(
+  options: LocalEffectsOptions,
+  call: InferCall,
+): Promise<InferOutcome> {
+  const askedAtMs = options.clock.nowMs();
+  const spans: TimeSpan[] = [];
+  let turn: Turn = { call, askedAtMs, after: undefined, charged: NO_USAGE };
+  for (;;) {
+    const end = await inSlot(options, turn);
+    spans.push(...(end.spans ?? []));
+    if (end.type !== "broken") {
+      if (call.isPart === true) chargeFor(options, turn, end.usage);
+      return { ...end, ...timed(spans) };
+    }
+    const next = await paidTurn(options, turn, end);
+    if ("type" in next) return { ...next, ...timed(spans) };
+    turn = next;
+  }
+}
+
+function readable(message: Message): Message {
+  return message.role === "assistant" ? withoutData(message) : message;
+}
+
+async function inSlot(options: LocalEffectsOptions, turn: Turn): Promise<TurnEnd> {
+  const { call, askedAtMs, after } = turn;
+  const end = await options.slots.model(options.startSignal, () => {
+    const queuedMs = options.clock.nowMs() - askedAtMs;
+    if (after !== undefined) return timedCall(options, () => askModel(options, turn, queuedMs));
+    options.record(requested(options, call), at(call));
+    const { messages, tools } = call.request;
+    options.tell(at(call), () => ({ type: "request", messages: messages.map(readable), tools }));
+    return timedCall(options, () => askModel(options, turn, queuedMs));
+  });
+  if (end !== undefined) return end;
+  if (after !== undefined) return cancelledBetween(options, turn, after.log);
+  return { type: "cancelled", usage: callUsage(options.model, call.lease, { type: "unsent" }) };
+}
+
+/** Charges the attempts that broke, and pays for another one: the next turn, or the end of the call. */
+async function paidTurn(
+  options: LocalEffectsOptions,
+  turn: Turn,
+  { error, log }: BrokenAttempt,
+): Promise<Turn | InferOutcome> {
+  const { call } = turn;
+  const used = callUsage(options.model, call.lease, { type: "failed", ...log });
+  const charged = chargeFor(options, turn, used);
+  const askedAtMs = options.clock.nowMs();
+  const paid = await options.payAgain(call.lease, options.startSignal);
+  if (paid.type === "granted") {
+    await options.log?.kept(); // As its first request: what a crash loses of it is known, and charged.
+    const { lease } = paid;
+    const request = Object.freeze({ ...call.request, maxOutputTokens: lease.maxOutputTokens });
+    return { call: { ...call, lease, request }, askedAtMs, after: { error, log }, charged };
+  }
+  if (paid.type === "cancelled") return cancelledBetween(options, turn, log);
+  const failure = { error: errorRecord(error), isRetryable: true, usage: used };
+  const { attempts } = log;
+  options.record({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, at(call));
+  return { type: "refused", refusal: paid.refusal, usage: used };
+}
+
+/** Books what the turn added to the usage of its call; gives what is booked in all. */
+function chargeFor(options: LocalEffectsOptions, { call, charged }: Turn, used: Usage): Usage {
+  const { place, number = 1, lease } = call;
+  const isCounted = place.aside !== undefined || place.isCounted === true || number > 1;
+  const steps = isCounted ? 0 : used.steps;
+  const all = { ...used, steps };
+  options.charge(lease, subtractUsage(all, charged));
+  return all;
+}
+
+/** The agent was told to end between two attempts. */
+function cancelledBetween(
+  options: LocalEffectsOptions,
+  { call }: Turn,
+  log: BrokenAttempt["log"],
+): InferOutcome {
+  const usage = callUsage(options.model, call.lease, { type: "failed", ...log });
+  const { attempts } = log;
+  const failure = { error: CANCELLED_CALL, isRetryable: false, usage };
+  options.record({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, at(call));
+  return { type: "cancelled", usage };
+}
+
+/** The call with the time that it took. */
+async function timedCall(
+  { clock }: LocalEffectsOptions,
+  work: () => Promise<TurnEnd>,
+): Promise<TurnEnd> {
+  const startedAtMs = clock.nowMs();
+  const outcome = await work();
+  return { ...outcome, ...timed(spanOf("inference", startedAtMs, clock.nowMs())) };
+}
+
+async function askModel(
+  options: LocalEffectsOptions,
+  turn: Turn,
+  queuedMs: number,
+): Promise<TurnEnd> {
+  const { model, signal, clock, graceMs, retry } = options;
+  const { call, after } = turn;
+  const onText = listenerFor(options, call);
+  const { request } = call;
+  const place = at(call);
+  let attempts = 1;
+  let isOver = false;
+  const hear = (piece: string): void => {
+    if (!isOver) onText?.(piece);
+  };
+  const streaming: Pick<GenerateOptions, "onText"> = onText === undefined ? {} : { onText: hear };
+  const ask = (): Promise<GenerateOutcome> =>
+    generateWithRetries(model, request, {
+      signal,
+      clock,
+      policy: retry,
+      inputTokens: call.lease.inputTokens,
+      ...streaming,
+      ...(call.place.aside === undefined ? { cacheKey: options.cacheKey } : {}),
+      after,
+      onRetry: ({ attempt, error, delayMs }) => {
+        attempts = attempt + 1;
+        options.record(
+          { type: "model.retried", attempt, error: errorRecord(error), delayMs },
+          place,
+        );
+      },
+    });
+  const bounded = await runBounded(() => options.within(place, ask), { signal, clock, graceMs });
+  isOver = true;
+  const outcome = settledOutcome(options, turn, bounded);
+  if (outcome.type === "broken") return outcome;
+  if (outcome.type === "replied") {
+    const { usage } = outcome;
+    const { warnings = [], ...reply } = outcome.reply;
+    const { message, finishReason } = reply;
+    for (const warning of warnings.filter((text) => isNew(options.run, text)))
+      options.record({ type: "model.warned", warning }, place);
+    options.tell(place, () => ({ type: "reply", message: withoutData(message), finishReason }));
+    options.record(repliedEvent(reply, { usage, attempts, queuedMs }), place);
+    return { ...outcome, reply };
+  }
+  const error = outcome.type === "failed" ? outcome.error : CANCELLED_CALL;
+  const isRetryable = outcome.type === "failed" && outcome.isRetryable;
+  options.record(
+    { type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs },
+    place,
+  );
+  return outcome;
+}
+
+function repliedEvent(
+  {
+    message,
+    finishReason,
+    rawFinishReason,
+    usage: reported,
+    responseId,
+    responseModel,
+  }: ModelReply,
+  measured: Pick<EventBody<"model.replied">, "usage" | "attempts" | "queuedMs">,
+): EventBody<"model.replied"> {
+  const { cacheWriteInputTokens } = reported ?? {};
+  return {
+    type: "model.replied",
+    finishReason,
+    ...(rawFinishReason === undefined ? {} : { rawFinishReason }),
+    toolCalls: message.toolCalls.length,
+    ...measured,
+    ...(cacheWriteInputTokens === undefined ? {} : { cacheWriteInputTokens }),
+    ...(responseId === undefined ? {} : { responseId }),
+    ...(responseModel === undefined ? {} : { responseModel }),
+  };
+}
+
+/** What the runs of this process were warned of. */
+const warned = new WeakMap<object, Set<string>>();
+
+function isNew(run: object, warning: string): boolean {
+  const known = warned.get(run) ?? new Set();
+  warned.set(run, known);
+  if (known.has(warning) || known.size >= MOST_WARNINGS) return false;
+  known.add(warning);
+  return true;
+}
+
+/** Of one run. A provider that has something else to say of each request says enough with so many. */
+const MOST_WARNINGS = 100;
+
+const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
+
+function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"model.requested"> {
+  const { lease, request, isEstimated, prefix } = call;
+  return {
+    type: "model.requested",
+    provider: options.model.provider,
+    model: options.model.id,
+    ...serverOf(options.model),
+    messageCount: request.messages.length,
+    toolNames: request.tools.map((tool) => tool.name),
+    estimatedInputTokens: lease.inputTokens,
+    isEstimated,
+    ...parametersOf(request),
+    streaming: listenerFor(options, call) !== undefined,
+    ...(prefix === undefined ? {} : { prefix }),
+  };
+}
+
+/** Where the model is served; what it says besides is left out. */
+function serverOf({ server }: Model): Pick<EventBody<"model.requested">, "server"> {
+  if (server === undefined) return {};
+  const { address, port } = server;
+  return { server: { address, ...(port === undefined ? {} : { port }) } };
+}
+
+/** What a step says aside is nothing that anybody waits to read. */
+function listenerFor({ onText }: LocalEffectsOptions, { place }: InferCall): typeof onText {
+  return place.aside === undefined ? onText : undefined;
+}
+
+export function at({ place: { stepId, aside }, number = 1 }: InferCall): EventPlace {
+  const further = number === 1 ? {} : { modelCallNumber: number };
+  if (aside === undefined) return { stepId, ...further };
+  return aside.callId === undefined ? further : { stepId, callId: aside.callId, ...further };
+}
+
+/** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
+function settledOutcome(
+  { model, signal }: LocalEffectsOptions,
+  { call: { lease }, after }: Turn,
+  bounded: BoundedOutcome<GenerateOutcome>,
+): TurnEnd {
+  const settled = bounded.type === "returned" ? bounded.value : undefined;
+  if (settled?.type === "replied" && !signal.aborted) {
+    return { type: "replied", reply: settled.reply, usage: callUsage(model, lease, settled) };
+  }
+  if (settled?.type === "failed" && !signal.aborted) {
+    const { isRetryable } = settled.error;
+    const usage = callUsage(model, lease, settled);
+    return { type: "failed", error: errorRecord(settled.error), isRetryable, usage };
+  }
+  if (settled?.type === "broken" && !signal.aborted) return settled;
+  if (!signal.aborted) {
+    const error = errorRecord(bounded.type === "threw" ? bounded.error : undefined);
+    const usage = callUsage(model, lease, leftBehind(after));
+    return { type: "failed", error, isRetryable: false, usage };
+  }
+  const end = settled?.type === "broken" ? ({ type: "failed", ...settled.log } as const) : settled;
+  return { type: "cancelled", usage: callUsage(model, lease, end ?? leftBehind(after)) };
+}
+
+/** The end of an attempt that was left behind, with what was lost before it. */
+function leftBehind(after: BrokenAttempt | undefined): CallEnd {
+  if (after === undefined) return { type: "abandoned" };
+  const { lostOutputTokens, brokenAttempts } = after.log;
+  return { type: "failed", lostOutputTokens, brokenAttempts: brokenAttempts + 1 };
+}

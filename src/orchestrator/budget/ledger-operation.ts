@@ -1,0 +1,205 @@
+// What may happen to a ledger, as plain data: kept in a journal, and done once more on a copy of the accounts after a crash. Pure.
+
+import { z } from "zod";
+
+import { invariant } from "../../kernel/assert.ts";
+import type { Amounts } from "../../policies/budget.ts";
+import { AmountsSchema, GrantSchema, type Account } from "../../protocol/account.ts";
+import { AgentIdSchema, LeaseIdSchema, type AgentId, type LeaseId } from "../../protocol/ids.ts";
+import {
+  addUsage,
+  isCountable,
+  NO_USAGE,
+  subtractUsage,
+  UsageSchema,
+  type Usage,
+} from "../../protocol/usage.ts";
+import * as core from "./ledger-arithmetic.ts";
+import { granted } from "./ledger-grant.ts";
+
+const LeaseSchema = z.strictObject({
+  leaseId: LeaseIdSchema,
+  inputTokens: z.int().nonnegative(),
+  maxOutputTokens: z.int().nonnegative(),
+  lastStep: z
+    .strictObject({ accountPath: z.string(), maximum: z.int().nonnegative() })
+    .exactOptional(),
+});
+
+export const LedgerOperationSchema = z.discriminatedUnion("operation", [
+  z.strictObject({
+    operation: z.literal("lease"),
+    agentId: AgentIdSchema,
+    lease: LeaseSchema,
+    hold: AmountsSchema,
+    waitedMs: z.number().nonnegative(),
+  }),
+  z.strictObject({
+    operation: z.literal("extend"),
+    leaseId: LeaseIdSchema,
+    hold: AmountsSchema,
+  }),
+  /** An attempt of the call has ended: what it used is booked, and its part of the hold goes back. The lease stays open. */
+  z.strictObject({
+    operation: z.literal("charge"),
+    leaseId: LeaseIdSchema,
+    hold: AmountsSchema,
+    usage: UsageSchema.readonly(),
+  }),
+  /** `usage`: of the whole call, what was charged before included. */
+  z.strictObject({
+    operation: z.literal("settle"),
+    leaseId: LeaseIdSchema,
+    usage: UsageSchema.readonly(),
+  }),
+  z.strictObject({ operation: z.literal("release"), leaseId: LeaseIdSchema }),
+  z.strictObject({ operation: z.literal("toolCall"), agentId: AgentIdSchema }),
+  z.strictObject({
+    operation: z.literal("grant"),
+    agentId: AgentIdSchema,
+    grant: GrantSchema.readonly(),
+  }),
+  /** The account's clock stands still from here on. */
+  z.strictObject({
+    operation: z.literal("stand"),
+    agentId: AgentIdSchema,
+    atMs: z.number(),
+  }),
+  /** It goes, having stood still for so long in all. */
+  z.strictObject({
+    operation: z.literal("goOn"),
+    agentId: AgentIdSchema,
+    stoodMs: z.number().nonnegative(),
+  }),
+]);
+/** One operation of a ledger, done. */
+export type LedgerOperation = Readonly<z.infer<typeof LedgerOperationSchema>>;
+
+/** What is done to a lease while its call is under way. */
+export type Booking = Extract<LedgerOperation, { readonly operation: "charge" | "extend" }>;
+/** A lease as it was given. */
+export type KeptLease = Readonly<z.infer<typeof LeaseSchema>>;
+
+/** A lease that nobody has settled. */
+export interface KeptHold {
+  readonly agentId: AgentId;
+  readonly lease: KeptLease;
+  readonly hold: Amounts;
+  readonly waitedMs: number;
+  /** What attempts of the call that have ended were charged. */
+  readonly charged?: Usage;
+}
+
+/** The accounts of a ledger, as its operations leave them. */
+export class LedgerCopy {
+  readonly #accounts = new Map<AgentId, Account>();
+  readonly #leases = new Map<LeaseId, KeptHold>();
+  readonly #still = new Map<AgentId, number>();
+  #leaseCount: number;
+
+  constructor(accounts: readonly Account[] = [], leaseCount = 0) {
+    for (const account of accounts) this.open(account);
+    this.#leaseCount = leaseCount;
+  }
+
+  open(account: Account): void {
+    this.#accounts.set(account.agentId, account);
+  }
+
+  /** Does it once more. Throws where it does not fit what was done before. */
+  redo(done: LedgerOperation): void {
+    switch (done.operation) {
+      case "lease": {
+        const { agentId, lease, hold, waitedMs } = done;
+        this.#store(core.held(this.#path(agentId), hold));
+        this.#leases.set(lease.leaseId, { agentId, lease, hold, waitedMs });
+        this.#leaseCount += 1;
+        return;
+      }
+      case "extend": {
+        const kept = this.#lease(done.leaseId);
+        this.#store(core.held(this.#path(kept.agentId), done.hold));
+        this.#leases.set(done.leaseId, { ...kept, hold: core.joined(kept.hold, done.hold) });
+        return;
+      }
+      case "charge": {
+        const kept = this.#lease(done.leaseId);
+        this.#store(core.settle(this.#path(kept.agentId), done.hold, done.usage));
+        const charged = addUsage(kept.charged ?? NO_USAGE, done.usage);
+        this.#leases.set(done.leaseId, {
+          ...kept,
+          hold: core.parted(kept.hold, done.hold),
+          charged,
+        });
+        return;
+      }
+      case "settle": {
+        const { agentId, hold, charged = NO_USAGE } = this.#take(done.leaseId);
+        // Early releases kept a settlement that they could not book: that reservation stayed for good.
+        const usage = isCountable(done.usage) ? done.usage : core.usageOfHold(hold, done.usage);
+        this.#store(core.settle(this.#path(agentId), hold, subtractUsage(usage, charged)));
+        return;
+      }
+      case "release": {
+        const { agentId, hold } = this.#take(done.leaseId);
+        this.#store(core.release(this.#path(agentId), hold));
+        return;
+      }
+      case "toolCall":
+        this.#store(core.withToolCall(this.#path(done.agentId)));
+        return;
+      case "grant":
+        this.#store([granted(this.#account(done.agentId), done.grant)]);
+        return;
+      case "stand":
+        this.#still.set(done.agentId, done.atMs);
+        return;
+      case "goOn":
+        this.#still.delete(done.agentId);
+        this.#store([{ ...this.#account(done.agentId), stoodMs: done.stoodMs }]);
+    }
+  }
+
+  get leaseCount(): number {
+    return this.#leaseCount;
+  }
+
+  /** All accounts, parents before their children; those whose clock stands still have stood until `atMs`. */
+  accounts(atMs: number): readonly Account[] {
+    return [...this.#accounts.values()].map((account) => {
+      const sinceMs = this.#still.get(account.agentId) ?? atMs;
+      return core.standStill(account, Math.max(0, atMs - sinceMs));
+    });
+  }
+
+  get openLeases(): readonly KeptHold[] {
+    return [...this.#leases.values()];
+  }
+
+  #path(agentId: AgentId): core.AccountPath {
+    const account = this.#account(agentId);
+    return account.parentId === null ? [account] : [account, ...this.#path(account.parentId)];
+  }
+
+  #store(path: core.AccountPath): void {
+    for (const account of path) this.#accounts.set(account.agentId, account);
+  }
+
+  #account(agentId: AgentId): Account {
+    const account = this.#accounts.get(agentId);
+    invariant(account !== undefined, `${agentId} has an account`);
+    return account;
+  }
+
+  #lease(leaseId: LeaseId): KeptHold {
+    const kept = this.#leases.get(leaseId);
+    invariant(kept !== undefined, `B2: ${leaseId} is open`);
+    return kept;
+  }
+
+  #take(leaseId: LeaseId): KeptHold {
+    const kept = this.#lease(leaseId);
+    this.#leases.delete(leaseId);
+    return kept;
+  }
+}

@@ -1,0 +1,25 @@
+import type { AgentNode } from "../tree/agent-node.ts";
+import type { PausedAgent } from "./paused-run.ts";
+
+/** What is told of an agent besides its state and its children. */
+export function bornAgent(node: AgentNode): Omit<PausedAgent, "state" | "children" | "ordinals"> {
+  const { identity, role, task, metadata } = node;
+  const { agentId, executionId, parentAgentId, agentPath, depth } = identity;
+  return {
+    agentId,
+    executionId,
+    parentAgentId,
+    agentPath,
+    depth,
+    role: role.name,
+    task,
+    metadata,
+    spawnCallId: node.spawnCallId ?? null,
+    spawnStepId: node.spawnStepId ?? null,
+    startedAtMs: node.startedAtMs,
+    execution: node.execution,
+    isDetached: node.isDetached,
+    toolRules: node.toolLimits.rules,
+    ...(node.draft === undefined ? {} : { draft: node.draft }),
+  };
+}

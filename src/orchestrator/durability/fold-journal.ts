@@ -1,0 +1,404 @@
+// From a journal to the run as it stood when its process died, or when it came to rest. Pure: the same records give the same run.
+
+import { z } from "zod";
+
+import { EspalierError } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
+import { endOfTurn } from "../../kernel/pace.ts";
+import { questionsOf } from "../../agent/agent-state.ts";
+import type { LostSpan } from "../../protocol/event-sink.ts";
+import {
+  AgentIdSchema,
+  type AgentId,
+  type LeaseId,
+  type QuestionId,
+  type RunId,
+} from "../../protocol/ids.ts";
+import type { Answer } from "../../protocol/question.ts";
+import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
+import { LedgerCopy, type KeptHold } from "../budget/ledger-operation.ts";
+import { failedIn, readPausedRun } from "./paused-run.ts";
+import type { StandingRun } from "./restored-run.ts";
+import { OpenSpans } from "./open-spans.ts";
+import { FoldedAgent } from "./folded-agent.ts";
+import {
+  JOURNAL_VERSION,
+  READABLE_JOURNALS,
+  JournalRecordSchema,
+  problemOf,
+  type JournalRecord,
+  type RecordOf,
+} from "./journal-record.ts";
+import { readRecord } from "./text-table.ts";
+
+/** A run as its journal tells of it. */
+export interface FoldedRun {
+  readonly run: StandingRun;
+  /** `paused`: it had come to rest; `open`: its process died. */
+  readonly status: "open" | "paused" | "ended";
+  readonly recordCount: number;
+  /** Its long texts, in order. */
+  readonly texts: readonly string[];
+  /** Leases of model calls of which nobody knows what became: they may have been made. */
+  readonly lost: readonly KeptHold[];
+  /** Who was cancelled, and has not ended. */
+  readonly cancelled: readonly { readonly agentId: AgentId; readonly message: string }[];
+  /** Whose time was over, and who has not ended. */
+  readonly overdue: readonly { readonly agentId: AgentId; readonly deadlineAtMs: number }[];
+  /** The requests that the whole tree stop, in order. */
+  readonly stops: readonly StopSignal[];
+  /** Answers that were given when it went on last. */
+  readonly answers: readonly Answer[];
+  /** What its result says that nothing else does; undefined: it has not come to rest. */
+  readonly said: RecordOf<"result"> | undefined;
+  /** Subagents in the background whose calls have ended, and that their parents do not know yet. */
+  readonly unknownIds: readonly AgentId[];
+  /** Spans that had not ended: none, if it had come to rest. */
+  readonly lostSpans: readonly LostSpan[];
+  /** When its last event happened, on the time line of spans. */
+  readonly lastSpanUs: number;
+}
+
+/** So many records are read in one turn of the event loop: whatever else the process does goes on meanwhile. */
+const RECORDS_PER_TURN = 200;
+
+/** Rejects with `unsupported_version` or `invalid_journal`, naming the record, and with what the lines throw. */
+export async function foldJournal(
+  runId: RunId,
+  lines: AsyncIterable<string> | Iterable<string>,
+): Promise<FoldedRun> {
+  const fold = new Fold(runId);
+  let count = 0;
+  for await (const line of lines) {
+    fold.take(line);
+    count += 1;
+    if (count % RECORDS_PER_TURN === 0) await endOfTurn();
+  }
+  return fold.end();
+}
+
+class Fold {
+  readonly #runId: RunId;
+  readonly #texts: string[] = [];
+  readonly #agents = new Map<AgentId, FoldedAgent>();
+  #refusals: Record<string, number> = {};
+  #byDepth: Record<string, number> = {};
+  #definitions: Record<string, string> = {};
+  #stops: readonly StopSignal[] = [];
+  readonly #failed = new Set<AgentId>();
+  #ledger = new LedgerCopy();
+  readonly #leaseIds = new Set<LeaseId>();
+  readonly #spans = new OpenSpans();
+  #count = 0;
+  #head: RecordOf<"run"> | undefined;
+  #status: FoldedRun["status"] = "open";
+  #pauses = 0;
+  #eventCount = 0;
+  /** In whole milliseconds; no event happened later. */
+  #lastAtMs = 0;
+  #trace: RunTrace = { traceId: "" };
+  #prices: StandingRun["prices"] = [];
+  #answered: readonly QuestionId[] = [];
+  #answers: readonly Answer[] = [];
+  #cancelled: FoldedRun["cancelled"] = [];
+  #overdue: FoldedRun["overdue"] = [];
+  #said: RecordOf<"result"> | undefined;
+
+  constructor(runId: RunId) {
+    this.#runId = runId;
+  }
+
+  take(line: string): void {
+    this.#count += 1;
+    try {
+      const value = readRecord(line, this.#texts);
+      checkVersion(value, this.#count === 1);
+      this.#do(JournalRecordSchema.parse(value));
+    } catch (cause) {
+      throw EspalierError.is(cause) && cause.code === "unsupported_version"
+        ? cause
+        : invalidJournal(this.#runId, this.#count, cause);
+    }
+  }
+
+  /** Throws like `take` where records are missing. */
+  end(): FoldedRun {
+    const head = this.#head;
+    if (head === undefined) throw invalidJournal(this.#runId, 0, new Error("it has no records"));
+    try {
+      return this.#whole(head);
+    } catch (cause) {
+      throw invalidJournal(this.#runId, this.#count, cause);
+    }
+  }
+
+  #whole(head: RecordOf<"run">): FoldedRun {
+    const leases = this.#ledger.openLeases;
+    const isEnded = ({ agentId, lease }: KeptHold): boolean =>
+      this.#agent(agentId).hasEnded(lease.leaseId);
+    const kept = Map.groupBy(leases.filter(isEnded), ({ agentId }) => agentId);
+    const agents = [...this.#agents.values()].map((agent) =>
+      agent.standing(kept.get(agent.agentId) ?? []),
+    );
+    const questions = agents.flatMap(({ state }) => questionsOf(state));
+    const open = new Set(questions.map(({ questionId }) => questionId));
+    return {
+      run: {
+        runId: head.runId,
+        pauses: this.#pauses,
+        pausedAtMs: this.#lastAtMs,
+        ...this.#trace,
+        eventCount: this.#eventCount,
+        leaseCount: this.#ledger.leaseCount,
+        limits: head.limits,
+        ...(head.session === undefined ? {} : { session: head.session }),
+        refusalsByCode: this.#refusals,
+        subagentsByDepth: this.#byDepth,
+        questions,
+        answered: this.#answered.filter((questionId) => !open.has(questionId)),
+        agents,
+        definitions: this.#definitions,
+        prices: this.#prices,
+        accounts: this.#ledger.accounts(this.#lastAtMs),
+        failedIds: [...this.#failed],
+        leases,
+      },
+      status: this.#status,
+      recordCount: this.#count,
+      texts: this.#texts,
+      lost: leases.filter((lease) => !isEnded(lease)),
+      cancelled: this.#cancelled,
+      overdue: this.#overdue,
+      stops: this.#stops,
+      answers: this.#answers,
+      said: this.#said,
+      unknownIds: [...this.#agents.values()].flatMap((agent) => agent.startedIds),
+      lostSpans: this.#spans.lost(),
+      lastSpanUs: this.#spans.lastUs,
+    };
+  }
+
+  #do(record: JournalRecord): void {
+    switch (record.type) {
+      case "run":
+        this.#open(record);
+        return;
+      case "restored":
+        this.#restore(record);
+        return;
+      case "result":
+        this.#said = record;
+        return;
+      case "definition":
+        this.#definitions[record.hash] = record.text;
+        return;
+      case "stop":
+        this.#stops = [...this.#stops, record.signal];
+        return;
+      case "pause":
+      case "recovered":
+      case "skip":
+        return;
+      case "text":
+        this.#texts.push(record.text);
+        return;
+      case "agent":
+        this.#born(record);
+        return;
+      case "execution": {
+        const agent = this.#agent(record.agentId);
+        agent.goOn(record);
+        this.#failed.delete(record.agentId);
+        this.#cancelled = this.#cancelled.filter(({ agentId }) => agentId !== record.agentId);
+        this.#overdue = this.#overdue.filter(({ agentId }) => agentId !== record.agentId);
+        this.#parent(agent)?.lead(agent, { isNew: false, nth: record.nth });
+        return;
+      }
+      case "ledger":
+        this.#redo(record.done);
+        return;
+      case "event":
+        this.#tell(record.event);
+        return;
+      case "answers":
+        this.#answers = record.answers;
+        this.#answer(record.answers.map(({ questionId }) => questionId));
+        return;
+      case "cancel":
+        this.#cancelled = [...this.#cancelled, record];
+        this.#act(record);
+        return;
+      case "deadline":
+        this.#overdue = [...this.#overdue, record];
+        return;
+      case "letter":
+        this.#agent(record.agentId).take(record);
+        this.#act(record);
+        return;
+      default:
+        this.#agent(record.agentId).take(record);
+    }
+  }
+
+  /** One that is answered again, since its process died before that was heard, was answered last. */
+  #answer(given: readonly QuestionId[]): void {
+    const before = this.#answered.filter((questionId) => !given.includes(questionId));
+    this.#answered = [...before, ...new Set(given)];
+  }
+
+  #redo(done: RecordOf<"ledger">["done"]): void {
+    if (done.operation === "lease") this.#lease(done.lease.leaseId);
+    this.#ledger.redo(done);
+    if (done.operation === "toolCall") this.#agent(done.agentId).charge();
+    if (done.operation === "lease") this.#agent(done.agentId).hold(done);
+  }
+
+  /** Each is given once. */
+  #lease(leaseId: LeaseId): void {
+    if (this.#leaseIds.has(leaseId)) throw new TypeError(`${leaseId} was given before`);
+    this.#leaseIds.add(leaseId);
+  }
+
+  #act({ agentId: childId, by, ...record }: RecordOf<"letter" | "cancel">): void {
+    if (by === undefined) return;
+    const text = record.type === "letter" ? { text: record.text } : {};
+    this.#agent(by.agentId).act({ callId: by.callId, childId, ...text });
+  }
+
+  #open(head: RecordOf<"run">): void {
+    if (head.runId !== this.#runId) throw new TypeError(`it is the journal of ${head.runId}`);
+    this.#head = head;
+    this.#texts.length = 0;
+  }
+
+  #restore({ run: stored }: RecordOf<"restored">): void {
+    const run = readPausedRun(stored);
+    this.#agents.clear();
+    for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restored(agent));
+    this.#ledger = new LedgerCopy(run.accounts, run.leaseCount);
+    this.#leaseIds.clear();
+    this.#pauses = run.pauses;
+    this.#eventCount = run.eventCount;
+    this.#prices = run.prices;
+    this.#answered = run.answered;
+    this.#answers = [];
+    this.#cancelled = [];
+    this.#overdue = [];
+    this.#said = undefined;
+    this.#stops = [];
+    this.#failed.clear();
+    for (const agentId of failedIn(run)) this.#failed.add(agentId);
+    this.#status = "open";
+    this.#lastAtMs = run.pausedAtMs;
+    this.#trace = traceOf(run);
+    this.#refusals = { ...run.refusalsByCode };
+    this.#byDepth = { ...run.subagentsByDepth };
+    this.#definitions = { ...run.definitions };
+  }
+
+  #born({ agent: born, nth, account }: RecordOf<"agent">): void {
+    const agent = new FoldedAgent(born);
+    this.#agents.set(born.agentId, agent);
+    this.#ledger.open(account);
+    const parent = this.#parent(agent);
+    if (parent === undefined) return;
+    parent.lead(agent, { isNew: true, nth });
+    this.#byDepth[born.depth] = (this.#byDepth[born.depth] ?? 0) + 1;
+  }
+
+  #tell(event: RecordOf<"event">["event"]): void {
+    this.#eventCount = event.seq;
+    this.#spans.take(event);
+    this.#lastAtMs = Math.ceil(event.atMs);
+    if (event["executionId"] !== null) this.#known(event["agentId"])?.tell(event);
+    switch (event.type) {
+      case "run.paused":
+        this.#pauses += 1;
+        this.#status = "paused";
+        return;
+      case "run.started":
+        this.#trace = traceOf(event);
+        return;
+      case "run.resumed":
+        this.#trace = traceOf(event);
+        this.#status = "open";
+        return;
+      case "run.ended":
+        this.#status = "ended";
+        return;
+      case "subagent.detached":
+        this.#known(event["childId"])?.detach();
+        return;
+      case "subagent.refused":
+        this.#refuse(event["refusal"]);
+        return;
+      case "signal.raised":
+        this.#fail(event);
+    }
+  }
+
+  #refuse(refusal: unknown): void {
+    const code = isRecord(refusal) ? String(refusal["code"]) : "";
+    this.#refusals[code] = (this.#refusals[code] ?? 0) + 1;
+  }
+
+  #fail({ agentId, signal }: RecordOf<"event">["event"]): void {
+    const failed = this.#known(agentId);
+    const raised = StopSignalSchema.safeParse(signal);
+    if (failed !== undefined && raised.data?.reason.code === "error")
+      this.#failed.add(failed.agentId);
+  }
+
+  #known(agentId: unknown): FoldedAgent | undefined {
+    const id = AgentIdSchema.safeParse(agentId);
+    return id.success ? this.#agents.get(id.data) : undefined;
+  }
+
+  #parent({ parentAgentId }: FoldedAgent): FoldedAgent | undefined {
+    return parentAgentId === null ? undefined : this.#agent(parentAgentId);
+  }
+
+  #agent(agentId: AgentId): FoldedAgent {
+    const agent = this.#agents.get(agentId);
+    if (agent === undefined) throw new TypeError(`${agentId} was not born`);
+    return agent;
+  }
+}
+
+/** The trace of a run, and its span in it, as one who says them has them. */
+function traceOf(said: object): RunTrace {
+  const { traceId, spanId, isSampled } = TraceSchema.parse(said);
+  return {
+    traceId: traceId ?? "",
+    ...(spanId === undefined ? {} : { spanId }),
+    ...(isSampled === undefined ? {} : { isSampled }),
+  };
+}
+
+type RunTrace = Pick<StandingRun, "traceId" | "spanId" | "isSampled">;
+
+const TraceSchema = z
+  .looseObject({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean() })
+  .partial();
+
+/** Throws `unsupported_version` if the first record of a journal, or a later one by which it is opened once more, says another version. */
+export function checkVersion(value: unknown, isFirst: boolean): void {
+  if (!isRecord(value) || !(isFirst || value["type"] === "run")) return;
+  const version = value["version"];
+  if (typeof version !== "number" || READABLE_JOURNALS.some((one) => one === version)) return;
+  throw new EspalierError({
+    code: "unsupported_version",
+    message: `Expected a journal of version ${JOURNAL_VERSION} at most, got version ${version}. Recover the run with the release that wrote it, or a later one.`,
+    data: { expected: JOURNAL_VERSION, got: version },
+  });
+}
+
+/** The error for a journal that cannot be read from this record on, or that lacks something before it. */
+export function invalidJournal(runId: RunId, number: number, cause: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_journal",
+    message: `Expected a journal that espalier wrote, got one of which record ${number} cannot be read: ${problemOf(cause)}. Restore it from a copy; nothing was changed.`,
+    data: { runId, record: number },
+    cause,
+  });
+}

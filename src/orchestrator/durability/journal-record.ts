@@ -1,0 +1,155 @@
+// What a journal is made of. One ordered stream of records for each run: any beginning of it, cut between two batches, is a state that
+// the run was really in. Journals of every released version can be read (D3): a new version adds kinds of records, or fields, with a
+// reading of the old ones.
+
+import { z } from "zod";
+
+import { messageOf } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
+import type { JsonDelta } from "../../kernel/json-delta.ts";
+import { AccountSchema } from "../../protocol/account.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  LeaseIdSchema,
+  RunIdSchema,
+  StepIdSchema,
+} from "../../protocol/ids.ts";
+import { AnswerSchema } from "../../protocol/question.ts";
+import { StopSignalSchema } from "../../protocol/stop.ts";
+import { RemovedToolSchema } from "../../protocol/tool-rule.ts";
+import { LedgerOperationSchema } from "../budget/ledger-operation.ts";
+import { PriceUsedSchema } from "../tree/prices-used.ts";
+import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
+import { SessionRefSchema } from "../sessions/session-ref.ts";
+import { PausedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";
+
+/** Version of the form of journals: since 2, messages have parts. */
+export const JOURNAL_VERSION = 2;
+/** Versions that this release reads. */
+export const READABLE_JOURNALS = [1, JOURNAL_VERSION] as const;
+
+const agentId = AgentIdSchema;
+const count = z.int().nonnegative();
+
+/** An agent as it was born: what a paused run holds of it, without what comes later. */
+const BornAgentSchema = PausedAgentSchema.omit({ state: true, children: true, ordinals: true });
+
+/** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
+const nth = count;
+
+/** The tool call by which an agent acts upon a subagent of its own. */
+const BySchema = z.strictObject({ agentId, callId: CallIdSchema });
+
+/** A wish from outside, or the end of a time, that came by itself: all that had happened before had come to a stand. For replays. */
+const isApart = z.literal(true).exactOptional();
+
+const DeltaSchema = z.custom<JsonDelta>(isRecord);
+
+export const JournalRecordSchema = z.discriminatedUnion("type", [
+  /** The first record. Once more where a paused run goes on: what stands before it does not matter any more. */
+  z.strictObject({
+    type: z.literal("run"),
+    version: z.literal(READABLE_JOURNALS),
+    runId: RunIdSchema,
+    limits: TreeLimitsSchema,
+    session: SessionRefSchema.exactOptional(),
+  }),
+  /** The paused run that it goes on from. */
+  z.strictObject({ type: z.literal("restored"), run: z.unknown() }),
+  /** Another process goes on with the run from here, after a crash or a pause. For replays. */
+  z.strictObject({ type: z.literal("recovered") }),
+  /** A long text, to which later records refer by its number since the last record `run`, from 0. */
+  z.strictObject({ type: z.literal("text"), text: z.string() }),
+  z.strictObject({
+    type: z.literal("agent"),
+    agent: BornAgentSchema,
+    isBackground: z.boolean(),
+    nth,
+    account: AccountSchema,
+  }),
+  /** An agent that had ended begins a further execution. */
+  z.strictObject({
+    type: z.literal("execution"),
+    agentId,
+    executionId: ExecutionIdSchema,
+    execution: z.int().positive(),
+    task: z.string(),
+    spawnCallId: CallIdSchema.nullable(),
+    spawnStepId: StepIdSchema.nullable(),
+    isBackground: z.boolean(),
+    nth,
+  }),
+  /** What changed in an agent's state by the end of a phase. */
+  z.strictObject({ type: z.literal("state"), agentId, phase: z.string(), delta: DeltaSchema }),
+  /** What an effect came to (D1). */
+  z.strictObject({
+    type: z.literal("effect"),
+    agentId,
+    name: z.string(),
+    outcome: z.unknown(),
+    /** The lease of a model call. */
+    leaseId: LeaseIdSchema.exactOptional(),
+  }),
+  /** A call that must not be repeated is about to begin. */
+  z.strictObject({ type: z.literal("begun"), agentId, name: z.string() }),
+  z.strictObject({ type: z.literal("ledger"), done: LedgerOperationSchema, isApart }),
+  z.strictObject({
+    type: z.literal("event"),
+    event: z.looseObject({ seq: count, type: z.string(), atMs: z.number() }),
+  }),
+  /** Somebody wrote to an agent (X10, X23). */
+  z.strictObject({
+    type: z.literal("letter"),
+    agentId,
+    text: z.string(),
+    by: BySchema.exactOptional(),
+    isApart,
+  }),
+  /** So many of its letters are in its history. */
+  z.strictObject({ type: z.literal("read"), agentId, letters: count }),
+  /** A wish to stop was put in. */
+  z.strictObject({ type: z.literal("signal"), agentId, signal: StopSignalSchema }),
+  z.strictObject({
+    type: z.literal("cancel"),
+    agentId,
+    message: z.string(),
+    by: BySchema.exactOptional(),
+    isApart,
+  }),
+  /** The time of an agent was over. */
+  z.strictObject({ type: z.literal("deadline"), agentId, deadlineAtMs: z.number(), isApart }),
+  /** The whole tree was asked to pause. */
+  z.strictObject({ type: z.literal("pause"), isApart }),
+  /** The calls of the root's open step, or of its next one, are to be left out. */
+  z.strictObject({ type: z.literal("skip"), message: z.string(), isApart }),
+  /** The whole tree was asked to stop. */
+  z.strictObject({ type: z.literal("stop"), signal: StopSignalSchema, isApart }),
+  /** The run has ended, or is paused: what its result says that no other record does. */
+  z.strictObject({
+    type: z.literal("result"),
+    atMs: z.number(),
+    models: z.array(z.strictObject({ model: z.string(), agentIds: z.array(agentId) })),
+    removedTools: z.array(
+      z.strictObject({ agentId, removed: z.array(RemovedToolSchema).readonly() }),
+    ),
+    prices: z.array(PriceUsedSchema).readonly(),
+    session: SessionOutcomeSchema.exactOptional(),
+  }),
+  /** A text that steps speak of (C28). */
+  z.strictObject({ type: z.literal("definition"), hash: z.string(), text: z.string() }),
+  /** The answers with which the run goes on after a pause. */
+  z.strictObject({ type: z.literal("answers"), answers: z.array(AnswerSchema).readonly() }),
+]);
+/** One record of a journal. */
+export type JournalRecord = z.infer<typeof JournalRecordSchema>;
+/** The record of one kind. */
+export type RecordOf<T extends JournalRecord["type"]> = Extract<JournalRecord, { type: T }>;
+
+/** What is wrong with a record that cannot be read, in one line. */
+export function problemOf(cause: unknown): string {
+  const [issue] = cause instanceof z.ZodError ? cause.issues : [];
+  if (issue === undefined) return messageOf(cause);
+  return [...(issue.path.length === 0 ? [] : [issue.path.join(".")]), issue.message].join(": ");
+}

@@ -1,0 +1,138 @@
+// How a journal begins, and how it goes on: of a new run, of a run that was paused, of one whose process died.
+
+import { hostname } from "node:os";
+import { pid } from "node:process";
+
+import type { Clock } from "../../kernel/clock.ts";
+import { randomIds } from "../../kernel/id-source.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
+import type { PausedAgent, PausedRun } from "./paused-run.ts";
+import { alreadyResumed } from "../run/resumption.ts";
+import type { SessionRef } from "../sessions/session-ref.ts";
+import type { SubagentLimits } from "../../policies/subagent-limits.ts";
+import { foldJournal, type FoldedRun } from "./fold-journal.ts";
+import {
+  Journal,
+  STALE_AFTER_MS,
+  tried,
+  type JournalOptions,
+  type OpenJournal,
+} from "./journal.ts";
+import { JOURNAL_VERSION } from "./journal-record.ts";
+import { RunJournal } from "./run-journal.ts";
+
+/** Where runs are kept, and by whom. */
+export interface Keeper {
+  readonly store: RunStore;
+  readonly clock: Clock;
+}
+
+const MOST_TITLE_CHARACTERS = 200;
+
+function titled(words: string): string {
+  return words.slice(0, MOST_TITLE_CHARACTERS);
+}
+
+/** The journal of a run that begins. `title`: in what words it was started. */
+export function newJournal(
+  { store, clock }: Keeper,
+  { title, ...run }: Headed & { readonly title: string },
+): RunJournal {
+  const { runId } = run;
+  const owner = newOwner();
+  const open = async (): Promise<OpenJournal> => ({
+    ownership: await tried(clock, () => store.create(runId, titled(title), owner)),
+    recordCount: 0,
+  });
+  return headed({ store, clock, open }, run);
+}
+
+/** What the first record of a journal says. */
+interface Headed {
+  readonly runId: RunId;
+  readonly limits: SubagentLimits;
+  readonly session?: SessionRef | undefined;
+}
+
+/** A journal with its first record. */
+function headed(options: JournalOptions, { runId, limits, session }: Headed): RunJournal {
+  const journal = new RunJournal(new Journal(options));
+  const onSession = session === undefined ? {} : { session };
+  journal.append({
+    type: "run",
+    version: JOURNAL_VERSION,
+    runId,
+    limits: { ...limits },
+    ...onSession,
+  });
+  return journal;
+}
+
+/**
+ * The journal of a paused run that goes on: a new one, or its own if it has come no further since. `refused` is called if the store does
+ * not let it.
+ */
+export function resumedJournal(
+  { store, clock }: Keeper,
+  run: PausedRun,
+  refused: () => void = () => undefined,
+): RunJournal {
+  const owner = newOwner();
+  const open = async (): Promise<OpenJournal> => {
+    try {
+      return await tried(clock, () => openedAgain(store, run, owner));
+    } catch (cause) {
+      refused();
+      throw cause;
+    }
+  };
+  const journal = headed({ store, clock, open }, run);
+  journal.append({ type: "restored", run: { ...run, agents: run.agents.map(begun) } });
+  return journal;
+}
+
+/** Makes the journal of a run that was paused, or takes it over. What was done of it before is done once. */
+async function openedAgain(store: RunStore, run: PausedRun, owner: RunOwner): Promise<OpenJournal> {
+  const { runId } = run;
+  const found = await store.find(runId);
+  if (found === undefined || found.recordCount === 0) {
+    const [root] = run.agents;
+    const title = titled(`${root?.role}: ${root?.task}`);
+    const isNew = found === undefined;
+    const ownership = isNew
+      ? await store.create(runId, title, owner)
+      : await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS }); // Whoever made it died before its first word.
+    return { ownership, recordCount: 0 };
+  }
+  const before = await foldJournal(runId, store.read(runId));
+  const isSame = before.status !== "open" && before.run.eventCount === run.eventCount;
+  if (!isSame) throw alreadyResumed(run);
+  const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS });
+  const { recordCount } = before;
+  if ((await store.find(runId))?.recordCount === recordCount) return { ownership, recordCount };
+  await store.release(ownership, "paused"); // Somebody else was faster, and has left it already.
+  throw alreadyResumed(run);
+}
+
+/** The root of a fork has had no execution yet: its first one follows. */
+function begun(agent: PausedAgent): PausedAgent {
+  return agent.execution === 0 ? { ...agent, execution: 1 } : agent;
+}
+
+/** The journal of a run that is recovered goes on where it broke off. */
+export function recoveredJournal(
+  { store, clock }: Keeper,
+  ownership: Ownership,
+  { recordCount, texts }: FoldedRun,
+): RunJournal {
+  const open = (): Promise<OpenJournal> => Promise.resolve({ ownership, recordCount });
+  const journal = new RunJournal(new Journal({ store, clock, open, texts, isClaimed: true }));
+  journal.append({ type: "recovered" });
+  return journal;
+}
+
+/** Who owns a run that this process leads. Its token keeps others from writing, so that it is by chance, whatever the other ids are. */
+export function newOwner(): RunOwner {
+  return { token: randomIds.next("owner"), hostname: hostname(), processId: pid };
+}

@@ -1,0 +1,193 @@
+// From the agents of a run at rest to a paused run, and back: the two halves of a pause.
+
+import { snapshotOf } from "../../agent/agent-snapshot.ts";
+import { lastTextOf, pendingCallsOf, questionsOf } from "../../agent/agent-state.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
+import { invariant } from "../../kernel/assert.ts";
+import type { AgentId, QuestionId, StepId } from "../../protocol/ids.ts";
+import { subagentOutcome } from "../../protocol/subagent.ts";
+import { AgentNode } from "../tree/agent-node.ts";
+import { bornAgent } from "./agent-record.ts";
+import { restoredToolLimits } from "../tree/child-facts.ts";
+import { draftedRole } from "../tree/dynamic-role.ts";
+import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "./paused-run.ts";
+import { pricesUsed } from "../tree/prices-used.ts";
+import type { RoleRegistry } from "../tree/role-registry.ts";
+import type { RunShared } from "../tree/run-shared.ts";
+import type { StandingAgent, StandingRun } from "./restored-run.ts";
+
+/** What a paused run is told besides its agents. */
+export interface PauseFacts {
+  readonly pauses: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly isSampled?: boolean;
+  readonly answered: readonly QuestionId[];
+}
+
+/** Everything that another process needs to go on. All agents must be at rest, and their clocks closed. */
+export function pausedRunOf(scope: RunShared, facts: PauseFacts): PausedRun {
+  const { runId, tree, ledger, recorder, clock, definitions } = scope;
+  const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;
+  const questions = nodes.flatMap(({ rested }) =>
+    rested === undefined ? [] : questionsOf(rested),
+  );
+  const open = new Set(questions.map(({ questionId }) => questionId));
+  return deepFreeze({
+    version: PAUSED_RUN_VERSION,
+    runId,
+    ...facts,
+    answered: facts.answered.filter((questionId) => !open.has(questionId)),
+    pausedAtMs: clock.nowMs(),
+    eventCount: recorder.eventCount,
+    leaseCount: ledger.leaseCount,
+    limits: { ...limits },
+    refusalsByCode,
+    subagentsByDepth,
+    questions,
+    agents: nodes.map(pausedAgent),
+    definitions: definitions.toJSON(),
+    prices: pricesUsed(nodes, tree.pricesBefore).map((used) => structuredClone(used)),
+    accounts: ledger.snapshot().map((account) => structuredClone(account)),
+    ...(scope.session === undefined ? {} : { session: scope.session.ref }),
+  });
+}
+
+function pausedAgent(node: AgentNode): PausedAgent {
+  const { identity, rested } = node;
+  if (rested === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
+  const { breadth: children, ordinals } = node;
+  return { ...bornAgent(node), children, ordinals, state: snapshotOf(rested) };
+}
+
+/** Puts the agents of a run at rest back into a fresh tree and ledger, and gives the root. The time of the rest counts for nobody. */
+export function restore(
+  scope: RunShared,
+  run: StandingRun,
+  roles: ReadonlyMap<AgentId, AgentRole>,
+): AgentNode {
+  const { ledger, clock, tree } = scope;
+  ledger.restore(run.accounts, run.leaseCount, run.leases);
+  const pausedMs = clock.nowMs() - run.pausedAtMs;
+  for (const { agentId, state } of run.agents)
+    if (state.status === "paused" || state.status === "pending")
+      ledger.standStill(agentId, pausedMs);
+  for (const agent of run.agents) {
+    const role = roles.get(agent.agentId);
+    invariant(role !== undefined, `${agent.agentPath} has a role`);
+    const node = revived(scope, agent, role);
+    tree.add(node);
+    if (node.parent !== undefined) tree.noteEarlier(node, earlierTasks(agent));
+  }
+  regroup(tree.nodes);
+  const [root] = tree.nodes;
+  if (root === undefined) throw new Error("A paused run has a root.");
+  return root;
+}
+
+/** What an agent that was continued had been told to do before (X21). */
+function earlierTasks({ state, execution }: StandingAgent): readonly string[] {
+  if (execution === 1) return [];
+  const told = state.conversation.messages.flatMap((message) =>
+    message.role === "user" && message.origin === "task" ? [message.text] : [],
+  );
+  return told.slice(-execution, -1);
+}
+
+/** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
+function regroup(nodes: readonly AgentNode[]): void {
+  const begun = new Set(
+    nodes.map(({ spawnStepId, spawnCallId }) => `${spawnStepId} ${spawnCallId}`),
+  );
+  const members = nodes.flatMap((node) => {
+    const { parent, spawnStepId, spawnCallId } = node;
+    if (parent === undefined || spawnStepId === undefined || spawnCallId === undefined) return [];
+    const group = parent.groupOf(spawnStepId, startsLeft(parent, spawnStepId, begun));
+    group.rejoin(node);
+    return [{ node, group }];
+  });
+  for (const { node, group } of members) {
+    const { rested } = node;
+    if (rested === undefined || rested.status === "paused") continue;
+    const { status, log } = rested;
+    const outcome = subagentOutcome({ status, text: lastTextOf(rested), output: log.output });
+    group.settle(node, outcome === "completed");
+  }
+}
+
+/** Calls of a step that may start somebody yet. `begun`: the calls that have, with their steps. */
+function startsLeft(
+  { rested, unfinished }: AgentNode,
+  stepId: StepId,
+  begun: ReadonlySet<string>,
+): number {
+  if (rested?.status !== "paused" || rested.step?.stepId !== stepId) return 0;
+  return pendingCallsOf(rested).filter(
+    ({ callId, toolName }) =>
+      toolName === SPAWN_TOOL_NAME &&
+      !begun.has(`${stepId} ${callId}`) &&
+      unfinished?.isOver(callId) !== true,
+  ).length;
+}
+
+function revived(scope: RunShared, agent: StandingAgent, role: AgentRole): AgentNode {
+  const { clock, ledger, tree, runId } = scope;
+  const { agentId, executionId, parentAgentId, agentPath, depth, task, metadata } = agent;
+  const { startedAtMs, children, ordinals, execution, isDetached } = agent;
+  const { spawnCallId, spawnStepId } = agent;
+  const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
+  parent?.countBelow(1);
+  const place = { parent, role, agentPath, depth };
+  return new AgentNode({
+    identity: Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId }),
+    role,
+    task,
+    metadata: deepFreeze(metadata),
+    parent,
+    spawnCallId: spawnCallId ?? undefined,
+    spawnStepId: spawnStepId ?? undefined,
+    state: agent.state,
+    unfinished: agent.unfinished,
+    clock,
+    ledger,
+    before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
+    pauseSignal: tree.pauseSignal,
+    limits: parent?.limits ?? tree.limits,
+    toolLimits: restoredToolLimits(scope, place, { rules: agent.toolRules, draft: agent.draft }),
+    draft: agent.draft,
+    deadlines: scope.journal,
+  });
+}
+
+/** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
+export function rolesOf(
+  { agents }: Pick<StandingRun, "agents">,
+  registry: RoleRegistry,
+): ReadonlyMap<AgentId, AgentRole> {
+  const roles = new Map<AgentId, AgentRole>();
+  for (const agent of agents) {
+    const parent = agent.parentAgentId === null ? undefined : roles.get(agent.parentAgentId);
+    roles.set(agent.agentId, roleOf(agent, parent, registry));
+  }
+  return roles;
+}
+
+function roleOf(
+  { role: name, draft, agentPath }: StandingAgent,
+  parent: AgentRole | undefined,
+  registry: RoleRegistry,
+): AgentRole {
+  const role =
+    draft === undefined || parent === undefined
+      ? registry.find(name)
+      : draftedRole(parent, { name, draft }, registry);
+  if (role !== undefined && !("code" in role)) return role;
+  const got = role === undefined ? "none" : `one that cannot be used: ${role.message}`;
+  throw new EspalierError({
+    code: "invalid_paused_run",
+    message: `Expected a role named "${name}" for ${agentPath}, got ${got}. Resume with the roles that the run was started with.`,
+    data: { role: name, agentPath },
+  });
+}

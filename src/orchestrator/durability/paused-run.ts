@@ -1,0 +1,268 @@
+// A paused run: everything that another process needs to go on with it, as one plain JSON value. Versioned; what cannot be read is
+// refused whole, before anything happens (R30, R31, R47).
+
+import { z } from "zod";
+
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { shown } from "../../kernel/check.ts";
+import { canonicalJson, isRecord } from "../../kernel/json.ts";
+import { AgentSnapshotSchema } from "../../agent/agent-snapshot.ts";
+import { AccountSchema } from "../../protocol/account.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  ExecutionIdSchema,
+  QuestionIdSchema,
+  RunIdSchema,
+  StepIdSchema,
+  type AgentId,
+} from "../../protocol/ids.ts";
+import { DefinitionsSchema, textHash } from "../../protocol/definition.ts";
+import { JsonObjectSchema } from "../../protocol/json-value.ts";
+import { PriceUsedSchema } from "../tree/prices-used.ts";
+import { SessionRefSchema } from "../sessions/session-ref.ts";
+import { RoleDraftSchema } from "../../protocol/subagent.ts";
+import { argumentsHashOf, QuestionSchema } from "../../protocol/question.ts";
+import { ToolRuleSchema } from "../../protocol/tool-rule.ts";
+
+/** Version of the paused run's form: since 2, messages have parts. Version 1 is read, too. */
+export const PAUSED_RUN_VERSION = 2;
+const READABLE_VERSIONS = [1, PAUSED_RUN_VERSION] as const;
+
+const count = z.int().nonnegative();
+
+export const PausedAgentSchema = z.strictObject({
+  agentId: AgentIdSchema,
+  executionId: ExecutionIdSchema,
+  parentAgentId: AgentIdSchema.nullable(),
+  agentPath: z.string(),
+  depth: count,
+  role: z.string(),
+  task: z.string(),
+  metadata: JsonObjectSchema,
+  spawnCallId: CallIdSchema.nullable(),
+  spawnStepId: StepIdSchema.nullable(),
+  startedAtMs: z.number(),
+  /** Subagents that it has started, and how many of each role were numbered. */
+  children: count,
+  ordinals: z.record(z.string(), count).readonly(),
+  /** Which execution of the agent this is, from 1. */
+  execution: z.int().positive(),
+  /** It was left to the run by its parent (X9). */
+  isDetached: z.boolean(),
+  /** What it and all below it may not use (T4). */
+  toolRules: z.array(ToolRuleSchema).readonly(),
+  /** The role itself, where its parent's model wrote it (X27). */
+  draft: RoleDraftSchema.exactOptional(),
+  state: AgentSnapshotSchema,
+});
+/** One agent of a paused run: paused itself, or ended before. */
+export type PausedAgent = z.infer<typeof PausedAgentSchema>;
+
+export const TreeLimitsSchema = z.strictObject({
+  maxDepth: count,
+  maxBreadthPerParent: count,
+  maxTotalSubagents: count,
+});
+
+const PausedRunSchema = z.strictObject({
+  version: z.literal(READABLE_VERSIONS),
+  runId: RunIdSchema,
+  /** How often the run has been paused, this time included. */
+  pauses: z.int().positive(),
+  pausedAtMs: z.number(),
+  /** The trace of the run up to the pause, and the span of the run in it. */
+  traceId: z.string(),
+  spanId: z.string().exactOptional(),
+  /** Whether that trace was taken, where OpenTelemetry showed it. */
+  isSampled: z.boolean().exactOptional(),
+  /** Events so far; numbering goes on from here. */
+  eventCount: count,
+  leaseCount: count,
+  limits: TreeLimitsSchema,
+  refusalsByCode: z.record(z.string(), count).readonly(),
+  subagentsByDepth: z.record(z.string(), count).readonly(),
+  /** What somebody must answer before the run can go on. */
+  questions: z.array(QuestionSchema).readonly(),
+  /** Questions that were answered before: their answers are not taken again. */
+  answered: z.array(QuestionIdSchema).readonly(),
+  /** The root first, parents before their children. */
+  agents: z.array(PausedAgentSchema).min(1).readonly(),
+  /** The texts that the steps of its agents speak of, by their hash (C28). */
+  definitions: DefinitionsSchema,
+  /** What the calls so far were charged at. */
+  prices: z.array(PriceUsedSchema).readonly(),
+  accounts: z.array(AccountSchema).min(1).readonly(),
+  /** The session on which it was started. */
+  session: SessionRefSchema.exactOptional(),
+});
+/** A run at rest: plain JSON, to be stored anywhere and handed to `orchestrator.resume`. Take `questions` from it; the rest is ours. */
+export type PausedRun = Readonly<z.infer<typeof PausedRunSchema>>;
+
+/**
+ * Reads what was stored: a value or its JSON text.
+ *
+ * @throws EspalierError `unsupported_version` or `invalid_paused_run`.
+ */
+export function readPausedRun(stored: unknown): PausedRun {
+  const value = typeof stored === "string" ? parsed(stored) : stored;
+  const version: unknown =
+    typeof value === "object" && value !== null ? Reflect.get(value, "version") : undefined;
+  if (typeof version === "number" && !READABLE_VERSIONS.some((one) => one === version)) {
+    throw new EspalierError({
+      code: "unsupported_version",
+      message: `Expected a paused run of version ${PAUSED_RUN_VERSION} at most, got version ${version}. Resume it with the release that paused it, or a later one.`,
+      data: { expected: PAUSED_RUN_VERSION, got: version },
+    });
+  }
+  const run = checked(value);
+  const problem = inconsistency(run);
+  if (problem !== undefined) throw unreadable(problem);
+  return run;
+}
+
+/** Its agents that failed, by the time of their end; of one millisecond, subagents before those that started them. */
+export function failedIn({ agents }: PausedRun): readonly AgentId[] {
+  return agents
+    .filter(({ state }) => state.log.errors.length > 0)
+    .toReversed()
+    .toSorted((left, right) => endedAtMs(left) - endedAtMs(right))
+    .map(({ agentId }) => agentId);
+}
+
+function endedAtMs({ state }: PausedAgent): number {
+  return state.telemetry.endedAtMs ?? Infinity;
+}
+
+function checked(value: unknown): PausedRun {
+  try {
+    return PausedRunSchema.parse(value);
+  } catch (cause) {
+    throw unreadable(strangeness(value, cause), cause);
+  }
+}
+
+/** What is wrong with a value that is no paused run, for whoever handed it in. */
+function strangeness(value: unknown, cause: unknown): string {
+  if (value instanceof Promise) return "it is a promise; await it";
+  if (!isRecord(value)) return `it is ${shown(value)}`;
+  if ("pausedRun" in value) return "it is the result; hand in its pausedRun";
+  if (!(cause instanceof z.ZodError)) return messageOf(cause);
+  return z.prettifyError(new z.ZodError(cause.issues.slice(0, MOST_ISSUES)));
+}
+
+const MOST_ISSUES = 3;
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw unreadable("it is no JSON; perhaps it was cut off", cause);
+  }
+}
+
+/** What does not fit together in it; undefined: nothing. */
+function inconsistency(run: PausedRun): string | undefined {
+  const [root] = run.agents;
+  if (root?.parentAgentId !== null) return "its first agent is not a root";
+  return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run) ?? strangeDefinition(run);
+}
+
+function strangeAgent({ agents }: PausedRun): string | undefined {
+  const seen = new Set<string>();
+  const executions = new Set<string>();
+  const known = new Set(agents.map(({ agentId }) => agentId));
+  for (const agent of agents) {
+    const { agentId, agentPath, parentAgentId, executionId, state } = agent;
+    if (seen.has(agentId)) return `${agentPath} is in it twice`;
+    if (seen.size > 0 && (parentAgentId === null || !seen.has(parentAgentId)))
+      return `${agentPath} comes before its parent, or has none`;
+    if (state.executionId !== executionId || executions.has(executionId))
+      return `the execution of ${agentPath} is not its own`;
+    if (state.conversation.tags.length !== state.conversation.messages.length)
+      return `nobody knows where the messages of ${agentPath} came from`;
+    if (state.status === "paused" && state.step?.isIncorporated === true)
+      return `${agentPath} is paused in a step that was over`;
+    const calls = new Set(callIdsOf(agent));
+    if (deferralsOf(agent).some(({ callId }) => !calls.has(callId)))
+      return `${agentPath} waits for a call that its model did not make`;
+    if (childrenOf(agent).some((childId) => !known.has(childId)))
+      return `a paused subagent of ${agentPath} is missing`;
+    seen.add(agentId);
+    executions.add(executionId);
+  }
+  return undefined;
+}
+
+/** Every agent has one account, below its parent's, and nobody else has one. */
+function strangeAccount({ agents, accounts }: PausedRun): string | undefined {
+  if (accounts.length !== agents.length) return "its accounts are not those of its agents";
+  const opened = new Set<string | null>([null]);
+  for (const { agentId, parentId, path } of accounts) {
+    if (!opened.has(parentId)) return `the account of ${path} comes before its parent's`;
+    opened.add(agentId);
+  }
+  const parents = new Map(accounts.map(({ agentId, parentId }) => [agentId, parentId]));
+  const stray = agents.find(({ agentId, parentAgentId }) => parents.get(agentId) !== parentAgentId);
+  if (stray !== undefined) return `the account of ${stray.agentPath} is not its own`;
+  const held = accounts.find(({ reserved }) => Object.values(reserved).some((one) => one !== 0));
+  return held === undefined ? undefined : `${held.path} still holds something of its budget`;
+}
+
+/** What people answer is what the agents wait for, to the letter (X17). */
+function strangeQuestion({ agents, questions }: PausedRun): string | undefined {
+  const waiting = agents.flatMap((agent) =>
+    deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),
+  );
+  const asked = waiting.map(({ question }) => question);
+  if (canonicalJson(asked) !== canonicalJson(questions))
+    return "its questions are not those of its agents";
+  const forged = waiting.find(
+    ({ question, argumentsText }) =>
+      question.argumentsHash !== argumentsHashOf(question.toolName, question.arguments) ||
+      canonicalText(argumentsText) !== canonicalJson(question.arguments),
+  );
+  return forged === undefined ? undefined : `${forged.question.questionId} was changed`;
+}
+
+/** A text under the hash of another would be taken for it. */
+function strangeDefinition({ definitions }: PausedRun): string | undefined {
+  const forged = Object.entries(definitions).find(([hash, text]) => textHash(text) !== hash);
+  return forged === undefined ? undefined : `the definition ${forged[0]} was changed`;
+}
+
+function canonicalText(text: string): string | undefined {
+  try {
+    return canonicalJson(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+function deferralsOf({ state }: PausedAgent) {
+  return state.status === "paused" ? (state.step?.deferrals ?? []) : [];
+}
+
+function callIdsOf({ state }: PausedAgent): readonly string[] {
+  const reply = state.status === "paused" ? state.step?.reply : undefined;
+  return reply?.message.toolCalls.map(({ callId }) => callId) ?? [];
+}
+
+function childrenOf(agent: PausedAgent): readonly AgentId[] {
+  const { state } = agent;
+  const delegated = deferralsOf(agent).flatMap((one) =>
+    one.type === "subagent" ? [one.childId, ...(one.startedIds ?? [])] : [],
+  );
+  const step = state.status === "paused" ? state.step : undefined;
+  const started = step?.executions.flatMap(({ startedIds }) => startedIds ?? []) ?? [];
+  const queued = state.log.subtasks.flatMap(({ childId }) => childId ?? []);
+  return [...delegated, ...started, ...queued, ...state.log.background];
+}
+
+function unreadable(problem: string, cause?: unknown): EspalierError {
+  return new EspalierError({
+    code: "invalid_paused_run",
+    message: `Expected a paused run as a result gave it (result.pausedRun), got something else: ${problem}. Store and hand it in whole and unchanged.`,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

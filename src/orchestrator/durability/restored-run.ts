@@ -1,0 +1,35 @@
+// A run that stands still and is to go on: one that was paused, or one whose process died.
+
+import { stateOf } from "../../agent/agent-snapshot.ts";
+import type { AgentState, PendingState, RestingState } from "../../agent/agent-state.ts";
+import type { Unfinished } from "./in-flight.ts";
+import type { KeptHold } from "../budget/ledger-operation.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import { failedIn, type PausedAgent, type PausedRun } from "./paused-run.ts";
+
+/** One of its agents. */
+export interface StandingAgent extends Omit<PausedAgent, "state"> {
+  readonly state: PendingState | RestingState;
+  /** What it had begun when its process died. */
+  readonly unfinished?: Unfinished | undefined;
+  /** Its state as the journal has it, if that is another. */
+  readonly kept?: AgentState;
+}
+
+export interface StandingRun extends Omit<PausedRun, "version" | "agents"> {
+  readonly agents: readonly StandingAgent[];
+  /** Those that failed, in the order in which they did. */
+  readonly failedIds: readonly AgentId[];
+  /** Leases that are not settled yet. */
+  readonly leases?: readonly KeptHold[];
+}
+
+/** The run behind a paused one. */
+export function standing(paused: PausedRun): StandingRun {
+  const { version: _form, agents, ...run } = paused;
+  return {
+    ...run,
+    agents: agents.map((agent) => ({ ...agent, state: stateOf(agent.state) })),
+    failedIds: failedIn(paused),
+  };
+}

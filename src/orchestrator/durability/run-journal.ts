@@ -1,0 +1,228 @@
+// RunJournal: what is written of one run's agents, and by whom. Owns the last state that was written of each.
+
+import { nextTick } from "node:process";
+
+import type { AgentState } from "../../agent/agent-state.ts";
+import type { LeaseOutcome } from "../../agent/budget-gate.ts";
+import type { EffectLog } from "../../agent/effect-log.ts";
+import type { Effects } from "../../agent/effects.ts";
+import { KeptEffects } from "../../agent/kept-effects.ts";
+import { keptState } from "../../agent/kept-state.ts";
+import type { Phase } from "../../agent/run-agent.ts";
+import { deltaOf } from "../../kernel/json-delta.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
+import type { Account } from "../../protocol/account.ts";
+import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
+import type { DeadlineKeeper } from "../budget/agent-clock.ts";
+import type { AgentNode } from "../tree/agent-node.ts";
+import { bornAgent } from "./agent-record.ts";
+import type { Journal } from "./journal.ts";
+import type { JournalRecord, RecordOf } from "./journal-record.ts";
+
+/** What records are put into. */
+export type JournalWriter = Pick<
+  Journal,
+  "append" | "broken" | "claimed" | "kept" | "close" | "abandon"
+>;
+
+/** How the effects of one agent are kept. */
+export interface EffectKeeper {
+  readonly log: EffectLog;
+  /** The effects of the process, with the keeping around them. */
+  around(local: Effects): Effects;
+}
+
+interface Born {
+  readonly account: Account;
+  readonly isBackground: boolean;
+  /** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
+  readonly nth?: number;
+}
+
+/** How the journal of a replay is another one. */
+export interface KeepingOptions {
+  /** Default: effects are kept in the journal. */
+  readonly keeperOf?: (node: AgentNode) => EffectKeeper;
+  /** False: no agent ends by the clock. Default true. */
+  readonly hasDeadlines?: boolean;
+}
+
+export class RunJournal implements DeadlineKeeper {
+  readonly #journal: JournalWriter;
+  readonly #keeperOf: (node: AgentNode) => EffectKeeper;
+  readonly #hasDeadlines: boolean;
+  readonly #states = new Map<AgentId, object>();
+  /** What follows from the last record at once is under way. */
+  #isInTurn = false;
+
+  constructor(journal: JournalWriter, { keeperOf, hasDeadlines = true }: KeepingOptions = {}) {
+    this.#journal = journal;
+    this.#keeperOf = keeperOf ?? ((node) => journalKeeper(journal, node));
+    this.#hasDeadlines = hasDeadlines;
+  }
+
+  append(record: JournalRecord): void {
+    this.#journal.append(!this.#isInTurn && isWish(record) ? { ...record, isApart: true } : record);
+    if (this.#isInTurn) return;
+    this.#isInTurn = true;
+    // A tick that is asked for out of a microtask comes after all microtasks: what follows from this record at once has happened by then.
+    queueMicrotask(() => nextTick(() => (this.#isInTurn = false)));
+  }
+
+  /** Rejects when nothing can be kept any more. */
+  get broken(): Promise<never> {
+    return this.#journal.broken;
+  }
+
+  /** Resolves once the store has given the right to write, never if it does not; undefined: it has. */
+  claimed(): Promise<void> | undefined {
+    return this.#journal.claimed();
+  }
+
+  /** Keeps all events of the run. */
+  get sink(): EventSink {
+    return { take: (event) => this.append({ type: "event", event: { ...event } }) };
+  }
+
+  /** An agent was born, with its account. */
+  born(node: AgentNode, { nth = 0, ...told }: Born): void {
+    this.append({ type: "agent", agent: bornAgent(node), nth, ...told });
+    this.#save(node, "born", node.standingState);
+  }
+
+  /** An agent that had ended begins a further execution. */
+  wentOn(node: AgentNode, isBackground: boolean, nth = 0): void {
+    const { identity, execution, task, spawnCallId = null, spawnStepId = null } = node;
+    const { agentId, executionId } = identity;
+    this.append({
+      type: "execution",
+      agentId,
+      executionId,
+      execution,
+      task,
+      spawnCallId,
+      spawnStepId,
+      isBackground,
+      nth,
+    });
+    this.#save(node, "born", node.standingState);
+  }
+
+  /** A phase of an agent is over, and this is what it left. What it is told in it is read with it. */
+  phaseOver(node: AgentNode, phase: Phase, state: AgentState): void {
+    if (phase === "evaluate" || phase === "incorporate") return; // They wait for nothing: they are done once more.
+    const letters = node.inbox.countTaken();
+    if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
+    this.#save(node, phase, state);
+    if (phase !== "prepare") node.finish();
+  }
+
+  /** A model call is to be made: the step that it opens is over at some time, whatever happens (L4). */
+  stepOpened(node: AgentNode, state: AgentState): void {
+    this.#save(node, "open", state);
+  }
+
+  #save({ identity: { agentId } }: AgentNode, phase: string, state: AgentState): void {
+    const kept = keptState(state);
+    const delta = deltaOf(this.#states.get(agentId), kept);
+    this.#states.set(agentId, kept);
+    if (delta !== undefined) this.append({ type: "state", agentId, phase, delta });
+  }
+
+  /** What is known to be written of an agent already: the state in which a paused run has it. */
+  knows(agentId: AgentId, state: AgentState): void {
+    this.#states.set(agentId, keptState(state));
+  }
+
+  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
+    if (this.#hasDeadlines) this.append({ type: "deadline", agentId, deadlineAtMs });
+    return this.#hasDeadlines;
+  }
+
+  /** Resolves once all that has happened so far is kept. */
+  kept(): Promise<void> {
+    return this.#journal.kept();
+  }
+
+  /** Takes nothing more: the run stops where it is. */
+  abandon(): void {
+    this.#journal.abandon();
+  }
+
+  async close(status: "paused" | "ended"): Promise<void> {
+    await this.#journal.close(status);
+  }
+
+  /** How the effects of an agent are kept. */
+  keeperOf(node: AgentNode): EffectKeeper {
+    return this.#keeperOf(node);
+  }
+}
+
+type Wish = RecordOf<"cancel" | "deadline" | "ledger" | "letter" | "pause" | "skip" | "stop">;
+
+/** True for what somebody outside, or the clock, wants of the run. */
+function isWish(record: JournalRecord): record is Wish {
+  if (record.type === "ledger") return record.done.operation === "grant";
+  return WISHES.has(record.type);
+}
+
+const WISHES: ReadonlySet<string> = new Set([
+  "cancel",
+  "deadline",
+  "letter",
+  "pause",
+  "skip",
+  "stop",
+]);
+
+function journalKeeper(journal: JournalWriter, node: AgentNode): EffectKeeper {
+  const log = new AgentLog(journal, node);
+  return { log, around: (local) => new KeptEffects(local, log) };
+}
+
+class AgentLog implements EffectLog {
+  readonly #journal: JournalWriter;
+  readonly #node: AgentNode;
+
+  constructor(journal: JournalWriter, node: AgentNode) {
+    this.#journal = journal;
+    this.#node = node;
+  }
+
+  outcome(name: string): unknown {
+    return this.#node.unfinished?.outcome(name);
+  }
+
+  async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
+    const { agentId } = this.#node.identity;
+    const lease = leaseId === undefined ? {} : { leaseId };
+    this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
+    await this.#journal.kept();
+  }
+
+  kept(): Promise<void> {
+    return this.#journal.kept();
+  }
+
+  claimed(): Promise<void> | undefined {
+    return this.#journal.claimed();
+  }
+
+  hadBegun(name: string): boolean {
+    return this.#node.unfinished?.takeBegun(name) === true;
+  }
+
+  async begin(name: string): Promise<void> {
+    this.#journal.append({ type: "begun", agentId: this.#node.identity.agentId, name });
+    await this.#journal.kept();
+  }
+
+  lease(name: string): Extract<LeaseOutcome, { readonly type: "granted" }> | undefined {
+    return this.#node.unfinished?.takeLease(name);
+  }
+
+  hasChildOf(callId: CallId | null, nth?: number): boolean {
+    return this.#node.unfinished?.hasChildOf(callId, nth) === true;
+  }
+}

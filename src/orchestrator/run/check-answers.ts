@@ -1,0 +1,209 @@
+// The answers to a paused run's questions, checked whole before anything runs: the run stays as it is, and resumable, if one is wrong
+// (R30, X17).
+
+import { shown } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { isRecord, parseJson, type JsonValue } from "../../kernel/json.ts";
+import { stepOf } from "../../agent/agent-state.ts";
+import { problemWith } from "../../agent/tool-calls/questions.ts";
+import {
+  AnswerSchema,
+  argumentsHashOf,
+  callHashOf,
+  type Answer,
+  type Question,
+} from "../../protocol/question.ts";
+import { rebindCall } from "../../tools/bind-call.ts";
+import type { ToolSet } from "../../tools/tool-set.ts";
+import type { StandingAgent, StandingRun } from "../durability/restored-run.ts";
+
+/** What answers are checked against. */
+export interface AnswerChecks {
+  /** Questions whose deadline has passed have their outcome already and take no answer. */
+  isOverdue(question: Question): boolean;
+  toolsOf(agent: StandingAgent): ToolSet;
+  /** Default true. False: questions may stay open. */
+  readonly areAllNeeded?: boolean;
+}
+
+/** The answers by question. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run` if a tool is gone. */
+export function checkAnswers(
+  run: StandingRun,
+  given: unknown,
+  checks: AnswerChecks,
+): ReadonlyMap<Question["questionId"], Answer> {
+  const open = new Map(run.questions.map((question) => [question.questionId, question]));
+  const answers = new Map<Question["questionId"], Answer>();
+  for (const [index, one] of listOf(given).entries()) {
+    const answer = answerAt(index, one);
+    const { questionId } = answer;
+    const question = open.get(questionId);
+    if (question === undefined) throw unknown(index, answer, run);
+    if (answers.has(questionId))
+      throw wrong("duplicate", index, `a second answer to ${named(question)}. Give one`, question);
+    const problem = problemWith(answer, question);
+    if (problem !== undefined)
+      throw wrong(
+        problemCode(answer, question),
+        index,
+        `one that does not fit ${named(question)}: ${problem}. Answer the question as it is`,
+        question,
+      );
+    if (checks.isOverdue(question))
+      throw wrong(
+        "late",
+        index,
+        `one after the deadline of ${named(question)}. Leave it out: the question counts as ${question.kind === "approval" ? "denied" : "failed"}`,
+        question,
+      );
+    answers.set(questionId, answer);
+  }
+  for (const question of run.questions) {
+    const agent = run.agents.find(({ agentId }) => agentId === question.agentId);
+    if (agent === undefined) continue;
+    checkCall(agent, question);
+    checkTool(checks.toolsOf(agent), question, answers.get(question.questionId));
+  }
+  const missing = run.questions.find(
+    (question) => !answers.has(question.questionId) && !checks.isOverdue(question),
+  );
+  if (missing !== undefined && checks.areAllNeeded !== false) {
+    const { questionId, agentPath } = missing;
+    throw new EspalierError({
+      code: "invalid_answer",
+      message: `Expected an answer to every open question, got none to ${named(missing)}. Answer it, too.`,
+      data: { problem: "missing", questionId, agentPath },
+    });
+  }
+  return answers;
+}
+
+function listOf(given: unknown): readonly unknown[] {
+  if (Array.isArray(given)) return given;
+  throw new EspalierError({
+    code: "invalid_answer",
+    message: `Expected answers to be a list, got ${shown(given)}. Put it in brackets.`,
+    data: { problem: "malformed" },
+  });
+}
+
+/** What is asked must be the call of the history, and what would run must be what is asked (X17). */
+function checkCall({ state }: StandingAgent, question: Question): void {
+  const { callId, questionId, agentPath, toolName, argumentsHash } = question;
+  const step = stepOf(state);
+  const deferral = step?.deferrals.find((one) => one.callId === callId);
+  if (deferral?.type !== "question") return;
+  const isShown =
+    argumentsHashOf(toolName, question.arguments) === argumentsHash &&
+    argumentsHashOf(toolName, jsonOf(deferral.argumentsText)) === argumentsHash;
+  const messages = [
+    ...state.conversation.messages,
+    ...(step?.reply === undefined ? [] : [step.reply.message]),
+  ];
+  const { callHash } = deferral;
+  const isWritten = messages
+    .flatMap((message) => (message.role === "assistant" ? message.toolCalls : []))
+    .filter((call) => call.callId === callId)
+    .every((call) => callHash === undefined || callHashOf(call) === callHash);
+  if (isShown && isWritten) return;
+  throw new EspalierError({
+    code: "invalid_paused_run",
+    message: `Expected the call ${callId} of ${toolName} that question ${questionId} of ${agentPath} is about to be the one that was shown, got another in the ${isShown ? "history" : "question"}. Resume the paused run as it was kept.`,
+    data: { toolName, questionId, agentPath },
+  });
+}
+
+function jsonOf(text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The tool must be there still, and accept what an approval changed. */
+function checkTool(tools: ToolSet, question: Question, answer: Answer | undefined): void {
+  const { toolName, questionId, agentPath, kind } = question;
+  const tool = tools.find(toolName);
+  const isOwn = tool?.kind === "function" || tool?.kind === "delegation";
+  if (tool === undefined || (kind === "approval" ? !isOwn : tool.kind !== "external")) {
+    throw new EspalierError({
+      code: "invalid_paused_run",
+      message: `Expected the tool ${toolName}, which question ${questionId} of ${agentPath} is about, got none of its kind. Resume with the roles that the run was started with.`,
+      data: { toolName, questionId, agentPath },
+    });
+  }
+  if (answer?.type !== "approved" || answer.arguments === undefined) return;
+  const bound = rebindCall(tool, answer.arguments);
+  if (bound.type !== "rejected") return;
+  throw new EspalierError({
+    code: "invalid_answer",
+    message: `Expected the arguments of the answer to ${questionId} of ${agentPath} to fit ${toolName}, got others. ${bound.text}`,
+    data: { problem: "invalid_arguments", questionId, agentPath },
+  });
+}
+
+function answerAt(index: number, given: unknown): Answer {
+  const parsed = AnswerSchema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const why =
+    isRecord(given) && issue !== undefined ? `: ${issue.path.join(".")} ${issue.message}` : "";
+  throw wrong(
+    "malformed",
+    index,
+    `something else${why}. Make it with approve, deny, giveResult or reportFailure`,
+  );
+}
+
+function problemCode(answer: Answer, question: Question): Problem {
+  return answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
+}
+
+function unknown(index: number, { questionId }: Answer, run: StandingRun): EspalierError {
+  if (!run.answered.includes(questionId)) {
+    const got = `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`;
+    return wrong("unknown", index, got, { questionId });
+  }
+  // The id of a question is `<executionId>.<step>.<index>`.
+  const askedBy = questionId.split(".").slice(0, -2).join(".");
+  const asker = run.agents.find(({ executionId }) => executionId === askedBy);
+  const of = asker === undefined ? "" : ` of ${asker.agentPath}`;
+  const got = `one to ${questionId}${of}, which has been answered. Leave it out`;
+  return wrong("already_answered", index, got, { questionId, agentPath: asker?.agentPath });
+}
+
+/** A question for whoever reads the error: its id, and which call of whom it is about. */
+function named({ questionId, toolName, agentPath }: Question): string {
+  return `${questionId} (${toolName} of ${agentPath})`;
+}
+
+type Problem =
+  | "missing"
+  | "unknown"
+  | "duplicate"
+  | "wrong_kind"
+  | "altered"
+  | "already_answered"
+  | "late"
+  | "invalid_arguments"
+  | "malformed";
+
+interface About {
+  readonly questionId: string;
+  readonly agentPath?: string | undefined;
+}
+
+function wrong(problem: Problem, index: number, got: string, about?: About): EspalierError {
+  const { questionId, agentPath } = about ?? {};
+  return new EspalierError({
+    code: "invalid_answer",
+    message: `Expected answers[${index}] to be the answer to an open question of this run, got ${got}.`,
+    data: {
+      problem,
+      index,
+      ...(questionId === undefined ? {} : { questionId }),
+      ...(agentPath === undefined ? {} : { agentPath }),
+    },
+  });
+}

@@ -1,0 +1,401 @@
+// From a run at rest to another run that begins where a step of its root had ended. Pure but for the ids and the time it is given.
+//
+// C27. A fork has ids of its own, nothing is spent in it, and it leaves its origin as it was. A call is never cut from its result.
+
+import { mismatch } from "../../kernel/check.ts";
+import type { Clock } from "../../kernel/clock.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
+import type { AgentSnapshot } from "../../agent/agent-snapshot.ts";
+import { foreignTags } from "../../agent/message-tags.ts";
+import type { Account } from "../../protocol/account.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import {
+  AgentIdSchema,
+  ExecutionIdSchema,
+  RunIdSchema,
+  stepIdOf,
+  type AgentId,
+  type StepId,
+} from "../../protocol/ids.ts";
+import type { Message, UserMessage } from "../../protocol/message.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
+import { childNameOf } from "../../protocol/subagent.ts";
+import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
+import { openAccount } from "../budget/ledger-arithmetic.ts";
+import type { PausedAgent, PausedRun } from "../durability/paused-run.ts";
+import type { ForkOptions } from "./run-options.ts";
+
+/** A run that has not begun, out of another. */
+export interface ForkedRun {
+  readonly run: PausedRun;
+  /** What its root is told next. */
+  readonly message: UserMessage | undefined;
+  readonly forkedFrom: NonNullable<EventBody<"run.started">["forkedFrom"]>;
+}
+
+interface Means {
+  readonly ids: IdSource;
+  readonly clock: Clock;
+}
+
+/**
+ * Throws `invalid_option` for a step that the root has not completed, or whose history is not there any more. Step 0 is before the first:
+ * the root begins with the input that it had then.
+ */
+export function forkedRun(
+  original: PausedRun,
+  { atStep, message, budget = {} }: ForkOptions,
+  means: Means,
+): ForkedRun {
+  const { session: _itsOwn, ...origin } = original;
+  const [root] = original.agents;
+  if (root === undefined) throw new Error("A run has a root.");
+  const { steps } = root.state.log;
+  const stepNumber = atStep ?? steps.length;
+  const isThere = stepNumber === 0 || steps.some(({ number }) => number === stepNumber);
+  if (!isThere) {
+    const completed = steps.length === 0 ? "none" : `1 to ${steps.length}`;
+    const expected = `0, or a step that ${root.agentPath} has completed (${completed})`;
+    const advice = "Leave it out for its last, or 0 to begin with its first input.";
+    throw mismatch("fork options.atStep", expected, stepNumber, advice);
+  }
+  const late = lateSteps(root, stepNumber);
+  const kept = keptAgents(original.agents, root, late);
+  const nowMs = means.clock.nowMs();
+  const names = namesGiven(original.agents, root, late);
+  const agents = withOwnIds(kept, root, { stepNumber, names, nowMs }, means.ids);
+  if (message === undefined && hasAnswered(agents[0])) {
+    const expected = `given, since ${root.agentPath} has answered by step ${stepNumber}`;
+    throw mismatch("fork options.message", expected, message, "Say what it is to do next.");
+  }
+  const runId = RunIdSchema.parse(means.ids.next("run"));
+  return {
+    run: deepFreeze({
+      ...origin,
+      runId,
+      pauses: 1,
+      pausedAtMs: nowMs,
+      eventCount: 0,
+      leaseCount: 0,
+      refusalsByCode: {},
+      subagentsByDepth: countsByDepth(agents),
+      questions: [],
+      answered: [],
+      agents,
+      prices: [],
+      accounts: freshAccounts(original.accounts, { kept, agents, budget }, nowMs),
+    }),
+    message:
+      message === undefined ? undefined : { role: "user", text: message, origin: "steering" },
+    forkedFrom: {
+      runId: original.runId,
+      stepNumber,
+      traceId: original.traceId,
+      ...(original.spanId === undefined ? {} : { spanId: original.spanId }),
+      ...(original.isSampled === undefined ? {} : { isSampled: original.isSampled }),
+    },
+  };
+}
+
+/** True if nothing asks the root for another reply. */
+function hasAnswered(root: PausedAgent | undefined): boolean {
+  if (root === undefined) return false;
+  const { conversation, log } = root.state;
+  const isLast = log.isBriefed && conversation.messages.at(-1)?.role === "assistant";
+  return isLast && log.subtasks.length === 0 && log.background.length === 0;
+}
+
+/** The steps that are not in the fork, the one that was not over yet among them; none, if nothing of the history is left out. */
+function lateSteps(
+  { executionId, state }: PausedAgent,
+  stepNumber: number,
+): ReadonlySet<StepId | null> {
+  if (repliesAfter(state, stepNumber) === 0) return new Set();
+  const { steps } = state.log;
+  const open = stepIdOf(executionId, steps.length + 1);
+  return new Set([...steps.slice(stepNumber).map(({ stepId }) => stepId), open]);
+}
+
+/** The root, and those that it had started by then, as far as they and all below them have ended. */
+function keptAgents(
+  agents: readonly PausedAgent[],
+  root: PausedAgent,
+  late: ReadonlySet<StepId | null>,
+): readonly PausedAgent[] {
+  const living = new Set<AgentId>();
+  for (const { agentId, parentAgentId, state } of agents.toReversed()) {
+    const isLiving = state.status === "paused" || living.has(agentId);
+    if (isLiving && parentAgentId !== null) living.add(agentId).add(parentAgentId);
+  }
+  const kept = new Set<AgentId>([root.agentId]);
+  return agents.filter(({ agentId, parentAgentId, spawnStepId }) => {
+    if (agentId === root.agentId) return true;
+    if (parentAgentId === null || !kept.has(parentAgentId) || living.has(agentId)) return false;
+    if (parentAgentId === root.agentId && late.has(spawnStepId)) return false;
+    kept.add(agentId);
+    return true;
+  });
+}
+
+function withOwnIds(
+  kept: readonly PausedAgent[],
+  root: PausedAgent,
+  { stepNumber, names, nowMs }: ForkPoint,
+  ids: IdSource,
+): readonly PausedAgent[] {
+  const newIds = new Map(
+    kept.map(({ agentId }) => [agentId, AgentIdSchema.parse(ids.next("agent"))]),
+  );
+  return kept.map((agent) => {
+    const executionId = ExecutionIdSchema.parse(ids.next("execution"));
+    const children = kept.filter(({ parentAgentId }) => parentAgentId === agent.agentId);
+    const state =
+      agent === root
+        ? rootState(agent, { stepNumber, newIds, kept })
+        : { ...agent.state, log: { ...agent.state.log, background: [], subtasks: [] } };
+    const { startedAtMs, endedAtMs } = agent.state.telemetry;
+    // Nothing is idle longer than the fork is old; how long it worked stays as it was.
+    const laterMs = nowMs - (endedAtMs ?? nowMs);
+    const telemetry = {
+      ...agent.state.telemetry,
+      ...(startedAtMs === undefined ? {} : { startedAtMs: startedAtMs + laterMs }),
+      ...(endedAtMs === undefined ? {} : { endedAtMs: nowMs }),
+    };
+    return {
+      ...agent,
+      agentId: newIds.get(agent.agentId) ?? agent.agentId,
+      parentAgentId:
+        agent.parentAgentId === null ? null : (newIds.get(agent.parentAgentId) ?? null),
+      executionId,
+      children: children.length,
+      ordinals: agent === root ? names : agent.ordinals,
+      execution: agent === root ? 0 : agent.execution, // The fork's first is yet to come.
+      isDetached: false,
+      state: { ...state, executionId, telemetry, conversation: takenOver(state, agent.agentId) },
+    };
+  });
+}
+
+/** What was said before the fork keeps the ids of those who said it. */
+function takenOver(
+  { conversation }: AgentSnapshot,
+  agentId: AgentId,
+): AgentSnapshot["conversation"] {
+  return { ...conversation, tags: foreignTags(conversation.tags, agentId), leftOut: [] };
+}
+
+interface ForkPoint {
+  readonly stepNumber: number;
+  /** How many subagents of each role were numbered by then. */
+  readonly names: Readonly<Record<string, number>>;
+  readonly nowMs: number;
+}
+
+interface Cut {
+  readonly stepNumber: number;
+  readonly newIds: ReadonlyMap<AgentId, AgentId>;
+  readonly kept: readonly PausedAgent[];
+}
+
+/** The root as it was when the step had ended: what comes after is left out, what was queued is queued again. */
+function rootState({ agentPath, state }: PausedAgent, cut: Cut): AgentSnapshot {
+  const { stepNumber } = cut;
+  const { steps } = state.log;
+  const before = steps.slice(0, stepNumber);
+  const messages = cutBefore(state.conversation.messages, {
+    replies: repliesAfter(state, stepNumber),
+    isFirst: stepNumber === 0,
+  });
+  if (messages === undefined || !isWhole(messages, before)) {
+    const advice = "Choose a later step, or keep more messages (compaction.keepMessages).";
+    throw mismatch(
+      "fork options.atStep",
+      `a step of ${agentPath} whose history is still there`,
+      stepNumber,
+      advice,
+    );
+  }
+  return {
+    status: "stopped",
+    executionId: state.executionId,
+    reason: { code: "forked", message: "The run was forked here.", data: { stepNumber } },
+    conversation: {
+      ...state.conversation,
+      messages,
+      tags: state.conversation.tags.slice(0, messages.length),
+      prefix: { messageCount: 0, tokens: 0 },
+    },
+    log: {
+      ...state.log,
+      steps: before,
+      signals: [],
+      errors: [],
+      subtasks: queued(state, before.at(-1), messages),
+      background: unreported(before, messages, cut),
+      isAwaiting: false,
+    },
+    telemetry: state.telemetry,
+  };
+}
+
+/** What the step had queued and the root has not read. */
+function queued(
+  { log }: AgentSnapshot,
+  last: StepRecord | undefined,
+  messages: readonly Message[],
+): AgentSnapshot["log"]["subtasks"] {
+  const isLast = last?.number === log.steps.length;
+  if (isLast && log.subtasks.length > 0)
+    return log.subtasks.map(({ request, text }) => ({
+      request,
+      ...(text === undefined ? {} : { text }),
+    }));
+  const spoken = messages.findLastIndex(({ role }) => role === "assistant");
+  const isRead = messages
+    .slice(spoken + 1)
+    .some((message) => message.role === "user" && message.origin === "subtask");
+  if (isRead) return [];
+  const requests = last?.tools.executions.flatMap((execution) => execution.subtasks ?? []) ?? [];
+  return requests.map((request) => ({ request }));
+}
+
+/** Replies in the history that came after the step. */
+function repliesAfter(state: AgentSnapshot, stepNumber: number): number {
+  const openReply = state.status === "paused" && state.step?.reply !== undefined ? 1 : 0;
+  const later = withReply(state.log.steps, state.conversation.messages).filter(
+    ({ number }) => number > stepNumber,
+  );
+  return later.length + openReply;
+}
+
+/**
+ * Steps whose reply is in the history: one that says nothing is not (R11). A text whose ending nobody understood is an answer, but was
+ * left out by earlier versions.
+ */
+function withReply(
+  steps: readonly StepRecord[],
+  messages: readonly Message[],
+): readonly StepRecord[] {
+  return steps.filter(({ tools, io: { text, refusal, finishReason } }) => {
+    if (tools.calls.length > 0 || refusal !== undefined) return true;
+    if (finishReason !== "unknown") return text.trim() !== "";
+    return messages.some((message) => message.role === "assistant" && message.text === text);
+  });
+}
+
+interface HistoryCut {
+  /** How many replies, the last ones, are left out. */
+  readonly replies: number;
+  /** The first reply is among them: what was said before it is the input of the first step, and stays. */
+  readonly isFirst: boolean;
+}
+
+/** The history without its last replies and what follows them; undefined: it has not so many. */
+function cutBefore(
+  messages: readonly Message[],
+  { replies, isFirst }: HistoryCut,
+): readonly Message[] | undefined {
+  let end = messages.length;
+  for (let left = replies; left > 0; left -= 1) {
+    end = messages.slice(0, end).findLastIndex(({ role }) => role === "assistant");
+    if (end < 0) return undefined;
+  }
+  const kept = messages.slice(0, end);
+  const last = kept.findLastIndex(({ role }) => role === "assistant" || role === "tool");
+  return replies === 0 || isFirst || last < 0 ? kept : kept.slice(0, last + 1);
+}
+
+/** True if the reply of the last of these steps is in the history. */
+function isWhole(messages: readonly Message[], steps: readonly StepRecord[]): boolean {
+  const last = withReply(steps, messages).at(-1);
+  if (last === undefined) return true;
+  const spoken = messages.findLast((message) => message.role === "assistant");
+  if (spoken?.role !== "assistant") return false;
+  const calls = last.tools.calls.map(({ callId }) => callId).join(" ");
+  return spoken.toolCalls.map(({ callId }) => callId).join(" ") === calls;
+}
+
+/** Subagents in the background, started by then, of whose end the root had not read. */
+function unreported(
+  steps: readonly StepRecord[],
+  messages: readonly Message[],
+  { newIds, kept }: Cut,
+): readonly AgentId[] {
+  const executions = steps.flatMap(({ tools }) => tools.executions);
+  const told = executions.flatMap(({ reportedIds }) => reportedIds ?? []);
+  const reports = messages.filter(
+    ({ role, ...rest }) => role === "user" && "origin" in rest && rest.origin === "report",
+  );
+  const started = executions.flatMap(({ startedIds }) => startedIds ?? []);
+  return [...new Set(started)].flatMap((agentId) => {
+    const agent = kept.find((one) => one.agentId === agentId);
+    const newId = newIds.get(agentId);
+    if (agent === undefined || newId === undefined) return [];
+    const childName = childNameOf(agent.agentPath);
+    const times = started.filter((id) => id === agentId).length;
+    const read = reports.filter(({ text }) => text.startsWith(`${childName},`)).length;
+    return told.filter((id) => id === agentId).length + read < times ? [newId] : [];
+  });
+}
+
+/** The names that the history knows are not given anew, also if who had them is not there: it lived still, or went on afterwards. */
+function namesGiven(
+  agents: readonly PausedAgent[],
+  root: PausedAgent,
+  late: ReadonlySet<StepId | null>,
+): Readonly<Record<string, number>> {
+  const ordinals = new Map<string, number>();
+  for (const { role, agentPath, parentAgentId, spawnStepId, execution } of agents) {
+    const isKnown = execution > 1 || !late.has(spawnStepId);
+    if (parentAgentId !== root.agentId || !isKnown) continue;
+    const ordinal = Number(agentPath.slice(agentPath.lastIndexOf("#") + 1));
+    ordinals.set(role, Math.max(ordinals.get(role) ?? 0, ordinal));
+  }
+  return Object.fromEntries(ordinals);
+}
+
+function countsByDepth(agents: readonly PausedAgent[]): Readonly<Record<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { depth, parentAgentId } of agents)
+    if (parentAgentId !== null) counts.set(`${depth}`, (counts.get(`${depth}`) ?? 0) + 1);
+  return Object.fromEntries(counts);
+}
+
+interface Kept {
+  readonly kept: readonly PausedAgent[];
+  readonly agents: readonly PausedAgent[];
+  /** On top of the limits of the root. */
+  readonly budget: Budget;
+}
+
+/** The limits of the original, with nothing spent. A point in time that was fixed for the original is not taken over. */
+function freshAccounts(
+  accounts: readonly Account[],
+  { kept, agents, budget }: Kept,
+  nowMs: number,
+): readonly Account[] {
+  const opened = new Map<AgentId, Account>();
+  for (const [index, { agentId, parentAgentId, agentPath: path }] of agents.entries()) {
+    const before = accounts.find((one) => one.agentId === kept[index]?.agentId);
+    const parent = parentAgentId === null ? undefined : opened.get(parentAgentId);
+    const { limits = {}, reserve = {}, timeLimitMs = null } = before ?? {};
+    const own = parent === undefined ? budget : {};
+    const times = [timeLimitMs, own.wallTimeMs ?? null].filter((ms) => ms !== null);
+    opened.set(
+      agentId,
+      openAccount(
+        {
+          agentId,
+          path,
+          limits: tighterLimits(limits, spendLimitsOf(own)),
+          reserve,
+          wallTimeMs: times.length === 0 ? undefined : Math.min(...times),
+          nowMs,
+        },
+        parent,
+      ),
+    );
+  }
+  return [...opened.values()];
+}

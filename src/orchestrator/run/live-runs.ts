@@ -1,0 +1,64 @@
+// LiveRuns: the runs that one orchestrator leads in this process. Owns their handles from their start until they rest, and whether
+// further ones may begin.
+
+import { EspalierError } from "../../kernel/error.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { Run } from "./run.ts";
+
+export class LiveRuns {
+  /** In the order in which they began. */
+  readonly #runs = new Set<Run>();
+  /** Recoveries that have no run yet. */
+  #recoveries = 0;
+  #isClosed = false;
+  #isEmpty = Promise.withResolvers<void>();
+
+  get all(): readonly Run[] {
+    return [...this.#runs];
+  }
+
+  /** The newest of this id: one that was taken over may still be on its way out. */
+  find(runId: RunId): Run | undefined {
+    return this.all.findLast((run) => run.runId === runId);
+  }
+
+  /** Throws `invalid_state` once the orchestrator was closed. */
+  assertOpen(): void {
+    if (!this.#isClosed) return;
+    throw new EspalierError({
+      code: "invalid_state",
+      message:
+        "Expected an orchestrator that is open, got one that was closed: no run begins or goes on there. Make another one.",
+    });
+  }
+
+  add(run: Run): void {
+    this.#runs.add(run);
+    run.whenOver(() => {
+      this.#runs.delete(run);
+      this.#check();
+    });
+  }
+
+  /** Work that may lead to a run: closing waits for it, too. */
+  async during<Made>(work: () => Promise<Made>): Promise<Made> {
+    this.#recoveries += 1;
+    try {
+      return await work();
+    } finally {
+      this.#recoveries -= 1;
+      this.#check();
+    }
+  }
+
+  /** Nothing further may begin; resolves when nothing is under way. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#check();
+    return this.#isEmpty.promise;
+  }
+
+  #check(): void {
+    if (this.#isClosed && this.#recoveries === 0 && this.#runs.size === 0) this.#isEmpty.resolve();
+  }
+}

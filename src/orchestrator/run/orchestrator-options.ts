@@ -1,0 +1,178 @@
+// What an orchestrator is told: checked at once and whole, with a default for everything.
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkList,
+  checkMethods,
+  defaultAdvice,
+  mismatch,
+} from "../../kernel/check.ts";
+import { systemClock, type Clock } from "../../kernel/clock.ts";
+import { randomIds, type IdSource } from "../../kernel/id-source.ts";
+import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
+import {
+  questionDesk,
+  type Approver,
+  type QuestionDesk,
+  type Unanswered,
+} from "../../agent/approver.ts";
+import { checkHooks, type Hook } from "../../hooks/hook.ts";
+import { checkRetryPolicy, type RetryPolicy } from "../../model/retry.ts";
+import type { EventSink, Tracing } from "../../protocol/event-sink.ts";
+import { subagentLimits, type SubagentLimits } from "../../policies/subagent-limits.ts";
+import {
+  checkGuards,
+  namedGuards,
+  type NamedGuard,
+  type ToolGuard,
+} from "../../tools/tool-guard.ts";
+import type { Store } from "../../store/store.ts";
+import { localTracing } from "../tree/local-tracing.ts";
+import { DEFAULT_CONCURRENCY, type Concurrency } from "../tree/limiter.ts";
+
+/** What holds for all runs of an orchestrator. Everything has a default. */
+export interface OrchestratorOptions {
+  /** Bounds on the shape of each tree. Default 3 / 5 / 10. */
+  readonly limits?: Partial<SubagentLimits>;
+  /** How much of one tree goes on at once. Default 32 model calls, 32 tool calls. */
+  readonly concurrency?: Partial<Concurrency>;
+  /** How model calls are repeated. Default: 3 attempts, doubling from 500 ms. */
+  readonly retry?: RetryPolicy;
+  /**
+   * How long a tool or model that ignores its signal is waited for, in milliseconds: a run may last so much longer than its limit in time.
+   * After that it is left behind; its code goes on running, and its result goes nowhere. Default 5,000.
+   */
+  readonly graceMs?: number;
+  /** Roles that others refer to by name and that no `subagents` list holds as a value, and the roots of runs that are to be resumed. */
+  readonly roles?: readonly AgentRole[];
+  /** What watches and changes all agents, before the hooks of their roles. */
+  readonly hooks?: readonly Hook[];
+  /** What says of each tool call of any agent whether it may run, before the guards of roles. */
+  readonly guards?: readonly ToolGuard[];
+  /** How long a hook, a guard, a stop condition or a check whether an approval is needed may take. Default 60,000 ms. */
+  readonly hookTimeoutMs?: number;
+  /** Answers questions about calls while the run waits; no `wallTimeMs` runs meanwhile (R34). Default: nobody; the run pauses. */
+  readonly approver?: Approver;
+  /** After this time a question that nobody answered counts as denied, a call that is executed elsewhere as failed. Default: never. */
+  readonly answerTimeoutMs?: number;
+  /** What becomes of questions that no approver answers: `pause` the run (default), or `deny`, where nobody can be asked. */
+  readonly unanswered?: Unanswered;
+  /**
+   * Where runs are kept as they happen, so that they can be recovered after a crash: `memoryStore()`, `sqliteStore("runs.db")`,
+   * `postgresStore(…)`. Default: nowhere.
+   */
+  readonly store?: Store;
+  readonly sinks?: readonly EventSink[];
+  /** Default: no spans, but events carry trace ids all the same. See `espalier/otel`. */
+  readonly tracing?: Tracing;
+  /** Default: the wall clock, the monotonic clock and the timers of the machine. */
+  readonly clock?: Clock;
+  readonly ids?: IdSource;
+}
+
+const DEFAULT_GRACE_MS = 5_000;
+const DEFAULT_HOOK_TIMEOUT_MS = 60_000;
+
+const OPTION_FIELDS = [
+  "limits",
+  "concurrency",
+  "retry",
+  "graceMs",
+  "roles",
+  "hooks",
+  "guards",
+  "hookTimeoutMs",
+  "approver",
+  "answerTimeoutMs",
+  "unanswered",
+  "store",
+  "sinks",
+  "tracing",
+  "clock",
+  "ids",
+];
+const STORE_METHODS = ["create", "claim", "append", "beat", "release", "read", "find", "list"];
+
+/** The options, with the defaults in the place of what was left out. */
+export interface Settings {
+  readonly limits: SubagentLimits;
+  readonly concurrency: Concurrency;
+  readonly retry: RetryPolicy;
+  readonly graceMs: number;
+  readonly roles: readonly AgentRole[];
+  readonly hooks: readonly Hook[];
+  readonly guards: readonly NamedGuard[];
+  readonly hookTimeoutMs: number;
+  readonly desk: QuestionDesk;
+  readonly store: Store | undefined;
+  readonly sinks: readonly EventSink[];
+  readonly tracing: Tracing;
+  /** Undefined: `tracing` is the default. */
+  readonly givenTracing: Tracing | undefined;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+/** Throws `invalid_option`, naming the option, what was expected and what came. */
+export function settingsOf(options: OrchestratorOptions): Settings {
+  checkKeys("options", options, OPTION_FIELDS);
+  const { limits = {}, concurrency = {}, retry = {}, graceMs = DEFAULT_GRACE_MS } = options;
+  const { roles = [], sinks = [], tracing = localTracing() } = options;
+  const { clock = systemClock, ids = randomIds } = options;
+  const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
+  const { approver, answerTimeoutMs, unanswered, store } = options;
+  checkRetryPolicy("retry", retry);
+  checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
+  checkEach("roles", roles, checkRole);
+  checkHooks("hooks", hooks);
+  checkGuards("guards", guards);
+  checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
+  checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
+  if (store !== undefined) checkMethods("store", store, STORE_METHODS);
+  checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
+  checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
+  checkMethods("ids", ids, ["next"]);
+  return Object.freeze({
+    limits: subagentLimits("limits", limits),
+    concurrency: concurrencyOf(concurrency),
+    retry: Object.freeze({ ...retry }),
+    graceMs,
+    roles: [...roles],
+    hooks: [...hooks],
+    guards: Object.freeze(namedGuards("orchestrator", guards)),
+    hookTimeoutMs,
+    desk: questionDesk({ approver, answerTimeoutMs, unanswered }),
+    store,
+    sinks: [...sinks],
+    tracing,
+    givenTracing: options.tracing,
+    clock,
+    ids,
+  });
+}
+
+function checkEach(
+  field: string,
+  list: unknown,
+  check: (field: string, value: unknown) => void,
+): void {
+  checkList(field, list);
+  if (Array.isArray(list))
+    for (const [index, value] of list.entries()) check(`${field}[${index}]`, value);
+}
+
+function concurrencyOf(given: Partial<Concurrency>): Concurrency {
+  checkKeys("concurrency", given, Object.keys(DEFAULT_CONCURRENCY));
+  for (const [name, limit] of Object.entries(given)) {
+    if (limit === undefined) continue;
+    checkCount(`concurrency.${name}`, limit);
+    if (limit === 0)
+      throw mismatch(`concurrency.${name}`, "at least 1", limit, "With none nothing could run.");
+  }
+  return Object.freeze({
+    modelCalls: given.modelCalls ?? DEFAULT_CONCURRENCY.modelCalls,
+    toolCalls: given.toolCalls ?? DEFAULT_CONCURRENCY.toolCalls,
+  });
+}

@@ -1,0 +1,139 @@
+// The result of a run at rest, as its journal has it: nobody needs its roles, nor the process that led it, to read it.
+
+import { snapshotOf } from "../../agent/agent-snapshot.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
+import type { RecordOf } from "../durability/journal-record.ts";
+import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "../durability/paused-run.ts";
+import { subtractUsage } from "../../protocol/usage.ts";
+import { resultOfAgents, type RestedAgent, type RunResult } from "./run-result.ts";
+import type { StandingAgent } from "../durability/restored-run.ts";
+
+/** What a result says that no other record does: what agents have from their roles, and what became of the session. */
+export function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
+  const models = Map.groupBy(agents, ({ model }) => model);
+  return {
+    type: "result",
+    atMs,
+    models: [...models].map(([model, of]) => ({ model, agentIds: of.map((one) => one.agentId) })),
+    removedTools: agents
+      .filter(({ removedTools }) => removedTools.length > 0)
+      .map(({ agentId, removedTools: removed }) => ({ agentId, removed })),
+    prices,
+    ...(session === undefined ? {} : { session }),
+  } as const satisfies RecordOf<"result">;
+}
+
+/**
+ * The result of a run that has ended, or that is paused. Throws `invalid_state` for another one, and `invalid_journal` if an agent is not
+ * at rest.
+ */
+export function keptResult(folded: FoldedRun): RunResult {
+  const { run, said, status, recordCount } = folded;
+  if (status === "open" || said === undefined) throw notAtRest(folded);
+  try {
+    return resultAtRest(folded, said);
+  } catch (cause) {
+    throw invalidJournal(run.runId, recordCount, cause);
+  }
+}
+
+function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult {
+  const { run, status } = folded;
+  const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } =
+    run;
+  const { atMs, prices, session } = said;
+  return deepFreeze(
+    resultOfAgents({
+      runId,
+      traceId,
+      atMs,
+      definitions,
+      pausedRun: status === "paused" ? pausedRun(folded, said) : undefined,
+      session:
+        session === undefined ? undefined : { execution: undefined, error: undefined, ...session },
+      rested: restedAgents(folded, said),
+      detached: [],
+      failedIds,
+      prices,
+      subagentsByDepth,
+      refusalsByCode,
+      accounts,
+    }),
+  );
+}
+
+function restedAgents(
+  { run }: FoldedRun,
+  { models, removedTools }: RecordOf<"result">,
+): readonly RestedAgent[] {
+  const modelOf = new Map(
+    models.flatMap(({ model, agentIds }) => agentIds.map((agentId) => [agentId, model] as const)),
+  );
+  const removedOf = new Map(removedTools.map(({ agentId, removed }) => [agentId, removed]));
+  const accountOf = new Map(run.accounts.map((account) => [account.agentId, account]));
+  return run.agents.flatMap(({ state: rested, ...agent }) => {
+    const { agentId, executionId, parentAgentId, agentPath, depth, role, task, metadata } = agent;
+    const account = accountOf.get(agentId);
+    const model = modelOf.get(agentId);
+    if (rested.status === "pending" || account === undefined || model === undefined) return [];
+    const { own, total, stoodMs: pausedMs } = account;
+    return {
+      agentId,
+      executionId,
+      parentAgentId,
+      agentPath,
+      depth,
+      role,
+      model,
+      task,
+      executions: agent.execution,
+      usage: { own, descendants: subtractUsage(total, own), total },
+      metadata,
+      removedTools: removedOf.get(agentId) ?? [],
+      pausedMs,
+      rested,
+    };
+  });
+}
+
+function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): PausedRun {
+  const { leases: _none, failedIds: _derived, agents, ...rest } = run;
+  return {
+    ...rest,
+    version: PAUSED_RUN_VERSION,
+    pausedAtMs: atMs,
+    prices,
+    agents: agents.map(pausedAgent),
+  };
+}
+
+function pausedAgent({
+  state,
+  unfinished: _none,
+  kept: _same,
+  ...agent
+}: StandingAgent): PausedAgent {
+  if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
+  return { ...agent, state: snapshotOf(state) };
+}
+
+function notAtRest({ run: { runId }, status }: FoldedRun): EspalierError {
+  const expected =
+    status === "open" ? "a run that has ended or is paused" : "a run whose result was kept";
+  return new EspalierError({
+    code: "invalid_state",
+    message: `Expected ${expected}, got ${runId}, ${NO_RESULT[status]}`,
+    data: { runId, status },
+  });
+}
+
+const UNKEPT = "of which an early release kept all but its result";
+
+/** Why there is none, and what to do. */
+const NO_RESULT: Readonly<Record<FoldedRun["status"], string>> = {
+  open: "which goes on, or whose process died. Await the run, or recover it.",
+  paused: `${UNKEPT}. Recover it: its result is kept when it rests again.`,
+  ended: `${UNKEPT}. Its record can be read: recordingOf of espalier/testing has it, with its events.`,
+};

@@ -1,0 +1,46 @@
+// RunError: a run that did not complete, as an exception. Made by `run.orThrow()`; everything else of ours has the result as a value.
+
+import { EspalierError, type RunErrorCode } from "../../kernel/error.ts";
+import { joinSentences } from "../../kernel/sentence.ts";
+import type { RestStatus } from "../../protocol/stop.ts";
+import type { RunResult } from "./run-result.ts";
+
+type Unfinished = Exclude<RestStatus, "completed">;
+
+const ADVICE: Readonly<Record<Unfinished, string>> = {
+  failed: "What it came to until then is in error.result.",
+  stopped: "What it came to until then is in error.result.",
+  cancelled: "What it came to until then is in error.result.",
+  paused: "Go on with it: orchestrator.resume(error.result.pausedRun, answers).",
+};
+
+/** A run that failed, was stopped, cancelled or paused. */
+export class RunError extends EspalierError {
+  override readonly code: RunErrorCode;
+  readonly #result: RunResult;
+
+  /** @internal Use `run.orThrow()`. */
+  constructor(result: RunResult, status: Unfinished) {
+    const { runId, reason } = result;
+    const code = `run_${status}` as const;
+    const why = joinSentences([reason.message, ...firstCause(result), ADVICE[status]]);
+    super({
+      code,
+      message: `Expected run ${runId} to complete, got ${status} (${reason.code}): ${why}`,
+      data: { runId, status, reason: reason.code },
+    });
+    this.code = code;
+    this.#result = result;
+  }
+
+  /** How the run ended, or that it is paused: the same as `await run.result`. Not printed with the error. */
+  get result(): RunResult {
+    return this.#result;
+  }
+}
+
+/** What failed first in a tree that failed, unless the reason says that already. */
+function firstCause({ status, reason, errors: [first] }: RunResult): readonly string[] {
+  if (status !== "failed" || first === undefined || first.message === reason.message) return [];
+  return [`First, ${first.agentPath} failed: ${first.message}`];
+}

@@ -1,0 +1,196 @@
+// What goes with a run when it is started, resumed or forked.
+
+import {
+  checkAmount,
+  checkCount,
+  checkKeys,
+  checkList,
+  checkMethods,
+  checkText,
+  mismatch,
+} from "../../kernel/check.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { deepFreeze, type JsonObject } from "../../kernel/json.ts";
+import { jsonCopy, NotJsonError } from "../../kernel/json-copy.ts";
+import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
+import { JsonObjectSchema } from "../../protocol/json-value.ts";
+import type { Answer } from "../../protocol/question.ts";
+import { checkBudget, checkGrant, type Budget } from "../../policies/budget.ts";
+import type { TextPiece } from "../tree/run-shared.ts";
+import type { Session } from "../sessions/session.ts";
+
+/** What holds for one run. */
+export interface StartOptions {
+  /** Over the whole tree, on top of the root role's own. */
+  readonly budget?: Budget;
+  /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
+  readonly metadata?: object;
+  /**
+   * Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`; no pause moves it. It becomes a duration
+   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `wallTimeMs`, a tool that ignores
+   * its signal is waited for `graceMs` longer.
+   */
+  readonly deadlineAtMs?: number;
+  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
+  readonly onText?: (piece: TextPiece) => void;
+  /**
+   * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
+   * give a run a time, use `budget.wallTimeMs`: that limit is known before calls are made.
+   */
+  readonly signal?: AbortSignal;
+  /** The root begins with its history, and adds to it. One run at a time. */
+  readonly session?: Session;
+}
+
+/** What goes with a resumption. */
+export interface ResumeOptions {
+  /** The root's role, if it is not among the orchestrator's `roles`. */
+  readonly role?: AgentRole;
+  /** More budget, for a run that was paused, or that was stopped by a limit: that one goes on only with a grant (X7). */
+  readonly grants?: readonly ResumeGrant[];
+  /** As in `StartOptions`. */
+  readonly onText?: (piece: TextPiece) => void;
+  /** As in `StartOptions`. */
+  readonly signal?: AbortSignal;
+  /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
+  readonly session?: Session;
+}
+
+/** What goes with a recovery. */
+export interface RecoverOptions extends ResumeOptions {
+  /** Answers to questions that were open when the run stopped. For one that was paused: to all of them. */
+  readonly answers?: readonly Answer[];
+  /** Take the run over though somebody seems to lead it: that process is told at its next record. Default false. */
+  readonly takeOver?: boolean;
+}
+
+/** More budget for an agent of a run at rest. */
+export interface ResumeGrant {
+  /** What is added to the limits that the agent has. */
+  readonly budget: Budget;
+  /** Who grants it, in your words; on record in the event and on the account. */
+  readonly by: string;
+  /** Default: the root. */
+  readonly agentPath?: string;
+}
+
+/** What goes with a fork. */
+export interface ForkOptions {
+  /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
+  readonly atStep?: number;
+  /** What the root is told next. Default: nothing; it goes on from where it was. */
+  readonly message?: string;
+  /** Over the whole fork, on top of the limits that the root had. */
+  readonly budget?: Budget;
+  /**
+   * The root's role. It may differ from the one before in all but its name, also if the orchestrator's `roles` have another one of that
+   * name: this one holds in the fork. Default: the one among those `roles`.
+   */
+  readonly role?: AgentRole;
+  /** As in `StartOptions`. */
+  readonly onText?: (piece: TextPiece) => void;
+  /** As in `StartOptions`. */
+  readonly signal?: AbortSignal;
+}
+
+const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText", "signal", "session"];
+const RESUME_FIELDS = ["role", "grants", "onText", "signal", "session"];
+const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
+const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText", "signal"];
+
+/** Throws `invalid_option`. */
+export function checkStartOptions(options: StartOptions): void {
+  const field = "start options";
+  checkKeys(field, options, START_FIELDS);
+  const { budget = {}, deadlineAtMs } = options;
+  checkBudget("budget", budget);
+  if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
+  checkCommon(field, options);
+}
+
+/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+export function checkResumeOptions(options: ResumeOptions): void {
+  checkKeys("resume options", options, RESUME_FIELDS);
+  checkGoingOn("resume options", options);
+}
+
+/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+export function checkRecoverOptions(options: RecoverOptions): void {
+  const field = "recover options";
+  checkKeys(field, options, RECOVER_FIELDS);
+  const { takeOver } = options;
+  if (takeOver !== undefined && typeof takeOver !== "boolean")
+    throw mismatch(`${field}.takeOver`, "true or false", takeOver, "Leave it out for false.");
+  checkGoingOn(field, options);
+}
+
+function checkGoingOn(field: string, options: ResumeOptions): void {
+  const { grants = [] } = options;
+  checkList(`${field}.grants`, grants);
+  for (const [index, grant] of grants.entries()) {
+    const name = `${field}.grants[${index}]`;
+    checkKeys(name, grant, ["budget", "by", "agentPath"]);
+    checkGrant(name, grant);
+    if (grant.agentPath !== undefined) checkText(`${name}.agentPath`, grant.agentPath);
+  }
+  checkCommon(field, options);
+}
+
+/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+export function checkForkOptions(options: ForkOptions): void {
+  const field = "fork options";
+  checkKeys(field, options, FORK_FIELDS);
+  const { atStep, message, budget = {} } = options;
+  if (atStep !== undefined) checkCount(`${field}.atStep`, atStep);
+  if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
+    throw mismatch(`${field}.message`, "text that is not empty", message, "Or leave it out.");
+  checkBudget(`${field}.budget`, budget);
+  checkCommon(field, options);
+}
+
+function checkCommon(
+  field: string,
+  options: Pick<ForkOptions, "role" | "onText" | "signal">,
+): void {
+  if (options.role !== undefined) checkRole(`${field}.role`, options.role);
+  if (options.onText !== undefined) checkMethods(field, options, ["onText"]);
+  if (options.signal !== undefined) checkSignal(`${field}.signal`, options.signal);
+}
+
+function checkSignal(field: string, value: unknown): void {
+  const isSignal = value instanceof EventTarget && "aborted" in value;
+  if (isSignal) return;
+  const advice =
+    value instanceof AbortController
+      ? "Give its signal: controller.signal."
+      : "Leave it out for none.";
+  throw mismatch(field, "an AbortSignal", value, advice);
+}
+
+/** Plain data, checked to survive JSON. Throws `invalid_option`, naming the part that would not. */
+export function frozenMetadata(metadata: unknown): JsonObject {
+  const parsed = JsonObjectSchema.safeParse(metadataCopy(metadata));
+  if (parsed.success) return deepFreeze(parsed.data);
+  throw mismatch("metadata", "an object of JSON values", metadata, PLAIN_DATA);
+}
+
+const PLAIN_DATA =
+  "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
+
+function metadataCopy(metadata: unknown): unknown {
+  try {
+    return jsonCopy(metadata);
+  } catch (cause) {
+    const { place, got } =
+      cause instanceof NotJsonError ? cause : { place: "", got: `an error: ${messageOf(cause)}` };
+    const field = `metadata${place}`;
+    const expected = "a JSON value";
+    const advice = got === "a date" ? "Hand in its text: date.toISOString()." : PLAIN_DATA;
+    throw new EspalierError({
+      code: "invalid_option",
+      message: `Expected ${field} to be ${expected}, got ${got}. ${advice}`,
+      data: { field, expected, got },
+      cause,
+    });
+  }
+}

@@ -1,0 +1,389 @@
+// Run: the caller's handle on one tree execution. Owns the one driver of the root's phases: it runs freely, or at the pace of
+// whoever iterates. `result` is that iteration drained (R1); there is no second way through the loop.
+
+import { checkCount, checkKeys, checkText } from "../../kernel/check.ts";
+import { onAbort } from "../../kernel/cancel.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { asSentence } from "../../kernel/sentence.ts";
+import type { RestingState } from "../../agent/agent-state.ts";
+import type { PhaseReport } from "../../agent/run-agent.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
+import type { EspalierEvent } from "../../protocol/event.ts";
+import type { AgentId, RunId } from "../../protocol/ids.ts";
+import type { Delivery } from "../tree/mailbox.ts";
+import { checkGrant, type Budget } from "../../policies/budget.ts";
+import type { AgentNode } from "../tree/agent-node.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
+import { EventBacklog } from "./event-backlog.ts";
+import { PhaseTurnstile } from "./stepper.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
+import { RunError } from "./run-error.ts";
+import type { RunResult } from "./run-result.ts";
+import type { RunTree } from "../tree/run-tree.ts";
+import type { BudgetGrant } from "../tree/budget-events.ts";
+
+/** How `run.events()` reads. */
+export interface EventsOptions {
+  /** Unread events that are kept for this reader, at most. Default 10,000. When more come, its iteration fails; the run goes on. */
+  readonly maxBacklog?: number;
+  /** Only the events of this agent. Default: those of the whole tree. */
+  readonly agentId?: AgentId;
+}
+
+/** What a run is made of; assembled by the orchestrator. */
+export interface RunParts {
+  readonly runId: RunId;
+  readonly root: AgentNode;
+  readonly tree: RunTree;
+  /** Where the run is kept; undefined: nowhere. */
+  readonly journal: RunJournal | undefined;
+  /** Resolves once the store has let the run go on, never if it does not; undefined: there is nothing to wait for. */
+  allowed(): Promise<void> | undefined;
+  /** Begins the run and gives the phases of its root; undefined: that has ended already. */
+  begin(): AsyncGenerator<PhaseReport, RestingState, undefined> | undefined;
+  /** The phases of a root that has to go on once more before the run can rest; undefined: it need not. */
+  goOn(): AsyncGenerator<PhaseReport, RestingState, undefined> | undefined;
+  /** Ends the run, or puts it to rest, and gives its result. */
+  conclude(): RunResult;
+  /** Adds what the root has added to the session of the run, if it has one; undefined: there is nothing to wait for. */
+  keepSession(): Promise<void> | undefined;
+  /** Lets go of the session, if it is not let go of yet. */
+  releaseSession(): void;
+  /** Gives the run up where it is: nothing of it can be kept any more. */
+  leave(): void;
+  /** Set once a scripted model was asked for what its script does not have: then the test has to fail, whatever the run made of it. */
+  scriptMismatch(): EspalierError | undefined;
+  subscribe(sink: EventSink): () => void;
+  /** Waits for detached agents. */
+  detachedAtRest(): Promise<void>;
+  /** The result while detached agents live on. */
+  resultSoFar(): RunResult;
+  /** Everything of a run at rest, as JSON. */
+  snapshot(): PausedRun;
+  /** Raises limits of an agent's account, and gives what records that. */
+  grant(node: AgentNode, grant: BudgetGrant): () => void;
+}
+
+/** Who gets more of the budget, and from whom. */
+export interface GrantOptions {
+  /** Who grants it, in your words; on record in the event and on the account. */
+  readonly by: string;
+  /** Default the root. */
+  readonly agentId?: AgentId;
+}
+
+const DEFAULT_MAX_BACKLOG = 10_000;
+
+/** The caller's handle on one tree execution. Made by `Orchestrator.start` and `Orchestrator.resume`. */
+export class Run {
+  readonly runId: RunId;
+  /**
+   * How the run ended, or that it is paused. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
+   * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
+   */
+  readonly result: Promise<RunResult>;
+  readonly #parts: RunParts;
+  readonly #turnstile = new PhaseTurnstile();
+  readonly #backlogs = new Set<EventBacklog>();
+  #hasBegun = false;
+  /** It rests, or broke off. */
+  #isOver = false;
+  /** Readers and the session were let go of. */
+  #isClosed = false;
+  /** Why it has no result. */
+  #failure: { readonly cause: unknown } | undefined;
+  /** The end of a run whose result was given before detached agents had ended. */
+  #tail: Promise<RunResult> | undefined;
+  #settled: Promise<RunResult> | undefined;
+  /** Records what was granted before the run began. */
+  readonly #early: (() => void)[] = [];
+  /** What follows the end of the run. */
+  readonly #afterwards: (() => void)[] = [];
+
+  /** @internal Use `Orchestrator.start`. */
+  constructor(parts: RunParts) {
+    this.runId = parts.runId;
+    this.#parts = parts;
+    // Whoever holds the iteration must not hold up a cancellation or a deadline.
+    parts.root.signal.addEventListener("abort", () => this.#turnstile.open(), { once: true });
+    this.result = this.#kept(this.#drive());
+  }
+
+  /** The result once agents have ended, too, that were detached from the tree (X9). Without such ones the same as `result`. */
+  get settled(): Promise<RunResult> {
+    // Made when it is asked for: who reads `result` only has an error there, and nowhere else.
+    return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
+  }
+
+  /**
+   * The result of a run that completed: `const { text } = await orchestrator.start(role, task).orThrow()`.
+   *
+   * Rejects with a `RunError` if it failed, was stopped, cancelled or paused. Its message says why, its code is `run_failed`,
+   * `run_stopped`, `run_cancelled` or `run_paused`, and its `result` is the one that `result` has. Rejects like `result` besides.
+   */
+  async orThrow(): Promise<RunResult> {
+    const result = await this.result;
+    if (result.status === "completed") return result;
+    throw new RunError(result, result.status);
+  }
+
+  /**
+   * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
+   * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
+   *
+   * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `event_backlog_overflow`, if this reader is
+   * too slow, and what `result` rejects with, after the last event.
+   */
+  events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
+    checkKeys("events options", options, ["maxBacklog", "agentId"]);
+    const { maxBacklog = DEFAULT_MAX_BACKLOG, agentId } = options;
+    checkCount("maxBacklog", maxBacklog);
+    if (agentId !== undefined) this.#node(agentId);
+    const leave = (): void => {
+      unsubscribe();
+      this.#backlogs.delete(backlog);
+    };
+    const backlog: EventBacklog = new EventBacklog(maxBacklog, leave, agentId);
+    const unsubscribe = this.#parts.subscribe(backlog);
+    this.#backlogs.add(backlog);
+    if (this.#isClosed) endBacklog(backlog, this.#failure);
+    return backlog;
+  }
+
+  /**
+   * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
+   * Called in the same tick as `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
+   *
+   * @throws EspalierError `already_iterating` if somebody iterates already. From the iteration: what `result` rejects with.
+   */
+  iterate(): AsyncIterableIterator<PhaseReport, undefined> {
+    if (!this.#turnstile.close()) {
+      throw new EspalierError({
+        code: "already_iterating",
+        message:
+          "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
+      });
+    }
+    return this.#turnstile.iterator(async () => {
+      await this.cancel("The caller broke off the iteration.");
+    });
+  }
+
+  /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
+  async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
+    checkText("message", message);
+    this.#cancelNode(this.#parts.root, message);
+    return await this.settled;
+  }
+
+  /**
+   * Cancels one agent with all below it. Its parent goes on, with a cancelled result.
+   *
+   * @throws EspalierError `unknown_agent` if the run has no agent of this id.
+   */
+  cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
+    checkText("message", message);
+    this.#cancelNode(this.#node(agentId), message);
+  }
+
+  /** @internal Cancels the run when the signal is aborted, or at once if it is. Use `StartOptions.signal`. */
+  cancelWith(signal: AbortSignal): void {
+    const cancel = (): void => {
+      const message = asSentence(`The signal of the run was aborted: ${messageOf(signal.reason)}`);
+      this.#cancelNode(this.#parts.root, message);
+    };
+    if (signal.aborted) cancel();
+    else this.whenOver(onAbort(signal, cancel));
+  }
+
+  /** @internal Calls `heed` once the run rests, or broke off: before its result is there. */
+  whenOver(heed: () => void): void {
+    this.#afterwards.push(heed);
+  }
+
+  #cancelNode(node: AgentNode, message: string): void {
+    const { agentId } = node.identity;
+    this.#parts.journal?.append({ type: "cancel", agentId, message });
+    node.cancel(message);
+  }
+
+  /**
+   * Asks the tree to pause: every agent comes to rest before its next step, or before the tool calls of the step that is open. A model
+   * call that is being prepared, or under way, is made first.
+   * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended. Once the root has
+   * ended there is nothing to resume: detached agents go on.
+   */
+  requestPause(): void {
+    const { root, tree, journal } = this.#parts;
+    if (root.hasEnded) return;
+    journal?.append({ type: "pause" });
+    tree.requestPause();
+  }
+
+  /**
+   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer go on (X23).
+   * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
+   * `agentId`: default the root.
+   *
+   * @throws EspalierError `invalid_definition` for a text that is empty, `unknown_agent`.
+   */
+  steer(text: string, agentId: AgentId = this.#parts.root.identity.agentId): Promise<Delivery> {
+    checkText("text", text);
+    const { inbox } = this.#node(agentId);
+    if (!inbox.isClosed) this.#parts.journal?.append({ type: "letter", agentId, text });
+    return inbox.write(text);
+  }
+
+  /**
+   * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
+   * goes on. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
+   */
+  skipToolCalls(reason = "The caller left it out."): void {
+    checkText("reason", reason);
+    this.#parts.journal?.append({ type: "skip", message: reason });
+    this.#parts.root.inbox.skip(reason);
+  }
+
+  /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
+  requestStop(message = "The caller asked the run to stop."): void {
+    checkText("message", message);
+    const reason = { code: "stop_requested", message, data: {} };
+    const signal = { source: "caller", reason } as const;
+    this.#parts.journal?.append({ type: "stop", signal });
+    this.#parts.tree.stop(signal);
+  }
+
+  /**
+   * Adds to limits of an agent's budget while the run goes on (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
+   * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
+   * False: the run was over, and nothing was granted.
+   *
+   * @throws EspalierError `invalid_option` if nothing is granted, nobody is named, or the agent has no limit of its own on an axis;
+   * `unknown_agent`.
+   */
+  grant(budget: Budget, options: GrantOptions): boolean {
+    checkKeys("grant options", options, ["by", "agentId"]);
+    const { by, agentId = this.#parts.root.identity.agentId } = options;
+    checkGrant("grant", { budget, by });
+    const given = { budget: { ...budget }, by };
+    checkGrant("grant", given);
+    const node = this.#node(agentId);
+    if (this.#isOver) return false;
+    const tell = this.#parts.grant(node, given);
+    if (this.#hasBegun) tell();
+    else this.#early.push(tell);
+    return true;
+  }
+
+  /**
+   * Everything of a run at rest, as JSON: to fork it, to go on with one that a limit stopped, or, if it is paused, what its result has as
+   * `pausedRun`. Made anew at each call.
+   *
+   * @throws EspalierError `invalid_state` while the run goes on.
+   */
+  snapshot(): PausedRun {
+    if (this.#isOver) return this.#parts.snapshot();
+    throw new EspalierError({
+      code: "invalid_state",
+      message:
+        "Expected a run at rest, got one that goes on. Await run.settled, or pause the run first.",
+    });
+  }
+
+  #node(agentId: AgentId): AgentNode {
+    const node = this.#parts.tree.find(agentId);
+    if (node !== undefined) return node;
+    throw new EspalierError({
+      code: "unknown_agent",
+      message: `Expected the id of an agent of this run, got ${JSON.stringify(agentId)}. Take it from an event.`,
+      data: { agentId },
+    });
+  }
+
+  async #drive(): Promise<RunResult> {
+    await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
+    const allowing = this.#parts.allowed();
+    if (allowing !== undefined) await allowing; // Nothing is told of a run that the store refuses.
+    let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
+    this.#hasBegun = true;
+    for (const tell of this.#early) tell();
+    while (phases !== undefined) {
+      await this.#turnstile.pass();
+      const next = await phases.next();
+      if (next.done === true) phases = await this.#next();
+      else this.#turnstile.deliver(next.value);
+    }
+    const saving = this.#parts.keepSession();
+    if (saving !== undefined) await saving;
+    const { root, tree } = this.#parts;
+    if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
+    this.#turnstile.end();
+    this.#tail = this.#kept(this.#parts.detachedAtRest().then(() => this.#conclude()));
+    return this.#parts.resultSoFar();
+  }
+
+  /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
+  async #kept(result: Promise<RunResult>): Promise<RunResult> {
+    const { journal } = this.#parts;
+    try {
+      return await (journal === undefined ? result : Promise.race([result, journal.broken]));
+    } catch (cause) {
+      if (journal !== undefined && !this.#isClosed) this.#abandon(journal);
+      this.#close({ cause });
+      throw cause;
+    }
+  }
+
+  #abandon(journal: RunJournal): void {
+    const { root, tree } = this.#parts;
+    journal.abandon();
+    root.cancel("The run cannot be kept any more.");
+    for (const node of tree.nodes) {
+      node.close();
+      node.inbox.close("cancelled"); // Nothing is read any more: whoever writes, or has written, learns so.
+    }
+    this.#parts.leave();
+  }
+
+  /** The root rests. Before the run can, whoever was told to end meanwhile has to, and detached agents come to rest with a paused root. */
+  async #next(): Promise<ReturnType<RunParts["goOn"]>> {
+    const { root, tree } = this.#parts;
+    const phases = this.#parts.goOn();
+    if (phases !== undefined || root.hasEnded || !tree.hasDetached) return phases;
+    await this.#parts.detachedAtRest();
+    return this.#parts.goOn();
+  }
+
+  /** Gives the result once the end of the run is kept. */
+  async #conclude(): Promise<RunResult> {
+    this.#isOver = true; // Before its last event: nothing is granted after it.
+    const result = this.#parts.conclude();
+    await this.#parts.journal?.close(result.status === "paused" ? "paused" : "ended");
+    const mismatch = this.#parts.scriptMismatch();
+    this.#close(mismatch === undefined ? undefined : { cause: mismatch });
+    if (mismatch !== undefined) throw mismatch;
+    return result;
+  }
+
+  /** Lets go of everyone who reads the run. `failure`: why it has no result; then they have to know. */
+  #close(failure: { readonly cause: unknown } | undefined): void {
+    if (this.#isClosed) return;
+    this.#isOver = true;
+    this.#isClosed = true;
+    this.#failure = failure;
+    this.#parts.releaseSession();
+    for (const heed of this.#afterwards) heed();
+    // Who iterates has the failure from there. Without anybody, it is a rejection that nothing handles, and Node says so.
+    if (failure !== undefined && (this.#turnstile.isTaken || this.#backlogs.size > 0)) {
+      for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
+    }
+    if (failure === undefined) this.#turnstile.end();
+    else this.#turnstile.fail(failure.cause);
+    for (const backlog of this.#backlogs) endBacklog(backlog, failure);
+  }
+}
+
+function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } | undefined): void {
+  if (failure === undefined) backlog.end();
+  else backlog.fail(failure.cause);
+}

@@ -1,0 +1,159 @@
+// RunSession: what one run has to do with its session. Owns how that went. The session is written once, when the root has ended, with
+// the version that it had when the run began, also if the run was paused in between and goes on in another process.
+
+import type { Clock } from "../../kernel/clock.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
+import { errorRecord } from "../../agent/life-cycle.ts";
+import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
+import type { RunId } from "../../protocol/ids.ts";
+import type { Usage } from "../../protocol/usage.ts";
+import type { SessionStore } from "../../store/session-store.ts";
+import type { AgentNode } from "../tree/agent-node.ts";
+import { openSession, type SessionKeeper } from "./session-writer.ts";
+import { hasExecution, type Opening } from "./session-changes.ts";
+import type { SessionSettings } from "./session-options.ts";
+import type { SessionOutcome } from "./session-outcome.ts";
+import type { SessionRef } from "./session-ref.ts";
+import { stepNumberOf, type SessionExecution } from "./session-record.ts";
+
+/** Where a session is found again that nobody has handed in. */
+export interface SessionPlace {
+  readonly store: SessionStore;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+export class RunSession {
+  readonly settings: SessionSettings;
+  readonly #source: SessionKeeper | SessionPlace;
+  #ref: SessionRef;
+  #outcome: SessionOutcome | undefined;
+  #isHolding = false;
+
+  private constructor(ref: SessionRef, source: SessionKeeper | SessionPlace) {
+    const { retention, onFailure, showBoundaries } = ref;
+    this.settings = { retention, onFailure, showBoundaries };
+    this.#ref = ref;
+    this.#source = source;
+  }
+
+  /** For a run that begins on a session. */
+  static of(keeper: SessionKeeper): RunSession {
+    const { parts, version } = keeper;
+    const { retention, onFailure, showBoundaries } = parts.settings;
+    const { sessionId } = parts;
+    return new RunSession({ sessionId, version, retention, onFailure, showBoundaries }, keeper);
+  }
+
+  /** For a run that goes on. */
+  static again(ref: SessionRef, source: SessionKeeper | SessionPlace): RunSession {
+    return new RunSession(ref, source);
+  }
+
+  /** The run begins, or goes on: nothing else may use the handle until it has come to rest. Throws like `SessionKeeper.begin`. */
+  begin(runId: RunId): void {
+    if ("begin" in this.#source) this.#source.begin(`run ${runId}`);
+    this.#isHolding = true;
+  }
+
+  /** What the root begins with besides its instructions. */
+  get opening(): Opening | undefined {
+    return "opening" in this.#source ? this.#source.opening : undefined;
+  }
+
+  /** For whoever goes on with the run. */
+  get ref(): SessionRef {
+    return this.#ref;
+  }
+
+  get outcome(): SessionOutcome {
+    const { sessionId, version } = this.#ref;
+    const open = { status: "open", execution: undefined, error: undefined } as const;
+    return this.#outcome ?? { sessionId, version, ...open };
+  }
+
+  /** Adds what the root has added, if it has ended, and lets go of the session. Never rejects. */
+  async keep(root: AgentNode, usage: Usage): Promise<void> {
+    try {
+      const outcome = await this.#kept(root, usage);
+      this.#outcome = outcome;
+      if (outcome?.status === "saved") this.#ref = { ...this.#ref, version: outcome.version };
+    } finally {
+      this.release();
+    }
+  }
+
+  /** Lets go of the session, if it is not let go of yet. */
+  release(): void {
+    if (this.#isHolding && "release" in this.#source) this.#source.release();
+    this.#isHolding = false;
+  }
+
+  async #kept(root: AgentNode, usage: Usage): Promise<SessionOutcome | undefined> {
+    const { rested, identity } = root;
+    const execution = executionOf(root, usage, this.settings);
+    if (rested === undefined || execution === undefined) return undefined;
+    const messages = storedMessages(rested.conversation, identity.agentId).filter(
+      ({ role, note }) => role !== "system" && note !== "boundary",
+    );
+    const keeper = await this.#keeper(execution);
+    return "status" in keeper ? keeper : await keeper.add(execution, messages);
+  }
+
+  /** The session as the run knew it, or why there is none. */
+  async #keeper(execution: SessionExecution): Promise<SessionKeeper | SessionOutcome> {
+    if ("release" in this.#source) return this.#source;
+    const { sessionId, version } = this.#ref;
+    const missed = { sessionId, version, execution };
+    try {
+      const { settings } = this;
+      const keeper = await openSession({ ...this.#source, sessionId, settings });
+      const isSame = keeper.version === version;
+      if (isSame || hasExecution(keeper.record, execution.executionId)) return keeper;
+      const conflict = sessionConflict(this.#ref, keeper.version);
+      return { ...missed, status: "conflict", error: errorRecord(conflict) };
+    } catch (cause) {
+      return { ...missed, status: "failed", error: errorRecord(cause) };
+    }
+  }
+}
+
+/** Somebody else has written the session. */
+export function sessionConflict({ sessionId, version }: SessionRef, found: number): EspalierError {
+  return new EspalierError({
+    code: "session_conflict",
+    message: `Expected session ${JSON.stringify(sessionId)} in version ${version}, got version ${found}. Somebody else has written it: call merge(result) on it to add what this run has added.`,
+    data: { sessionId, expected: version, found },
+  });
+}
+
+function executionOf(
+  { rested, identity, role }: AgentNode,
+  usage: Usage,
+  { onFailure }: SessionSettings,
+): SessionExecution | undefined {
+  if (rested === undefined || rested.status === "paused") return undefined;
+  const { status, reason, executionId, conversation, log, telemetry } = rested;
+  const { agentId, runId } = identity;
+  const replied = addedMessages(conversation, agentId).flatMap((message) =>
+    message.role === "assistant" && message.executionId === executionId
+      ? [stepNumberOf(message)]
+      : [],
+  );
+  const endedAtMs = telemetry.endedAtMs ?? 0;
+  return {
+    executionId,
+    agentId,
+    runId,
+    role: role.name,
+    status,
+    reason,
+    startedAtMs: telemetry.startedAtMs ?? endedAtMs,
+    endedAtMs,
+    steps: log.steps.length,
+    repliedSteps: replied,
+    usage,
+    isRemoved: status === "failed" && onFailure === "remove",
+  };
+}

@@ -1,0 +1,85 @@
+// From what an orchestrator is asked to the session of a run.
+
+import { checkMethods, mismatch } from "../../kernel/check.ts";
+import type { Clock } from "../../kernel/clock.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
+import type { ExecutionId } from "../../protocol/ids.ts";
+import type { SessionStore } from "../../store/session-store.ts";
+import type { AgentNode } from "../tree/agent-node.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
+import type { RunShared } from "../tree/run-shared.ts";
+import { RunSession, sessionConflict } from "./run-session.ts";
+import { keeperOf, Session } from "./session.ts";
+import { hasExecution } from "./session-changes.ts";
+import { openSession } from "./session-writer.ts";
+import { checkedSessionId, sessionSettings, type SessionOptions } from "./session-options.ts";
+
+/** What an orchestrator has for its sessions. */
+export interface SessionMeans {
+  readonly store: SessionStore | undefined;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+/** The session of this id, from its store, or a new one. Rejects with `invalid_option`, or like `openSession`. */
+export async function sessionHandle(
+  { store: own, clock, ids }: SessionMeans,
+  id: string,
+  options: SessionOptions,
+): Promise<Session> {
+  const sessionId = checkedSessionId("session(id)", id);
+  const settings = sessionSettings(options);
+  const { store = own } = options;
+  if (store === undefined)
+    throw mismatch("options.store", "set, to keep sessions in", store, "Or session options.store.");
+  checkMethods("options.store", store, ["readSession", "writeSession"]);
+  return new Session(await openSession({ sessionId, store, settings, clock, ids }));
+}
+
+/** For a run that begins. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
+export function startingSession(session: Session | undefined): RunSession | undefined {
+  if (session === undefined) return undefined;
+  const keeper = keeperOf("start options.session", session);
+  keeper.assertReady();
+  return RunSession.of(keeper);
+}
+
+/** A run that goes on, as far as its session is concerned. */
+export interface SessionRun extends Pick<PausedRun, "session" | "runId"> {
+  /** The execution of its root that was under way when its process died; undefined: it had come to rest. */
+  readonly cutOffId: ExecutionId | undefined;
+}
+
+/** For a run that goes on. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
+export function resumedSession(
+  { session: ref, runId, cutOffId }: SessionRun,
+  session: Session | undefined,
+  { store, clock, ids }: SessionMeans,
+): RunSession | undefined {
+  const field = "resume options.session";
+  if (session === undefined) {
+    if (ref === undefined) return undefined;
+    if (store !== undefined) return RunSession.again(ref, { store, clock, ids });
+    const expected = `session ${JSON.stringify(ref.sessionId)}, on which the run was started`;
+    throw mismatch(field, expected, session, "Or set the store of the orchestrator.");
+  }
+  const keeper = keeperOf(field, session);
+  if (ref?.sessionId !== session.id) {
+    const expected = ref === undefined ? "left out" : `session ${JSON.stringify(ref.sessionId)}`;
+    throw mismatch(field, expected, session, `See how ${runId} was started.`);
+  }
+  keeper.assertReady();
+  const isWritten = cutOffId !== undefined && hasExecution(keeper.record, cutOffId);
+  if (keeper.version !== ref.version && !isWritten) throw sessionConflict(ref, keeper.version);
+  return RunSession.again(ref, keeper);
+}
+
+/** Adds what the root has added to the session, once its end is kept; a paused one lets go of it. Undefined: there is no session. */
+export function keepSession(
+  { session, ledger, journal }: Pick<RunShared, "session" | "ledger" | "journal">,
+  root: AgentNode,
+): Promise<void> | undefined {
+  if (session === undefined) return undefined;
+  const keep = (): Promise<void> => session.keep(root, ledger.usage(root.identity.agentId).total);
+  return journal === undefined ? keep() : journal.kept().then(keep);
+}

@@ -1,0 +1,28 @@
+// BackgroundChildren: the subagents of one agent that live beside it. Owns their promises until they rest.
+// T2. Whoever ends the agent waits for them here first; none is forgotten.
+
+import { invariant } from "../../kernel/assert.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+
+export class BackgroundChildren {
+  readonly #living = new Map<AgentId, Promise<void>>();
+
+  /** Takes in a subagent that lives from now on. `rested` must not reject. */
+  start(childId: AgentId, rested: Promise<unknown>): void {
+    invariant(!this.#living.has(childId), "a subagent is started once at a time");
+    this.#living.set(
+      childId,
+      rested.then(() => void this.#living.delete(childId)),
+    );
+  }
+
+  /** True while it has come neither to its end nor to a pause. */
+  isLiving(childId: AgentId): boolean {
+    return this.#living.has(childId);
+  }
+
+  /** Resolves once none of these lives any more. */
+  async allAtRest(childIds: readonly AgentId[]): Promise<void> {
+    await Promise.all(childIds.flatMap((childId) => this.#living.get(childId) ?? []));
+  }
+}

@@ -1,0 +1,56 @@
+// What is said of a budget besides what its agents do themselves: thresholds that were reached, and more that was granted. Events about an
+// account belong to the agent whose account it is, also while that agent is at rest.
+
+import type { Budget } from "../../policies/budget.ts";
+import type { Correlation } from "../../protocol/event.ts";
+import type { AgentNode } from "./agent-node.ts";
+import type { ReachedThreshold } from "../budget/ledger.ts";
+import type { RunShared } from "./run-shared.ts";
+
+/** More budget for an agent, and who grants it. Checked. */
+export interface BudgetGrant {
+  readonly budget: Budget;
+  readonly by: string;
+}
+
+/** Records that so much of a limit is spent (X6). */
+export function tellThreshold(
+  { tree, recorder }: Pick<RunShared, "tree" | "recorder">,
+  { agentId, ...reached }: ReachedThreshold,
+): void {
+  const owner = tree.find(agentId);
+  if (owner !== undefined)
+    recorder.record(placeOf(owner), { type: "budget.threshold_reached", ...reached });
+}
+
+/**
+ * Raises limits of an agent's account; gives what records that (X7). `field` names the grant in errors.
+ *
+ * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
+ */
+export function grantBudget(
+  { ledger, recorder }: Pick<RunShared, "ledger" | "recorder">,
+  node: AgentNode,
+  grant: BudgetGrant,
+  field?: string,
+): () => void {
+  const { agentId, agentPath } = node.identity;
+  ledger.grant(agentId, grant, field);
+  node.heedDeadline();
+  const { by } = grant;
+  const budget = ledger.lastGrant(agentId)?.budget ?? {};
+  const remaining = ledger.remaining(agentId);
+  return () =>
+    void recorder.record(placeOf(node), {
+      type: "budget.granted",
+      accountPath: agentPath,
+      budget,
+      by,
+      remaining,
+    });
+}
+
+/** An account outlives executions: what is said of it is said in none of them (L2). */
+function placeOf({ identity }: AgentNode): Correlation {
+  return { ...identity, executionId: null, stepId: null, callId: null };
+}

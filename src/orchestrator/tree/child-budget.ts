@@ -1,0 +1,37 @@
+// What a subagent may spend, and how far the tree below it may grow: what its role asks for, tightened by what holds above (R142, X4, X16).
+
+import type { AgentRole } from "../../agent/agent-role.ts";
+import type { Remaining } from "../../agent/budget-gate.ts";
+import { childLimits, type ChildLimits } from "../../policies/budget-share.ts";
+import { tightenedLimits } from "../../policies/subagent-limits.ts";
+import type { AgentNode } from "./agent-node.ts";
+import type { RunShared } from "./run-shared.ts";
+import type { SpawnGroup } from "./spawn-group.ts";
+
+/** The reply that starts a subagent. */
+export interface Reply {
+  /** The roles of all its delegations; empty for a subtask. */
+  readonly group: readonly string[];
+  readonly members: SpawnGroup | undefined;
+}
+
+/** The limits of a subagent's account, and the audit of what its role asked for and does not get. */
+export function childBudget(
+  { ledger, tree }: RunShared,
+  parent: AgentNode,
+  role: AgentRole,
+  { group, members }: Reply,
+): ChildLimits {
+  const { agentId, agentPath: source } = parent.identity;
+  const read = (): Remaining => ledger.remainingForChildren(agentId);
+  const shared = childLimits({
+    share: parent.role.delegation.share,
+    definition: role.budget,
+    left: members === undefined ? read() : members.leftToShare(read),
+    role: role.name,
+    group: group.length === 0 ? [role.name] : group,
+    source,
+  });
+  const shape = tightenedLimits(tree.limitsBelow(parent), role.limits, source);
+  return { ...shared, tightened: [...shape, ...shared.tightened] };
+}

@@ -1,0 +1,177 @@
+// AgentInbox: what comes to one agent from outside while it runs. Owns what is not read yet, and the answers to those who wrote.
+
+import { cancelReasonOf, type CancelReason } from "../../kernel/cancel.ts";
+import { sameJson } from "../../kernel/json.ts";
+import type { Inbox, Letter } from "../../agent/agent-context.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import type { RestStatus, StopSignal } from "../../protocol/stop.ts";
+
+/** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
+export type Delivery =
+  | { readonly isDelivered: true; readonly stepNumber: number }
+  | { readonly isDelivered: false; readonly reason: RestStatus };
+
+interface Mail {
+  readonly letter: Letter;
+  readonly answer: (delivery: Delivery) => void;
+}
+
+export class AgentInbox implements Inbox {
+  readonly #signal: AbortSignal;
+  readonly #pauseSignal: AbortSignal;
+  readonly #logged: StopSignal[];
+  #signals: readonly StopSignal[] = [];
+  #abortHeeded = false;
+  #skip: string | undefined;
+  #unread: readonly Mail[] = [];
+  #read: readonly Mail[] = [];
+  #taken = 0;
+  readonly #listeners = new Set<(letter: Letter) => void>();
+  #rested: RestStatus | undefined;
+
+  /**
+   * `signal`: the agent's own, whose abort is a stop signal, too. `pauseSignal`: the wish of the caller that the run pause. `logged`: stop
+   * signals that are in its log since before its process died; they are raised again and taken once.
+   */
+  constructor(signal: AbortSignal, pauseSignal: AbortSignal, logged: readonly StopSignal[] = []) {
+    this.#signal = signal;
+    this.#pauseSignal = pauseSignal;
+    this.#logged = [...logged];
+  }
+
+  get isPauseRequested(): boolean {
+    return this.#pauseSignal.aborted;
+  }
+
+  /** Puts in a wish to stop. */
+  raise(signal: StopSignal): void {
+    this.#signals = [...this.#signals, signal];
+  }
+
+  get hasSignals(): boolean {
+    return this.#signals.length > 0 || (this.#signal.aborted && !this.#abortHeeded);
+  }
+
+  takeSignals(): readonly StopSignal[] {
+    const taken = this.#signals;
+    if (taken.length > 0) this.#signals = [];
+    if (this.#abortHeeded || !this.#signal.aborted) return this.#unlogged(taken);
+    this.#abortHeeded = true;
+    return this.#unlogged([...taken, abortSignal(cancelReasonOf(this.#signal))]);
+  }
+
+  #unlogged(signals: readonly StopSignal[]): readonly StopSignal[] {
+    if (this.#logged.length === 0) return signals;
+    return signals.filter((signal) => {
+      const at = this.#logged.findIndex((one) => sameJson(one, signal));
+      if (at >= 0) this.#logged.splice(at, 1);
+      return at < 0;
+    });
+  }
+
+  /** True while the agent rests and reads nothing. */
+  get isClosed(): boolean {
+    return this.#rested !== undefined;
+  }
+
+  /**
+   * Writes to the agent. Resolves when it reads the message, or when it comes to rest without having read it. `by`: the agent that writes;
+   * left out: somebody outside the tree.
+   */
+  write(text: string, by?: AgentId): Promise<Delivery> {
+    if (this.#rested !== undefined)
+      return Promise.resolve({ isDelivered: false, reason: this.#rested });
+    return new Promise((answer) => this.#post({ letter: { text, from: undefined, by }, answer }));
+  }
+
+  /** Takes in the result of a subagent in the background. An agent that rests is told when it goes on. */
+  report(from: AgentId, text: string): void {
+    if (this.#rested === undefined) this.#post({ letter: { text, from }, answer: () => undefined });
+  }
+
+  /** Takes back what a subagent reported: somebody else has told the agent. */
+  withdraw(from: AgentId): void {
+    this.#unread = this.#unread.filter(({ letter }) => letter.from !== from);
+  }
+
+  /** True if the subagent has reported and nobody has read it. */
+  hasReportOf(from: AgentId): boolean {
+    return this.#unread.some(({ letter }) => letter.from === from);
+  }
+
+  /** Calls `listener` whenever something comes, until the returned function is called. */
+  onMail(listener: (letter: Letter) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  get hasMessages(): boolean {
+    return this.#unread.length > 0;
+  }
+
+  takeMessages(): readonly Letter[] {
+    const taken = this.#unread;
+    if (taken.length === 0) return NOTHING;
+    this.#unread = [];
+    this.#read = [...this.#read, ...taken];
+    this.#taken += taken.filter(({ letter }) => letter.from === undefined).length;
+    return taken.map(({ letter }) => letter);
+  }
+
+  /** How many messages of others than subagents were taken since it was last asked. */
+  countTaken(): number {
+    const taken = this.#taken;
+    this.#taken = 0;
+    return taken;
+  }
+
+  confirmDelivery(stepNumber: number): void {
+    for (const { answer } of this.#read) answer({ isDelivered: true, stepNumber });
+    this.#read = [];
+  }
+
+  /** The calls of the open step are left out. */
+  skip(reason: string): void {
+    this.#skip = reason;
+  }
+
+  takeSkip(): string | undefined {
+    const taken = this.#skip;
+    this.#skip = undefined;
+    return taken;
+  }
+
+  /** The agent has come to rest: whoever waits learns that it read nothing more. */
+  close(status: RestStatus): void {
+    this.#rested = status;
+    for (const { answer } of [...this.#read, ...this.#unread])
+      answer({ isDelivered: false, reason: status });
+    this.#read = [];
+    this.#unread = [];
+  }
+
+  /** The agent goes on. */
+  reopen(): void {
+    this.#rested = undefined;
+  }
+
+  #post(mail: Mail): void {
+    this.#unread = [...this.#unread, mail];
+    for (const listener of this.#listeners) listener(mail.letter);
+  }
+}
+
+const NOTHING: readonly Letter[] = Object.freeze([]);
+
+function abortSignal(reason: CancelReason | undefined): StopSignal {
+  if (reason?.type === "deadline") {
+    const { message, deadlineAtMs, agentId } = reason;
+    return {
+      source: "budget",
+      reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } },
+    };
+  }
+  const message = reason?.message ?? "The run was cancelled.";
+  const data = reason === undefined ? {} : { agentId: reason.agentId };
+  return { source: "caller", reason: { code: "cancelled", message, data } };
+}

@@ -1,0 +1,21 @@
+import type { AgentRole } from "../../agent/agent-role.ts";
+import type { Hook } from "../../hooks/hook.ts";
+import type { HookSet } from "../../hooks/hook-set.ts";
+import { notify } from "../../hooks/run-chain.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
+import type { RunTree } from "./run-tree.ts";
+
+/** True if there is something to show events to. */
+export function hasObserver(hooks: readonly Hook[]): boolean {
+  return hooks.some((hook) => hook.kind === "observe");
+}
+
+/** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). */
+export function observerSink(tree: RunTree, hooksOf: (role: AgentRole) => HookSet): EventSink {
+  return {
+    take: (event) => {
+      const node = tree.find(event.agentId);
+      if (node !== undefined) notify(hooksOf(node.role).observers(event.type), event);
+    },
+  };
+}

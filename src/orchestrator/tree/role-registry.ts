@@ -1,0 +1,141 @@
+// The roles of one run: everything that can be reached from the root, each name once, each reference resolved.
+
+import { misdefinition } from "../../kernel/check.ts";
+import { EspalierError } from "../../kernel/error.ts";
+import { delegationToolNames, requirePrice, type AgentRole } from "../../agent/agent-role.ts";
+import type { Model } from "../../model/model.ts";
+import type { Budget } from "../../policies/budget.ts";
+
+export class RoleRegistry {
+  readonly #roles = new Map<string, AgentRole>();
+  readonly root: AgentRole;
+
+  /** The root stands for every other role of its name. */
+  readonly #isReplacing: boolean;
+
+  /**
+   * `isReplacing`: the root holds wherever another role of its name is meant. Default false.
+   * Throws `duplicate_role`, `unknown_subagent` or `invalid_definition` if the roles do not fit together.
+   */
+  constructor(
+    root: AgentRole,
+    others: readonly AgentRole[],
+    { isReplacing = false }: { readonly isReplacing?: boolean } = {},
+  ) {
+    this.root = root;
+    this.#isReplacing = isReplacing;
+    for (const role of [root, ...others]) this.#add(role);
+    for (const role of this.#roles.values()) this.#checkReferences(role);
+  }
+
+  get all(): Iterable<AgentRole> {
+    return this.#roles.values();
+  }
+
+  /** The role of this name, if the run has it. */
+  find(name: string): AgentRole | undefined {
+    return this.#roles.get(name);
+  }
+
+  /** The roles that a role may spawn, in the order of its definition. */
+  subagentsOf(role: AgentRole): readonly AgentRole[] {
+    return role.subagents.flatMap((subagent) => this.#roles.get(nameOf(subagent)) ?? []);
+  }
+
+  /** The role itself and all that can come to live below it. */
+  reachableFrom(role: AgentRole): ReadonlySet<AgentRole> {
+    const reached = new Set([role]);
+    for (const next of reached)
+      for (const subagent of this.subagentsOf(next)) reached.add(subagent);
+    return reached;
+  }
+
+  /** Throws a coded error if a role cannot work at all: a cost limit over an unknown price, or a model without a key. */
+  assertReady(root: AgentRole, runBudget: Budget): void {
+    const all = this.reachableFrom(root);
+    if (runBudget.costUsd !== undefined)
+      for (const role of all) requirePrices("budget.costUsd", role);
+    for (const role of all) {
+      for (const { model } of playersOf(role)) model.assertReady?.();
+      for (const [field, budget] of budgetsOf(role)) {
+        if (budget.costUsd === undefined) continue;
+        for (const below of this.reachableFrom(role)) requirePrices(`${field}.costUsd`, below);
+      }
+    }
+  }
+
+  /** The names of all tools that agents of these roles can have, and agents of roles that their models write. */
+  toolNamesOf(roles: Iterable<AgentRole>): ReadonlySet<string> {
+    return new Set(
+      [...roles].flatMap((role) => [
+        ...role.tools.map(({ name }) => name),
+        ...delegationToolNames(role),
+        ...(role.ceiling?.tools ?? []).map(({ name }) => name),
+      ]),
+    );
+  }
+
+  #add(role: AgentRole): void {
+    const known = this.#roles.get(role.name);
+    if (known === role || (this.#isReplacing && known === this.root)) return;
+    if (known !== undefined) {
+      throw new EspalierError({
+        code: "duplicate_role",
+        message: `Expected one role named "${role.name}", got two different ones. Rename one, or use the same value for both.`,
+        data: { role: role.name },
+      });
+    }
+    this.#roles.set(role.name, role);
+    for (const subagent of role.subagents) if (typeof subagent !== "string") this.#add(subagent);
+  }
+
+  #checkReferences(role: AgentRole): void {
+    const names = new Set<string>();
+    for (const [index, subagent] of role.subagents.entries()) {
+      const field = `${role.name}.subagents[${index}]`;
+      const name = nameOf(subagent);
+      const known = this.#roles.get(name);
+      if (known === undefined) throw this.#unknown(field, name);
+      if (names.has(name)) throw misdefinition(field, "listed once", name, "Leave one out.");
+      names.add(name);
+      if (known.purpose === undefined) {
+        const advice = `Say in one line what ${name} is for: ${role.name} chooses by it.`;
+        throw misdefinition(`${name}.purpose`, "text, since it is spawned", known.purpose, advice);
+      }
+    }
+  }
+
+  #unknown(field: string, name: string): EspalierError {
+    const names = [...this.#roles.keys()].join(", ");
+    return new EspalierError({
+      code: "unknown_subagent",
+      message: `Expected ${field} to be the name of a role of this run (${names}), got "${name}". Correct the name, or list the role itself.`,
+      data: { field, got: name },
+    });
+  }
+}
+
+/** The budgets that a role gives its own agents, or those below them, with what names them. */
+function budgetsOf({ name, budget, delegation, ceiling }: AgentRole): readonly [string, Budget][] {
+  const { share } = delegation;
+  return [
+    [`${name}.budget`, budget],
+    [`${name}.delegation.share.budget`, share.type === "fixed" ? share.budget : {}],
+    [`${name}.ceiling.budget`, ceiling?.budget ?? {}],
+  ];
+}
+
+/** Whoever may come to run by a role: itself, and roles that its agents' models write. */
+function playersOf(role: AgentRole): readonly { readonly name: string; readonly model: Model }[] {
+  const models = Object.values(role.ceiling?.models ?? {});
+  return [role, ...models.map((model) => ({ name: `written by ${role.name}`, model }))];
+}
+
+/** Throws `price_unknown` if the price of a model is not known by which the role's agents, or those that they write, may run. */
+export function requirePrices(field: string, role: AgentRole): void {
+  for (const player of playersOf(role)) requirePrice(field, player);
+}
+
+function nameOf(subagent: AgentRole | string): string {
+  return typeof subagent === "string" ? subagent : subagent.name;
+}

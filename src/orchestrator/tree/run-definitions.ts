@@ -1,0 +1,62 @@
+// RunDefinitions: the texts that the steps of a run speak of, each once, under its hash (C28). Owns the table; every agent adds to it.
+// A text that is there already costs one look: fifty steps with one prompt, or a thousand agents of one role, hash it once.
+
+import type { DefinedTools, DefinitionTable } from "../../agent/definition-table.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import type { ToolSpec } from "../../model/model.ts";
+import { textHash, type Definitions } from "../../protocol/definition.ts";
+
+export class RunDefinitions implements DefinitionTable {
+  readonly #hashes = new Map<string, string>();
+  /** In the order in which they came. */
+  readonly #texts = new Map<string, string>();
+  readonly #tools = new WeakMap<readonly ToolSpec[], DefinedTools>();
+
+  readonly #onNew: (hash: string, text: string) => void;
+
+  /** `earlier`: those of the run up to a pause. `onNew`: called with each that comes. */
+  constructor(
+    earlier: Definitions = {},
+    onNew: (hash: string, text: string) => void = () => undefined,
+  ) {
+    for (const [hash, text] of Object.entries(earlier)) this.#keep(hash, text);
+    this.#onNew = onNew;
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#texts.size;
+  }
+
+  define(text: string): string {
+    const known = this.#hashes.get(text);
+    if (known !== undefined) return known;
+    const hash = textHash(text);
+    this.#keep(hash, text);
+    this.#onNew(hash, text);
+    return hash;
+  }
+
+  defineTools(tools: readonly ToolSpec[]): DefinedTools {
+    const known = this.#tools.get(tools);
+    if (known !== undefined) return known;
+    const names = tools.map(({ name }) => name);
+    const defined = deepFreeze({ names, hash: this.define(JSON.stringify(tools)) });
+    this.#tools.set(tools, defined);
+    return defined;
+  }
+
+  textOf(hash: string): string | undefined {
+    return this.#texts.get(hash);
+  }
+
+  /** All of them, as JSON; `from`: without so many that came first. */
+  toJSON(from = 0): Definitions {
+    return Object.freeze(Object.fromEntries([...this.#texts].slice(from)));
+  }
+
+  #keep(hash: string, text: string): void {
+    this.#hashes.set(text, hash);
+    this.#texts.set(hash, text);
+  }
+}

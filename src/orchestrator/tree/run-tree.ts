@@ -1,0 +1,253 @@
+// RunTree: the agents of one run, and what counts against its limits.
+// T3: admission is one synchronous step, so limits hold under parallel spawns; a failed set-up gives its place back once.
+
+import { invariant } from "../../kernel/assert.ts";
+import type { AgentId, StepId } from "../../protocol/ids.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
+import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
+import {
+  checkSubagentLimits,
+  checkTotal,
+  type SubagentLimits,
+} from "../../policies/subagent-limits.ts";
+import type { AgentNode } from "./agent-node.ts";
+import type { PriceUsed } from "./prices-used.ts";
+
+/** The right to start one subagent. */
+export interface SpawnPermit {
+  readonly childPath: string;
+  readonly childDepth: number;
+  /** Undoes the admission of a child that could not be set up; allowed once. */
+  giveBack(): void;
+}
+
+/** A delegation as it is told apart from others (X21). */
+export type Delegation = Pick<SpawnRequest, "role" | "task">;
+
+/** What a tree counts besides its agents. */
+export interface Counts {
+  readonly subagentsByDepth: Readonly<Record<string, number>>;
+  readonly refusalsByCode: Readonly<Record<string, number>>;
+}
+
+/** What is known of a run that was paused. */
+export interface Before extends Counts {
+  readonly prices: readonly PriceUsed[];
+  /** Agents that failed, in the order in which they did. */
+  readonly failedIds: readonly AgentId[];
+}
+
+const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], failedIds: [] };
+
+export class RunTree {
+  readonly #limits: SubagentLimits;
+  readonly #nodes = new Map<AgentId, AgentNode>();
+  readonly #byDepth = new Map<number, number>();
+  readonly #refusals = new Map<string, number>();
+  /** The steps in which each delegation was asked for. */
+  readonly #delegations = new Map<string, Set<string | null>>();
+  #detached: Promise<void> = Promise.resolve();
+  #total = 0;
+  readonly #stops: StopSignal[] = [];
+  readonly #failed = new Set<AgentId>();
+  readonly #pause = new AbortController();
+  /** The prices of the models that had run before the run was paused. */
+  readonly pricesBefore: readonly PriceUsed[];
+
+  /** `before`: of a run that was paused. */
+  constructor(limits: SubagentLimits, before: Before = NOTHING) {
+    this.#limits = limits;
+    this.pricesBefore = before.prices;
+    for (const agentId of before.failedIds) this.#failed.add(agentId);
+    for (const [code, count] of Object.entries(before.refusalsByCode))
+      this.#refusals.set(code, count);
+    for (const [depth, count] of Object.entries(before.subagentsByDepth))
+      this.#count(Number(depth), count);
+  }
+
+  get limits(): SubagentLimits {
+    return this.#limits;
+  }
+
+  /** Asks every agent to come to rest at its next step or before its next tool calls. */
+  requestPause(): void {
+    this.#pause.abort();
+  }
+
+  /** Aborted once the tree was asked to pause. */
+  get pauseSignal(): AbortSignal {
+    return this.#pause.signal;
+  }
+
+  /** An agent fails. */
+  noteFailure(agentId: AgentId): void {
+    this.#failed.add(agentId);
+  }
+
+  /** Agents that failed, in the order in which they did: the first cause first. */
+  get failedIds(): readonly AgentId[] {
+    return [...this.#failed];
+  }
+
+  /** Takes a new agent in. A tree that was asked to stop asks it, too. */
+  add(node: AgentNode): void {
+    const { parent, role, task, spawnStepId = null } = node;
+    this.#nodes.set(node.identity.agentId, node);
+    if (node.standingState.status === "pending") this.#failed.delete(node.identity.agentId);
+    if (parent !== undefined) {
+      parent.enlist(node);
+      this.#noteDelegation({ role: role.name, task }, spawnStepId);
+    }
+    for (const signal of this.#stops) node.raise(signal);
+  }
+
+  /** Takes an agent out again that was never led: it could not be set up whole. */
+  remove(node: AgentNode): void {
+    this.#nodes.delete(node.identity.agentId);
+    node.parent?.delist(node);
+    node.close();
+  }
+
+  /** Asks every agent that lives, or that will be started yet, to stop. Each request is on record with each agent. */
+  stop(signal: StopSignal): void {
+    this.#stops.push(signal);
+    for (const node of this.#nodes.values()) if (!node.hasEnded) node.raise(signal);
+  }
+
+  find(agentId: AgentId): AgentNode | undefined {
+    return this.#nodes.get(agentId);
+  }
+
+  /** In how many steps other than this one a role was started with this task, anywhere in the run (X21). */
+  delegationsBefore(delegation: Delegation, stepId: StepId): number {
+    const steps = this.#delegations.get(delegationKey(delegation));
+    return steps === undefined ? 0 : steps.size - (steps.has(stepId) ? 1 : 0);
+  }
+
+  /** Tasks that an agent had before the one that it has now, as its history has them: each was given in a step of its own. */
+  noteEarlier({ role, identity }: AgentNode, tasks: readonly string[]): void {
+    for (const [index, task] of tasks.entries())
+      this.#noteDelegation({ role: role.name, task }, `${identity.agentId} ${index}`);
+  }
+
+  #noteDelegation(delegation: Delegation, stepId: string | null): void {
+    const key = delegationKey(delegation);
+    const known = this.#delegations.get(key);
+    if (known === undefined) this.#delegations.set(key, new Set([stepId]));
+    else known.add(stepId);
+  }
+
+  /** Holds on to what lives on without a parent (X9). */
+  keep(atRest: Promise<void>): void {
+    this.#detached = Promise.all([this.#detached, atRest]).then(() => undefined);
+  }
+
+  /** True if an agent lives on that was left to the run. */
+  get hasDetached(): boolean {
+    return this.nodes.some(({ isDetached, hasEnded }) => isDetached && !hasEnded);
+  }
+
+  /** Resolves once all detached agents rest, those among them that were detached meanwhile. */
+  async detachedAtRest(): Promise<void> {
+    let awaited: Promise<void>;
+    do {
+      awaited = this.#detached;
+      await awaited;
+    } while (awaited !== this.#detached);
+  }
+
+  /** All agents that were ever started, in the order of their start. */
+  get nodes(): readonly AgentNode[] {
+    return [...this.#nodes.values()];
+  }
+
+  /** The limits that hold for what is started below an agent: on each the tightest from the root down to it (X16). */
+  limitsBelow(parent: AgentNode): SubagentLimits {
+    const totals = [...lineOf(parent)].map(({ role }) => role.limits.maxTotalSubagents ?? Infinity);
+    const maxTotalSubagents = Math.min(this.#limits.maxTotalSubagents, ...totals);
+    return { ...parent.limits, maxTotalSubagents };
+  }
+
+  /** The limit that forbids one more subagent below `parent`, if there is one. `ahead`: so many count as started by it already. */
+  refusalBelow(parent: AgentNode, ahead = 0): SpawnRefusal | undefined {
+    const facts = {
+      parentDepth: parent.identity.depth,
+      breadth: parent.breadth,
+      total: this.#total,
+      ahead,
+    };
+    const limits = { ...parent.limits, maxTotalSubagents: this.#limits.maxTotalSubagents };
+    return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
+  }
+
+  /** Takes a place below `parent`, or says which limit forbids it. */
+  admit(parent: AgentNode, roleName: string): SpawnPermit | SpawnRefusal {
+    const refusal = this.refusalBelow(parent);
+    if (refusal !== undefined) return refusal;
+    const childDepth = parent.identity.depth + 1;
+    const childPath = parent.adopt(roleName);
+    this.#count(childDepth, 1);
+    let held = true;
+    return {
+      childPath,
+      childDepth,
+      giveBack: () => {
+        invariant(held, "T3: a place is given back once");
+        held = false;
+        parent.disown();
+        this.#count(childDepth, -1);
+      },
+    };
+  }
+
+  /** How many subagents an agent may still start, as things stand. */
+  subagentsLeft(parent: AgentNode): number {
+    const { limits, breadth, identity } = parent;
+    if (identity.depth >= limits.maxDepth) return 0;
+    const lefts = [
+      limits.maxBreadthPerParent - breadth,
+      this.#limits.maxTotalSubagents - this.#total,
+    ];
+    for (const { role, subagentsBelow } of lineOf(parent))
+      lefts.push((role.limits.maxTotalSubagents ?? Infinity) - subagentsBelow);
+    return Math.max(0, Math.min(...lefts));
+  }
+
+  countRefusal(code: string): void {
+    this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
+  }
+
+  /** Subagents started at each depth (R140). */
+  get subagentsByDepth(): Readonly<Record<string, number>> {
+    return Object.fromEntries([...this.#byDepth].filter(([, count]) => count > 0));
+  }
+
+  get refusalsByCode(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#refusals);
+  }
+
+  #count(depth: number, by: number): void {
+    this.#total += by;
+    this.#byDepth.set(depth, (this.#byDepth.get(depth) ?? 0) + by);
+  }
+}
+
+/** The refusal if an agent on the path may have no further subagents below it. */
+function totalRefusal(parent: AgentNode, ahead: number): SpawnRefusal | undefined {
+  for (const { identity, subagentsBelow, role } of lineOf(parent)) {
+    const { maxTotalSubagents: maximum = Infinity } = role.limits;
+    const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/** An agent and those above it. */
+function* lineOf(node: AgentNode): Generator<AgentNode, void, undefined> {
+  for (let one: AgentNode | undefined = node; one !== undefined; one = one.parent) yield one;
+}
+
+/** The same words with other white space ask for the same. */
+function delegationKey({ role, task }: Delegation): string {
+  return JSON.stringify([role, task.trim().split(/\s+/u)]);
+}

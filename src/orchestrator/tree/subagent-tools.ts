@@ -1,0 +1,206 @@
+// The tools by which a model delegates: SpawnSubagent, and those for subagents in the background. Written with what any user has:
+// defineDelegation and its context (R171).
+
+import { z } from "zod";
+
+import { invariant } from "../../kernel/assert.ts";
+import { canonicalJson, isRecord, type JsonValue } from "../../kernel/json.ts";
+import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
+import type { RoleCeiling } from "../../agent/role-ceiling.ts";
+import { SpawnRequestSchema, type RoleDraft, type SpawnRequest } from "../../protocol/subagent.ts";
+import { defineDelegation } from "../../tools/define-tool.ts";
+import type { DelegationTool } from "../../tools/tool.ts";
+import type { DelegationContext, DelegationOutcome } from "../../tools/tool-context.ts";
+
+/** The tools of a role for what it may do with subagents; none for a role that may start nobody. */
+export function subagentTools(
+  role: AgentRole,
+  subagents: readonly AgentRole[],
+): readonly DelegationTool[] {
+  if (subagents.length === 0 && role.ceiling === undefined) return [];
+  const spawn = spawnSubagentTool(role, subagents);
+  return role.delegation.background ? [spawn, ...BACKGROUND_TOOLS] : [spawn];
+}
+
+/** The tool for an agent that may spawn `roles`. Its schema names them; a name that is not among them is refused, not rejected. */
+function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): DelegationTool {
+  const lines = roles.map(({ name, purpose = "" }) => `- ${name}: ${purpose}`);
+  return defineDelegation({
+    name: SPAWN_TOOL_NAME,
+    description: [
+      "Delegates a part of your task to a subagent and gives you its result.",
+      "Call it several times in one reply to let subagents work in parallel.",
+      ...(role.ceiling === undefined
+        ? []
+        : ["With newRole you write the subagent's role yourself."]),
+      ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
+    ].join("\n"),
+    input: inputOf(role, roles),
+    execute: delegate,
+  });
+}
+
+/** What the model may say when it delegates; roles differ in what of it they are offered. */
+interface SpawnArguments {
+  /** Absent only with `continue`. */
+  readonly role?: string | undefined;
+  readonly task: string;
+  readonly continue?: string | undefined;
+  readonly resultsOf?: readonly string[] | undefined;
+  readonly background?: boolean | undefined;
+  readonly newRole?: RoleDraft | undefined;
+}
+
+function inputOf(
+  { ceiling, delegation }: AgentRole,
+  roles: readonly AgentRole[],
+): z.ZodType<SpawnArguments> {
+  const names = roles.map(({ name }) => name);
+  const basics = z.object({
+    role:
+      ceiling === undefined
+        ? z.string().optional().meta({
+            description: "Which subagent to start. Not needed with continue.",
+            enum: names,
+          })
+        : z.string().min(1).optional().meta({
+            description:
+              "Which subagent to start, or a name for newRole. Not needed with continue.",
+          }),
+    task: z.string().min(1).meta({
+      description:
+        "What it is to do, complete in itself: it sees nothing of your conversation unless told.",
+    }),
+    continue: z.string().optional().meta({
+      description:
+        "Name of a subagent that has ended: it goes on with its history instead. Left out or empty: another one is started.",
+    }),
+    resultsOf: z.array(z.string().min(1)).optional().meta({
+      description: "Names of subagents that have ended: it is shown their results word for word.",
+    }),
+  });
+  const background = z.object({
+    background: z.boolean().optional().meta({
+      description: "Do not wait: its result reaches you as a message while you go on.",
+    }),
+  });
+  const offered = delegation.background ? basics.extend(background.shape) : basics;
+  const whole = ceiling === undefined ? offered : offered.extend({ newRole: draftSchema(ceiling) });
+  return whole.refine(({ role, continue: childName }) => role !== undefined || isNamed(childName), {
+    path: ["role"],
+    message: "Say which subagent to start, or with continue which one goes on.",
+  });
+}
+
+/** Whether `continue` names somebody: a model that fills in every field leaves it empty. */
+export function isNamed(name: unknown): name is string {
+  return typeof name === "string" && name.trim() !== "";
+}
+
+function draftSchema({ tools = [], models }: RoleCeiling) {
+  const toolNames = tools.map(({ name }) => name).join(", ") || "none";
+  const modelNames = Object.keys(models).join(", ");
+  return z
+    .object({
+      instructions: z.string().min(1).meta({ description: "What the subagent is told it is." }),
+      tools: z
+        .array(z.string())
+        .exactOptional()
+        .meta({
+          description: `Names of the tools that it needs, out of: ${toolNames}. Default: all of them.`,
+        }),
+      model: z
+        .string()
+        .exactOptional()
+        .meta({ description: `One of: ${modelNames}.` }),
+      steps: z.int().nonnegative().exactOptional().meta({ description: "Most steps it may take." }),
+    })
+    .optional()
+    .meta({ description: "A role of your own for this subagent." });
+}
+
+/** What these arguments of `SpawnSubagent` ask to start; undefined: nothing new, or nothing that can be read. */
+export function spawnRequestIn(input: JsonValue): SpawnRequest | undefined {
+  if (!isRecord(input)) return undefined;
+  const { continue: childName, newRole: draft, ...rest } = input;
+  if (isNamed(childName)) return undefined;
+  const drafted = draft === undefined ? {} : { draft };
+  return SpawnRequestSchema.safeParse({ ...rest, ...drafted }).data;
+}
+
+async function delegate(
+  input: SpawnArguments,
+  context: DelegationContext,
+): Promise<DelegationOutcome> {
+  const { role, task, continue: childName, resultsOf, background, newRole: draft } = input;
+  const asked = {
+    task,
+    ...(background === undefined ? {} : { background }),
+    ...(resultsOf === undefined ? {} : { resultsOf }),
+    ...(draft === undefined ? {} : { draft }),
+  };
+  if (isNamed(childName))
+    return await context.subagents.continue({
+      childName,
+      ...(isNamed(role) ? { role } : {}),
+      ...asked,
+    });
+  invariant(role !== undefined, "without continue the schema asks for a role");
+  return await context.spawn({ role, ...asked });
+}
+
+const [LIST, WAIT, MESSAGE, CANCEL] = BACKGROUND_TOOL_NAMES;
+
+const NAME = z.string().min(1).meta({ description: "Name of the subagent, such as researcher#1." });
+
+const MS_PER_SECOND = 1_000;
+
+const BACKGROUND_TOOLS: readonly DelegationTool[] = [
+  defineDelegation({
+    name: LIST,
+    description: "Lists the subagents that you have started, with what each is doing.",
+    input: z.object({}),
+    execute: (_input, { subagents }) => ({
+      type: "answered",
+      text: canonicalJson(
+        subagents.list().map(({ childName, role, task, status, totalTokens }) => ({
+          subagent: childName,
+          role,
+          task,
+          status,
+          totalTokens,
+        })),
+      ),
+    }),
+  }),
+  defineDelegation({
+    name: WAIT,
+    description: "Waits until subagents in the background have ended, and gives you their results.",
+    input: z.object({
+      subagents: z.array(z.string().min(1)).min(1).optional().meta({
+        description: "Their names. Default: all that work in the background.",
+      }),
+      timeoutSeconds: z.number().nonnegative().optional().meta({
+        description: "How long to wait at most. Default: until they have ended.",
+      }),
+    }),
+    execute: async ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
+      await subagents.wait({
+        ...(childNames === undefined ? {} : { childNames }),
+        ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
+      }),
+  }),
+  defineDelegation({
+    name: MESSAGE,
+    description: "Writes to a subagent that is running: it reads the message before its next step.",
+    input: z.object({ subagent: NAME, message: z.string().min(1) }),
+    execute: ({ subagent, message }, { subagents }) => subagents.message(subagent, message),
+  }),
+  defineDelegation({
+    name: CANCEL,
+    description: "Cancels a subagent and all below it, and gives you what it had by then.",
+    input: z.object({ subagent: NAME, reason: z.string().min(1).optional() }),
+    execute: async ({ subagent, reason }, { subagents }) =>
+      await subagents.cancel(subagent, reason),
+  }),
+];
