@@ -8,7 +8,8 @@
 
 import { assertNever } from "../kernel/assert.ts";
 import { EspalierError } from "../kernel/error.ts";
-import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { AgentId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { Message, ToolMessage } from "../protocol/message.ts";
@@ -118,12 +119,12 @@ export type Change =
 export function transition(state: AgentState, change: Change): AgentState {
   switch (state.status) {
     case "pending":
-      if (change.type === "markStarted") return deepFreeze(markStarted(state, change));
+      if (change.type === "markStarted") return shared(markStarted(state, change));
       throw illegal(state, change);
     case "running":
-      return deepFreeze(moveRunning(state, change));
+      return shared(moveRunning(state, change));
     case "paused":
-      if (change.type === "resume") return deepFreeze(resume(state));
+      if (change.type === "resume") return shared(resume(state));
       throw illegal(state, change);
     case "completed":
     case "stopped":
@@ -422,7 +423,7 @@ function nextExecution(state: EndedState, added: readonly Message[]): AgentState
   const messages = [...conversation.messages, ...added];
   const next = pendingState({ ...conversation, messages });
   const isBriefed = state.log.isBriefed || added.some(isTask);
-  return deepFreeze({ ...next, log: { ...next.log, subtasks, background, isBriefed } });
+  return shared({ ...next, log: { ...next.log, subtasks, background, isBriefed } });
 }
 
 function isTask(message: Message): boolean {

@@ -5,8 +5,12 @@ import { context, diag, metrics, propagation, trace } from "@opentelemetry/api";
 import * as fc from "fast-check";
 import { afterAll, afterEach, expect } from "vitest";
 
+import { freezeShared } from "../../src/kernel/shared.ts";
 import { cleanUp } from "./afterwards.ts";
 import { NO_FAULTS, takeFaults } from "./process-watch.ts";
+
+// A write to a value that is shared is found where it happens.
+freezeShared();
 
 // Whoever runs the tests may sit behind a proxy; their servers do not.
 for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]) {
