@@ -158,7 +158,7 @@ export type {
 export type { SessionStore, StoredSession } from "./store/session-store.ts";
 export type { Store } from "./store/store.ts";
 export type { StoreFailure } from "./store/store-errors.ts";
-export type { OrchestratorOptions } from "./orchestrator/run/orchestrator-options.ts";
+export type { OrchestratorOptions } from "./orchestrator/tree/orchestrator-options.ts";
 export type {
   ForkOptions,
   ResumeGrant,
@@ -185,18 +185,14 @@ export type {
   Subtask,
 } from "./agent/agent-state.ts";
 export type { LastStep } from "./agent/budget-gate.ts";
-export type { Delivery } from "./orchestrator/tree/mailbox.ts";
+export type { Delivery } from "./agent/mailbox.ts";
 export type { Account, AccountGrant } from "./protocol/account.ts";
-export type { PriceUsed } from "./orchestrator/tree/prices-used.ts";
+export type { PriceUsed } from "./orchestrator/budget/prices-used.ts";
 export { RunError } from "./orchestrator/run/run-error.ts";
-export type {
-  AgentError,
-  AgentReport,
-  RunResult,
-  RunUsage,
-} from "./orchestrator/run/run-result.ts";
+export type { AgentReport } from "./orchestrator/tree/agent-report.ts";
+export type { AgentError, RunResult, RunUsage } from "./orchestrator/run/run-result.ts";
 export type { Concurrency } from "./orchestrator/tree/limiter.ts";
-export type { TextPiece } from "./orchestrator/tree/run-shared.ts";
+export type { TextPiece } from "./agent/run-ports.ts";
 export type { RetryPolicy } from "./model/retry.ts";
 
 // Pause and resume

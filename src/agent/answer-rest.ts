@@ -6,7 +6,7 @@ import type { StopReason } from "../protocol/stop.ts";
 import { failureClass } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { descriptorOf } from "../tools/tool.ts";
-import type { AgentContext } from "./agent-context.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import { isAnswered, pendingCallsOf, stepOf, type AgentState } from "./agent-state.ts";
 import { transition } from "./transition.ts";
 
@@ -17,7 +17,7 @@ interface StepEnd {
 }
 
 /** The state with a result for every call of its open step, and all of them in the history. */
-export function answerRest(agent: AgentContext, state: AgentState, end: StepEnd): AgentState {
+export function answerRest(agent: AgentRuntime, state: AgentState, end: StepEnd): AgentState {
   const step = stepOf(state);
   if (step === undefined) return state;
   const delegated = new Set(
@@ -48,7 +48,7 @@ function cutShort(call: ToolCall, { atMs }: StepEnd): ToolExecution {
 
 /** A call that did not begin; an event says so. */
 function notExecuted(
-  agent: AgentContext,
+  agent: AgentRuntime,
   stepId: StepId,
   call: ToolCall,
   { reason, atMs }: StepEnd,

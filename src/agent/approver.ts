@@ -26,7 +26,7 @@ export type Approver = (
 export type Unanswered = "pause" | "deny";
 
 /** How the questions of a run are dealt with. */
-export interface QuestionDesk {
+export interface ApprovalHandler {
   readonly approver: Approver | undefined;
   /** From asking on; then an approval counts as denied, an external call as failed. */
   readonly answerTimeoutMs: number | undefined;
@@ -34,11 +34,11 @@ export interface QuestionDesk {
 }
 
 /** Throws `invalid_option` unless the three can be used. */
-export function questionDesk(given: {
+export function approvalHandler(given: {
   readonly approver: Approver | undefined;
   readonly answerTimeoutMs: number | undefined;
   readonly unanswered: Unanswered | undefined;
-}): QuestionDesk {
+}): ApprovalHandler {
   const { approver, answerTimeoutMs, unanswered = "pause" } = given;
   if (approver !== undefined) checkApprover(approver);
   if (answerTimeoutMs !== undefined) checkAmount("answerTimeoutMs", answerTimeoutMs);

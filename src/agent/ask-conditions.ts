@@ -13,27 +13,22 @@ import {
   type StopCondition,
   type StopFacts,
 } from "../policies/stop-conditions.ts";
-import type { AgentContext } from "./agent-context.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import { consult } from "./consult.ts";
 import type { AgentState, FiredParts } from "./agent-state.ts";
 import { elapsed, eventPlace, failWith, raise } from "./life-cycle.ts";
 import { transition } from "./transition.ts";
 
 /** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution (R62). */
-export async function askConditions(agent: AgentContext, state: AgentState): Promise<AgentState> {
+export async function askConditions(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { stopWhen } = agent.role;
-  const { steps, fired = {} } = state.log;
+  const { fired = {} } = state.log;
   if (stopWhen.length === 0 || agent.isEnding) return state;
-  const { effects } = agent;
-  const stepNumber = steps.length;
   const facts = factsOf(agent, state);
   const place = eventPlace(state);
-  const said = await effects.join(
+  const said = await Promise.all(
     stopWhen.map((condition, index) =>
-      effects.consult(
-        `condition.${stepNumber}.${index}`,
-        () => ask(agent, condition, index, { facts, fired }),
-        place,
-      ),
+      consult(agent, () => ask(agent, condition, index, { facts, fired }), place),
     ),
   );
   return said.reduce<AgentState>((current, consulted, index) => {
@@ -54,10 +49,10 @@ function remembering(state: AgentState, fired: FiredParts): AgentState {
     : transition(state, { type: "recordFired", fired });
 }
 
-function factsOf(agent: AgentContext, state: AgentState): StopFacts {
+function factsOf(agent: AgentRuntime, state: AgentState): StopFacts {
   const { steps } = state.log;
   const { usage } = state.telemetry;
-  const elapsedMs = elapsed(agent, state, agent.effects.nowMs());
+  const elapsedMs = elapsed(agent, state, agent.nowMs());
   return Object.freeze({ steps, usage, elapsedMs });
 }
 
@@ -68,7 +63,7 @@ interface Said {
 }
 
 async function ask(
-  agent: AgentContext,
+  agent: AgentRuntime,
   condition: StopCondition,
   index: number,
   { facts, fired }: Pick<Check, "facts" | "fired">,
@@ -77,9 +72,7 @@ async function ask(
   const firing = new Map<string, readonly StopReason[]>();
   try {
     const answer = askCondition(condition, { facts, place: `${index}`, fired, firing });
-    const given: unknown = isPromiseLike(answer)
-      ? await valueInTime(answer, agent.conditionBounds)
-      : answer;
+    const given: unknown = isPromiseLike(answer) ? await valueInTime(answer, agent.bounds) : answer;
     return { reasons: reasonsIn(given), firing: Object.fromEntries(firing) };
   } catch (cause) {
     const field = `${agent.role.name}.stopWhen[${index}]`;
@@ -110,7 +103,7 @@ function reasonsIn(given: unknown): readonly StopReason[] {
 }
 
 /** The name of its function, or its place in the role's list (R87). */
-function conditionName({ role }: AgentContext, index: number): string {
+function conditionName({ role }: AgentRuntime, index: number): string {
   const name = role.stopWhen[index]?.name ?? "";
   return name === "" ? `${role.name}.stopWhen[${index}]` : name;
 }

@@ -3,7 +3,7 @@
 import type { ModelPrice } from "../model/model-price.ts";
 import type { SpendAxis } from "../policies/budget.ts";
 import type { LeaseId } from "../protocol/ids.ts";
-import type { Usage } from "../protocol/usage.ts";
+import type { Usage, UsageReport } from "../protocol/usage.ts";
 
 /** What one model call asks for: its counted input, and room to answer. */
 export interface LeaseAsk {
@@ -60,8 +60,20 @@ export type LeaseOutcome =
 /** What is left on the limited axes. */
 export type Remaining = Readonly<Record<string, number>>;
 
-/** What an agent may ask of the ledger at once. Waiting for a lease is an effect: `Effects.reserve`. */
+/** The agent's own account. */
 export interface BudgetGate {
+  /** Asks for a lease; waits in line while calls in flight may still make room (X2). Never rejects. */
+  reserve(ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome>;
+  /** Asks that an open lease cover one more attempt of its call, whose earlier ones are charged; waits for room like `reserve`. */
+  extend(
+    lease: Lease,
+    ask: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
+    signal: AbortSignal,
+  ): Promise<LeaseOutcome>;
+  /** Books what an attempt used that has ended, while its call continues. */
+  charge(lease: Lease, usage: Usage): void;
+  /** What the agent and its subtree have consumed. */
+  usage(): UsageReport;
   /** Books what a call really used in all, on this account and every ancestor, and gives the rest of the lease back. */
   settle(lease: Lease, usage: Usage): void;
   /** Gives back, unused, what the agent still holds, and says which leases that were. */

@@ -1,8 +1,8 @@
-import type { AgentContext } from "./agent-context.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import type { AgentState } from "./agent-state.ts";
 
 /** Says of each section that was made for the execution that it is over (R95). */
-export function clearSections(agent: AgentContext, { log }: AgentState): void {
+export function clearSections(agent: AgentRuntime, { log }: AgentState): void {
   if (log.sections === undefined) return;
   const made = new Map(log.sections.map(({ name, text }) => [name, text]));
   for (const { name, lifeCycle } of agent.role.sections) {

@@ -4,14 +4,17 @@ import type { PointInput, PointPatch, TransformPoint } from "../hooks/hook-point
 import { runChain, type ChainResult } from "../hooks/run-chain.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
-import type { AgentContext, EventPlace } from "./agent-context.ts";
-import type { Consulted, Effect } from "./effects.ts";
+import type { EventPosition } from "./agent-identity.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import { consult } from "./consult.ts";
+import type { Consulted } from "./effects.ts";
+import { hookBounds } from "./hook-bounds.ts";
 
 /** Where hooks are asked, and about what. */
 export interface HookQuestion<P extends TransformPoint> {
   readonly point: P;
   readonly stepNumber: number;
-  readonly place: EventPlace;
+  readonly place: EventPosition;
   readonly input: PointInput[P];
   /** The tool that it is about; hooks that are for other tools are left out. */
   readonly toolName?: string;
@@ -30,33 +33,26 @@ export type Hooked<P extends TransformPoint> =
 
 /** Asks the hooks of a point, in their order; undefined if there are none. What they changed is recorded. */
 export async function consultHooks<P extends TransformPoint>(
-  agent: AgentContext,
+  agent: AgentRuntime,
   question: HookQuestion<P>,
 ): Promise<Hooked<P> | undefined> {
-  const effect = hookEffect(agent, question);
-  if (effect === undefined) return undefined;
-  const [said] = await agent.effects.join([effect]);
-  return said === undefined ? undefined : heard(agent, question, said);
+  const asked = askHooks(agent, question);
+  return asked === undefined ? undefined : heard(agent, question, await asked);
 }
 
-/** The effect alone, for several chains that are to run at once; undefined if there are no hooks. */
-export function hookEffect<P extends TransformPoint>(
-  agent: AgentContext,
+/** The asking alone, for several chains that are to run at once; undefined if there are no hooks. */
+export function askHooks<P extends TransformPoint>(
+  agent: AgentRuntime,
   { point, stepNumber, input, toolName, place }: HookQuestion<P>,
-): Effect<Consulted<ChainResult<P>>> | undefined {
+): Promise<Consulted<ChainResult<P>>> | undefined {
   const chain = agent.hooks.chain(point, toolName);
   if (chain.length === 0 || agent.isEnding) return undefined;
-  const call = place.callId === undefined ? "" : `:${place.callId}`;
-  return agent.effects.consult(
-    `hook.${stepNumber}:${point}${call}`,
-    () => runChain(point, chain, input, agent.hookBounds(stepNumber)),
-    place,
-  );
+  return consult(agent, () => runChain(point, chain, input, hookBounds(agent, stepNumber)), place);
 }
 
 /** Records what hooks changed. */
 export function heard<P extends TransformPoint>(
-  agent: AgentContext,
+  agent: AgentRuntime,
   { point, place }: HookQuestion<P>,
   said: Consulted<ChainResult<P>>,
   change: { readonly before?: JsonValue; readonly after?: JsonValue } = {},

@@ -3,7 +3,7 @@
 import type { EffectPlace, PlannedCall } from "./effects.ts";
 
 /** `3`, or `3.1` for a model call that the step makes for its second tool call. */
-export function placeName({ stepNumber, aside }: EffectPlace): string {
+function placeName({ stepNumber, aside }: EffectPlace): string {
   return aside === undefined ? `${stepNumber}` : `${stepNumber}.${aside.name}`;
 }
 

@@ -1,79 +1,19 @@
-// The port through which an agent waits for the world. Its shape is strict because durable engines are: an effect is created at
-// once and in order, is named by its place, and can be awaited only through `join`. An Effect is deliberately not thenable.
+// What an agent waits for, and what that comes to: a lease, a model call, a tool call, code of the user's. Each is a plain promise that never
+// rejects: failures are data. Where the run is kept, each has a name by its position, and its log knows what it came to (effect-log.ts).
 
-import type { ModelReply, ModelRequest } from "../model/model.ts";
+import type { ModelReply } from "../model/model.ts";
+import type { CallId, StepId } from "../protocol/ids.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
-import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
 import type { TimeSpan } from "../protocol/step-timing.ts";
 import type { ErrorRecord } from "../protocol/stop.ts";
-import type { SpawnOutcome } from "../protocol/subagent.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { BoundCall } from "../tools/bind-call.ts";
 import type { EffectiveSettings } from "../tools/tool-settings.ts";
-import type { Deferral, Subtask } from "./agent-state.ts";
-import type { BudgetRefusal, Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
-
-/** The key to an effect's result: for adapters of this port only. */
-export const settledBy: unique symbol = Symbol("settledBy");
-
-/** Something that was set going. Hand it to `join`; there is no other way to wait. */
-export interface Effect<T> {
-  /** Stable name by place: `model.3`, `tool.3.1:search`. */
-  readonly name: string;
-  /** Never rejects: failures are data. */
-  [settledBy](): Promise<T>;
-}
-
-/** Runs each named effect exactly once and gives its result. No method throws, no result is a rejection. */
-export interface Effects {
-  /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). */
-  reserve(place: EffectPlace, ask: LeaseAsk): Effect<LeaseOutcome>;
-  /** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). */
-  infer(
-    place: EffectPlace,
-    lease: Lease,
-    request: ModelRequest,
-    facts: RequestFacts,
-  ): Effect<InferOutcome>;
-  /** One tool call: asks for an approval where it needs one, runs it, and lets hooks see to the result. */
-  callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd>;
-  /** Nothing further of the calls of the step begins; what of them is under way is aborted, and their subagents are cancelled. */
-  endCalls(place: EffectPlace): void;
-  /** A delegation that no model call stands behind. `index`: from 0, its place in the queue. */
-  delegate(
-    place: EffectPlace,
-    index: number,
-    subtask: Subtask,
-    history: History,
-  ): Effect<Consulted<SpawnOutcome>>;
-  /** Ends a subagent, whose parent stops: cancelled, with all below it. At once if it has ended. */
-  dismiss(childId: AgentId): Effect<void>;
-  /**
-   * Waits until subagents in the background rest. `until`: `news`, the agent is told something, or must end, before that; `rest`, nothing
-   * else.
-   */
-  awaitSubagents(
-    place: EffectPlace,
-    childIds: readonly AgentId[],
-    until: "news" | "rest",
-  ): Effect<void>;
-  /** Leaves a subagent in the background to the run (X9). */
-  detach(childId: AgentId): Effect<void>;
-  /** Code of the user's that decides or watches: a chain of hooks, a stop condition, a processor. `at`: what its log lines belong to. */
-  consult<T>(
-    name: string,
-    work: () => T | Promise<T>,
-    at?: { readonly stepId?: StepId; readonly callId?: CallId },
-  ): Effect<Consulted<T>>;
-  /** Waits until all have settled; results in the order given. */
-  join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]>;
-  /** The time, as the agent may know it. */
-  nowMs(): number;
-}
-
+import type { Deferral } from "./agent-state.ts";
+import type { BudgetRefusal } from "./budget-gate.ts";
 /** Where an effect stands in its execution. */
 export interface EffectPlace {
   readonly stepId: StepId;

@@ -1,14 +1,13 @@
 // What happens to an execution outside its phases: its start, its steps' opening and completion, signals, failure, pause and end.
 
-import { EspalierError, messageOf } from "../kernel/error.ts";
+import { EspalierError } from "../kernel/error.ts";
 import type { ModelRequest } from "../model/model.ts";
 import { stepIdOf } from "../protocol/ids.ts";
-import { JsonObjectSchema } from "../protocol/json-value.ts";
 import type { ErrorRecord, StopReason, StopSignal } from "../protocol/stop.ts";
 import { statusOf, winningSignal } from "../policies/stop-signals.ts";
-import { redactSecrets } from "../tools/redact-secrets.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
-import type { AgentContext, EventPlace } from "./agent-context.ts";
+import type { EventPosition } from "./agent-identity.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   backgroundOf,
   isAskedAnew,
@@ -27,6 +26,7 @@ import type { Lease, LastStep } from "./budget-gate.ts";
 import { overshootSignal } from "./budget-signal.ts";
 import { clearSections } from "./clear-sections.ts";
 import type { EffectPlace, RequestFacts } from "./effects.ts";
+import { errorRecord } from "./error-record.ts";
 import { stepContext } from "./step-context.ts";
 import { answerRest } from "./answer-rest.ts";
 import { transition } from "./transition.ts";
@@ -55,9 +55,9 @@ export interface Prepared {
 }
 
 /** To running: from the beginning, or on from a pause. */
-export function begin(agent: AgentContext, from: PendingState | PausedState): AgentState {
-  const { role, identity, effects } = agent;
-  const atMs = effects.nowMs();
+export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
+  const { role, identity } = agent;
+  const atMs = agent.nowMs();
   agent.record({
     type: from.status === "paused" ? "agent.resumed" : "agent.started",
     role: role.name,
@@ -66,10 +66,10 @@ export function begin(agent: AgentContext, from: PendingState | PausedState): Ag
     model: role.model.id,
     task: agent.task,
     spawnCallId: agent.spawnCallId ?? null,
-    budget: agent.budget.remaining(),
+    budget: agent.account.remaining(),
   });
   const background = backgroundOf(from);
-  if (background.length > 0) agent.reviveSubagents(background);
+  if (background.length > 0) agent.run.subagents.reactivate(agent, background);
   if (from.status === "paused") return transition(from, { type: "resume" });
   return transition(from, {
     type: "markStarted",
@@ -79,31 +79,31 @@ export function begin(agent: AgentContext, from: PendingState | PausedState): Ag
 }
 
 /** Where the step that is open, or will be opened next, stands. */
-export function stepPlace(agent: AgentContext, state: AgentState): EffectPlace {
+export function stepPlace(agent: AgentRuntime, state: AgentState): EffectPlace {
   const stepNumber = state.log.steps.length + 1;
   const stepId = stepIdOf(agent.identity.executionId, stepNumber);
   return isAskedAnew(state) ? { stepId, stepNumber, isCounted: true } : { stepId, stepNumber };
 }
 
 /** The step to which an event about the state belongs: the open one, or the last. */
-export function eventPlace(state: AgentState): EventPlace {
+export function eventPlace(state: AgentState): EventPosition {
   const step = stepOf(state) ?? state.log.steps.at(-1);
   return step === undefined ? {} : { stepId: step.stepId };
 }
 
 /** Opens the step of a model call, or shows it anew to the model. Whoever wrote to the agent learns that it is before the model now. */
-export function openStep(agent: AgentContext, state: AgentState, call: PreparedCall): AgentState {
+export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedCall): AgentState {
   const { request, hiddenTools, lastStep } = call;
   const { stepId, stepNumber: number } = stepPlace(agent, state);
   const isOpen = stepOf(state) !== undefined;
   if (isOpen && !isAskedAnew(state)) {
-    agent.inbox.confirmDelivery(number);
+    agent.mailbox.confirmDelivery(number);
     return state; // Its process died, and the model is asked again.
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
   if (!isOpen) agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
-  agent.inbox.confirmDelivery(number);
+  agent.mailbox.confirmDelivery(number);
   const opened = transition(state, {
     type: "openStep",
     stepId,
@@ -112,23 +112,23 @@ export function openStep(agent: AgentContext, state: AgentState, call: PreparedC
     input: request.messages,
     hiddenTools,
     lastStep,
-    atMs: agent.effects.nowMs(),
+    atMs: agent.nowMs(),
   });
-  agent.keepStep(opened);
+  agent.run.journal?.stepOpened(agent, opened);
   return opened;
 }
 
 /** Time since the start of the execution in which it neither waited for an answer nor was paused (R34). */
 export function elapsed(
-  agent: AgentContext,
+  agent: AgentRuntime,
   { telemetry: { startedAtMs } }: AgentState,
   nowMs: number,
 ): number {
-  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.pausedMs());
+  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.pausedMs);
 }
 
 /** Says of questions that are open at the end of an agent that nobody answers them any more. */
-function dropQuestions(agent: AgentContext, state: AgentState, nowMs: number): void {
+function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
   const { stepId } = eventPlace(state);
   const at = stepId === undefined ? {} : { stepId };
   for (const { questionId, toolName, callId, askedAtMs, kind } of questionsOf(state)) {
@@ -142,11 +142,11 @@ function dropQuestions(agent: AgentContext, state: AgentState, nowMs: number): v
 }
 
 /** Completes the open step, if there is one: calls that nothing has answered get their result here (L3), and the step its one record (L4). */
-export function completeStep(agent: AgentContext, state: AgentState): AgentState {
+export function completeStep(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
   const { stepId, number, limit, isIncorporated } = state.step;
-  agent.inbox.takeSkip(); // A wish that came too late for this step does not leave out the calls of the next.
-  const atMs = agent.effects.nowMs();
+  agent.mailbox.takeSkip(); // A wish that came too late for this step does not leave out the calls of the next.
+  const atMs = agent.nowMs();
   dropQuestions(agent, state, atMs);
   const limited = limit === undefined || isIncorporated ? state : raise(agent, state, limit);
   const elapsedMs = elapsed(agent, state, atMs);
@@ -170,9 +170,9 @@ export function completeStep(agent: AgentContext, state: AgentState): AgentState
 }
 
 /** Takes in what came from outside: stop signals, and else the wish to pause. Answers that were given are acted upon before a pause. */
-export function heed(agent: AgentContext, state: AgentState): AgentState {
+export function heed(agent: AgentRuntime, state: AgentState): AgentState {
   const heeded = heedSignals(agent, state);
-  if (!agent.inbox.isPauseRequested || heeded.status !== "running" || agent.isCatchingUp)
+  if (!agent.mailbox.isPauseRequested || heeded.status !== "running" || agent.isCatchingUp)
     return heeded;
   const isDue =
     agent.hasDueBelow() ||
@@ -183,28 +183,30 @@ export function heed(agent: AgentContext, state: AgentState): AgentState {
 }
 
 /** The agent has answered and goes on only for what somebody wrote to it: that is not kept over a pause, so it is read first. */
-function isReplyDue({ inbox }: AgentContext, state: AgentState): boolean {
+function isReplyDue({ mailbox }: AgentRuntime, state: AgentState): boolean {
   const isBetweenSteps = stepOf(state) === undefined;
   return (
-    isBetweenSteps && inbox.hasMessages && state.conversation.messages.at(-1)?.role === "assistant"
+    isBetweenSteps &&
+    mailbox.hasMessages &&
+    state.conversation.messages.at(-1)?.role === "assistant"
   );
 }
 
 /** Takes in the stop signals that came from outside. */
-export function heedSignals(agent: AgentContext, state: AgentState): AgentState {
+export function heedSignals(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || agent.isCatchingUp) return state;
-  return agent.inbox
+  return agent.mailbox
     .takeSignals()
     .reduce<AgentState>((current, signal) => raise(agent, current, signal), state);
 }
 
 /** Pauses if there is something to wait for, and nothing says that the execution must stop. */
-export function pauseIfWaiting(agent: AgentContext, state: AgentState): AgentState {
+export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.log.signals.length > 0) return state;
   const questions = questionsOf(state);
   const children = pausedChildrenOf(state);
   if (questions.length === 0 && children.length === 0) return state;
-  if (questions.length === 0 && agent.inbox.isPauseRequested) return pause(state, REQUESTED);
+  if (questions.length === 0 && agent.mailbox.isPauseRequested) return pause(state, REQUESTED);
   const asked = questions.map(({ toolName }) => toolName).join(", ");
   const message =
     questions.length === 0 ? "Subagents are paused." : `Somebody has to answer for: ${asked}.`;
@@ -219,8 +221,8 @@ const REQUESTED: StopReason = {
 };
 
 /** The agent has nothing to do but to wait for subagents in the background, and one of them is paused. */
-export function pauseForSubagents(agent: AgentContext, state: AgentState): AgentState {
-  if (agent.inbox.isPauseRequested) return pause(state, REQUESTED);
+export function pauseForSubagents(agent: AgentRuntime, state: AgentState): AgentState {
+  if (agent.mailbox.isPauseRequested) return pause(state, REQUESTED);
   const data = { questions: 0, pausedSubagents: backgroundOf(state).length };
   return pause(state, { code: "answers_needed", message: "Subagents are paused.", data });
 }
@@ -230,13 +232,13 @@ function pause(state: AgentState, reason: StopReason): AgentState {
 }
 
 /** Adds a stop signal and says so. */
-export function raise(agent: AgentContext, state: AgentState, signal: StopSignal): AgentState {
+export function raise(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
   agent.record({ type: "signal.raised", signal }, eventPlace(state));
   return transition(state, { type: "addSignal", signal });
 }
 
 /** Lists the limits of the agent that its replies have passed, unless a signal says so already (C36). None of them stops anything. */
-export function listOvershoots(agent: AgentContext, state: AgentState): AgentState {
+export function listOvershoots(agent: AgentRuntime, state: AgentState): AgentState {
   const isListed = (signal: StopSignal): boolean =>
     state.log.signals.some(
       ({ source, reason: { data } }) =>
@@ -244,7 +246,7 @@ export function listOvershoots(agent: AgentContext, state: AgentState): AgentSta
         data["axis"] === signal.reason.data["axis"] &&
         data["accountPath"] === signal.reason.data["accountPath"],
     );
-  return agent.budget
+  return agent.account
     .overshoots()
     .map(overshootSignal)
     .filter((signal) => !isListed(signal))
@@ -252,12 +254,12 @@ export function listOvershoots(agent: AgentContext, state: AgentState): AgentSta
 }
 
 /** The one failure path (R16): whatever broke becomes one error in the log and one signal. */
-export function fail(agent: AgentContext, state: AgentState, cause: unknown): AgentState {
+export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): AgentState {
   return failWith(agent, state, errorRecord(cause));
 }
 
 /** The same for an error that is data already. */
-export function failWith(agent: AgentContext, state: AgentState, error: ErrorRecord): AgentState {
+export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRecord): AgentState {
   const failed = transition(state, { type: "failWith", error });
   const signal = failed.log.signals.at(-1);
   if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPlace(state));
@@ -268,53 +270,55 @@ export function failWith(agent: AgentContext, state: AgentState, error: ErrorRec
  * Leaves the loop: paused, or with a terminal status. What the agent still holds of the budget goes back. No subagent is left behind: the
  * agent rests after those in the background do, and ends after all of them have ended (T2).
  */
-export async function rest(agent: AgentContext, state: AgentState): Promise<RestingState> {
+export async function rest(agent: AgentRuntime, state: AgentState): Promise<RestingState> {
   if (state.status !== "paused") return finish(agent, await leaveSubagents(agent, state));
   const { reason, log } = state;
-  const { effects, role } = agent;
+  const { role } = agent;
   const background = backgroundOf(state);
-  if (background.length > 0)
-    await effects.join([effects.awaitSubagents(stepPlace(agent, state), background, "rest")]);
+  if (background.length > 0) await agent.run.subagents.settled(agent, background, "rest");
   releaseOpen(agent);
   const steps = log.steps.length;
   agent.record(
-    { type: "agent.paused", role: role.name, reason, steps, usage: agent.usage() },
+    { type: "agent.paused", role: role.name, reason, steps, usage: agent.account.usage() },
     eventPlace(state),
   );
   return state;
 }
 
 /** Ends the subagents that are paused and whose calls nobody will go on with (T2). */
-export async function dismissChildren(agent: AgentContext, state: AgentState): Promise<AgentState> {
-  const { effects } = agent;
+export async function dismissChildren(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { subagents } = agent.run;
   const children = pausedChildrenOf(state);
   if (children.length === 0) return state;
-  await effects.join(children.map((id) => effects.dismiss(id)));
+  await Promise.all(children.map((id) => subagents.dismiss(agent, id)));
   return transition(state, { type: "recordSubtasks", subtasks: [] });
 }
 
 /** The agent ends: subagents that it has left end first, or go over to the run if it answered and its role says so (X9). */
-async function leaveSubagents(agent: AgentContext, state: AgentState): Promise<AgentState> {
-  const { effects, role } = agent;
+async function leaveSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
+  const { role } = agent;
+  const { subagents } = agent.run;
   const background = backgroundOf(state);
-  const children = [...new Set([...pausedChildrenOf(state), ...agent.strayIds, ...background])];
+  const children = [...new Set([...pausedChildrenOf(state), ...agent.orphanIds, ...background])];
   if (children.length === 0) return state;
   const isAnswer = winningSignal(state.log.signals)?.reason.code === "completed";
   const isDetaching = isAnswer && role.delegation.atEnd === "detach";
   const kept = new Set(isDetaching ? background : []);
-  await effects.join(
-    children.map((id) => (kept.has(id) ? effects.detach(id) : effects.dismiss(id))),
+  await Promise.all(
+    children.map((id) =>
+      kept.has(id) ? subagents.detach(agent, id) : subagents.dismiss(agent, id),
+    ),
   );
   return transition(state, { type: "dropSubagents", unread: isDetaching ? [] : background });
 }
 
-function releaseOpen(agent: AgentContext): void {
-  for (const leaseId of agent.budget.releaseOpen())
+function releaseOpen(agent: AgentRuntime): void {
+  for (const leaseId of agent.account.releaseOpen())
     agent.record({ type: "budget.released", leaseId });
 }
 
 /** From running to a terminal status, by the winning signal (L5). The terminal event is the last of the execution (L2). */
-function finish(agent: AgentContext, state: AgentState): EndedState {
+function finish(agent: AgentRuntime, state: AgentState): EndedState {
   const completed = listOvershoots(agent, completeStep(agent, withLateSignals(agent, state)));
   releaseOpen(agent);
   const { signals } = completed.log;
@@ -325,7 +329,7 @@ function finish(agent: AgentContext, state: AgentState): EndedState {
   );
   clearSections(agent, completed);
   const status = statusOf(reason);
-  const ended = transition(completed, { type: "end", status, reason, atMs: agent.effects.nowMs() });
+  const ended = transition(completed, { type: "end", status, reason, atMs: agent.nowMs() });
   if (!isEnded(ended))
     throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
   const { startedAtMs, endedAtMs } = ended.telemetry;
@@ -337,7 +341,7 @@ function finish(agent: AgentContext, state: AgentState): EndedState {
     reason,
     steps: ended.log.steps.length,
     text: lastTextOf(ended),
-    usage: agent.usage(),
+    usage: agent.account.usage(),
     ...(error === undefined || status !== "failed" ? {} : { error }),
     signals: ended.log.signals,
     durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
@@ -346,27 +350,13 @@ function finish(agent: AgentContext, state: AgentState): EndedState {
 }
 
 /** Signals that came while the agent waited for its subagents to end. An answer that was given stands: there is nothing left to stop. */
-function withLateSignals(agent: AgentContext, state: AgentState): AgentState {
+function withLateSignals(agent: AgentRuntime, state: AgentState): AgentState {
   const hasAnswered = winningSignal(state.log.signals)?.reason.code === "completed";
   return hasAnswered ? state : heedSignals(agent, state);
 }
 
 function isEnded(state: AgentState): state is EndedState {
   return state.status !== "pending" && state.status !== "running" && state.status !== "paused";
-}
-
-/** An error as plain data: coded ones keep their code, foreign ones become `internal_error` of the loop. */
-export function errorRecord(cause: unknown): ErrorRecord {
-  const message = redactSecrets(messageOf(cause));
-  try {
-    if (EspalierError.is(cause)) {
-      const data = JsonObjectSchema.safeParse(cause.data);
-      return { code: cause.code, message, data: data.success ? data.data : {} };
-    }
-  } catch {
-    // Something that throws when it is looked at.
-  }
-  return { code: "internal_error", message, data: {} };
 }
 
 const UNEXPLAINED: StopReason = {

@@ -11,13 +11,13 @@ import type { EventBody } from "../protocol/event.ts";
 import type { Message } from "../protocol/message.ts";
 import { spanOf, timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { NO_USAGE, subtractUsage, type Usage } from "../protocol/usage.ts";
-import type { EventPlace } from "./agent-context.ts";
+import type { EventPosition } from "./agent-identity.ts";
 import type { Lease } from "./budget-gate.ts";
 import { callUsage, type CallEnd } from "./call-usage.ts";
 import type { EffectPlace, InferOutcome } from "./effects.ts";
-import { errorRecord } from "./life-cycle.ts";
+import { errorRecord } from "./error-record.ts";
 import { parametersOf } from "./step-context.ts";
-import type { LocalEffectsOptions } from "./local-options.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 
 /** A model call that is paid for. */
 export interface InferCall {
@@ -30,6 +30,18 @@ export interface InferCall {
   readonly number?: number;
   /** It is one of several calls under the lease: what it used is charged when it ends, so that none of them waits for room that it holds. */
   readonly isPart?: true;
+  /** Default: those of the agent. */
+  readonly signals?: CallSignals;
+}
+
+/** What ends a model call, and what keeps it from beginning. */
+interface CallSignals {
+  readonly signal: AbortSignal;
+  readonly startSignal: AbortSignal;
+}
+
+function startSignalOf(agent: AgentRuntime, { signals }: InferCall): AbortSignal {
+  return (signals ?? agent).startSignal;
 }
 
 /** One turn of a call: its attempts up to one that breaks and has to be paid for once more. */
@@ -47,21 +59,18 @@ type TurnEnd =
   | (BrokenAttempt & { readonly type: "broken"; readonly spans?: readonly TimeSpan[] });
 
 /** Calls the model until it replies or fails for good. Each turn has a slot, and gives it back before the next one is paid for (S2). Never rejects. */
-export async function inferOnce(
-  options: LocalEffectsOptions,
-  call: InferCall,
-): Promise<InferOutcome> {
-  const askedAtMs = options.clock.nowMs();
+export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
+  const askedAtMs = agent.nowMs();
   const spans: TimeSpan[] = [];
   let turn: Turn = { call, askedAtMs, after: undefined, charged: NO_USAGE };
   for (;;) {
-    const end = await inSlot(options, turn);
+    const end = await inSlot(agent, turn);
     spans.push(...(end.spans ?? []));
     if (end.type !== "broken") {
-      if (call.isPart === true) chargeFor(options, turn, end.usage);
+      if (call.isPart === true) chargeFor(agent, turn, end.usage);
       return { ...end, ...timed(spans) };
     }
-    const next = await paidTurn(options, turn, end);
+    const next = await paidTurn(agent, turn, end);
     if ("type" in next) return { ...next, ...timed(spans) };
     turn = next;
   }
@@ -71,86 +80,84 @@ function readable(message: Message): Message {
   return message.role === "assistant" ? withoutData(message) : message;
 }
 
-async function inSlot(options: LocalEffectsOptions, turn: Turn): Promise<TurnEnd> {
+async function inSlot(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
   const { call, askedAtMs, after } = turn;
-  const end = await options.slots.model(options.startSignal, () => {
-    const queuedMs = options.clock.nowMs() - askedAtMs;
-    if (after !== undefined) return timedCall(options, () => askModel(options, turn, queuedMs));
-    options.record(requested(options, call), at(call));
+  const end = await agent.run.limiter.model(startSignalOf(agent, call), () => {
+    const queuedMs = agent.nowMs() - askedAtMs;
+    if (after !== undefined) return timedCall(agent, () => askModel(agent, turn, queuedMs));
+    agent.emit(requested(agent, call), at(call));
     const { messages, tools } = call.request;
-    options.tell(at(call), () => ({ type: "request", messages: messages.map(readable), tools }));
-    return timedCall(options, () => askModel(options, turn, queuedMs));
+    agent.recordContent(at(call), () => ({
+      type: "request",
+      messages: messages.map(readable),
+      tools,
+    }));
+    return timedCall(agent, () => askModel(agent, turn, queuedMs));
   });
   if (end !== undefined) return end;
-  if (after !== undefined) return cancelledBetween(options, turn, after.log);
-  return { type: "cancelled", usage: callUsage(options.model, call.lease, { type: "unsent" }) };
+  if (after !== undefined) return cancelledBetween(agent, turn, after.log);
+  return { type: "cancelled", usage: callUsage(agent.model, call.lease, { type: "unsent" }) };
 }
 
 /** Charges the attempts that broke, and pays for another one: the next turn, or the end of the call. */
 async function paidTurn(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   turn: Turn,
   { error, log }: BrokenAttempt,
 ): Promise<Turn | InferOutcome> {
   const { call } = turn;
-  const used = callUsage(options.model, call.lease, { type: "failed", ...log });
-  const charged = chargeFor(options, turn, used);
-  const askedAtMs = options.clock.nowMs();
-  const paid = await options.payAgain(call.lease, options.startSignal);
+  const used = callUsage(agent.model, call.lease, { type: "failed", ...log });
+  const charged = chargeFor(agent, turn, used);
+  const askedAtMs = agent.nowMs();
+  const paid = await agent.account.extend(call.lease, agent.model, startSignalOf(agent, call));
   if (paid.type === "granted") {
-    await options.log?.kept(); // As its first request: what a crash loses of it is known, and charged.
+    await agent.log?.kept(); // As its first request: what a crash loses of it is known, and charged.
     const { lease } = paid;
     const request = Object.freeze({ ...call.request, maxOutputTokens: lease.maxOutputTokens });
     return { call: { ...call, lease, request }, askedAtMs, after: { error, log }, charged };
   }
-  if (paid.type === "cancelled") return cancelledBetween(options, turn, log);
+  if (paid.type === "cancelled") return cancelledBetween(agent, turn, log);
   const failure = { error: errorRecord(error), isRetryable: true, usage: used };
   const { attempts } = log;
-  options.record({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, at(call));
+  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, at(call));
   return { type: "refused", refusal: paid.refusal, usage: used };
 }
 
 /** Books what the turn added to the usage of its call; gives what is booked in all. */
-function chargeFor(options: LocalEffectsOptions, { call, charged }: Turn, used: Usage): Usage {
+function chargeFor(agent: AgentRuntime, { call, charged }: Turn, used: Usage): Usage {
   const { place, number = 1, lease } = call;
   const isCounted = place.aside !== undefined || place.isCounted === true || number > 1;
   const steps = isCounted ? 0 : used.steps;
   const all = { ...used, steps };
-  options.charge(lease, subtractUsage(all, charged));
+  agent.account.charge(lease, subtractUsage(all, charged));
   return all;
 }
 
 /** The agent was told to end between two attempts. */
 function cancelledBetween(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   { call }: Turn,
   log: BrokenAttempt["log"],
 ): InferOutcome {
-  const usage = callUsage(options.model, call.lease, { type: "failed", ...log });
+  const usage = callUsage(agent.model, call.lease, { type: "failed", ...log });
   const { attempts } = log;
   const failure = { error: CANCELLED_CALL, isRetryable: false, usage };
-  options.record({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, at(call));
+  agent.emit({ type: "model.failed", ...failure, attempts, queuedMs: 0 }, at(call));
   return { type: "cancelled", usage };
 }
 
 /** The call with the time that it took. */
-async function timedCall(
-  { clock }: LocalEffectsOptions,
-  work: () => Promise<TurnEnd>,
-): Promise<TurnEnd> {
-  const startedAtMs = clock.nowMs();
+async function timedCall(agent: AgentRuntime, work: () => Promise<TurnEnd>): Promise<TurnEnd> {
+  const startedAtMs = agent.nowMs();
   const outcome = await work();
-  return { ...outcome, ...timed(spanOf("inference", startedAtMs, clock.nowMs())) };
+  return { ...outcome, ...timed(spanOf("inference", startedAtMs, agent.nowMs())) };
 }
 
-async function askModel(
-  options: LocalEffectsOptions,
-  turn: Turn,
-  queuedMs: number,
-): Promise<TurnEnd> {
-  const { model, signal, clock, graceMs, retry } = options;
+async function askModel(agent: AgentRuntime, turn: Turn, queuedMs: number): Promise<TurnEnd> {
   const { call, after } = turn;
-  const onText = listenerFor(options, call);
+  const { signal } = call.signals ?? agent;
+  const bounds = { ...agent.bounds, signal };
+  const onText = listenerFor(agent, call);
   const { request } = call;
   const place = at(call);
   let attempts = 1;
@@ -160,39 +167,40 @@ async function askModel(
   };
   const streaming: Pick<GenerateOptions, "onText"> = onText === undefined ? {} : { onText: hear };
   const ask = (): Promise<GenerateOutcome> =>
-    generateWithRetries(model, request, {
+    generateWithRetries(agent.model, request, {
       signal,
-      clock,
-      policy: retry,
+      clock: bounds.clock,
+      policy: agent.run.settings.retry,
       inputTokens: call.lease.inputTokens,
       ...streaming,
-      ...(call.place.aside === undefined ? { cacheKey: options.cacheKey } : {}),
+      ...(call.place.aside === undefined ? { cacheKey: agent.cacheKey } : {}),
       after,
       onRetry: ({ attempt, error, delayMs }) => {
         attempts = attempt + 1;
-        options.record(
-          { type: "model.retried", attempt, error: errorRecord(error), delayMs },
-          place,
-        );
+        agent.emit({ type: "model.retried", attempt, error: errorRecord(error), delayMs }, place);
       },
     });
-  const bounded = await runBounded(() => options.within(place, ask), { signal, clock, graceMs });
+  const bounded = await runBounded(() => agent.within(place, ask), bounds);
   isOver = true;
-  const outcome = settledOutcome(options, turn, bounded);
+  const outcome = settledOutcome(agent, turn, bounded);
   if (outcome.type === "broken") return outcome;
   if (outcome.type === "replied") {
     const { usage } = outcome;
     const { warnings = [], ...reply } = outcome.reply;
     const { message, finishReason } = reply;
-    for (const warning of warnings.filter((text) => isNew(options.run, text)))
-      options.record({ type: "model.warned", warning }, place);
-    options.tell(place, () => ({ type: "reply", message: withoutData(message), finishReason }));
-    options.record(repliedEvent(reply, { usage, attempts, queuedMs }), place);
+    for (const warning of warnings.filter((text) => isNew(agent.run, text)))
+      agent.emit({ type: "model.warned", warning }, place);
+    agent.recordContent(place, () => ({
+      type: "reply",
+      message: withoutData(message),
+      finishReason,
+    }));
+    agent.emit(repliedEvent(reply, { usage, attempts, queuedMs }), place);
     return { ...outcome, reply };
   }
   const error = outcome.type === "failed" ? outcome.error : CANCELLED_CALL;
   const isRetryable = outcome.type === "failed" && outcome.isRetryable;
-  options.record(
+  agent.emit(
     { type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs },
     place,
   );
@@ -239,19 +247,19 @@ const MOST_WARNINGS = 100;
 
 const CANCELLED_CALL = { code: "cancelled", message: "The call was told to end.", data: {} };
 
-function requested(options: LocalEffectsOptions, call: InferCall): EventBody<"model.requested"> {
+function requested(agent: AgentRuntime, call: InferCall): EventBody<"model.requested"> {
   const { lease, request, isEstimated, prefix } = call;
   return {
     type: "model.requested",
-    provider: options.model.provider,
-    model: options.model.id,
-    ...serverOf(options.model),
+    provider: agent.model.provider,
+    model: agent.model.id,
+    ...serverOf(agent.model),
     messageCount: request.messages.length,
     toolNames: request.tools.map((tool) => tool.name),
     estimatedInputTokens: lease.inputTokens,
     isEstimated,
     ...parametersOf(request),
-    streaming: listenerFor(options, call) !== undefined,
+    streaming: listenerFor(agent, call) !== undefined,
     ...(prefix === undefined ? {} : { prefix }),
   };
 }
@@ -264,11 +272,15 @@ function serverOf({ server }: Model): Pick<EventBody<"model.requested">, "server
 }
 
 /** What a step says aside is nothing that anybody waits to read. */
-function listenerFor({ onText }: LocalEffectsOptions, { place }: InferCall): typeof onText {
-  return place.aside === undefined ? onText : undefined;
+function listenerFor(
+  agent: AgentRuntime,
+  { place }: InferCall,
+): ((piece: string) => void) | undefined {
+  if (place.aside !== undefined || agent.run.onText === undefined) return undefined;
+  return (piece) => agent.emitText(piece);
 }
 
-export function at({ place: { stepId, aside }, number = 1 }: InferCall): EventPlace {
+export function at({ place: { stepId, aside }, number = 1 }: InferCall): EventPosition {
   const further = number === 1 ? {} : { modelCallNumber: number };
   if (aside === undefined) return { stepId, ...further };
   return aside.callId === undefined ? further : { stepId, callId: aside.callId, ...further };
@@ -276,10 +288,13 @@ export function at({ place: { stepId, aside }, number = 1 }: InferCall): EventPl
 
 /** A call that was told to end counts as cancelled even if a reply came in the last moment: its result must not be acted upon. */
 function settledOutcome(
-  { model, signal }: LocalEffectsOptions,
-  { call: { lease }, after }: Turn,
+  agent: AgentRuntime,
+  { call, after }: Turn,
   bounded: BoundedOutcome<GenerateOutcome>,
 ): TurnEnd {
+  const { model } = agent;
+  const { lease } = call;
+  const { signal } = call.signals ?? agent;
   const settled = bounded.type === "returned" ? bounded.value : undefined;
   if (settled?.type === "replied" && !signal.aborted) {
     return { type: "replied", reply: settled.reply, usage: callUsage(model, lease, settled) };

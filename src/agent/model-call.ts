@@ -8,38 +8,78 @@ import { hookContract } from "../hooks/hook-error.ts";
 import { wrapped } from "../hooks/run-chain.ts";
 import { checkMadeReply, checkReply } from "../model/check-reply.ts";
 import type { ModelReply } from "../model/model.ts";
+import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
-import type { BudgetRefusal, Lease } from "./budget-gate.ts";
+import type { BudgetRefusal, Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
 import { callUsage } from "./call-usage.ts";
-import type { InferOutcome } from "./effects.ts";
-import { hookContext, wrapBounds } from "./hook-bounds.ts";
-import { errorRecord } from "./life-cycle.ts";
-import type { LocalEffectsOptions } from "./local-options.ts";
+import type { EffectPlace, InferOutcome, RequestFacts } from "./effects.ts";
+import { hookContext } from "./hook-bounds.ts";
+import { errorRecord } from "./error-record.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import { at, inferOnce, type InferCall } from "./model-attempts.ts";
 import { WrappedTime } from "./wrapped-time.ts";
 
-/** Calls the model through the hooks around it. Never rejects. */
-export function inferLocally(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
-  return options.hooks.modelWraps.length === 0
-    ? inferOnce(options, call)
-    : inferWrapped(options, call);
+/** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
+export async function reserve(
+  agent: AgentRuntime,
+  place: EffectPlace,
+  ask: LeaseAsk,
+): Promise<LeaseOutcome> {
+  const { account, log, startSignal } = agent;
+  const work = async (): Promise<LeaseOutcome> => {
+    const rest = agent.time.working();
+    const outcome = await account.reserve(ask, startSignal);
+    rest();
+    return outcome;
+  };
+  return log === undefined ? await work() : await log.reserve(place, work);
+}
+
+/** A call that is paid for, and what is known of its request besides what is in it. */
+export type PaidCall = Pick<InferCall, "place" | "lease" | "request"> & {
+  readonly facts: RequestFacts;
+};
+
+/** One logical model call, its retries and the hooks around it included. The lease is the proof that it is paid for (X1). Never rejects. */
+export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<InferOutcome> {
+  const { place, lease, request, facts } = paid;
+  const work = async (): Promise<InferOutcome> => {
+    const prefix = place.aside === undefined ? prefixFor(agent, paid) : undefined;
+    const call = { place, lease, request, isEstimated: facts.isEstimated, prefix };
+    const rest = agent.time.working();
+    const isHooked = agent.hooks.modelWraps.length > 0;
+    const outcome = await (isHooked ? inferWrapped(agent, call) : inferOnce(agent, call));
+    rest();
+    return outcome;
+  };
+  return agent.log === undefined ? await work() : await agent.log.infer(place, lease, work);
+}
+
+/** How the request begins like the one of the step before. */
+function prefixFor(
+  agent: AgentRuntime,
+  { request, facts: { asides } }: PaidCall,
+): RequestPrefix | undefined {
+  const last = agent.lastRequest;
+  agent.lastRequest = { request, asides };
+  return last === undefined ? undefined : prefixOf(last, request);
 }
 
 /** What the hooks around a call made of it: each call of theirs is paid for and counted, the whole is one step. */
-async function inferWrapped(options: LocalEffectsOptions, call: InferCall): Promise<InferOutcome> {
-  const { modelWraps } = options.hooks;
-  const inner = new InnerCalls(options, call);
+async function inferWrapped(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
+  const { modelWraps } = agent.hooks;
+  const inner = new InnerCalls(agent, call);
   const callFor = (hookName: string): ModelCall => ({
     request: call.request,
-    context: hookContext(options, call.place, hookName),
+    context: hookContext(agent, call.place.stepNumber, hookName),
   });
-  const bounds = wrapBounds(options);
+  const { bounds } = agent;
   const work = (): Promise<ModelReply> => wrapped(modelWraps, callFor, () => inner.next(), bounds);
-  const bounded = await runBounded(() => options.at(at(call), work), options);
+  const bounded = await runBounded(() => agent.at(at(call), work), bounds);
   const usage = await inner.close();
   const { spans } = inner;
-  return { ...outcomeOfHooks(options, call, inner, { bounded, usage }), ...timed(spans) };
+  return { ...outcomeOfHooks(agent, call, inner, { bounded, usage }), ...timed(spans) };
 }
 
 interface Settled {
@@ -49,19 +89,19 @@ interface Settled {
 }
 
 function outcomeOfHooks(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: InferCall,
   inner: InnerCalls,
   { bounded, usage }: Settled,
 ): InferOutcome {
-  const { modelWraps } = options.hooks;
-  if (options.signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
+  const { modelWraps } = agent.hooks;
+  if (agent.signal.aborted || bounded.type === "abandoned") return { type: "cancelled", usage };
   if (bounded.type === "threw") {
     if (inner.wasToldToEnd(bounded.error)) return { type: "cancelled", usage };
     return { ...inner.failureBehind(bounded.error), usage };
   }
   try {
-    const { model } = options;
+    const { model } = agent;
     const { value } = bounded;
     if (inner.gave(value))
       return { type: "replied", reply: checkReply(model, value, call.lease), usage };
@@ -69,7 +109,7 @@ function outcomeOfHooks(
     const { usage: reported, ...unmeasured } = reply;
     const isOwn = inner.hasNoReply && reported !== undefined;
     const own = { type: "replied", reply, brokenAttempts: 0, lostOutputTokens: 0 } as const;
-    const extra = isOwn ? callUsage(options.model, call.lease, own) : NO_USAGE;
+    const extra = isOwn ? callUsage(agent.model, call.lease, own) : NO_USAGE;
     return {
       type: "replied",
       reply: unmeasured,
@@ -88,7 +128,7 @@ type Failure = Extract<InferOutcome, { readonly type: "failed" | "refused" }>;
 
 /** The calls that hooks make of one call. */
 class InnerCalls {
-  readonly #options: LocalEffectsOptions;
+  readonly #agent: AgentRuntime;
   readonly #call: InferCall;
   readonly #end: ReturnType<typeof linkedController>;
   readonly #start: ReturnType<typeof linkedController>;
@@ -102,13 +142,13 @@ class InnerCalls {
   #begun = 0;
   #isClosed = false;
 
-  constructor(options: LocalEffectsOptions, call: InferCall) {
-    this.#end = linkedController(options.signal);
-    this.#start = linkedController(options.startSignal);
-    const signal = this.#end.controller.signal;
-    this.#options = { ...options, signal, startSignal: this.#start.controller.signal };
-    this.#call = call;
-    this.#time = new WrappedTime(options.clock);
+  constructor(agent: AgentRuntime, call: InferCall) {
+    this.#end = linkedController(agent.signal);
+    this.#start = linkedController(agent.startSignal);
+    const { signal } = this.#end.controller;
+    this.#agent = agent;
+    this.#call = { ...call, signals: { signal, startSignal: this.#start.controller.signal } };
+    this.#time = new WrappedTime(agent.run.clock);
   }
 
   /** Makes the call; every further one is paid for by extending the lease. */
@@ -129,7 +169,7 @@ class InnerCalls {
     const paid = number === 1 ? lease : await this.#payAgain(lease);
     const { maxOutputTokens } = paid;
     const leave = this.#time.inside();
-    const outcome = await inferOnce(this.#options, {
+    const outcome = await inferOnce(this.#agent, {
       ...this.#call,
       lease: paid,
       request: number === 1 ? request : Object.freeze({ ...request, maxOutputTokens }),
@@ -153,10 +193,14 @@ class InnerCalls {
   }
 
   async #payAgain(lease: Lease): Promise<Lease> {
-    const paid = await this.#options.payAgain(lease, this.#options.startSignal);
+    const paid = await this.#agent.account.extend(
+      lease,
+      this.#agent.model,
+      this.#start.controller.signal,
+    );
     if (paid.type === "refused") throw this.#unpaidCall(paid.refusal);
     if (paid.type === "cancelled") throw this.#cancelledCall();
-    await this.#options.log?.kept();
+    await this.#agent.log?.kept();
     return paid.lease;
   }
 
@@ -176,8 +220,8 @@ class InnerCalls {
   async close(): Promise<Usage> {
     this.#isClosed = true;
     if (this.#underWay.size > 0) {
-      this.#end.controller.abort(this.#options.signal.reason);
-      this.#start.controller.abort(this.#options.signal.reason);
+      this.#end.controller.abort(this.#agent.signal.reason);
+      this.#start.controller.abort(this.#agent.signal.reason);
       await Promise.all(this.#underWay);
     }
     this.#end.unlink();

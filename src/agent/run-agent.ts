@@ -1,15 +1,13 @@
 // THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone says which phase is due, and it alone
 // takes in stop signals from outside (L1): everything else only raises them. Between two effects all is synchronous.
 
-import type { AgentContext } from "./agent-context.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   hasReply,
   isAnswered,
   isTooLong,
   pendingCallsOf,
   type AgentState,
-  type PausedState,
-  type PendingState,
   type RestingState,
 } from "./agent-state.ts";
 import {
@@ -45,11 +43,19 @@ export interface PhaseReport {
   readonly state: AgentState;
 }
 
-/** Runs an execution to its end, or to a pause, from its beginning or from a pause. Each `next` runs one phase. */
-export async function* runAgent(
-  agent: AgentContext,
-  from: PendingState | PausedState,
-): AsyncGenerator<PhaseReport, RestingState, undefined> {
+/** Holds the loop between two phases until the next one is asked for. */
+export interface PhaseStepper {
+  step(report: PhaseReport): Promise<void>;
+}
+
+/** Runs an execution to its end, or to a pause, from its beginning or from a pause. `stepper`: default none, and the loop runs freely. */
+export async function runAgent(agent: AgentRuntime, stepper?: PhaseStepper): Promise<RestingState> {
+  const from = agent.activate();
+  const over = async (phase: Phase, left: AgentState): Promise<AgentState> => {
+    agent.run.journal?.phaseOver(agent, phase, left);
+    if (stepper !== undefined) await stepper.step({ phase, state: left });
+    return left;
+  };
   let state: AgentState = from;
   try {
     state = begin(agent, from);
@@ -58,24 +64,20 @@ export async function* runAgent(
       // A process may have died between a refusal and what decide makes of it.
       if (!hasReply(state) && !isTooLong(state)) {
         ({ state, call } = await prepare(agent, state));
-        yield { phase: "prepare", state };
-        state = pauseIfWaiting(agent, heedSignals(agent, state));
+        state = pauseIfWaiting(agent, heedSignals(agent, await over("prepare", state)));
       }
-      if (call !== undefined && goesOn(state)) {
-        yield { phase: "infer", state: (state = await infer(agent, state, call)) };
-      }
-      if (hasReply(state) && goesOn((state = heedSignals(agent, state)))) {
-        yield { phase: "evaluate", state: (state = evaluate(agent, state)) };
-      }
+      if (call !== undefined && goesOn(state))
+        state = await over("infer", await infer(agent, state, call));
+      if (hasReply(state) && goesOn((state = heedSignals(agent, state))))
+        state = await over("evaluate", evaluate(agent, state));
       if (pendingCallsOf(state).length > 0 && goesOn((state = heed(agent, state)))) {
-        yield { phase: "execute", state: (state = await executeTools(agent, state)) };
-        state = pauseIfWaiting(agent, heedSignals(agent, state));
+        state = await executeTools(agent, state);
+        state = pauseIfWaiting(agent, heedSignals(agent, await over("execute", state)));
       }
-      if (isAnswered(state)) {
-        yield { phase: "incorporate", state: (state = incorporate(agent, state)) };
-      }
+      if (isAnswered(state)) state = await over("incorporate", incorporate(agent, state));
       if (state.status === "running") {
-        yield { phase: "decide", state: (state = await decide(agent, heedSignals(agent, state))) };
+        state = await decide(agent, heedSignals(agent, state));
+        await over("decide", state);
       }
     }
   } catch (cause) {
@@ -84,7 +86,7 @@ export async function* runAgent(
     state = fail(agent, begun, cause);
   }
   const rested = await rest(agent, state);
-  yield { phase: rested.status === "paused" ? "paused" : "ended", state: rested };
+  await over(rested.status === "paused" ? "paused" : "ended", rested);
   return rested;
 }
 

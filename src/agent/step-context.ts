@@ -4,18 +4,19 @@ import type { Model, ModelRequest } from "../model/model.ts";
 import { forModel, replayKeyOf } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
 import type { RequestParameters, StepContext } from "../protocol/step-context.ts";
-import type { AgentContext } from "./agent-context.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import { isAskedAnew, type AgentState } from "./agent-state.ts";
 import type { Lease, Remaining } from "./budget-gate.ts";
 import { noteShown, shownParts } from "./shown-messages.ts";
 
 /** The context of the step that opens with this call. What it speaks of is kept in the table of the run. */
 export function stepContext(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   { request, lease }: { readonly request: ModelRequest; readonly lease: Lease },
 ): StepContext {
-  const { definitions, budget, role } = agent;
+  const { account, role } = agent;
+  const { definitions } = agent.run;
   const { messages } = request;
   const tools = definitions.defineTools(request.tools);
   const last = state.log.steps.at(-1)?.context;
@@ -27,7 +28,7 @@ export function stepContext(
     toolNames: tools.names,
     promptHash: definitions.define(promptOf(messages)),
     toolsHash: tools.hash,
-    budget: leftAtStep(state, budget.remainingWith(lease)),
+    budget: leftAtStep(state, account.remainingWith(lease)),
     parameters: parametersOf(request),
     ...(shown === undefined ? {} : { shown }),
   };

@@ -3,12 +3,9 @@
 import { checkText, misdefinition, mismatch } from "../kernel/check.ts";
 import { checkRole, type AgentRole } from "../agent/agent-role.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
-import { spendLimitsOf, tighterLimits } from "../policies/budget.ts";
 import type { Answer } from "../protocol/question.ts";
-import { bringToLife } from "./tree/create-agent.ts";
-import { checkToolLists } from "./run/check-tool-lists.ts";
 import { forkedRun } from "./run/fork-run.ts";
-import { goOn, readyToGoOn, type Going } from "./run/continue-run.ts";
+import { continueRun, readyToContinue, type Continuation } from "./run/continue-run.ts";
 import { foldJournal, type FoldedRun } from "./durability/fold-journal.ts";
 import {
   newJournal,
@@ -18,11 +15,15 @@ import {
 } from "./durability/open-journal.ts";
 import type { RunJournal } from "./durability/run-journal.ts";
 import { keptResult } from "./run/persisted-result.ts";
-import { leadFork } from "./run/start-fork.ts";
-import { leadRun, NO_HISTORY, started } from "./run/start.ts";
+import { startFork } from "./run/start-fork.ts";
+import { startRun } from "./run/start.ts";
 import { LiveRuns } from "./run/live-runs.ts";
-import { settingsOf, type OrchestratorOptions, type Settings } from "./run/orchestrator-options.ts";
-import { rolesOf } from "./durability/pause-run.ts";
+import {
+  settingsOf,
+  type OrchestratorOptions,
+  type Settings,
+} from "./tree/orchestrator-options.ts";
+import { rolesOf } from "./run/pause-run.ts";
 import { readPausedRun, type PausedRun } from "./durability/paused-run.ts";
 import {
   claimed,
@@ -36,7 +37,6 @@ import {
 } from "./run/recovery.ts";
 import { assertReady, rootRole, takePause } from "./run/resumption.ts";
 import { RoleRegistry } from "./tree/role-registry.ts";
-import { warnOfStrayToolNames } from "./run/stray-tool-names.ts";
 import type { Run } from "./run/run.ts";
 import type { RunResult } from "./run/run-result.ts";
 import {
@@ -44,16 +44,14 @@ import {
   checkRecoverOptions,
   checkResumeOptions,
   checkStartOptions,
-  frozenMetadata,
   type ForkOptions,
   type RecoverOptions,
   type ResumeOptions,
   type StartOptions,
 } from "./run/run-options.ts";
-import { runScope } from "./tree/run-scope.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
-import { sessionHandle, startingSession } from "./sessions/sessions.ts";
+import { sessionHandle } from "./sessions/sessions.ts";
 import { standing } from "./durability/restored-run.ts";
 
 /**
@@ -81,40 +79,12 @@ export class Orchestrator {
     checkRole("role", role);
     checkTask(task);
     checkStartOptions(options);
-    const { budget = {}, deadlineAtMs, onText } = options;
-    const metadata = frozenMetadata(options.metadata === undefined ? {} : options.metadata);
-    const registry = new RoleRegistry(role, this.#settings.roles);
-    registry.assertReady(role, budget);
-    checkToolLists(registry, role);
-    warnOfStrayToolNames(registry, this.#settings);
-    const session = startingSession(options.session);
-    const scope = runScope(this.#settings, {
-      registry,
-      onText,
-      session,
-      journal: (runId) => this.#newJournal(runId, `${role.name}: ${task}`, session?.ref),
-    });
-    const root = bringToLife(scope, {
+    const run = startRun(this.#settings, {
       role,
       task,
-      metadata,
-      agentPath: role.name,
-      depth: 0,
-      parent: undefined,
-      spawnCallId: undefined,
-      spawnStepId: undefined,
-      inherited: [],
-      history: session?.opening,
-      limits: tighterLimits(spendLimitsOf(role.budget), spendLimitsOf(budget)),
-      wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
-      deadlineAtMs,
+      options,
+      journal: (runId, session) => this.#newJournal(runId, `${role.name}: ${task}`, session),
     });
-    scope.journal?.born(root, {
-      account: scope.ledger.account(root.identity.agentId),
-      isBackground: false,
-    });
-    session?.begin(scope.runId);
-    const run = leadRun(scope, root, NO_HISTORY, { event: () => started(scope, root) });
     return this.#led(run, options.signal);
   }
 
@@ -143,12 +113,12 @@ export class Orchestrator {
     checkResumeOptions(options);
     const paused = readPausedRun(stored);
     const run = standing(paused);
-    const going = readyToGoOn(this.#settings, run, options, { answers, areAllNeeded: true });
+    const going = readyToContinue(this.#settings, run, options, { answers, areAllNeeded: true });
     const giveBack = takePause(run, this.#settings.givenTracing); // Where nothing happens it may be tried again.
     try {
       const keeper = this.#keeper();
       const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, giveBack);
-      return this.#led(goOn(this.#settings, run, going, { journal }).run, options.signal);
+      return this.#led(continueRun(this.#settings, run, going, { journal }).run, options.signal);
     } catch (cause) {
       giveBack();
       throw cause;
@@ -177,11 +147,14 @@ export class Orchestrator {
 
   async #recovered(keeper: Keeper, runId: RunId, options: RecoverOptions): Promise<Run> {
     const { takeOver = false, signal } = options;
-    const ready = (found: FoldedRun): Going => this.#readyToRecover(found, options);
+    const ready = (found: FoldedRun): Continuation => this.#readyToRecover(found, options);
     const { ownership, folded, going } = await claimed(keeper, runId, { takeOver, ready });
     try {
       const journal = recoveredJournal(keeper, ownership, folded);
-      return this.#led(goOn(this.#settings, folded.run, going, { journal, folded }).run, signal);
+      return this.#led(
+        continueRun(this.#settings, folded.run, going, { journal, folded }).run,
+        signal,
+      );
     } catch (cause) {
       await keeper.store.release(ownership, "paused");
       throw cause;
@@ -266,11 +239,11 @@ export class Orchestrator {
   #readyToRecover(
     { run, status, answers: before }: FoldedRun,
     { answers = [], ...others }: RecoverOptions,
-  ): Going {
+  ): Continuation {
     const kept = before.filter(({ questionId }) =>
       run.questions.some((question) => question.questionId === questionId),
     );
-    return readyToGoOn(this.#settings, run, others, {
+    return readyToContinue(this.#settings, run, others, {
       answers: [...kept, ...answers],
       areAllNeeded: status !== "open",
     });
@@ -305,7 +278,7 @@ export class Orchestrator {
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, run);
     const told = { message, forkedFrom, onText };
     const parts = { run: forked, registry, roles, journal, ...told };
-    return this.#led(leadFork(this.#settings, parts).run, signal);
+    return this.#led(startFork(this.#settings, parts).run, signal);
   }
 
   /**
@@ -351,9 +324,4 @@ function checkTask(task: unknown): void {
     throw misdefinition("task", "text", task, advice);
   }
   checkText("task", task);
-}
-
-function earlier(left: number | undefined, right: number | undefined): number | undefined {
-  if (left === undefined || right === undefined) return left ?? right;
-  return Math.min(left, right);
 }

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { lastTextOf } from "../../src/agent/agent-state.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import type { StandingAgent, StandingRun } from "../../src/orchestrator/durability/restored-run.ts";
+import type { RestoredAgent, RestoredRun } from "../../src/orchestrator/durability/restored-run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { addUsage, NO_USAGE, subtractUsage, type Usage } from "../../src/protocol/usage.ts";
 
@@ -30,7 +30,7 @@ function isEvent(value: unknown): value is EspalierEvent {
 }
 
 /** What the journal tells is what the process said. */
-export function checkKept(result: RunResult, run: StandingRun): void {
+export function checkKept(result: RunResult, run: RestoredRun): void {
   expect(run.accounts).toEqual(result.accounts);
   expect(run.subagentsByDepth).toEqual(result.subagentsByDepth);
   expect(run.refusalsByCode).toEqual(result.refusalsByCode);
@@ -43,7 +43,7 @@ export function checkKept(result: RunResult, run: StandingRun): void {
 }
 
 /** How agents ended, as the journal tells. */
-export function endsOf({ agents, accounts }: StandingRun, events: readonly EspalierEvent[]): Ends {
+export function endsOf({ agents, accounts }: RestoredRun, events: readonly EspalierEvent[]): Ends {
   const lost = new Map<string, Usage>();
   for (const event of events)
     if (event.type === "budget.settled" && event.executionId === null)
@@ -77,7 +77,7 @@ function withoutTotals(text: string): string {
   return text.replaceAll(/"totalTokens":\d+/gu, "");
 }
 
-function stepsOf({ state }: StandingAgent): readonly unknown[] {
+function stepsOf({ state }: RestoredAgent): readonly unknown[] {
   return state.log.steps.map(({ number, io, tools }) => [
     number,
     withoutTotals(io.text),

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
 import { checkEvent } from "../../src/protocol/event.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { AgentInbox } from "../../src/orchestrator/tree/mailbox.ts";
+import { Mailbox } from "../../src/agent/mailbox.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
@@ -241,10 +241,10 @@ proves(
   "a signal that is in the log since before a crash is not listed once more, and a further one is",
   () => {
     const never = new AbortController().signal;
-    const inbox = new AgentInbox(never, never, [stop("First.")]);
-    inbox.raise(stop("First."));
-    inbox.raise(stop("First."));
-    inbox.raise(stop("Second."));
+    const inbox = new Mailbox(never, never, [stop("First.")]);
+    inbox.request(stop("First."));
+    inbox.request(stop("First."));
+    inbox.request(stop("Second."));
     expect(inbox.takeSignals()).toEqual([stop("First."), stop("Second.")]);
   },
 );

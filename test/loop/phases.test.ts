@@ -74,7 +74,7 @@ proves(
     expect(callers(/model\.generate\(/)).toEqual(["src/model/retry.ts"]);
     const loop = readFileSync("src/agent/run-agent.ts", "utf8");
     const body = loop.slice(
-      loop.indexOf("export async function* runAgent"),
+      loop.indexOf("export async function runAgent"),
       loop.indexOf("function goesOn"),
     );
     expect(body.split("\n").length).toBeLessThanOrEqual(45);

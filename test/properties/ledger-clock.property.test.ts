@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { test } from "vitest";
 
-import { AgentClock } from "../../src/orchestrator/budget/agent-clock.ts";
+import { AgentTime } from "../../src/agent/agent-time.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AgentIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -33,7 +33,7 @@ interface Period {
 
 interface Agent extends Plan {
   readonly id: AgentId;
-  readonly clock: AgentClock;
+  readonly clock: AgentTime;
   /** From the agent up to the root. */
   readonly path: readonly number[];
   closedAtMs: number;
@@ -76,7 +76,7 @@ class Player {
     const id = AgentIdSchema.parse(path);
     const times = { wallTimeMs: one.limitMs, deadlineAtMs: one.lifeMs };
     this.#ledger.open({ agentId: id, path, limits: {}, ...times }, above?.id ?? null);
-    const clock = new AgentClock({
+    const clock = new AgentTime({
       agentId: id,
       clock: this.#time,
       ledger: this.#ledger,

@@ -8,7 +8,8 @@ import {
   type Hook,
 } from "../../src/hooks/hook.ts";
 import type { TransformPoint, HookContext } from "../../src/hooks/hook-points.ts";
-import type { AgentReport, RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { AgentReport } from "../../src/orchestrator/tree/agent-report.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import type { FunctionTool } from "../../src/tools/tool.ts";
 import type { ToolContext } from "../../src/tools/tool-context.ts";

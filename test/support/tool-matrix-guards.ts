@@ -2,7 +2,7 @@
 // worked out from what the documents say.
 
 import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";

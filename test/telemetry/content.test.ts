@@ -12,7 +12,7 @@ import type { Tracing } from "../../src/protocol/event-sink.ts";
 import { approve, giveResult } from "../../src/protocol/question.ts";
 import type { SpanContent } from "../../src/protocol/span-content.ts";
 import type { AgentDefinition } from "../../src/agent/agent-role.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import { structureOf } from "../../src/telemetry/content/content-messages.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";

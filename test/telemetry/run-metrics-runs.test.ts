@@ -14,7 +14,7 @@ import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { aborted, calls, part, quiet, spawn, tool, until, use } from "../tree/cast.ts";
-import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import {
   checkMetrics,
   linesWith,

@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import type { OrchestratorOptions } from "../../src/orchestrator/run/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";

@@ -7,9 +7,10 @@ import { defineAgent } from "../../src/agent/agent-role.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { RunTree } from "../../src/orchestrator/tree/run-tree.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
-import { AgentNode } from "../../src/orchestrator/tree/agent-node.ts";
+import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
+import { bareRun } from "../support/bare-run.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says, ScriptedModel, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
@@ -135,7 +136,8 @@ test("T3: a slot can be given back once only", () => {
   const { role } = soloist([]);
   const ledger = new BudgetLedger(new ManualClock());
   ledger.open({ agentId: identity.agentId, path: "lead", limits: {} }, null);
-  const node = new AgentNode({
+  const clock = new ManualClock();
+  const node = new AgentRuntime(bareRun(role, clock), {
     identity,
     role,
     task: "Lead.",
@@ -145,8 +147,7 @@ test("T3: a slot can be given back once only", () => {
     spawnStepId: undefined,
     limits: { maxDepth: 1, maxBreadthPerParent: 1 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
-    pauseSignal: new AbortController().signal,
-    clock: new ManualClock(),
+    account: ledger.gate(identity.agentId),
     ledger,
   });
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { Delivery } from "../../src/orchestrator/tree/mailbox.ts";
+import type { Delivery } from "../../src/agent/mailbox.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { says } from "../../src/testing/scripted-model.ts";

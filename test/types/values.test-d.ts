@@ -12,8 +12,9 @@ import type {
 import type { PhaseReport } from "../../src/agent/run-agent.ts";
 import type { HookContext, PointContext, PointInput } from "../../src/hooks/hook-points.ts";
 import type { ModelCall, ObserverContext, WrappedToolCall } from "../../src/hooks/hook.ts";
-import type { AgentNode } from "../../src/orchestrator/tree/agent-node.ts";
-import type { AgentReport, RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { AgentRuntime } from "../../src/agent/agent-runtime.ts";
+import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
+import type { AgentReport } from "../../src/orchestrator/tree/agent-report.ts";
 import type { StopFacts } from "../../src/policies/stop-conditions.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { SubagentResult } from "../../src/protocol/subagent.ts";
@@ -34,7 +35,7 @@ type Alive<T, Depth extends readonly unknown[] = []> =
       ? false
       : T extends Leaf
         ? false
-        : T extends AgentState | AgentNode
+        : T extends AgentState | AgentRuntime
           ? true
           : T extends (...given: infer Given) => infer Returned
             ? Alive<Given[number], [...Depth, 0]> | Alive<Awaited<Returned>, [...Depth, 0]>
@@ -52,10 +53,10 @@ test("what is alive is found, wherever it is", () => {
   expectTypeOf<Holds<PendingState>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<RunningState>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<PausedState>>().toEqualTypeOf<true>();
-  expectTypeOf<Holds<AgentNode>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<AgentRuntime>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<PhaseReport>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<{ a?: { b: readonly { c: PausedState | null }[] } }>>().toEqualTypeOf<true>();
-  expectTypeOf<Holds<RunResult & { readonly node: AgentNode }>>().toEqualTypeOf<true>();
+  expectTypeOf<Holds<RunResult & { readonly node: AgentRuntime }>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<ToolContext & { look(): Promise<RunningState> }>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<HookContext & { see(state: AgentState): void }>>().toEqualTypeOf<true>();
   expectTypeOf<Holds<EspalierEvent | { readonly state: AgentState }>>().toEqualTypeOf<true>();

@@ -4,16 +4,18 @@ import { countInputTokens } from "../../model/count-tokens.ts";
 import type { ModelRequest } from "../../model/model.ts";
 import { timingOf, type StepTiming } from "../../protocol/step-timing.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import type { AgentContext, EventPlace } from "../agent-context.ts";
+import type { EventPosition } from "../agent-identity.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX } from "../agent-state.ts";
 import { chargedUsage } from "../call-usage.ts";
 import type { EffectPlace, InferOutcome } from "../effects.ts";
+import { callModel, reserve } from "../model-call.ts";
 
 /** A call to make. */
 export interface AsideCall {
   readonly place: EffectPlace;
   /** Where its events belong. */
-  readonly at: EventPlace;
+  readonly at: EventPosition;
   readonly request: ModelRequest;
 }
 
@@ -30,18 +32,17 @@ export interface AsideReply {
 }
 
 /** The lease, the model call, the settlement. */
-export async function askAside(agent: AgentContext, call: AsideCall): Promise<AsideReply> {
-  const { effects, role } = agent;
+export async function askAside(agent: AgentRuntime, call: AsideCall): Promise<AsideReply> {
+  const { role } = agent;
   const { place, at, request } = call;
   const { maxOutputTokens: most } = request;
   const { tokens: inputTokens, isEstimated } = countInputTokens(role.model, request, NO_PREFIX);
   const { price, minOutputTokens } = role.model;
   const ask = { inputTokens, maxOutputTokens: most, minOutputTokens, price, steps: 0 } as const;
-  const [reserved] = await effects.join([effects.reserve(place, ask)]);
-  const waitedMs = reserved?.waitedMs ?? 0;
-  if (reserved?.type === "refused")
-    agent.record({ type: "budget.denied", ...reserved.refusal }, at);
-  if (reserved?.type !== "granted") return { usage: undefined, waitedMs, text: undefined };
+  const reserved = await reserve(agent, place, ask);
+  const { waitedMs } = reserved;
+  if (reserved.type === "refused") agent.record({ type: "budget.denied", ...reserved.refusal }, at);
+  if (reserved.type !== "granted") return { usage: undefined, waitedMs, text: undefined };
   const { lease } = reserved;
   const { leaseId, maxOutputTokens } = lease;
   agent.record(
@@ -55,15 +56,13 @@ export async function askAside(agent: AgentContext, call: AsideCall): Promise<As
     at,
   );
   const facts = { isEstimated, asides: 0 };
-  const [outcome] = await effects.join([
-    effects.infer(place, lease, Object.freeze({ ...request, maxOutputTokens }), facts),
-  ]);
-  if (outcome === undefined) return { usage: undefined, waitedMs, text: undefined };
+  const capped = Object.freeze({ ...request, maxOutputTokens });
+  const outcome = await callModel(agent, { place, lease, request: capped, facts });
   const usage = { ...chargedUsage(role.model, lease, outcome), steps: 0 };
-  const { budget } = agent;
-  budget.settle(lease, usage);
-  const remaining = budget.remaining();
-  const runRemaining = budget.runRemaining();
+  const { account } = agent;
+  agent.settleLease(lease, usage);
+  const remaining = account.remaining();
+  const runRemaining = account.runRemaining();
   agent.record({ type: "budget.settled", leaseId, usage, remaining, runRemaining }, at);
   if (outcome.type === "refused") agent.record({ type: "budget.denied", ...outcome.refusal }, at);
   const timing = timingOf(outcome.spans ?? []);

@@ -10,7 +10,7 @@ import { repairMessages } from "../../policies/message-repair.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { ToolChoice } from "../../protocol/model-settings.ts";
 import { hiddenTools, type HiddenTool } from "../../tools/tool-filter.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState } from "../agent-state.ts";
 import type { Remaining } from "../budget-gate.ts";
 import type { AgentRole } from "../agent-role.ts";
@@ -42,7 +42,7 @@ export interface Held {
 
 /** The request that shows the history as it is, among the sections. Throws the coded error of a filter that broke. */
 export function plainRequest(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   sections: SectionMessages,
 ): Assembled {
@@ -118,7 +118,7 @@ function behindHistory(
 }
 
 /** What filters take away in this step; `Finish` is none of their business. */
-function hiddenNow(agent: AgentContext, state: AgentState): readonly HiddenTool[] {
+function hiddenNow(agent: AgentRuntime, state: AgentState): readonly HiddenTool[] {
   const { identity, role, tools, metadata } = agent;
   const place = stepPlace(agent, state);
   const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);
@@ -131,7 +131,7 @@ function hiddenNow(agent: AgentContext, state: AgentState): readonly HiddenTool[
       stepNumber: place.stepNumber,
       steps: state.log.steps,
       usage: state.telemetry.usage,
-      remaining: { ...agent.budget.remaining() },
+      remaining: { ...agent.account.remaining() },
       metadata,
     }),
   );
@@ -141,7 +141,7 @@ function hiddenNow(agent: AgentContext, state: AgentState): readonly HiddenTool[
 
 /** The request as hooks change a copy of it. A list that they leave invalid is mended, so that no model sees one (R97). */
 export async function hookedRequest(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   plain: Assembled,
 ): Promise<Assembled | Held> {

@@ -11,7 +11,7 @@ import {
 } from "../../policies/summary-request.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { eventPlace, failWith, stepPlace } from "../life-cycle.ts";
@@ -26,7 +26,7 @@ const DEFAULT_KEPT_MESSAGES = 20;
 
 /** True if the role has a window in which a request is made to fit, and the history with the sections is longer. */
 export function isOverflowing(
-  agent: AgentContext,
+  agent: AgentRuntime,
   { conversation }: AgentState,
   sections: SectionMessages,
 ): boolean {
@@ -38,7 +38,7 @@ export function isOverflowing(
 /** How many input tokens a list of messages takes, among the sections. */
 type Measure = (messages: readonly Message[], prefix?: typeof NO_PREFIX) => number;
 
-function measure({ role, tools }: AgentContext, sections: SectionMessages): Measure {
+function measure({ role, tools }: AgentRuntime, sections: SectionMessages): Measure {
   const asides = new Set(sections.values());
   const { maxOutputTokens } = role;
   return (history, prefix = NO_PREFIX) => {
@@ -53,7 +53,7 @@ function measure({ role, tools }: AgentContext, sections: SectionMessages): Meas
  * that is still too long. The same state: there is nothing to leave out.
  */
 export async function compact(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   sections: SectionMessages = NO_SECTIONS,
 ): Promise<AgentState> {
@@ -107,7 +107,7 @@ interface Wish {
 
 /** Half as many messages as are to be kept, and half of that, until something is left out and the rest fits, with room for so many tokens. */
 function fitting(
-  { role }: AgentContext,
+  { role }: AgentRuntime,
   messages: readonly Message[],
   { tokensOf, keep }: Wish,
   room = 0,
@@ -136,7 +136,7 @@ const NOT_SUMMED: Summed = { messages: undefined, waitedMs: 0 };
 const MOST_SUMMARY_TOKENS = 1024;
 
 /** The history with a summary in place of what goes. It is not asked for where there is no room for it. */
-async function summarized(agent: AgentContext, state: AgentState, wish: Wish): Promise<Summed> {
+async function summarized(agent: AgentRuntime, state: AgentState, wish: Wish): Promise<Summed> {
   const { role } = agent;
   const { messages } = state.conversation;
   const maxInputTokens = role.compaction?.maxInputTokens;
@@ -188,8 +188,8 @@ export const SUBAGENT_LIST_OPENING =
  * What the agent knew of its subagents may be gone with the messages: it is told anew by which names it reaches them (X10). What it was
  * told so before does not hold any more.
  */
-function withSubagentList(agent: AgentContext, state: AgentState): AgentState {
-  const text = agent.subagentList();
+function withSubagentList(agent: AgentRuntime, state: AgentState): AgentState {
+  const text = agent.run.subagents.listText(agent);
   if (text === undefined) return state;
   const messages = state.conversation.messages.filter((message) => !isSubagentList(message));
   return transition(state, {

@@ -7,7 +7,7 @@ import type { WorkType } from "../../protocol/event-parts.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   isTooLong,
   lastTextOf,
@@ -17,6 +17,8 @@ import {
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult-hooks.ts";
+import { consult } from "../consult.ts";
+import { hookBounds } from "../hook-bounds.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
 import {
   completeStep,
@@ -36,14 +38,14 @@ import { lastStepSignal } from "./evaluate.ts";
 const MAX_VETOES = 3;
 
 /** Completes the step and judges it; what must stop is stopped, what is missing is asked for. */
-export async function decide(agent: AgentContext, state: AgentState): Promise<AgentState> {
+export async function decide(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const judged = isTooLong(state) ? state : await close(agent, state);
   const outcome = stepOutcome(judged.log, {
     roleName: agent.role.name,
-    modelId: agent.role.model.id,
+    modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
-    hasMessages: agent.inbox.hasMessages,
+    hasMessages: agent.mailbox.hasMessages,
     hasAwaited: judged.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
   switch (outcome.type) {
@@ -61,7 +63,7 @@ export async function decide(agent: AgentContext, state: AgentState): Promise<Ag
 }
 
 /** Completes the step, and lets processors and conditions see it. */
-async function close(agent: AgentContext, state: AgentState): Promise<AgentState> {
+async function close(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const closing = stepOf(state)?.lastStep;
   const alone = pausedChildrenOf(state).length === 0 ? state : await dismissChildren(agent, state);
   const completed = completeStep(agent, alone);
@@ -75,7 +77,7 @@ async function close(agent: AgentContext, state: AgentState): Promise<AgentState
 
 /** Makes the history shorter after the model refused it as too long; with nothing to leave out, that is an error. */
 async function shorten(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   outcome: StepOutcome,
 ): Promise<AgentState> {
@@ -100,7 +102,7 @@ const OVERRULED: StopSignal = deepFreeze({
 const NOTHING_FURTHER: StepOutcome = { type: "stop", signal: undefined };
 
 /** A pass without a step has a signal to say why. If not, something is broken, and going on would never end. */
-function stalled(agent: AgentContext, state: AgentState): AgentState {
+function stalled(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.log.signals.length > 0) return state;
   const message = "A pass of the loop took no step and gave no reason. This is a bug in espalier.";
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));
@@ -117,24 +119,20 @@ function wasCutOff({ error, tools }: StepRecord): boolean {
 }
 
 /** Lets the processors see the step, one after the other; the first that breaks fails the execution, and the step stays (R88, C39). */
-async function process(agent: AgentContext, state: AgentState): Promise<AgentState> {
+async function process(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { processors } = agent.hooks;
   const step = state.log.steps.at(-1);
   if (step === undefined || wasCutOff(step) || agent.isEnding) return state;
-  const { effects } = agent;
-  const [said] = await effects.join([
-    effects.consult(
-      `processors.${step.number}`,
-      () => runProcessors(processors, step, agent.hookBounds(step.number)),
-      { stepId: step.stepId },
-    ),
-  ]);
-  return said?.type === "failed" ? failWith(agent, state, said.error) : state;
+  const bounds = hookBounds(agent, step.number);
+  const said = await consult(agent, () => runProcessors(processors, step, bounds), {
+    stepId: step.stepId,
+  });
+  return said.type === "failed" ? failWith(agent, state, said.error) : state;
 }
 
 /** An answer may be vetoed, a bounded number of times; a limit, an error, a condition or a cancel never (R24, R91). */
 async function stop(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   outcome: Extract<StepOutcome, { readonly type: "stop" }>,
 ): Promise<AgentState> {
@@ -175,7 +173,7 @@ function withoutOutput(state: AgentState): AgentState {
 }
 
 /** Tells the model what is missing, where it would not know. */
-function remind(agent: AgentContext, state: AgentState): AgentState {
+function remind(agent: AgentRuntime, state: AgentState): AgentState {
   const isTextOnly = state.log.uselessReplies === 0 && agent.role.hasOutput;
   if (!isTextOnly) return state;
   const text = `You have not given your result yet. Call the ${FINISH_TOOL_NAME} tool with it; a text is not enough.`;
@@ -188,7 +186,7 @@ function notice(text: string): Message {
 
 /** Says how the step was judged, and what asks for another one. That nothing further starts is said once, at the end of the execution (R180). */
 function concluded(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   outcome: StepOutcome,
   vetoedBy?: string,

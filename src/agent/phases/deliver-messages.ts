@@ -2,13 +2,14 @@
 // (X10, X23).
 
 import type { UserMessage } from "../../protocol/message.ts";
-import type { AgentContext, Letter } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { MailboxMessage } from "../mailbox.ts";
 import type { AgentState } from "../agent-state.ts";
 import { stepPlace, type Prepared } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 
 /** The state as it will be if the model call that shows the messages is made. */
-export function withLetters(state: AgentState, letters: readonly Letter[]): AgentState {
+export function withLetters(state: AgentState, letters: readonly MailboxMessage[]): AgentState {
   if (letters.length === 0) return state;
   const messages = letters.map(messageOf);
   const reportedIds = letters.flatMap(({ from }) => from ?? []);
@@ -17,9 +18,9 @@ export function withLetters(state: AgentState, letters: readonly Letter[]): Agen
 
 /** The call is paid for: the messages are in the history, after what else has changed. */
 export function delivered(
-  agent: AgentContext,
+  agent: AgentRuntime,
   { state, call }: Prepared,
-  letters: readonly Letter[],
+  letters: readonly MailboxMessage[],
 ): Prepared {
   const place = stepPlace(agent, state);
   for (const { text, from, by = from } of letters) {
@@ -31,6 +32,6 @@ export function delivered(
   return { state: withLetters(state, letters), call };
 }
 
-function messageOf({ text, from }: Letter): UserMessage {
+function messageOf({ text, from }: MailboxMessage): UserMessage {
   return { role: "user", origin: from === undefined ? "steering" : "report", text };
 }

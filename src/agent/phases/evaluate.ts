@@ -1,7 +1,7 @@
 // evaluate: is what the model asks for still within the limits? Asked before any tool runs (R19).
 
 import type { StopSignal } from "../../protocol/stop.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import type { LastStep } from "../budget-gate.ts";
 import { budgetSignal } from "../budget-signal.ts";
@@ -11,7 +11,7 @@ import { raise } from "../life-cycle.ts";
  * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
  * that was let through before a pause, or before its process died, is not judged again (R28).
  */
-export function evaluate(agent: AgentContext, state: AgentState): AgentState {
+export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
   const step = openStepOf(state);
   if (step.executions.length > 0 || step.deferrals.length > 0 || agent.isCatchingUp) return state;
   const wanted = pendingCallsOf(state).filter(
@@ -19,7 +19,7 @@ export function evaluate(agent: AgentContext, state: AgentState): AgentState {
   );
   if (wanted.length === 0) return state;
   if (step.lastStep !== undefined) return raise(agent, state, lastStepSignal(step.lastStep));
-  const refusal = agent.budget.exhausted();
+  const refusal = agent.account.exhausted();
   return refusal === undefined ? state : raise(agent, state, budgetSignal(refusal));
 }
 

@@ -7,30 +7,36 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { countsAs, failureSignals } from "../../policies/error-budget.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import { raiseFailures } from "./raise-failures.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import type { CallEnd } from "../effects.ts";
 import { failWith } from "../life-cycle.ts";
+import { callTool } from "../tool-calls/call-tool.ts";
+import { ReplyCalls } from "../tool-calls/reply-calls.ts";
 import { transition } from "../transition.ts";
 import { planCalls, type Plan } from "./plan-calls.ts";
 import { rewriteCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 /** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too (R125). */
-export async function executeTools(agent: AgentContext, state: AgentState): Promise<AgentState> {
+export async function executeTools(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   let next = state;
   let failures: readonly ErrorRecord[] = [];
   let skip: string | undefined;
   let isOver = false;
-  for (const batch of batchesOf(agent, pendingCallsOf(state))) {
-    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, batch, skip));
+  const { stepId, number: stepNumber } = openStepOf(state);
+  const replyCalls = new ReplyCalls(agent, { stepId, stepNumber });
+  for (const calls of batchesOf(agent, pendingCallsOf(state))) {
+    const batch = { calls, replyCalls, skipped: skip };
+    ({ state: next, failures, isOver, skip } = await runBatch(agent, next, batch));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop hears why.
-    const isStopping = agent.inbox.hasSignals && !agent.isCatchingUp;
+    const isStopping = agent.mailbox.hasSignals && !agent.isCatchingUp;
     if (isOver || isStopping || openStepOf(next).deferrals.length > 0) break;
   }
-  await dismissStrays(agent);
+  replyCalls.release();
+  await dismissOrphans(agent);
   // What has its result is weighed in incorporate; with calls left that get none, there is nothing to incorporate.
   const isLeft = isOver && failures.length === 0 && pendingCallsOf(next).length > 0;
   if (isLeft) next = raiseFailures(agent, next, { before: next, ...openStepOf(next) });
@@ -38,13 +44,16 @@ export async function executeTools(agent: AgentContext, state: AgentState): Prom
 }
 
 /** Subagents that a call had started before its process died, and that it did not start again: nobody waits for them (T2). */
-async function dismissStrays({ effects, strayIds }: AgentContext): Promise<void> {
-  if (strayIds.length > 0) await effects.join(strayIds.map((childId) => effects.dismiss(childId)));
+async function dismissOrphans(agent: AgentRuntime): Promise<void> {
+  const { subagents } = agent.run;
+  const { orphanIds } = agent;
+  if (orphanIds.length === 0) return;
+  await Promise.all(orphanIds.map((childId) => subagents.dismiss(agent, childId)));
 }
 
 /** The calls in order, cut at every sequential tool. */
 function batchesOf(
-  { tools }: AgentContext,
+  { tools }: AgentRuntime,
   calls: readonly ToolCall[],
 ): readonly (readonly ToolCall[])[] {
   const isAlone = (call: ToolCall): boolean => tools.find(call.toolName)?.isSequential === true;
@@ -60,6 +69,13 @@ function batchesOf(
   return batches;
 }
 
+interface Batch {
+  readonly calls: readonly ToolCall[];
+  readonly replyCalls: ReplyCalls;
+  /** Why the calls of the step are left out, if a batch before this one was. */
+  readonly skipped: string | undefined;
+}
+
 interface Done {
   readonly state: AgentState;
   readonly failures: readonly ErrorRecord[];
@@ -71,30 +87,27 @@ interface Done {
 
 /** Calls are charged in call order before any of them starts, so that parallel children cannot take an admitted call's place. */
 async function runBatch(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
-  calls: readonly ToolCall[],
-  skipped: string | undefined,
+  { calls, replyCalls, skipped }: Batch,
 ): Promise<Done> {
-  const { effects } = agent;
   const step = openStepOf(state);
-  const askedAtMs = effects.nowMs();
+  const askedAtMs = agent.nowMs();
   const asked = rewriteCalls(agent, step, calls);
   const rewritten = asked instanceof Promise ? await asked : asked;
-  const hookSpans = spanOf("hooks", askedAtMs, effects.nowMs());
+  const hookSpans = spanOf("hooks", askedAtMs, agent.nowMs());
   const hookFailures = rewritten.flatMap(({ change }) =>
     change?.type === "failed" ? [change.error] : [],
   );
-  const skip = skipped ?? agent.inbox.takeSkip();
+  const skip = skipped ?? agent.mailbox.takeSkip();
   const plan = planCalls(agent, state, rewritten, { isFailing: hookFailures.length > 0, skip });
-  const place = { stepId: step.stepId, stepNumber: step.number };
   const known: CallEnd[] = [];
   const onEnd = (end: CallEnd): void => {
     known.push(end);
-    if (isAgainst(end) && isReplyOver(agent, state, plan, known)) effects.endCalls(place);
+    if (isAgainst(end) && isReplyOver(agent, state, plan, known)) replyCalls.end();
   };
-  const ends = await effects.join(
-    plan.calls.map((call) => effects.callTool(place, { ...call, onEnd })),
+  const ends = await Promise.all(
+    plan.calls.map((call) => callTool(agent, replyCalls, { ...call, onEnd })),
   );
   const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
   const usage = { ...NO_USAGE, toolCalls: plan.charged };
@@ -132,7 +145,7 @@ function isAgainst(end: CallEnd): boolean {
  * that is spent or a call that its policy does not bear. A call that has not ended may still succeed, and end a row of errors.
  */
 function isReplyOver(
-  { role: { errorBudget: budget, errorPolicy: policy } }: AgentContext,
+  { role: { errorBudget: budget, errorPolicy: policy } }: AgentRuntime,
   state: AgentState,
   { output }: Plan,
   ends: readonly CallEnd[],

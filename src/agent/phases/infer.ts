@@ -8,10 +8,11 @@ import { callIdOf, type StepId } from "../../protocol/ids.ts";
 import type { AssistantMessage } from "../../protocol/message.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
 import { chargedUsage } from "../call-usage.ts";
 import { failWith, openStep, raise, stepPlace, type PreparedCall } from "../life-cycle.ts";
+import { callModel } from "../model-call.ts";
 import { transition } from "../transition.ts";
 import { budgetSignal } from "../budget-signal.ts";
 
@@ -20,28 +21,25 @@ const MAX_OVERFLOWS = 1;
 
 /** Whatever came of the call, what it consumed is charged to the agent and every ancestor here, and once (B2, B3). */
 export async function infer(
-  agent: AgentContext,
+  agent: AgentRuntime,
   before: AgentState,
   call: PreparedCall,
 ): Promise<AgentState> {
-  const { effects, budget } = agent;
+  const { account } = agent;
   const state = openStep(agent, before, call);
   const place = stepPlace(agent, state);
   const { stepId } = place;
-  const [outcome] = await effects.join([
-    effects.infer(place, call.lease, call.request, call.facts),
-  ]);
-  if (outcome === undefined) return state;
-  const charge = chargedUsage(agent.role.model, call.lease, outcome);
+  const outcome = await callModel(agent, { place, ...call });
+  const charge = chargedUsage(agent.model, call.lease, outcome);
   const usage = place.isCounted === true ? { ...charge, steps: 0 } : charge;
-  budget.settle(call.lease, usage);
+  agent.settleLease(call.lease, usage);
   agent.record(
     {
       type: "budget.settled",
       leaseId: call.lease.leaseId,
       usage,
-      remaining: budget.remaining(),
-      runRemaining: budget.runRemaining(),
+      remaining: account.remaining(),
+      runRemaining: account.runRemaining(),
     },
     { stepId },
   );
@@ -63,7 +61,7 @@ export async function infer(
 }
 
 function replied(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   call: PreparedCall,
   reply: ModelReply,
@@ -86,7 +84,7 @@ function isUseless({ message: { text, toolCalls, refusal } }: StepReply): boolea
 }
 
 /** A history that is too long for the model can be made shorter, if the role allows it and that has not been tried in vain. */
-function mayCompact({ role }: AgentContext, { log }: AgentState, error: ErrorRecord): boolean {
+function mayCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRecord): boolean {
   const isOverflow = error.code === "model_context_overflow";
   const isAllowed = role.compaction !== undefined && role.compaction.strategy !== "error";
   return isOverflow && isAllowed && log.overflows < MAX_OVERFLOWS;
@@ -94,7 +92,7 @@ function mayCompact({ role }: AgentContext, { log }: AgentState, error: ErrorRec
 
 /** Some models repeat the arguments of a call as their text: that is no text for anybody (R113). */
 function withoutLeak(
-  agent: AgentContext,
+  agent: AgentRuntime,
   message: AssistantMessage,
   stepId: StepId,
 ): AssistantMessage {

@@ -5,8 +5,9 @@ import { shown } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState, MadeSection } from "../agent-state.ts";
+import { consult } from "../consult.ts";
 import type { Consulted } from "../effects.ts";
 import { failWith, stepPlace } from "../life-cycle.ts";
 import {
@@ -29,12 +30,12 @@ export interface MadeSections {
 export const NO_SECTIONS: SectionMessages = new Map();
 
 /** True if the role adds sections to its requests. */
-export function hasOwnSections({ role }: AgentContext): boolean {
+export function hasOwnSections({ role }: AgentRuntime): boolean {
   return role.sections.length > BUILT_IN_SECTIONS.length;
 }
 
 /** Makes what is due: `step` sections every time, the others once in an execution. One that breaks fails the agent. */
-export async function makeSections(agent: AgentContext, state: AgentState): Promise<MadeSections> {
+export async function makeSections(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
   const { sections } = agent.role;
   const earlier = state.log.sections ?? [];
   const known = new Set(earlier.map(({ name }) => name));
@@ -56,21 +57,16 @@ export async function makeSections(agent: AgentContext, state: AgentState): Prom
 
 /** What sections say, by name, or the state of an agent that one of them failed. */
 async function textsOf(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   due: readonly PlacedSection[],
 ): Promise<Map<string, string | undefined> | AgentState> {
-  const { effects } = agent;
-  const { stepId, stepNumber } = stepPlace(agent, state);
+  const { stepId } = stepPlace(agent, state);
   const asked = due.flatMap(({ name, text }) =>
     typeof text === "function" ? [{ name, text }] : [],
   );
-  const answers = await effects.join(
-    asked.map(({ name, text }) =>
-      effects.consult(`section.${stepNumber}:${name}`, () => ask(agent, state, name, text), {
-        stepId,
-      }),
-    ),
+  const answers = await Promise.all(
+    asked.map(({ name, text }) => consult(agent, () => ask(agent, state, name, text), { stepId })),
   );
   const failed = answers.find((answer) => answer.type === "failed");
   if (failed !== undefined) return failWith(agent, state, failed.error);
@@ -110,17 +106,17 @@ function messageOfSection({ role }: PlacedSection, text: string): Message {
 }
 
 async function ask(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   name: string,
   text: SectionText,
 ): Promise<string | undefined> {
   const outcome = await runTimed<unknown>(
     (signal) => text(contextOf(agent, state, name, signal)),
-    agent.conditionBounds,
+    agent.bounds,
   );
   try {
-    return textIn(outcome, agent.conditionBounds.timeoutMs);
+    return textIn(outcome, agent.bounds.timeoutMs);
   } catch (cause) {
     const what = messageOf(cause);
     throw new EspalierError({
@@ -148,7 +144,7 @@ function textIn(outcome: TimedOutcome<unknown>, timeoutMs: number): string | und
 }
 
 function contextOf(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   sectionName: string,
   signal: AbortSignal,
@@ -166,7 +162,7 @@ function contextOf(
     messages: state.conversation.messages,
     steps: state.log.steps,
     usage: state.telemetry.usage,
-    remaining: Object.freeze({ ...agent.budget.remaining() }),
+    remaining: Object.freeze({ ...agent.account.remaining() }),
     metadata: agent.metadata,
     signal,
   });

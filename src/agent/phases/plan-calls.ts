@@ -17,7 +17,7 @@ import {
   type RejectedCall,
 } from "../../tools/bind-call.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   openStepOf,
   pendingCallsOf,
@@ -51,7 +51,7 @@ export interface Hold {
 
 /** Checks and charges calls, in their order. */
 export function planCalls(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   calls: readonly Rewritten[],
   { isFailing, skip }: Hold,
@@ -75,7 +75,7 @@ export function planCalls(
     const isDenied = plan.denial !== undefined;
     const isFree =
       bound.type === "finish" || bound.type === "rejected" || isDenied || deferral !== undefined;
-    const refused = isFree ? undefined : agent.budget.chargeToolCall();
+    const refused = isFree ? undefined : agent.chargeToolCall();
     if (refused !== undefined) {
       refusal ??= refused;
       return { ...plan, bound: overLimit(refused, bound.tool) };
@@ -88,7 +88,7 @@ export function planCalls(
 
 /** Delegations know of each other: they share what is left of the budget, and perhaps one's failure is the end of the others. */
 function withGroup(
-  { tools }: AgentContext,
+  { tools }: AgentRuntime,
   state: AgentState,
   calls: readonly CheckedCall[],
 ): readonly CheckedCall[] {
@@ -139,7 +139,7 @@ function placesIn({ reply, deferrals }: OpenStep): Places {
 
 /** Everything about a call but whether it may begin. `before`: the one that was drafted last. */
 function drafted(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   { call, argumentsText, change }: Rewritten,
   { places, before }: { readonly places: Places; readonly before: Draft | undefined },
@@ -169,7 +169,7 @@ function drafted(
 }
 
 function boundCall(
-  agent: AgentContext,
+  agent: AgentRuntime,
   step: OpenStep,
   { call, argumentsText, change }: Rewritten,
   skip: string | undefined,
@@ -227,7 +227,7 @@ function removedTool(
 
 /** The tools that the model was shown in this step. */
 function offeredNames(
-  { tools }: AgentContext,
+  { tools }: AgentRuntime,
   hiddenTools: OpenStep["hiddenTools"],
 ): readonly string[] {
   if (hiddenTools.length === 0) return tools.names;
@@ -237,7 +237,7 @@ function offeredNames(
 
 /** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
 function dropAnswer(
-  agent: AgentContext,
+  agent: AgentRuntime,
   { stepId }: OpenStep,
   { call, deferral, answer }: Draft,
 ): void {
@@ -252,7 +252,7 @@ function dropAnswer(
       answer: given,
       by: answer === undefined ? "end" : "caller",
       reason: "The call could not run any more.",
-      waitedMs: agent.effects.nowMs() - askedAtMs,
+      waitedMs: agent.nowMs() - askedAtMs,
     },
     { stepId, callId: call.callId },
   );

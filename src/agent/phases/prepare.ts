@@ -8,18 +8,13 @@ import {
 } from "../../model/count-tokens.ts";
 import { asidesAtEnd } from "../../model/request-prefix.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import type { Lease, Remaining } from "../budget-gate.ts";
 import { budgetSignal } from "../budget-signal.ts";
-import {
-  errorRecord,
-  failWith,
-  raise,
-  stepPlace,
-  type Prepared,
-  type PreparedCall,
-} from "../life-cycle.ts";
+import { errorRecord } from "../error-record.ts";
+import { failWith, raise, stepPlace, type Prepared, type PreparedCall } from "../life-cycle.ts";
+import { reserve } from "../model-call.ts";
 import { leftAtStep } from "../step-context.ts";
 import { transition } from "../transition.ts";
 import {
@@ -47,13 +42,13 @@ import { takeTask } from "./take-task.ts";
 import { workOffSubtasks } from "./work-off-subtasks.ts";
 
 /** Whether a step may start, and with which request. What has nothing to do is left out: most steps wait for the lease alone. */
-export async function prepare(agent: AgentContext, state: AgentState): Promise<Prepared> {
+export async function prepare(agent: AgentRuntime, state: AgentState): Promise<Prepared> {
   let next = state.log.isBriefed ? state : await takeTask(agent, state);
   if (isHeld(agent, next)) return { state: next, call: undefined };
   if (agent.retention !== undefined && !state.log.isBriefed) next = await retain(agent, next);
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return { state: next, call: undefined };
-  if (next.log.isAwaiting && !agent.inbox.hasMessages) next = await awaitSubagents(agent, next);
+  if (next.log.isAwaiting && !agent.mailbox.hasMessages) next = await awaitSubagents(agent, next);
   if (isHeld(agent, next)) return { state: next, call: undefined };
   const { state: sectioned, messages: sections } = hasOwnSections(agent)
     ? await makeSections(agent, next)
@@ -62,7 +57,7 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
   if (isHeld(agent, next)) return { state: next, call: undefined };
   if (isOverflowing(agent, next, sections)) next = await compact(agent, next, sections);
   if (isHeld(agent, next)) return { state: next, call: undefined };
-  const letters = agent.inbox.takeMessages();
+  const letters = agent.mailbox.takeMessages();
   const told = withLetters(next, letters);
   const plain = plainOrFailed(agent, told, sections);
   if (plain.type === "held") return { state: plain.state, call: undefined };
@@ -75,7 +70,7 @@ export async function prepare(agent: AgentContext, state: AgentState): Promise<P
 
 /** A filter that breaks fails the agent, and what the phase has done so far stays. */
 function plainOrFailed(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   sections: SectionMessages,
 ): Assembled | Held {
@@ -86,17 +81,17 @@ function plainOrFailed(
   }
 }
 
-function isHeld(agent: AgentContext, { log, status }: AgentState): boolean {
+function isHeld(agent: AgentRuntime, { log, status }: AgentState): boolean {
   return agent.isEnding || log.signals.length > 0 || status !== "running";
 }
 
 /** A request that would start over a limit is never sent (R20); the refusal says which limit, whose, and where it stands. */
 async function hold(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   assembled: Assembled,
 ): Promise<Prepared> {
-  const { role, effects } = agent;
+  const { role } = agent;
   const place = stepPlace(agent, state);
   const notices = noticesOf(agent, state);
   const { tokens: inputTokens, isEstimated } = sizeOf(agent, state, assembled, notices);
@@ -109,8 +104,7 @@ async function hold(
   const { price, minOutputTokens } = model;
   const steps = place.isCounted === true ? 0 : 1;
   const ask = { inputTokens, maxOutputTokens: most, minOutputTokens, price, steps } as const;
-  const [outcome] = await effects.join([effects.reserve(place, ask)]);
-  if (outcome === undefined) return { state, call: undefined };
+  const outcome = await reserve(agent, place, ask);
   const waited =
     outcome.waitedMs === 0
       ? state
@@ -126,14 +120,14 @@ async function hold(
     { type: "budget.reserved", leaseId, inputTokens, maxOutputTokens, waitedMs: outcome.waitedMs },
     place,
   );
-  const remaining = (): Remaining => leftAtStep(waited, agent.budget.remainingWith(lease));
+  const remaining = (): Remaining => leftAtStep(waited, agent.account.remainingWith(lease));
   const paid = { lease, remaining, notices, isEstimated };
   return { state: waited, call: paidCall(agent, assembled, paid) };
 }
 
 /** What the model would be told at the end, as things stand. */
-function noticesOf({ role, budget }: AgentContext, state: AgentState): Notices {
-  const remaining = (): Remaining => leftAtStep(state, budget.remaining());
+function noticesOf({ role, account }: AgentRuntime, state: AgentState): Notices {
+  const remaining = (): Remaining => leftAtStep(state, account.remaining());
   const isLast = role.wrapUp !== undefined && (remaining()["steps"] ?? Infinity) <= 1;
   return {
     wrapUp: isLast ? role.wrapUp : undefined,
@@ -142,7 +136,7 @@ function noticesOf({ role, budget }: AgentContext, state: AgentState): Notices {
 }
 
 function sizeOf(
-  { role }: AgentContext,
+  { role }: AgentRuntime,
   { conversation }: AgentState,
   { request, isFaithful, asides }: Assembled,
   notices: Notices,
@@ -172,7 +166,7 @@ interface Paid {
 
 /** The call that the lease allows, with what the model is told now. */
 function paidCall(
-  { role }: AgentContext,
+  { role }: AgentRuntime,
   { request: draft, isFaithful, historyLength, asides: sections, tail, hiddenTools }: Assembled,
   { lease, remaining, notices, isEstimated }: Paid,
 ): PreparedCall {

@@ -1,11 +1,11 @@
 import { failureSignals } from "../../policies/error-budget.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState, OpenStep } from "../agent-state.ts";
 import { raise } from "../life-cycle.ts";
 
 /** Raises what calls of the step make the execution stop for. `before`: the state in which they are not counted yet. */
 export function raiseFailures(
-  agent: AgentContext,
+  agent: AgentRuntime,
   state: AgentState,
   { before, executions }: { readonly before: AgentState } & Pick<OpenStep, "executions">,
 ): AgentState {

@@ -11,7 +11,7 @@ import {
   summaryRequest,
   type SummaryRoom,
 } from "../../policies/summary-request.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX, type AgentState } from "../agent-state.ts";
 import { storedMessages } from "../message-tags.ts";
 import { transition } from "../transition.ts";
@@ -20,7 +20,7 @@ import { requestMessages } from "./assemble-request.ts";
 import { NO_SECTIONS } from "./make-sections.ts";
 
 /** Leaves out what the retention of the session does not keep. */
-export async function retain(agent: AgentContext, state: AgentState): Promise<AgentState> {
+export async function retain(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   if (agent.retention === undefined) return state;
   const { messages } = state.conversation;
   const split = splitHistory(agent, state);
@@ -50,7 +50,7 @@ interface Split {
   readonly dropped: readonly Message[];
 }
 
-function splitHistory({ retention, identity }: AgentContext, { conversation }: AgentState): Split {
+function splitHistory({ retention, identity }: AgentRuntime, { conversation }: AgentState): Split {
   const stored = storedMessages(conversation, identity.agentId);
   const dropped = new Set(retention === undefined ? [] : retainMessages(stored, retention).dropped);
   const isDropped = (_message: Message, index: number): boolean => {
@@ -74,7 +74,7 @@ interface Summed {
 const NOTHING: Summed = { message: undefined, usage: undefined, waitedMs: 0 };
 const MOST_SUMMARY_TOKENS = 1024;
 
-async function summary(agent: AgentContext, dropped: readonly Message[]): Promise<Summed> {
+async function summary(agent: AgentRuntime, dropped: readonly Message[]): Promise<Summed> {
   const { role, identity } = agent;
   const room: SummaryRoom = {
     maxOutputTokens: Math.min(MOST_SUMMARY_TOKENS, role.maxOutputTokens),
@@ -98,7 +98,7 @@ function afterInstructions(messages: readonly Message[], message: Message): read
   return [...messages.slice(0, end), message, ...messages.slice(end)];
 }
 
-function tokensOf({ role, tools }: AgentContext, messages: readonly Message[]): number {
+function tokensOf({ role, tools }: AgentRuntime, messages: readonly Message[]): number {
   const { maxOutputTokens } = role;
   const shown = requestMessages(role, messages, NO_SECTIONS);
   const request = { messages: shown, tools: tools.specs, maxOutputTokens };

@@ -4,9 +4,9 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { argumentsOf } from "../../tools/bind-call.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { Deferral, OpenStep } from "../agent-state.ts";
-import { heard, hookEffect, type HookQuestion } from "../consult-hooks.ts";
+import { heard, askHooks, type HookQuestion } from "../consult-hooks.ts";
 
 /** A call with the arguments that it is to have. */
 export interface Rewritten {
@@ -22,25 +22,24 @@ export interface Rewritten {
 
 /** Asks the hooks of all calls at once; at once itself if there are none. Calls that were put off have been through it (R28). */
 export function rewriteCalls(
-  agent: AgentContext,
+  agent: AgentRuntime,
   step: OpenStep,
   calls: readonly ToolCall[],
 ): readonly Rewritten[] | Promise<readonly Rewritten[]> {
   const deferrals = new Map(step.deferrals.map((deferral) => [deferral.callId, deferral]));
   const asked = calls.map((call) => ask(agent, step, call, deferrals.get(call.callId)));
-  return asked.some(({ effect }) => effect !== undefined)
+  return asked.some(({ answer }) => answer !== undefined)
     ? heardOut(agent, asked)
     : asked.map(({ rewritten }) => rewritten);
 }
 
 async function heardOut(
-  agent: AgentContext,
+  agent: AgentRuntime,
   asked: readonly Asked[],
 ): Promise<readonly Rewritten[]> {
-  const said = await agent.effects.join(asked.flatMap(({ effect }) => effect ?? []));
-  let heardSoFar = 0;
-  return asked.map(({ rewritten, effect, question }) => {
-    const answer = effect === undefined ? undefined : said[heardSoFar++];
+  const answers = await Promise.all(asked.map(async ({ answer }) => await answer));
+  return asked.map(({ rewritten, question }, index) => {
+    const answer = answers[index];
     if (answer === undefined || question === undefined) return rewritten;
     return applied(agent, rewritten, question, answer);
   });
@@ -52,11 +51,11 @@ type Said = Parameters<typeof heard<"beforeTool">>[2];
 interface Asked {
   readonly rewritten: Rewritten;
   readonly question?: BeforeTool;
-  readonly effect?: ReturnType<typeof hookEffect<"beforeTool">>;
+  readonly answer?: ReturnType<typeof askHooks<"beforeTool">>;
 }
 
 function ask(
-  agent: AgentContext,
+  agent: AgentRuntime,
   step: OpenStep,
   call: ToolCall,
   deferral: Deferral | undefined,
@@ -76,11 +75,11 @@ function ask(
     input: { toolName, callId, arguments: input },
     toolName,
   };
-  return { rewritten, question, effect: hookEffect(agent, question) };
+  return { rewritten, question, answer: askHooks(agent, question) };
 }
 
 function applied(
-  agent: AgentContext,
+  agent: AgentRuntime,
   rewritten: Rewritten,
   question: BeforeTool,
   said: Said,

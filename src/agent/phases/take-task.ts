@@ -1,6 +1,6 @@
 // The beginning of an execution: hooks see the task before anything is spent, and stop conditions are asked for the first time (R5).
 
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult-hooks.ts";
@@ -8,7 +8,7 @@ import { failWith, raise } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 
 /** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
-export async function takeTask(agent: AgentContext, state: AgentState): Promise<AgentState> {
+export async function takeTask(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { identity, role, task, metadata } = agent;
   const hooked =
     identity.depth > 0

@@ -3,20 +3,27 @@
 import { delegationText } from "../../tools/delegation-text.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { UserMessage } from "../../protocol/message.ts";
-import type { AgentContext } from "../agent-context.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState, Subtask } from "../agent-state.ts";
+import type { Consulted, EffectPlace, History } from "../effects.ts";
+import { errorRecord } from "../error-record.ts";
 import { failWith, stepPlace } from "../life-cycle.ts";
+import { spawnWithHooks } from "../tool-calls/spawn.ts";
 import { transition } from "../transition.ts";
 
 /** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
-export async function workOffSubtasks(agent: AgentContext, state: AgentState): Promise<AgentState> {
+export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subtasks } = state.log;
-  const { effects } = agent;
   const place = stepPlace(agent, state);
   const open = subtasks.filter(({ text }) => text === undefined);
   const history = { messages: state.conversation.messages, steps: state.log.steps };
-  const outcomes = await effects.join(
-    open.map((subtask) => effects.delegate(place, subtasks.indexOf(subtask), subtask, history)),
+  const outcomes = await Promise.all(
+    open.map((subtask) => {
+      const nth = subtasks.indexOf(subtask);
+      return agent.at({ stepId: place.stepId }, () =>
+        delegate(agent, place, subtask, { history, nth }),
+      );
+    }),
   );
   const settled = subtasks.map((subtask) => {
     const outcome = outcomes[open.indexOf(subtask)];
@@ -32,6 +39,27 @@ export async function workOffSubtasks(agent: AgentContext, state: AgentState): P
     agent.record({ type: "message.delivered", origin: "subtask", characters: text.length }, place);
   const done = transition(state, { type: "recordSubtasks", subtasks: [] });
   return transition(done, { type: "addMessages", messages });
+}
+
+/** A delegation without a model call behind it; its agent's time stands still, as in any other. Never rejects. */
+async function delegate(
+  agent: AgentRuntime,
+  place: EffectPlace,
+  { request, childId }: Subtask,
+  { history, nth }: { readonly history: History; readonly nth: number },
+): Promise<Consulted<SpawnOutcome>> {
+  const { stepId } = place;
+  try {
+    const value =
+      childId === undefined
+        ? await spawnWithHooks(agent, place, request, { stepId, history, group: [], nth })
+        : await agent.run.subagents.resume(agent, childId, { stepId });
+    return { type: "returned", value };
+  } catch (cause) {
+    return agent.signal.aborted
+      ? { type: "cancelled" }
+      : { type: "failed", error: errorRecord(cause) };
+  }
 }
 
 function withOutcome({ request }: Subtask, outcome: SpawnOutcome): Subtask {

@@ -18,13 +18,15 @@ import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { EffectPlace, PlannedCall } from "../effects.ts";
 import { toolErrorRecord } from "./call-outcome.ts";
-import type { LocalEffectsOptions } from "../local-options.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { continueWithHooks, spawnWithHooks } from "./spawn.ts";
 
 /** One call at its place. */
 export interface PlacedCall {
   readonly place: EffectPlace;
   readonly planned: PlannedCall;
+  /** Aborted when the call has to end: with its agent, when that stops, and when the calls of its reply are ended. */
+  readonly signal: AbortSignal;
 }
 
 /** Reports of one call that become events; more would be noise that costs. */
@@ -127,13 +129,10 @@ function spawnRequest(field: string, request: unknown): SpawnRequest {
   throw mismatch(field, "an object with role and task", request, advice);
 }
 
-export function callServices(
-  options: LocalEffectsOptions,
-  { place, planned }: PlacedCall,
-): CallServices {
+export function callServices(agent: AgentRuntime, { place, planned }: PlacedCall): CallServices {
   const { toolName, callId } = planned.call;
   return new CallServices((progress) =>
-    options.record(
+    agent.emit(
       { type: "tool.progressed", toolName, ...progress },
       { stepId: place.stepId, callId },
     ),
@@ -141,11 +140,11 @@ export function callServices(
 }
 
 export function toolContext(
-  options: LocalEffectsOptions,
-  { place, planned }: PlacedCall,
+  agent: AgentRuntime,
+  { place, planned, signal }: PlacedCall,
   services: CallServices,
 ): ToolContext {
-  const { runId, agentId, agentPath, depth, executionId } = options.identity;
+  const { runId, agentId, agentPath, depth, executionId } = agent.identity;
   return Object.freeze({
     runId,
     agentId,
@@ -158,15 +157,15 @@ export function toolContext(
     retryCount: planned.retryCount,
     maxRetries: planned.settings.maxRetries,
     messages: planned.history.messages,
-    signal: options.callSignal,
-    metadata: options.metadata,
+    signal,
+    metadata: agent.metadata,
     queueSubtask: (request: SpawnRequest) => services.queueSubtask(request),
     reportProgress: (progress: ToolProgress) => services.reportProgress(progress),
   });
 }
 
 export function delegationContext(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   services: CallServices,
 ): DelegationContext {
@@ -174,15 +173,15 @@ export function delegationContext(
   const { callId } = planned.call;
   const { history, group } = planned;
   const delegated = { callId, stepId: place.stepId, history, group };
-  const subagents = options.subagentsOf(delegated);
+  const subagents = agent.run.subagents.serviceFor(agent, delegated);
   return Object.freeze({
-    ...toolContext(options, call, services),
+    ...toolContext(agent, call, services),
     spawn: (request: SpawnRequest) => {
       const asked = spawnRequest("spawn", request);
       // A subagent that was under way when its process died is taken in again, to be ended.
-      const isUnderWay = options.log?.hasChildOf(callId) === true;
-      if (options.callSignal.aborted && !isUnderWay) return Promise.resolve(TOO_LATE);
-      return services.spawn((nth) => spawnWithHooks(options, place, asked, { ...delegated, nth }));
+      const isUnderWay = agent.log?.hasChildOf(callId) === true;
+      if (call.signal.aborted && !isUnderWay) return Promise.resolve(TOO_LATE);
+      return services.spawn((nth) => spawnWithHooks(agent, place, asked, { ...delegated, nth }));
     },
     subagents: Object.freeze({
       ...subagents,
@@ -195,7 +194,7 @@ export function delegationContext(
       continue: (request: ContinueRequest) => {
         checkContinue(request);
         return services.spawn((nth) =>
-          continueWithHooks(options, place, request, { ...delegated, nth }),
+          continueWithHooks(agent, place, request, { ...delegated, nth }),
         );
       },
     }),
@@ -204,21 +203,21 @@ export function delegationContext(
 
 /** What the wrappers of a tool work with. */
 export function toolRuntime(
-  options: LocalEffectsOptions,
-  { place, planned }: PlacedCall,
+  agent: AgentRuntime,
+  { place, planned, signal }: PlacedCall,
   services: CallServices,
 ): ToolRuntime {
-  const { clock, graceMs, startSignal, run } = options;
+  const { run } = agent;
   const { toolName, callId } = planned.call;
   return Object.freeze({
     toolName,
-    clock,
-    graceMs,
-    startSignal,
+    clock: run.clock,
+    graceMs: run.settings.graceMs,
+    startSignal: signal,
     run,
     noteRetry: ({ attempt, error, delayMs }: ToolRetryNote) => {
       if (services.isClosed) return;
-      options.record(
+      agent.emit(
         { type: "tool.retried", toolName, attempt, error: toolErrorRecord(error), delayMs },
         { stepId: place.stepId, callId },
       );

@@ -7,31 +7,30 @@ import type { SpanContent } from "../../protocol/span-content.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import { argumentsOf } from "../../tools/bind-call.ts";
 import { descriptorOf } from "../../tools/tool.ts";
-import type { EventPlace } from "../agent-context.ts";
+import type { EventPosition } from "../agent-identity.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
-import { errorRecord } from "../life-cycle.ts";
+import { errorRecord } from "../error-record.ts";
 import { applyChain } from "./apply-chain.ts";
 import { ended, executed, formatted, rejected, type Formatted } from "./call-end.ts";
 import { NOT_BEGUN, withinRetries, type CallOutcome, type FailedOutcome } from "./call-outcome.ts";
 import type { PausedChild } from "./delegate.ts";
-import type { LocalEffectsOptions } from "../local-options.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { PlacedCall } from "./call-context.ts";
 import { usedArguments } from "./used-arguments.ts";
 
 /** Runs `work` between the events that say so. `queuedMs`: how long it waited for a slot. */
 export async function perform(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   work: () => Promise<CallOutcome | PausedChild>,
   queuedMs = 0,
 ): Promise<CallEnd> {
   const { planned } = call;
-  const { clock } = options;
   const { toolName, callId } = planned.call;
   const where = placeOf(call);
-  const startedAtMs = clock.nowMs();
+  const startedAtMs = agent.nowMs();
   const isResumed = planned.deferral?.type === "subagent";
-  options.record(
+  agent.emit(
     {
       type: isResumed ? "tool.resumed" : "tool.started",
       toolName,
@@ -39,14 +38,14 @@ export async function perform(
     },
     where,
   );
-  options.tell(where, () => argumentsContent(planned));
+  agent.recordContent(where, () => argumentsContent(planned));
   const given = runArguments(planned);
   const worked = await work();
-  const workedAtMs = clock.nowMs();
+  const workedAtMs = agent.nowMs();
   const own = worked.type === "paused" ? undefined : worked.spans;
   const spans = own ?? spanOf("tool", startedAtMs, workedAtMs);
   if (worked.type === "paused") {
-    options.record({ type: "tool.paused", toolName }, where);
+    agent.emit({ type: "tool.paused", toolName }, where);
     const { childId, subtasks = [], startedIds = [] } = worked;
     const argumentsText = JSON.stringify(writtenArguments(planned));
     const left = {
@@ -56,14 +55,11 @@ export async function perform(
     const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
     return { type: "deferred", deferral, ...timed(spans) };
   }
-  const conclusion = concluded(options, call, worked);
+  const conclusion = concluded(agent, call, worked);
   const { outcome, spans: after } = conclusion instanceof Promise ? await conclusion : conclusion;
-  const endedAtMs = clock.nowMs();
-  options.tell(where, () => resultContent(outcome));
-  options.record(
-    ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }),
-    where,
-  );
+  const endedAtMs = agent.nowMs();
+  agent.recordContent(where, () => resultContent(outcome));
+  agent.emit(ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }), where);
   const end = {
     ...executed(planned, { startedAtMs, endedAtMs }, { ...given, ...outcome }),
     ...timed([...spans, ...after]),
@@ -74,37 +70,37 @@ export async function perform(
 
 /** A call that does not run: one event says so. */
 export async function reject(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   refused: FailedOutcome,
 ): Promise<CallEnd> {
-  const startedAtMs = options.clock.nowMs();
-  const conclusion = concluded(options, call, refused);
+  const startedAtMs = agent.nowMs();
+  const conclusion = concluded(agent, call, refused);
   const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
-  return { ...recordRejected(options, call, startedAtMs, outcome), ...timed(spans) };
+  return { ...recordRejected(agent, call, startedAtMs, outcome), ...timed(spans) };
 }
 
 /** A call of which nothing has happened when its agent is told to end: hooks do not see it. */
 export function leaveUnbegun(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
-  startedAtMs = options.clock.nowMs(),
+  startedAtMs = agent.nowMs(),
 ): CallEnd {
-  return recordRejected(options, call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
+  return recordRejected(agent, call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
 }
 
 function recordRejected(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   startedAtMs: number,
   outcome: Formatted<FailedOutcome>,
 ): CallEnd {
   const { planned } = call;
-  options.record(rejected(planned, outcome), placeOf(call), () => [
+  agent.emit(rejected(planned, outcome), placeOf(call), () => [
     argumentsContent(planned),
     resultContent(outcome),
   ]);
-  const end = executed(planned, { startedAtMs, endedAtMs: options.clock.nowMs() }, outcome);
+  const end = executed(planned, { startedAtMs, endedAtMs: agent.nowMs() }, outcome);
   planned.onEnd(end);
   return end;
 }
@@ -116,36 +112,36 @@ interface Concluded<Outcome extends CallOutcome> {
 
 /** What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none. */
 function concluded<Outcome extends CallOutcome>(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   worked: Outcome,
 ): Concluded<Outcome> | Promise<Concluded<Outcome>> {
   const { planned } = call;
-  const workedAtMs = options.clock.nowMs();
+  const workedAtMs = agent.nowMs();
   const counted = withinRetries(planned, worked);
-  const chain = options.hooks.chain("afterTool", planned.call.toolName);
+  const chain = agent.hooks.chain("afterTool", planned.call.toolName);
   const shown = (followed: Outcome): Concluded<Outcome> => {
-    const followedAtMs = options.clock.nowMs();
+    const followedAtMs = agent.nowMs();
     const outcome = formatted(planned, followed);
-    const formatting = spanOf("formatting", followedAtMs, options.clock.nowMs());
+    const formatting = spanOf("formatting", followedAtMs, agent.nowMs());
     return { outcome, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...formatting] };
   };
-  return chain.length === 0 ? shown(counted) : followUp(options, call, counted, chain).then(shown);
+  return chain.length === 0 ? shown(counted) : followUp(agent, call, counted, chain).then(shown);
 }
 
 /** Lets the hooks that follow a call see its result, and change what the model reads of it. */
 async function followUp<Outcome extends CallOutcome>(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   outcome: Outcome,
   chain: Chain<"afterTool">,
 ): Promise<Outcome> {
   const { place, planned } = call;
   const { toolName, callId } = planned.call;
-  if (options.signal.aborted) return outcome;
+  if (agent.signal.aborted) return outcome;
   const { type, text } = outcome;
   try {
-    const { patch } = await applyChain(options, {
+    const { patch } = await applyChain(agent, {
       point: "afterTool",
       chain,
       input: { toolName, callId, arguments: writtenArguments(planned), outcome: type, text },
@@ -157,14 +153,14 @@ async function followUp<Outcome extends CallOutcome>(
     const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
     return { ...outcome, ...rewritten, ...noted };
   } catch (cause) {
-    return options.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
+    return agent.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
   }
 }
 
 export function placeOf({
   place,
   planned,
-}: PlacedCall): Required<Pick<EventPlace, "stepId" | "callId">> {
+}: PlacedCall): Required<Pick<EventPosition, "stepId" | "callId">> {
   return { stepId: place.stepId, callId: planned.call.callId };
 }
 

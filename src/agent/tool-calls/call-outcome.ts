@@ -24,7 +24,7 @@ import { outcomeOf } from "../../tools/tool-result.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import type { DelegationOutcome } from "../../tools/tool-context.ts";
 import type { PlannedCall } from "../effects.ts";
-import { errorRecord } from "../life-cycle.ts";
+import { errorRecord } from "../error-record.ts";
 
 /** A subagent that is not started, as the event of its call says. */
 export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;

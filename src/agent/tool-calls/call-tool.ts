@@ -16,7 +16,7 @@ import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import { toolEffectName } from "../effect-names.ts";
-import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
+import type { CallEnd, PlannedCall } from "../effects.ts";
 import { leaveUnbegun, perform, placeOf, reject, writtenArguments } from "./call-events.ts";
 import {
   CANCELLED,
@@ -31,26 +31,35 @@ import {
 } from "./call-outcome.ts";
 import { concludeDelegation, runDelegation } from "./delegate.ts";
 import { callExternally } from "./external-call.ts";
-import { hookContext, wrapBounds } from "../hook-bounds.ts";
+import { hookContext } from "../hook-bounds.ts";
 import { isJudged } from "./guards.ts";
-import type { DelegatedCall, LocalEffectsOptions } from "../local-options.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { DelegatedCall } from "../run-ports.ts";
+import type { ReplyCalls } from "./reply-calls.ts";
 import { askForPermission, permittedAgain, type Permission } from "./questions.ts";
 import { callServices, toolContext, toolRuntime, type PlacedCall } from "./call-context.ts";
 import { WrappedTime } from "../wrapped-time.ts";
 
-/** Runs one call. Never rejects. */
-export function callToolLocally(
-  options: LocalEffectsOptions,
-  place: EffectPlace,
+/** One tool call: asks for an approval where it needs one, runs it, and lets hooks see its result. Never rejects. */
+export function callTool(
+  agent: AgentRuntime,
+  { place, signal }: ReplyCalls,
   planned: PlannedCall,
 ): Promise<CallEnd> {
-  const { bound, deferral } = planned;
-  const call: PlacedCall = { place, planned };
+  const { stepId } = place;
+  const { callId } = planned.call;
+  const work = (one: PlannedCall): Promise<CallEnd> =>
+    agent.at({ stepId, callId }, () => runCall(agent, { place, planned: one, signal }));
+  return agent.log === undefined ? work(planned) : agent.log.callTool(place, planned, work);
+}
+
+function runCall(agent: AgentRuntime, call: PlacedCall): Promise<CallEnd> {
+  const { bound, deferral } = call.planned;
   if (deferral?.type === "subagent") {
     const { childId, subtasks, startedIds } = deferral;
-    return perform(options, call, async () => ({
-      ...(await concludeDelegation(options, call, () =>
-        options.resumeChild(childId, placeOf(call)),
+    return perform(agent, call, async () => ({
+      ...(await concludeDelegation(call, () =>
+        agent.run.subagents.resume(agent, childId, placeOf(call)),
       )),
       ...(subtasks === undefined ? {} : { subtasks }),
       ...(startedIds === undefined ? {} : { startedIds }),
@@ -58,72 +67,64 @@ export function callToolLocally(
   }
   switch (bound.type) {
     case "rejected":
-      return reject(options, call, forbiddenOutcome(options, call, bound));
+      return reject(agent, call, forbiddenOutcome(agent, call, bound));
     case "finish":
-      return perform(options, call, () => Promise.resolve(TAKEN));
+      return perform(agent, call, () => Promise.resolve(TAKEN));
     case "external":
-      return callExternal(options, call, bound);
+      return callExternal(agent, call, bound);
     case "delegation":
     case "function":
-      return callOwn(options, call, bound);
+      return callOwn(agent, call, bound);
   }
 }
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." };
 
 /** So many subagents start in one turn of the event loop, and the others in the next ones. */
-function callOwn(
-  options: LocalEffectsOptions,
-  call: PlacedCall,
-  checked: OwnCall,
-): Promise<CallEnd> {
-  const turn = checked.type === "delegation" ? options.pace.turn() : undefined;
+function callOwn(agent: AgentRuntime, call: PlacedCall, checked: OwnCall): Promise<CallEnd> {
+  const turn = checked.type === "delegation" ? agent.run.throttle.turn() : undefined;
   return turn === undefined
-    ? callNow(options, call, checked)
-    : turn.then(() => callNow(options, call, checked));
+    ? callNow(agent, call, checked)
+    : turn.then(() => callNow(agent, call, checked));
 }
 
 /** Waits for permission without a slot; a function then works within one, a delegation waits for its child without (S1). */
-function callNow(
-  options: LocalEffectsOptions,
-  call: PlacedCall,
-  checked: OwnCall,
-): Promise<CallEnd> {
-  const { log } = options;
-  if (hadBegun(options, call, checked)) return reject(options, call, INTERRUPTED);
+function callNow(agent: AgentRuntime, call: PlacedCall, checked: OwnCall): Promise<CallEnd> {
+  const { log } = agent;
+  if (hadBegun(agent, call, checked)) return reject(agent, call, INTERRUPTED);
   if (checked.type === "delegation" && log?.hasChildOf(call.planned.call.callId) === true)
-    return perform(options, call, () => runDelegation(options, call, checked));
+    return perform(agent, call, () => runDelegation(agent, call, checked));
   const permit = log?.outcome(permitName(call));
   if (permit !== undefined)
-    return permitted(options, call, checked, permit).then((permission) =>
-      callPermitted(options, call, permission),
+    return permitted(agent, call, checked, permit).then((permission) =>
+      callPermitted(agent, call, permission),
     );
-  const impossible = refusedSpawn(options, call, checked);
-  if (impossible !== undefined) return reject(options, call, refusedOutcome(impossible));
-  const asked = askForPermission(options, call, checked);
-  if (log !== undefined) return callJudged(options, call, asked);
+  const impossible = refusedSpawn(agent, call, checked);
+  if (impossible !== undefined) return reject(agent, call, refusedOutcome(impossible));
+  const asked = askForPermission(agent, call, checked);
+  if (log !== undefined) return callJudged(agent, call, asked);
   return asked instanceof Promise
-    ? asked.then((permission) => callPermitted(options, call, permission))
-    : callPermitted(options, call, asked);
+    ? asked.then((permission) => callPermitted(agent, call, permission))
+    : callPermitted(agent, call, asked);
 }
 
 /** True for a call that must not be repeated and was under way when its process died. */
-function hadBegun({ log }: LocalEffectsOptions, call: PlacedCall, { tool }: OwnCall): boolean {
+function hadBegun({ log }: AgentRuntime, call: PlacedCall, { tool }: OwnCall): boolean {
   if (log === undefined || isRepeatable(tool)) return false;
   return log.hadBegun(toolEffectName(call.place, call.planned));
 }
 
 /** What somebody has allowed is kept before it is made: nobody is asked twice. */
 async function callJudged(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   asked: Permission | Promise<Permission>,
 ): Promise<CallEnd> {
   const isAtOnce = !(asked instanceof Promise) && call.planned.deferral === undefined;
   const permission = await asked;
   if (permission.type === "granted" && !isAtOnce)
-    await options.log?.keep(permitName(call), { arguments: permission.bound.input });
-  return await callPermitted(options, call, permission);
+    await agent.log?.keep(permitName(call), { arguments: permission.bound.input });
+  return await callPermitted(agent, call, permission);
 }
 
 /** `permit.3.1`: an effect within the effect of the call. */
@@ -133,7 +134,7 @@ function permitName({ place, planned }: PlacedCall): string {
 
 /** The call with the arguments that were allowed before its process died, if its schema and the guards still allow them. */
 async function permitted(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   { tool }: OwnCall,
   permit: unknown,
@@ -141,13 +142,13 @@ async function permitted(
   const bound = rebindCall(tool, PermitSchema.parse(permit).arguments);
   return bound.type === "rejected"
     ? { type: "refused", rejected: bound }
-    : await permittedAgain(options, call, bound);
+    : await permittedAgain(agent, call, bound);
 }
 
 const PermitSchema = z.strictObject({ arguments: JsonValueSchema });
 
 function callPermitted(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   permission: Permission,
 ): Promise<CallEnd> {
@@ -156,42 +157,39 @@ function callPermitted(
     case "deferred":
       return Promise.resolve(permission);
     case "cancelled":
-      return Promise.resolve(leaveUnbegun(options, call));
+      return Promise.resolve(leaveUnbegun(agent, call));
     case "refused": {
       const { rejected, failure } = permission;
-      forgo(options, call);
-      const outcome = forbiddenOutcome(options, call, rejected);
-      return reject(options, call, failure === undefined ? outcome : { ...outcome, failure });
+      forgo(agent, call);
+      const outcome = forbiddenOutcome(agent, call, rejected);
+      return reject(agent, call, failure === undefined ? outcome : { ...outcome, failure });
     }
     case "granted": {
       const { bound } = permission;
       const granted = { ...call, planned: { ...planned, bound } };
-      const claiming = options.log?.claimed();
+      const claiming = agent.log?.claimed();
       return claiming === undefined
-        ? callGranted(options, granted, bound)
-        : claiming.then(() => callGranted(options, granted, bound));
+        ? callGranted(agent, granted, bound)
+        : claiming.then(() => callGranted(agent, granted, bound));
     }
   }
 }
 
-function callGranted(
-  options: LocalEffectsOptions,
-  call: PlacedCall,
-  bound: OwnCall,
-): Promise<CallEnd> {
-  if (bound.type === "function") return runInSlot(options, call, bound);
-  if (options.startSignal.aborted) return Promise.resolve(leaveUnbegun(options, call));
-  return perform(options, call, () => runDelegation(options, call, bound));
+function callGranted(agent: AgentRuntime, call: PlacedCall, bound: OwnCall): Promise<CallEnd> {
+  if (bound.type === "function") return runInSlot(agent, call, bound);
+  if (call.signal.aborted) return Promise.resolve(leaveUnbegun(agent, call));
+  return perform(agent, call, () => runDelegation(agent, call, bound));
 }
 
 /** The subagent that was to be started by the call is not. */
-function forgo(options: LocalEffectsOptions, call: PlacedCall): void {
-  if (call.planned.call.toolName === SPAWN_TOOL_NAME) options.forgo(delegatedBy(call));
+function forgo(agent: AgentRuntime, call: PlacedCall): void {
+  if (call.planned.call.toolName === SPAWN_TOOL_NAME)
+    agent.run.subagents.forgo(agent, delegatedBy(call));
 }
 
 /** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
 function forbiddenOutcome(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   rejected: RejectedCall,
 ): FailedOutcome {
@@ -201,19 +199,29 @@ function forbiddenOutcome(
   const isForbidden = code === "blocked" || code === "tool_not_available";
   if (planned.call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
   const refusal = { code, message };
-  const spawn = options.forbidSpawn(writtenArguments(planned), refusal, delegatedBy(call));
+  const spawn = agent.run.subagents.forbid(
+    agent,
+    writtenArguments(planned),
+    refusal,
+    delegatedBy(call),
+  );
   return spawn === undefined ? outcome : { ...outcome, spawn };
 }
 
 /** Why the subagent that the call asks for cannot be started as things stand: nobody has to be asked about it (R137). */
 function refusedSpawn(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: OwnCall,
 ): RefusedSpawn | undefined {
   const isSpawn = bound.tool.name === SPAWN_TOOL_NAME;
   if (!isSpawn || call.planned.deferral !== undefined) return undefined;
-  return options.refuseSpawn(bound.input, delegatedBy(call), isJudged(options, call, bound));
+  return agent.run.subagents.refuse(
+    agent,
+    bound.input,
+    delegatedBy(call),
+    isJudged(agent, call, bound),
+  );
 }
 
 function delegatedBy(call: PlacedCall): DelegatedCall {
@@ -222,58 +230,58 @@ function delegatedBy(call: PlacedCall): DelegatedCall {
 }
 
 async function runInSlot(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: Extract<OwnCall, { readonly type: "function" }>,
 ): Promise<CallEnd> {
-  const askedAtMs = options.clock.nowMs();
-  const rest = options.working();
+  const askedAtMs = agent.nowMs();
+  const rest = agent.time.working();
   try {
-    const end = await options.slots.tool(options.startSignal, () => {
-      const queuedMs = options.clock.nowMs() - askedAtMs;
-      return perform(options, call, () => run(options, call, bound), queuedMs);
+    const end = await agent.run.limiter.tool(call.signal, () => {
+      const queuedMs = agent.nowMs() - askedAtMs;
+      return perform(agent, call, () => run(agent, call, bound), queuedMs);
     });
-    return end ?? leaveUnbegun(options, call, askedAtMs);
+    return end ?? leaveUnbegun(agent, call, askedAtMs);
   } finally {
     rest();
   }
 }
 
 async function callExternal(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: Extract<BoundCall, { readonly type: "external" }>,
 ): Promise<CallEnd> {
-  const asked = await callExternally(options, call, bound);
+  const asked = await callExternally(agent, call, bound);
   switch (asked.type) {
     case "deferred":
       return asked;
     case "cancelled":
-      return leaveUnbegun(options, call);
+      return leaveUnbegun(agent, call);
     case "refused":
-      return await reject(options, call, asked.outcome);
+      return await reject(agent, call, asked.outcome);
     case "answered":
-      return await perform(options, call, () => Promise.resolve(asked.outcome));
+      return await perform(agent, call, () => Promise.resolve(asked.outcome));
   }
 }
 
 /** The body of a function tool, with the hooks around it and after it. */
 async function run(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: Extract<OwnCall, { readonly type: "function" }>,
 ): Promise<CallOutcome> {
   const { place, planned } = call;
-  const { log } = options;
+  const { log } = agent;
   if (log !== undefined && !isRepeatable(bound.tool))
     await log.begin(toolEffectName(place, planned));
   const { toolName, callId } = planned.call;
-  const services = callServices(options, call);
-  const context = toolContext(options, call, services);
-  const runtime = toolRuntime(options, call, services);
-  const wraps = options.hooks.toolWraps(toolName);
+  const services = callServices(agent, call);
+  const context = toolContext(agent, call, services);
+  const runtime = toolRuntime(agent, call, services);
+  const wraps = agent.hooks.toolWraps(toolName);
   const { timeoutMs } = planned.settings;
-  const time = new WrappedTime(options.clock);
+  const time = new WrappedTime(agent.run.clock);
   const body = async (): Promise<unknown> => {
     const leave = time.inside();
     try {
@@ -293,22 +301,22 @@ async function run(
             toolName,
             callId,
             arguments: bound.input,
-            context: hookContext(options, place, hookName),
+            context: hookContext(agent, place.stepNumber, hookName),
           }),
           body,
-          wrapBounds(options),
+          agent.bounds,
         );
-  const { callSignal, clock, graceMs } = options;
-  const bounds = { signal: callSignal, clock, graceMs };
-  const bounded = await runBounded(() => options.within(placeOf(call), work), bounds);
+  const { signal } = call;
+  const bounds = { ...agent.bounds, signal };
+  const bounded = await runBounded(() => agent.within(placeOf(call), work), bounds);
   const subtasks = services.close();
   const spans = [...time.hooks, ...time.tool];
   // What an agent that only stops was given in time is a result; what the abort made the tool throw is none.
-  const hasResult = bounded.type === "returned" && !options.signal.aborted;
-  if (callSignal.aborted && !hasResult) return { ...CANCELLED, spans };
-  const workedAtMs = options.clock.nowMs();
+  const hasResult = bounded.type === "returned" && !agent.signal.aborted;
+  if (signal.aborted && !hasResult) return { ...CANCELLED, spans };
+  const workedAtMs = agent.nowMs();
   const outcome = outcomeOf(toolName, bounded);
-  const formatting = spanOf("formatting", workedAtMs, options.clock.nowMs());
+  const formatting = spanOf("formatting", workedAtMs, agent.nowMs());
   return { ...outcome, subtasks, spans: [...spans, ...formatting] };
 }
 

@@ -7,7 +7,7 @@ import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import type { DelegationOutcome } from "../../tools/tool-context.ts";
 import { CANCELLED, delegatedOutcome, thrownOutcome, type CallOutcome } from "./call-outcome.ts";
-import type { LocalEffectsOptions } from "../local-options.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   callServices,
   delegationContext,
@@ -21,15 +21,16 @@ export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
 
 /** Runs a delegation from its beginning. */
 export async function runDelegation(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   { tool, use }: Extract<OwnCall, { readonly type: "delegation" }>,
 ): Promise<CallOutcome | PausedChild> {
-  const services = callServices(options, call);
-  const ended = await concludeDelegation(options, call, () =>
-    outcomeOfWork(options, services, {
+  const services = callServices(agent, call);
+  const ended = await concludeDelegation(call, () =>
+    outcomeOfWork(agent, call, {
+      services,
       toolName: tool.name,
-      work: () => use(delegationContext(options, call, services)),
+      work: () => use(delegationContext(agent, call, services)),
     }),
   );
   const startedIds = await services.startedIds();
@@ -38,33 +39,32 @@ export async function runDelegation(
 
 /** What becomes of a call whose delegation comes to this. */
 export async function concludeDelegation(
-  options: LocalEffectsOptions,
-  { planned }: PlacedCall,
+  { planned, signal }: PlacedCall,
   start: () => Promise<DelegationOutcome>,
 ): Promise<CallOutcome | PausedChild> {
   try {
     const outcome = await start();
     return outcome.type === "paused" ? outcome : delegatedOutcome(outcome);
   } catch (cause) {
-    if (options.callSignal.aborted) return CANCELLED;
+    if (signal.aborted) return CANCELLED;
     return thrownOutcome(planned.call.toolName, cause);
   }
 }
 
 interface Work {
+  readonly services: CallServices;
   readonly toolName: string;
   readonly work: () => unknown;
 }
 
 /** What a delegation comes to, once all its subagents rest. Those that are paused and that it does not wait for are ended. */
 async function outcomeOfWork(
-  options: LocalEffectsOptions,
-  services: CallServices,
-  { toolName, work }: Work,
+  agent: AgentRuntime,
+  { signal }: PlacedCall,
+  { services, toolName, work }: Work,
 ): Promise<DelegationOutcome> {
   const working = invoke(work);
-  const { callSignal: signal, clock, graceMs } = options;
-  const bounds = { signal, clock, graceMs };
+  const bounds = { ...agent.bounds, signal };
   let bounded = await runBounded(() => working, bounds);
   if (bounded.type === "abandoned" && services.hasSpawned) {
     await services.children();
@@ -81,7 +81,7 @@ async function outcomeOfWork(
   const isKept = broken === undefined && bounded.type === "returned";
   const kept = isKept && outcome?.type === "paused" ? outcome.childId : undefined;
   const forgotten = paused.filter((childId) => childId !== kept);
-  await Promise.all(forgotten.map((childId) => options.dismissChild(childId)));
+  await Promise.all(forgotten.map((childId) => agent.run.subagents.dismiss(agent, childId)));
   if (broken !== undefined) throw broken.reason;
   if (bounded.type === "threw") throw bounded.error;
   if (outcome === undefined || (kept !== undefined && !paused.includes(kept)))

@@ -19,7 +19,7 @@ import {
 } from "../../tools/tool-guard.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { PlannedCall } from "../effects.ts";
-import type { LocalEffectsOptions } from "../local-options.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import { callServices, toolContext, type PlacedCall } from "./call-context.ts";
 import { usedArguments } from "./used-arguments.ts";
 
@@ -36,32 +36,24 @@ const ALLOW: Verdict = Object.freeze({ type: "allow" });
 
 /** The verdict on a call that is made for the first time; at once where nobody has to be heard. */
 export function judge(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: GuardableCall,
 ): Verdict | Promise<Verdict> {
-  const watchers = watchersOf(options, call, bound);
+  const watchers = watchersOf(agent, call, bound);
   return isWatched(watchers) || needsCheck(call, bound)
-    ? judgeFully(options, call, bound, watchers)
+    ? judgeFully(agent, call, bound, watchers)
     : ALLOW;
 }
 
 /** True if a delegation does not begin without a word of guards, hooks or whoever is asked. */
-export function isJudged(
-  options: LocalEffectsOptions,
-  call: PlacedCall,
-  bound: GuardableCall,
-): boolean {
-  return isWatched(watchersOf(options, call, bound));
+export function isJudged(agent: AgentRuntime, call: PlacedCall, bound: GuardableCall): boolean {
+  return isWatched(watchersOf(agent, call, bound));
 }
 
-function watchersOf(
-  options: LocalEffectsOptions,
-  call: PlacedCall,
-  bound: GuardableCall,
-): Watchers {
-  const repeated = repetition(call, bound) ?? repeatedDelegation(options, call, bound);
-  const guards = guardsFor(options.guards, bound.tool.name);
+function watchersOf(agent: AgentRuntime, call: PlacedCall, bound: GuardableCall): Watchers {
+  const repeated = repetition(call, bound) ?? repeatedDelegation(agent, call, bound);
+  const guards = guardsFor(agent.guards, bound.tool.name);
   const others = [...denialOf(call.planned.denial), ...(repeated === undefined ? [] : [repeated])];
   return { guards, others };
 }
@@ -75,13 +67,13 @@ function isWatched({ guards, others }: Watchers): boolean {
  * asked about is answered (C50).
  */
 export async function judgeAgain(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: GuardableCall,
   denied?: PlannedCall["denial"],
 ): Promise<Verdict> {
-  const guards = guardsFor(options.guards, bound.tool.name);
-  const guarded = await askGuards(options, call, bound, { guards, others: denialOf(denied) });
+  const guards = guardsFor(agent.guards, bound.tool.name);
+  const guarded = await askGuards(agent, call, bound, { guards, others: denialOf(denied) });
   return guarded.type === "deny" ? guarded : ALLOW;
 }
 
@@ -102,14 +94,14 @@ interface NamedAnswer {
 }
 
 async function judgeFully(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: GuardableCall,
   watchers: Watchers,
 ): Promise<Verdict> {
-  const guarded = await askGuards(options, call, bound, watchers);
+  const guarded = await askGuards(agent, call, bound, watchers);
   if (guarded.type === "deny" || !needsCheck(call, bound)) return guarded;
-  const approval = await checkApproval(options, call, bound);
+  const approval = await checkApproval(agent, call, bound);
   if (approval.type !== "ask") return approval.type === "deny" ? approval : guarded;
   if (guarded.type !== "ask") return approval;
   return { type: "ask", reason: joinSentences([guarded.reason, approval.reason]) };
@@ -131,11 +123,11 @@ function repetition({ planned }: PlacedCall, bound: GuardableCall): NamedAnswer 
 
 /** The same watch over delegations: the same role with the same task, anywhere in the run (X21). Calls of one reply count once. */
 function repeatedDelegation(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   { place, planned }: PlacedCall,
   bound: GuardableCall,
 ): NamedAnswer | undefined {
-  const { maxIdenticalDelegations: most } = options;
+  const { maxIdenticalDelegations: most } = agent.role.delegation;
   if (bound.tool.name !== SPAWN_TOOL_NAME || most === "unlimited" || !isRecord(bound.input))
     return undefined;
   const { task, continue: childName } = bound.input;
@@ -143,13 +135,13 @@ function repeatedDelegation(
   const asked = { stepId: place.stepId, callId: call.callId, history, group };
   const role =
     typeof childName === "string" && childName.trim() !== ""
-      ? options
-          .subagentsOf(asked)
+      ? agent.run.subagents
+          .serviceFor(agent, asked)
           .list()
           .find((one) => one.childName === childName)?.role
       : bound.input["role"];
   if (typeof role !== "string" || typeof task !== "string") return undefined;
-  const before = options.delegationsBefore({ role, task }, place.stepId);
+  const before = agent.run.subagents.delegationsBefore({ role, task }, place.stepId);
   if (before < most) return undefined;
   const reason =
     before === 0
@@ -159,13 +151,13 @@ function repeatedDelegation(
 }
 
 async function askGuards(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: GuardableCall,
   { guards, others }: Watchers,
 ): Promise<Verdict> {
   if (guards.length === 0 && others.length === 0) return ALLOW;
-  const rest = options.working();
+  const rest = agent.time.working();
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
     callId: call.planned.call.callId,
@@ -175,13 +167,13 @@ async function askGuards(
   const asked = await Promise.all(
     guards.map(async (named): Promise<NamedAnswer> => ({
       guard: named.name,
-      answer: await askGuard(options, call, named, guarded),
+      answer: await askGuard(agent, call, named, guarded),
     })),
   );
   rest();
   const answers = [...asked, ...others];
   const verdict = verdictOf(bound, answers);
-  options.record(
+  agent.emit(
     {
       type: "tool.guarded",
       toolName: guarded.toolName,
@@ -200,14 +192,13 @@ function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answer
 
 /** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
 async function askGuard(
-  options: LocalEffectsOptions,
-  { place, planned }: PlacedCall,
+  agent: AgentRuntime,
+  { place, planned, signal: callSignal }: PlacedCall,
   named: NamedGuard,
   guarded: GuardedCall,
 ): Promise<GuardAnswer> {
   const { name, guard } = named;
-  const { runId, agentId, agentPath, depth, executionId } = options.identity;
-  const { clock, graceMs, hookTimeoutMs: timeoutMs } = options;
+  const { runId, agentId, agentPath, depth, executionId } = agent.identity;
   const outcome = await runTimed<GuardAnswer>(
     (signal) => {
       const context: GuardContext = Object.freeze({
@@ -216,11 +207,11 @@ async function askGuard(
         agentId,
         agentPath,
         depth,
-        role: options.roleName,
+        role: agent.role.name,
         executionId,
         stepNumber: place.stepNumber,
         messages: planned.history.messages,
-        metadata: options.metadata,
+        metadata: agent.metadata,
         signal,
       });
       const given: unknown = guard.check(guarded, context);
@@ -229,7 +220,7 @@ async function askGuard(
         ? Promise.resolve(given).then((answer) => readAnswer(named, answer))
         : readAnswer(named, given);
     },
-    { signal: options.startSignal, clock, graceMs, timeoutMs },
+    { ...agent.bounds, signal: callSignal },
   );
   switch (outcome.type) {
     case "returned":
@@ -294,19 +285,19 @@ function needsCheck({ planned }: PlacedCall, bound: GuardableCall): boolean {
 
 /** Whether the tool itself wants an approval, and why. A check that throws refuses the call. */
 async function checkApproval(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: GuardableCall,
 ): Promise<Verdict> {
   if (bound.type !== "function") return ALLOW;
   const { tool, use } = bound;
-  const services = callServices(options, call);
+  const services = callServices(agent, call);
   services.close();
   try {
     const wanted = use.needsApproval ?? call.planned.settings.needsApproval;
     const given: unknown =
-      typeof wanted === "function" ? wanted(toolContext(options, call, services)) : wanted;
-    const answer: unknown = isPromiseLike(given) ? await inTime(options, given) : given;
+      typeof wanted === "function" ? wanted(toolContext(agent, call, services)) : wanted;
+    const answer: unknown = isPromiseLike(given) ? await inTime(agent, call, given) : given;
     if (answer === false) return ALLOW;
     if (answer === true) return { type: "ask", reason: plainReason(tool.name) };
     if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
@@ -325,11 +316,14 @@ export function plainReason(toolName: string): string {
   return `${toolName} needs an approval.`;
 }
 
-async function inTime(options: LocalEffectsOptions, given: PromiseLike<unknown>): Promise<unknown> {
-  const { startSignal: signal, clock, graceMs, hookTimeoutMs: timeoutMs } = options;
-  const rest = options.working();
+async function inTime(
+  agent: AgentRuntime,
+  { signal }: PlacedCall,
+  given: PromiseLike<unknown>,
+): Promise<unknown> {
+  const rest = agent.time.working();
   try {
-    return await valueInTime(given, { signal, clock, graceMs, timeoutMs });
+    return await valueInTime(given, { ...agent.bounds, signal });
   } finally {
     rest();
   }

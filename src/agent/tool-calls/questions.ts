@@ -23,10 +23,10 @@ import { deniedText, rebindCall, type OwnCall, type RejectedCall } from "../../t
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { Approver } from "../approver.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
-import { errorRecord } from "../life-cycle.ts";
+import { errorRecord } from "../error-record.ts";
 import { applyChain } from "./apply-chain.ts";
 import { judge, judgeAgain, plainReason } from "./guards.ts";
-import type { LocalEffectsOptions } from "../local-options.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
 import type { PlacedCall } from "./call-context.ts";
 import { askedArguments } from "./used-arguments.ts";
 
@@ -47,68 +47,68 @@ export interface Refused {
 
 /** May this call run? Asks whoever can say so; never rejects. At once where nobody has to be asked. */
 export function askForPermission(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: OwnCall,
 ): Permission | Promise<Permission> {
   const { deferral, answer } = call.planned;
   if (deferral?.type === "question") {
     const { question } = deferral;
-    if (answer === undefined && !isOverdue(options, question))
-      return { type: "deferred", deferral };
-    return decided(options, call, bound, { question, answer });
+    if (answer === undefined && !isOverdue(agent, question)) return { type: "deferred", deferral };
+    return decided(agent, call, bound, { question, answer });
   }
-  if (options.startSignal.aborted) return { type: "cancelled" };
-  const verdict = judge(options, call, bound);
-  if (verdict instanceof Promise) return judged(options, call, bound, verdict);
+  if (call.signal.aborted) return { type: "cancelled" };
+  const verdict = judge(agent, call, bound);
+  if (verdict instanceof Promise) return judged(agent, call, bound, verdict);
   return verdict.type === "allow"
     ? { type: "granted", bound }
-    : judged(options, call, bound, Promise.resolve(verdict));
+    : judged(agent, call, bound, Promise.resolve(verdict));
 }
 
 async function judged(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: OwnCall,
   asked: ReturnType<typeof judgeAgain>,
 ): Promise<Permission> {
   const verdict = await asked;
-  if (options.startSignal.aborted) return { type: "cancelled" };
+  if (call.signal.aborted) return { type: "cancelled" };
   if (verdict.type === "allow") return { type: "granted", bound };
   if (verdict.type === "deny") return { type: "refused", rejected: verdict.rejected };
   const { reason } = verdict;
-  const question = questionAbout(options, call, {
+  const question = questionAbout(agent, call, {
     kind: "approval",
     reason,
     input: askedArguments(bound),
   });
-  options.record({ type: "question.asked", question }, at(call));
-  return await ask(options, call, bound, question);
+  agent.emit({ type: "question.asked", question }, at(call));
+  return await ask(agent, call, bound, question);
 }
 
 async function ask(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: OwnCall,
   question: Question,
 ): Promise<Permission> {
-  const settle = options.asking();
-  const { approver, unanswered } = options.desk;
-  const said = approver === undefined ? {} : await askApprover(options, approver, question, bound);
-  if (options.startSignal.aborted) {
-    recordAnswer(options, call, question, { answer: "denied", by: "end" });
+  const settle = agent.time.asking();
+  const { approver, unanswered } = agent.run.settings.approvals;
+  const said =
+    approver === undefined ? {} : await askApprover(agent, call, approver, { question, bound });
+  if (call.signal.aborted) {
+    recordAnswer(agent, call, question, { answer: "denied", by: "end" });
     settle();
     return { type: "cancelled" };
   }
   const { answer, failure } = said;
-  const isLate = isOverdue(options, question);
-  const mayWait = unanswered === "pause" || options.pauseSignal.aborted;
+  const isLate = isOverdue(agent, question);
+  const mayWait = unanswered === "pause" || agent.run.pauseSignal.aborted;
   if (answer === undefined && !isLate && mayWait) {
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
     return deferred(call, { ...question, reason });
   }
   settle();
-  return decided(options, call, bound, { question, ...(isLate ? {} : said) });
+  return decided(agent, call, bound, { question, ...(isLate ? {} : said) });
 }
 
 /** What came of a question; neither: no answer was given, or not in time. */
@@ -119,22 +119,22 @@ interface Said {
 }
 
 async function askApprover(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
+  call: PlacedCall,
   approver: Approver,
-  question: Question,
-  bound: OwnCall,
+  { question, bound }: { readonly question: Question; readonly bound: OwnCall },
 ): Promise<Said> {
-  const linked = linkedController(options.startSignal);
+  const linked = linkedController(call.signal);
   const { controller } = linked;
-  const { clock } = options;
+  const { clock } = agent.run;
   if (question.deadlineAtMs !== null) {
     const leftMs = question.deadlineAtMs - clock.nowMs();
     void sleep(clock, leftMs, controller.signal).then(() => controller.abort());
   }
   const { signal } = controller;
   const giveUp = (): void => controller.abort();
-  if (options.pauseSignal.aborted) giveUp();
-  else options.pauseSignal.addEventListener("abort", giveUp, { once: true });
+  if (agent.run.pauseSignal.aborted) giveUp();
+  else agent.run.pauseSignal.addEventListener("abort", giveUp, { once: true });
   try {
     const bounded = await runBounded(() => approver(question, { signal }), {
       signal,
@@ -158,12 +158,12 @@ async function askApprover(
     const what = redactSecrets(messageOf(cause));
     warnOnce(
       approver,
-      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${options.desk.unanswered === "deny" ? "the call is denied" : "the question stays open"}.`,
+      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${agent.run.settings.approvals.unanswered === "deny" ? "the call is denied" : "the question stays open"}.`,
     );
     return { failure: `The approver gave no answer that can be used (${what}).` };
   } finally {
     controller.abort();
-    options.pauseSignal.removeEventListener("abort", giveUp);
+    agent.run.pauseSignal.removeEventListener("abort", giveUp);
     linked.unlink();
   }
 }
@@ -189,7 +189,7 @@ function misfit(answer: Answer, { tool }: OwnCall): string | undefined {
 
 /** What becomes of the call, now that nothing more is waited for. */
 function decided(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: OwnCall,
   { question, answer, failure }: Said & { readonly question: Question },
@@ -198,15 +198,15 @@ function decided(
     const { arguments: changed } = answer;
     const by = decider(call);
     const change = changed === undefined ? {} : { arguments: changed };
-    recordAnswer(options, call, question, { answer: "approved", by, ...change });
-    if (changed !== undefined) return changedCall(options, call, bound, changed);
+    recordAnswer(agent, call, question, { answer: "approved", by, ...change });
+    if (changed !== undefined) return changedCall(agent, call, bound, changed);
     if (call.planned.deferral === undefined) return { type: "granted", bound };
     return isAsShown(bound, question)
-      ? permittedAgain(options, call, bound)
+      ? permittedAgain(agent, call, bound)
       : blocked(bound.tool, "It is not the call any more that was approved: its schema changed.");
   }
-  const { reason: given, by } = denial(options, call, { question, answer, failure });
-  recordAnswer(options, call, question, { answer: "denied", by, reason: given });
+  const { reason: given, by } = denial(agent, call, { question, answer, failure });
+  recordAnswer(agent, call, question, { answer: "denied", by, reason: given });
   const reason = withCause(given, question);
   const text = deniedText(question.toolName, reason);
   return {
@@ -228,12 +228,12 @@ function isAsShown(bound: OwnCall, { argumentsHash }: Question): boolean {
 
 /** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
 export async function permittedAgain(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   bound: OwnCall,
 ): Promise<Permission> {
-  const verdict = await judgeAgain(options, call, bound);
-  if (options.startSignal.aborted) return { type: "cancelled" };
+  const verdict = await judgeAgain(agent, call, bound);
+  if (call.signal.aborted) return { type: "cancelled" };
   return verdict.type === "deny"
     ? { type: "refused", rejected: verdict.rejected }
     : { type: "granted", bound };
@@ -241,7 +241,7 @@ export async function permittedAgain(
 
 /** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
 async function changedCall(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   { tool }: OwnCall,
   input: JsonValue,
@@ -249,10 +249,10 @@ async function changedCall(
   const { place, planned } = call;
   const { toolName, callId } = planned.call;
   const point = "beforeTool";
-  const chain = options.hooks.chain(point, toolName);
+  const chain = agent.hooks.chain(point, toolName);
   const asked = { toolName, callId, arguments: input };
   try {
-    const { patch, by } = await applyChain(options, {
+    const { patch, by } = await applyChain(agent, {
       point,
       chain,
       input: asked,
@@ -263,13 +263,13 @@ async function changedCall(
     if (again.type === "rejected") return { type: "refused", rejected: again };
     const { deny: reason } = patch;
     const denied = reason === undefined ? undefined : { by: by ?? point, reason };
-    const verdict = await judgeAgain(options, call, again, denied);
-    if (options.startSignal.aborted) return { type: "cancelled" };
+    const verdict = await judgeAgain(agent, call, again, denied);
+    if (call.signal.aborted) return { type: "cancelled" };
     return verdict.type === "deny"
       ? { type: "refused", rejected: verdict.rejected }
       : { type: "granted", bound: again };
   } catch (cause) {
-    if (options.signal.aborted) return { type: "cancelled" };
+    if (agent.signal.aborted) return { type: "cancelled" };
     return { ...blocked(tool, "A hook before it failed."), failure: errorRecord(cause) };
   }
 }
@@ -282,19 +282,19 @@ function blocked(tool: OwnCall["tool"], reason: string): Refused {
 type By = EventBody<"question.answered">["by"];
 
 function denial(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   { question, answer, failure }: Said & { readonly question: Question },
 ): { readonly reason: string; readonly by: By } {
   if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
   if (failure !== undefined) return { reason: failure, by: "approver" };
-  if (isOverdue(options, question)) return { reason: "Nobody answered in time.", by: "deadline" };
+  if (isOverdue(agent, question)) return { reason: "Nobody answered in time.", by: "deadline" };
   return { reason: "There is nobody who could approve it.", by: "nobody" };
 }
 
 /** A question about a call, under an id that its place gives. */
 export function questionAbout(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   { place, planned }: PlacedCall,
   about: {
     readonly kind: QuestionKind;
@@ -302,10 +302,10 @@ export function questionAbout(
     readonly input: Question["arguments"];
   },
 ): Question {
-  const { agentId, agentPath } = options.identity;
+  const { agentId, agentPath } = agent.identity;
   const { toolName, callId } = planned.call;
-  const askedAtMs = options.clock.nowMs();
-  const { answerTimeoutMs } = options.desk;
+  const askedAtMs = agent.nowMs();
+  const { answerTimeoutMs } = agent.run.settings.approvals;
   return {
     questionId: questionIdOf(place.stepId, planned.index),
     kind: about.kind,
@@ -323,14 +323,14 @@ export function questionAbout(
 
 /** Says what was answered, and by whom. */
 export function recordAnswer(
-  options: LocalEffectsOptions,
+  agent: AgentRuntime,
   call: PlacedCall,
   question: Question,
   said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
 ): void {
   const { questionId, toolName, askedAtMs } = question;
-  const waitedMs = options.clock.nowMs() - askedAtMs;
-  options.record({ type: "question.answered", questionId, toolName, ...said, waitedMs }, at(call));
+  const waitedMs = agent.nowMs() - askedAtMs;
+  agent.emit({ type: "question.answered", questionId, toolName, ...said, waitedMs }, at(call));
 }
 
 /** The call waits for the answer. */
@@ -350,8 +350,8 @@ function decider({ planned }: PlacedCall): By {
 }
 
 /** True once the answer would come too late. */
-export function isOverdue({ clock }: LocalEffectsOptions, { deadlineAtMs }: Question): boolean {
-  return deadlineAtMs !== null && clock.nowMs() >= deadlineAtMs;
+export function isOverdue(agent: AgentRuntime, { deadlineAtMs }: Question): boolean {
+  return deadlineAtMs !== null && agent.nowMs() >= deadlineAtMs;
 }
 
 function at({ place, planned }: PlacedCall): {

@@ -2,40 +2,39 @@
 // must end, when it is to stop, and when one of the calls leaves nothing to do for the others.
 
 import { cancelReasonOf, onAbort } from "../../kernel/cancel.ts";
-import type { StepId } from "../../protocol/ids.ts";
-import type { LocalEffectsOptions } from "../local-options.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { EffectPlace } from "../effects.ts";
 
 export class ReplyCalls {
-  readonly stepId: StepId;
-  /** What the calls work with. */
-  readonly options: LocalEffectsOptions;
-  readonly #agent: LocalEffectsOptions;
+  readonly place: EffectPlace;
+  readonly #agent: AgentRuntime;
   readonly #controller = new AbortController();
   /** Listens to the agent no longer. */
-  readonly letGo: () => void;
+  readonly release: () => void;
 
-  /** `agent`: what the effects of the agent work with. */
-  constructor(agent: LocalEffectsOptions, stepId: StepId) {
-    const { signal } = this.#controller;
-    this.stepId = stepId;
+  constructor(agent: AgentRuntime, place: EffectPlace) {
+    this.place = place;
     this.#agent = agent;
-    this.options = { ...agent, startSignal: signal, callSignal: signal };
     const isOver = agent.startSignal.aborted;
-    this.letGo = isOver ? () => undefined : onAbort(agent.startSignal, () => this.end());
+    this.release = isOver ? () => undefined : onAbort(agent.startSignal, () => this.end());
     if (isOver) this.end();
   }
 
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
   /**
-   * Nothing further of them begins, those under way are aborted, and the subagents that they have started are cancelled: where the agent
-   * itself must end, that has reached them already.
+   * No further one begins, those under way are aborted, and the subagents that they have started are cancelled: where the agent itself must
+   * end, that has reached them already.
    */
   end(): void {
-    if (this.#controller.signal.aborted) return;
-    const { startSignal, identity } = this.#agent;
+    if (this.signal.aborted) return;
+    const { startSignal, identity, run } = this.#agent;
     const { agentId, agentPath } = identity;
     const cancelled = cancelReasonOf(startSignal);
     const message = `${agentPath} stops.`;
     this.#controller.abort(cancelled ?? { type: "stopped", message, agentId });
-    if (cancelled === undefined) this.#agent.cancelChildrenOf(this.stepId);
+    if (cancelled === undefined) run.subagents.cancelStartedBy(this.#agent, this.place.stepId);
   }
 }

@@ -245,6 +245,10 @@ export class BudgetLedger {
   /** The agent's narrow view of its account. */
   gate(agentId: AgentId): BudgetGate {
     return {
+      reserve: (ask, signal) => this.reserve(agentId, ask, signal),
+      extend: (lease, ask, signal) => this.extend(lease, ask, signal),
+      charge: (lease, usage) => this.charge(lease, usage),
+      usage: () => this.usage(agentId),
       settle: (lease, usage) => this.settle(lease.leaseId, usage),
       releaseOpen: () => this.releaseOpen(agentId),
       chargeToolCall: () => this.#chargeToolCall(agentId),

@@ -1,8 +1,10 @@
-import type { AgentNode } from "../tree/agent-node.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { PausedAgent } from "./paused-run.ts";
 
 /** What is told of an agent besides its state and its children. */
-export function bornAgent(node: AgentNode): Omit<PausedAgent, "state" | "children" | "ordinals"> {
+export function agentRecord(
+  node: AgentRuntime,
+): Omit<PausedAgent, "state" | "children" | "ordinals"> {
   const { identity, role, task, metadata } = node;
   const { agentId, executionId, parentAgentId, agentPath, depth } = identity;
   return {

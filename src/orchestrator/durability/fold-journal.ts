@@ -18,7 +18,7 @@ import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
 import { LedgerCopy, type KeptHold } from "../budget/ledger-operation.ts";
 import { failedIn, readPausedRun } from "./paused-run.ts";
-import type { StandingRun } from "./restored-run.ts";
+import type { RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
 import {
@@ -33,7 +33,7 @@ import { readRecord } from "./text-table.ts";
 
 /** A run as its journal tells of it. */
 export interface FoldedRun {
-  readonly run: StandingRun;
+  readonly run: RestoredRun;
   /** `paused`: it had come to rest; `open`: its process died. */
   readonly status: "open" | "paused" | "ended";
   readonly recordCount: number;
@@ -97,7 +97,7 @@ class Fold {
   /** In whole milliseconds; no event happened later. */
   #lastAtMs = 0;
   #trace: RunTrace = { traceId: "" };
-  #prices: StandingRun["prices"] = [];
+  #prices: RestoredRun["prices"] = [];
   #answered: readonly QuestionId[] = [];
   #answers: readonly Answer[] = [];
   #cancelled: FoldedRun["cancelled"] = [];
@@ -375,7 +375,7 @@ function traceOf(said: object): RunTrace {
   };
 }
 
-type RunTrace = Pick<StandingRun, "traceId" | "spanId" | "isSampled">;
+type RunTrace = Pick<RestoredRun, "traceId" | "spanId" | "isSampled">;
 
 const TraceSchema = z
   .looseObject({ traceId: z.string(), spanId: z.string(), isSampled: z.boolean() })

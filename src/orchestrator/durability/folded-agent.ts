@@ -12,15 +12,15 @@ import type { StopReason, StopSignal } from "../../protocol/stop.ts";
 import { childNameOf } from "../../protocol/subagent.ts";
 import type { KeptHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
-import type { StandingAgent } from "./restored-run.ts";
+import type { RestoredAgent } from "./restored-run.ts";
 import type { RecordOf } from "./journal-record.ts";
 import {
   fingerprint,
-  Unfinished,
-  type Act,
+  InFlightWork,
+  type ChildOperation,
   type KeptGrant,
-  type UnfinishedChild,
-} from "./in-flight.ts";
+  type InFlightChild,
+} from "../../agent/in-flight.ts";
 
 type BornAgent = RecordOf<"agent">["agent"];
 type StoredEvent = RecordOf<"event">["event"];
@@ -47,13 +47,13 @@ export class FoldedAgent {
   #begun = new Set<string>();
   #chargedCalls = 0;
   #told: string[] = [];
-  #unfinishedChildren: UnfinishedChild[] = [];
+  #inFlightChildren: InFlightChild[] = [];
   /** Leases that it was given, and those that its model calls were made with, by the names of their effects. */
   #leases = new Map<LeaseId, KeptHold>();
   #leaseIds = new Map<string, LeaseId>();
-  #acts: Act[] = [];
+  #operations: ChildOperation[] = [];
   #signals: StopSignal[] = [];
-  #letters: string[] = [];
+  #messages: string[] = [];
 
   constructor(born: BornAgent) {
     this.#born = born;
@@ -87,7 +87,7 @@ export class FoldedAgent {
     { isNew, nth }: { readonly isNew: boolean; readonly nth: number },
   ): void {
     const { agentId: childId, agentPath, role, spawnCallId: callId } = child.#born;
-    this.#unfinishedChildren.push({ childId, callId, nth });
+    this.#inFlightChildren.push({ childId, callId, nth });
     if (!isNew) return;
     this.#children += 1;
     const number = Number(childNameOf(agentPath).split("#").at(-1));
@@ -107,15 +107,15 @@ export class FoldedAgent {
     this.#outcomes = new Map();
     this.#begun = new Set();
     this.#chargedCalls = 0;
-    this.#unfinishedChildren = [];
+    this.#inFlightChildren = [];
     this.#leases = new Map();
     this.#leaseIds = new Map();
-    this.#acts = [];
+    this.#operations = [];
     if (phase !== "prepare" && phase !== "open") this.#told = [];
     if (phase !== "paused" && phase !== "ended") return;
     // Who comes to rest hears nothing more of what it has not heard of.
     this.#signals = [];
-    this.#letters = [];
+    this.#messages = [];
   }
 
   charge(): void {
@@ -128,8 +128,8 @@ export class FoldedAgent {
   }
 
   /** A call of it has done something to a subagent. */
-  act(act: Act): void {
-    this.#acts.push(act);
+  act(act: ChildOperation): void {
+    this.#operations.push(act);
   }
 
   take(record: OwnRecord): void {
@@ -148,10 +148,10 @@ export class FoldedAgent {
         this.#signals.push(record.signal);
         return;
       case "letter":
-        this.#letters.push(record.text);
+        this.#messages.push(record.text);
         return;
       case "read":
-        this.#letters.splice(0, record.letters);
+        this.#messages.splice(0, record.letters);
     }
   }
 
@@ -204,7 +204,7 @@ export class FoldedAgent {
   }
 
   /** The agent as it stands. `open`: leases of it that are not settled. */
-  standing(open: readonly KeptHold[]): StandingAgent {
+  standing(open: readonly KeptHold[]): RestoredAgent {
     const kept = stateFromKept(deepFreeze(this.#state));
     const state = this.#atRest(kept);
     const ends = this.#ends;
@@ -214,32 +214,30 @@ export class FoldedAgent {
     const reported = ends.flatMap((end) =>
       end.type === "executed" ? (end.execution.reportedIds ?? []) : [],
     );
-    const unfinished = new Unfinished({
+    const inFlight = new InFlightWork({
       outcomes: this.#outcomes,
       begun: new Set([...this.#begun].filter((name) => !this.#outcomes.has(name))),
       chargedCalls: this.#chargedCalls,
       told: this.#told,
-      children: this.#unfinishedChildren.filter(
-        ({ callId }) => callId === null || !over.has(callId),
-      ),
+      children: this.#inFlightChildren.filter(({ callId }) => callId === null || !over.has(callId)),
       over,
       reportedIds: new Set(reported),
       leases: this.#ended(open),
-      acts: this.#acts.filter(({ callId }) => !over.has(callId)),
+      operations: this.#operations.filter(({ callId }) => !over.has(callId)),
       signals: this.#signals,
-      letters: this.#letters,
+      messages: this.#messages,
     });
     return {
       ...this.#born,
       children: this.#children,
       ordinals: this.#ordinals,
       state,
-      unfinished,
+      inFlight,
       kept,
     };
   }
 
-  #atRest(kept: AgentState): StandingAgent["state"] {
+  #atRest(kept: AgentState): RestoredAgent["state"] {
     const state = begun(kept, this.#born, this.#startedAtMs);
     if (state.status !== "running") return state;
     const paused = transition(state, { type: "pause", reason: INTERRUPTED });

@@ -20,7 +20,7 @@ import { AnswerSchema } from "../../protocol/question.ts";
 import { StopSignalSchema } from "../../protocol/stop.ts";
 import { RemovedToolSchema } from "../../protocol/tool-rule.ts";
 import { LedgerOperationSchema } from "../budget/ledger-operation.ts";
-import { PriceUsedSchema } from "../tree/prices-used.ts";
+import { PriceUsedSchema } from "../budget/prices-used.ts";
 import { SessionOutcomeSchema } from "../sessions/session-outcome.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { PausedAgentSchema, TreeLimitsSchema } from "./paused-run.ts";

@@ -201,3 +201,9 @@ function storeFailed(cause: unknown): EspalierError {
     cause,
   });
 }
+
+/** What records are put into. */
+export type JournalWriter = Pick<
+  Journal,
+  "append" | "broken" | "claimed" | "kept" | "close" | "abandon"
+>;

@@ -4,11 +4,11 @@ import { hostname } from "node:os";
 import { pid } from "node:process";
 
 import type { Clock } from "../../kernel/clock.ts";
+import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
 import type { PausedAgent, PausedRun } from "./paused-run.ts";
-import { alreadyResumed } from "../run/resumption.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { foldJournal, type FoldedRun } from "./fold-journal.ts";
@@ -135,4 +135,15 @@ export function recoveredJournal(
 /** Who owns a run that this process leads. Its token keeps others from writing, so that it is by chance, whatever the other ids are. */
 export function newOwner(): RunOwner {
   return { token: randomIds.next("owner"), hostname: hostname(), processId: pid };
+}
+
+export function alreadyResumed({
+  runId,
+  pauses,
+}: Pick<PausedRun, "runId" | "pauses">): EspalierError {
+  return new EspalierError({
+    code: "already_resumed",
+    message: `Expected a pause that nobody has gone on from, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,
+    data: { runId, pauses },
+  });
 }

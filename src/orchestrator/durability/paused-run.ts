@@ -19,7 +19,7 @@ import {
 } from "../../protocol/ids.ts";
 import { DefinitionsSchema, textHash } from "../../protocol/definition.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
-import { PriceUsedSchema } from "../tree/prices-used.ts";
+import { PriceUsedSchema } from "../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { RoleDraftSchema } from "../../protocol/subagent.ts";
 import { argumentsHashOf, QuestionSchema } from "../../protocol/question.ts";

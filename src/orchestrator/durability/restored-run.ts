@@ -2,22 +2,22 @@
 
 import { stateOf } from "../../agent/agent-snapshot.ts";
 import type { AgentState, PendingState, RestingState } from "../../agent/agent-state.ts";
-import type { Unfinished } from "./in-flight.ts";
+import type { InFlightWork } from "../../agent/in-flight.ts";
 import type { KeptHold } from "../budget/ledger-operation.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { failedIn, type PausedAgent, type PausedRun } from "./paused-run.ts";
 
 /** One of its agents. */
-export interface StandingAgent extends Omit<PausedAgent, "state"> {
+export interface RestoredAgent extends Omit<PausedAgent, "state"> {
   readonly state: PendingState | RestingState;
   /** What it had begun when its process died. */
-  readonly unfinished?: Unfinished | undefined;
+  readonly inFlight?: InFlightWork | undefined;
   /** Its state as the journal has it, if that is another. */
   readonly kept?: AgentState;
 }
 
-export interface StandingRun extends Omit<PausedRun, "version" | "agents"> {
-  readonly agents: readonly StandingAgent[];
+export interface RestoredRun extends Omit<PausedRun, "version" | "agents"> {
+  readonly agents: readonly RestoredAgent[];
   /** Those that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
   /** Leases that are not settled yet. */
@@ -25,7 +25,7 @@ export interface StandingRun extends Omit<PausedRun, "version" | "agents"> {
 }
 
 /** The run behind a paused one. */
-export function standing(paused: PausedRun): StandingRun {
+export function standing(paused: PausedRun): RestoredRun {
   const { version: _form, agents, ...run } = paused;
   return {
     ...run,

@@ -3,36 +3,20 @@
 import { nextTick } from "node:process";
 
 import type { AgentState } from "../../agent/agent-state.ts";
-import type { LeaseOutcome } from "../../agent/budget-gate.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
-import type { Effects } from "../../agent/effects.ts";
-import { KeptEffects } from "../../agent/kept-effects.ts";
 import { keptState } from "../../agent/kept-state.ts";
-import type { Phase } from "../../agent/run-agent.ts";
 import { deltaOf } from "../../kernel/json-delta.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Account } from "../../protocol/account.ts";
-import type { AgentId, CallId, LeaseId } from "../../protocol/ids.ts";
-import type { DeadlineKeeper } from "../budget/agent-clock.ts";
-import type { AgentNode } from "../tree/agent-node.ts";
-import { bornAgent } from "./agent-record.ts";
-import type { Journal } from "./journal.ts";
+import type { StopSignal } from "../../protocol/stop.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import type { AgentJournal, AgentRuntime } from "../../agent/agent-runtime.ts";
+import { agentRecord } from "./agent-record.ts";
+import type { JournalWriter } from "./journal.ts";
 import type { JournalRecord, RecordOf } from "./journal-record.ts";
+import { PersistedEffects } from "./persisted-effects.ts";
 
-/** What records are put into. */
-export type JournalWriter = Pick<
-  Journal,
-  "append" | "broken" | "claimed" | "kept" | "close" | "abandon"
->;
-
-/** How the effects of one agent are kept. */
-export interface EffectKeeper {
-  readonly log: EffectLog;
-  /** The effects of the process, with the keeping around them. */
-  around(local: Effects): Effects;
-}
-
-interface Born {
+interface Created {
   readonly account: Account;
   readonly isBackground: boolean;
   /** Which of the delegations of its call it is, from 0; of a subtask: its place in the queue. */
@@ -42,22 +26,22 @@ interface Born {
 /** How the journal of a replay is another one. */
 export interface KeepingOptions {
   /** Default: effects are kept in the journal. */
-  readonly keeperOf?: (node: AgentNode) => EffectKeeper;
+  readonly logOf?: (agent: AgentRuntime) => EffectLog;
   /** False: no agent ends by the clock. Default true. */
   readonly hasDeadlines?: boolean;
 }
 
-export class RunJournal implements DeadlineKeeper {
+export class RunJournal implements AgentJournal {
   readonly #journal: JournalWriter;
-  readonly #keeperOf: (node: AgentNode) => EffectKeeper;
+  readonly #logOf: (agent: AgentRuntime) => EffectLog;
   readonly #hasDeadlines: boolean;
   readonly #states = new Map<AgentId, object>();
   /** What follows from the last record at once is under way. */
   #isInTurn = false;
 
-  constructor(journal: JournalWriter, { keeperOf, hasDeadlines = true }: KeepingOptions = {}) {
+  constructor(journal: JournalWriter, { logOf, hasDeadlines = true }: KeepingOptions = {}) {
     this.#journal = journal;
-    this.#keeperOf = keeperOf ?? ((node) => journalKeeper(journal, node));
+    this.#logOf = logOf ?? ((agent) => new PersistedEffects(journal, agent));
     this.#hasDeadlines = hasDeadlines;
   }
 
@@ -84,14 +68,14 @@ export class RunJournal implements DeadlineKeeper {
     return { take: (event) => this.append({ type: "event", event: { ...event } }) };
   }
 
-  /** An agent was born, with its account. */
-  born(node: AgentNode, { nth = 0, ...told }: Born): void {
-    this.append({ type: "agent", agent: bornAgent(node), nth, ...told });
+  /** An agent was created, with its account. */
+  created(node: AgentRuntime, { nth = 0, ...told }: Created): void {
+    this.append({ type: "agent", agent: agentRecord(node), nth, ...told });
     this.#save(node, "born", node.standingState);
   }
 
   /** An agent that had ended begins a further execution. */
-  wentOn(node: AgentNode, isBackground: boolean, nth = 0): void {
+  continued(node: AgentRuntime, isBackground: boolean, nth = 0): void {
     const { identity, execution, task, spawnCallId = null, spawnStepId = null } = node;
     const { agentId, executionId } = identity;
     this.append({
@@ -109,20 +93,20 @@ export class RunJournal implements DeadlineKeeper {
   }
 
   /** A phase of an agent is over, and this is what it left. What it is told in it is read with it. */
-  phaseOver(node: AgentNode, phase: Phase, state: AgentState): void {
+  phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
     if (phase === "evaluate" || phase === "incorporate") return; // They wait for nothing: they are done once more.
-    const letters = node.inbox.countTaken();
+    const letters = node.mailbox.countTaken();
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
     this.#save(node, phase, state);
-    if (phase !== "prepare") node.finish();
+    if (phase !== "prepare") node.finishInFlight();
   }
 
   /** A model call is to be made: the step that it opens is over at some time, whatever happens (L4). */
-  stepOpened(node: AgentNode, state: AgentState): void {
+  stepOpened(node: AgentRuntime, state: AgentState): void {
     this.#save(node, "open", state);
   }
 
-  #save({ identity: { agentId } }: AgentNode, phase: string, state: AgentState): void {
+  #save({ identity: { agentId } }: AgentRuntime, phase: string, state: AgentState): void {
     const kept = keptState(state);
     const delta = deltaOf(this.#states.get(agentId), kept);
     this.#states.set(agentId, kept);
@@ -132,6 +116,10 @@ export class RunJournal implements DeadlineKeeper {
   /** What is known to be written of an agent already: the state in which a paused run has it. */
   knows(agentId: AgentId, state: AgentState): void {
     this.#states.set(agentId, keptState(state));
+  }
+
+  requested({ identity: { agentId } }: AgentRuntime, signal: StopSignal): void {
+    this.append({ type: "signal", agentId, signal });
   }
 
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean {
@@ -154,8 +142,8 @@ export class RunJournal implements DeadlineKeeper {
   }
 
   /** How the effects of an agent are kept. */
-  keeperOf(node: AgentNode): EffectKeeper {
-    return this.#keeperOf(node);
+  logOf(agent: AgentRuntime): EffectLog {
+    return this.#logOf(agent);
   }
 }
 
@@ -175,54 +163,3 @@ const WISHES: ReadonlySet<string> = new Set([
   "skip",
   "stop",
 ]);
-
-function journalKeeper(journal: JournalWriter, node: AgentNode): EffectKeeper {
-  const log = new AgentLog(journal, node);
-  return { log, around: (local) => new KeptEffects(local, log) };
-}
-
-class AgentLog implements EffectLog {
-  readonly #journal: JournalWriter;
-  readonly #node: AgentNode;
-
-  constructor(journal: JournalWriter, node: AgentNode) {
-    this.#journal = journal;
-    this.#node = node;
-  }
-
-  outcome(name: string): unknown {
-    return this.#node.unfinished?.outcome(name);
-  }
-
-  async keep(name: string, outcome: object, leaseId?: LeaseId): Promise<void> {
-    const { agentId } = this.#node.identity;
-    const lease = leaseId === undefined ? {} : { leaseId };
-    this.#journal.append({ type: "effect", agentId, name, outcome, ...lease });
-    await this.#journal.kept();
-  }
-
-  kept(): Promise<void> {
-    return this.#journal.kept();
-  }
-
-  claimed(): Promise<void> | undefined {
-    return this.#journal.claimed();
-  }
-
-  hadBegun(name: string): boolean {
-    return this.#node.unfinished?.takeBegun(name) === true;
-  }
-
-  async begin(name: string): Promise<void> {
-    this.#journal.append({ type: "begun", agentId: this.#node.identity.agentId, name });
-    await this.#journal.kept();
-  }
-
-  lease(name: string): Extract<LeaseOutcome, { readonly type: "granted" }> | undefined {
-    return this.#node.unfinished?.takeLease(name);
-  }
-
-  hasChildOf(callId: CallId | null, nth?: number): boolean {
-    return this.#node.unfinished?.hasChildOf(callId, nth) === true;
-  }
-}

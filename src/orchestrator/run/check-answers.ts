@@ -15,20 +15,20 @@ import {
 } from "../../protocol/question.ts";
 import { rebindCall } from "../../tools/bind-call.ts";
 import type { ToolSet } from "../../tools/tool-set.ts";
-import type { StandingAgent, StandingRun } from "../durability/restored-run.ts";
+import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 
 /** What answers are checked against. */
 export interface AnswerChecks {
   /** Questions whose deadline has passed have their outcome already and take no answer. */
   isOverdue(question: Question): boolean;
-  toolsOf(agent: StandingAgent): ToolSet;
+  toolsOf(agent: RestoredAgent): ToolSet;
   /** Default true. False: questions may stay open. */
   readonly areAllNeeded?: boolean;
 }
 
 /** The answers by question. Throws `invalid_answer`, with the `problem` in its data, or `invalid_paused_run` if a tool is gone. */
 export function checkAnswers(
-  run: StandingRun,
+  run: RestoredRun,
   given: unknown,
   checks: AnswerChecks,
 ): ReadonlyMap<Question["questionId"], Answer> {
@@ -88,7 +88,7 @@ function listOf(given: unknown): readonly unknown[] {
 }
 
 /** What is asked must be the call of the history, and what would run must be what is asked (X17). */
-function checkCall({ state }: StandingAgent, question: Question): void {
+function checkCall({ state }: RestoredAgent, question: Question): void {
   const { callId, questionId, agentPath, toolName, argumentsHash } = question;
   const step = stepOf(state);
   const deferral = step?.deferrals.find((one) => one.callId === callId);
@@ -160,7 +160,7 @@ function problemCode(answer: Answer, question: Question): Problem {
   return answer.argumentsHash === question.argumentsHash ? "wrong_kind" : "altered";
 }
 
-function unknown(index: number, { questionId }: Answer, run: StandingRun): EspalierError {
+function unknown(index: number, { questionId }: Answer, run: RestoredRun): EspalierError {
   if (!run.answered.includes(questionId)) {
     const got = `one to ${questionId}, which this run does not ask. Take the questions from pausedRun.questions`;
     return wrong("unknown", index, got, { questionId });

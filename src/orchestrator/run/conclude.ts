@@ -4,18 +4,18 @@ import { deepFreeze } from "../../kernel/json.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import type { AgentNode } from "../tree/agent-node.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { resultRecord } from "./persisted-result.ts";
-import { pausedRunOf, type PauseFacts } from "../durability/pause-run.ts";
+import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import type { RunTree } from "../tree/run-tree.ts";
-import type { RunShared } from "../tree/run-shared.ts";
+import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /**
  * Paused agents that have something to do which nobody outside has to allow, since others were still at work when they paused: they were
  * told to end, or a subagent that they wait for has ended. That comes before the run rests.
  */
-export function lateEnds(tree: RunTree): readonly AgentNode[] {
+export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   const hasEnded = (childId: AgentId): boolean => tree.find(childId)?.hasEnded === true;
   return tree.nodes.filter(({ rested, startSignal }) => {
     if (rested?.status !== "paused") return false;
@@ -25,7 +25,7 @@ export function lateEnds(tree: RunTree): readonly AgentNode[] {
 
 /** The result of a run whose root has ended while detached agents live on; they are not in it yet. */
 export function resultOf(
-  { tree, ledger, clock, definitions, session }: RunShared,
+  { tree, ledger, clock, definitions, session }: RunRuntime,
   traceId: string,
 ): RunResult {
   const atMs = clock.nowMs();
@@ -34,21 +34,21 @@ export function resultOf(
 }
 
 /** Records the last event and gives the result. `facts.pauses`: how often the run had been paused before. */
-export function concluded(scope: RunShared, root: AgentNode, facts: PauseFacts): RunResult {
-  const { tree, ledger, recorder, clock } = scope;
+export function concluded(run: RunRuntime, root: AgentRuntime, facts: PauseFacts): RunResult {
+  const { tree, ledger, recorder, clock } = run;
   const place = { ...root.identity, executionId: null, stepId: null, callId: null };
   const { traceId } = facts;
   if (root.hasEnded) {
-    const result = resultOf(scope, traceId);
-    scope.journal?.append(resultRecord(result, clock.nowMs()));
+    const result = resultOf(run, traceId);
+    run.journal?.append(resultRecord(result, clock.nowMs()));
     recorder.record(place, runEnded(result));
     return result;
   }
   for (const node of tree.nodes) node.close();
   const { pauses } = facts;
-  const draft = pausedRunOf(scope, { ...facts, pauses: pauses + 1 });
+  const draft = pausedRunOf(run, { ...facts, pauses: pauses + 1 });
   const { definitions, pausedAtMs: atMs } = draft;
-  const session = scope.session?.outcome;
+  const session = run.session?.outcome;
   const result = runResult(tree, ledger, {
     traceId,
     atMs,
@@ -58,7 +58,7 @@ export function concluded(scope: RunShared, root: AgentNode, facts: PauseFacts):
   });
   const { reason, questions, durationMs } = result;
   const { own, descendants, total } = result.usage;
-  scope.journal?.append(resultRecord(result, atMs));
+  run.journal?.append(resultRecord(result, atMs));
   recorder.record(place, {
     type: "run.paused",
     reason,

@@ -4,27 +4,25 @@ import { steadyClock } from "../../kernel/clock.ts";
 import type { ResumeOptions } from "./run-options.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
-import { toolsOf } from "../tree/agent-assembly.ts";
-import { bringBack } from "../tree/create-agent.ts";
+import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers } from "./check-answers.ts";
 import type { FoldedRun } from "../durability/fold-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, leadRun, sessionOf } from "./start.ts";
-import type { Settings } from "./orchestrator-options.ts";
-import { restore, rolesOf } from "../durability/pause-run.ts";
+import { AS_ROOT, sessionOf } from "./start.ts";
+import type { Settings } from "../tree/orchestrator-options.ts";
+import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./recovery.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./resumption.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
-import type { Run } from "./run.ts";
-import { runScope } from "../tree/run-scope.ts";
-import type { RunShared } from "../tree/run-shared.ts";
+import { Run } from "./run.ts";
+import { roleTools, type RunRuntime } from "../tree/run-runtime.ts";
+import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
-import type { StandingRun } from "../durability/restored-run.ts";
-import { reviveDetached } from "../tree/supervisor.ts";
+import type { RestoredRun } from "../durability/restored-run.ts";
 import { grantBudget } from "../tree/budget-events.ts";
 
 /** What a run that stands still goes on with. */
-export interface Going {
+export interface Continuation {
   readonly registry: RoleRegistry;
   readonly roles: ReturnType<typeof rolesOf>;
   readonly onText: ResumeOptions["onText"];
@@ -40,12 +38,12 @@ export interface GivenAnswers {
 }
 
 /** What a run that stands still needs to go on. Throws before anything has happened. */
-export function readyToGoOn(
+export function readyToContinue(
   settings: Settings,
-  run: StandingRun,
+  run: RestoredRun,
   options: ResumeOptions,
   { answers, areAllNeeded }: GivenAnswers,
-): Going {
+): Continuation {
   const { onText, role, grants: asked = [] } = options;
   const cutOffId = areAllNeeded ? undefined : run.agents[0]?.executionId;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
@@ -55,7 +53,7 @@ export function readyToGoOn(
   const given = checkAnswers(run, answers, {
     areAllNeeded,
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
-    toolsOf: ({ agentId }) => toolsOf(roles.get(agentId) ?? registry.root, registry),
+    toolsOf: ({ agentId }) => roleTools(roles.get(agentId) ?? registry.root, registry),
   });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });
@@ -69,39 +67,40 @@ export interface Kept {
 }
 
 /** A run that goes on, and what its agents share. */
-export interface Gone {
+export interface ContinuedRun {
   readonly run: Run;
-  readonly scope: RunShared;
+  readonly runtime: RunRuntime;
 }
 
 /** Puts the run back and leads it on. */
-export function goOn(
+export function continueRun(
   settings: Settings,
-  run: StandingRun,
-  { registry, roles, onText, session, answers, grants }: Going,
+  run: RestoredRun,
+  { registry, roles, onText, session, answers, grants }: Continuation,
   { journal, folded }: Kept,
-): Gone {
-  const scope = runScope(settings, {
+): ContinuedRun {
+  const supervisor = new Supervisor(settings, {
     registry,
     onText,
-    run,
+    restored: run,
     session,
     answers,
     journal: () => journal,
   });
-  const pausedMs = scope.clock.nowMs() - run.pausedAtMs;
-  const rested = restore(scope, run, roles);
+  const { run: runtime } = supervisor;
+  const pausedMs = runtime.clock.nowMs() - run.pausedAtMs;
+  const rested = restore(runtime, run, roles);
   for (const { agentId, state, kept = state } of run.agents) journal?.knows(agentId, kept);
   if (answers.size > 0) journal?.append({ type: "answers", answers: [...answers.values()] });
-  const tellGrants = grants.map(({ agentId, field, ...grant }) => {
-    const node = scope.tree.find(agentId) ?? rested;
-    return grantBudget(scope, node, grant, field);
+  const recordGrants = grants.map(({ agentId, field, ...grant }) => {
+    const node = runtime.tree.find(agentId) ?? rested;
+    return grantBudget(runtime, node, grant, field);
   });
   const isOver = rested.hasEnded && folded?.status !== "open";
   const root = isOver
-    ? bringBack(scope, rested, { ...AS_ROOT, task: rested.task, message: stoppedNotice(run) })
+    ? continueAgent(runtime, rested, { ...AS_ROOT, task: rested.task, message: stoppedNotice(run) })
     : rested;
-  if (isOver) journal?.wentOn(root, false);
+  if (isOver) journal?.continued(root, false);
   session?.begin(run.runId);
   const answered = [...run.answered, ...answers.keys()];
   const event = (): EventBody<"run.resumed"> => ({
@@ -109,11 +108,11 @@ export function goOn(
     schemaVersion: EVENT_SCHEMA_VERSION,
     role: root.role.name,
     task: root.task,
-    limits: scope.tree.limits,
-    budget: scope.ledger.remaining(root.identity.agentId),
+    limits: runtime.tree.limits,
+    budget: runtime.ledger.remaining(root.identity.agentId),
     pauses: run.pauses,
     pausedMs,
-    ...sessionOf(scope),
+    ...sessionOf(runtime),
     previousTraceId: run.traceId,
     ...(run.spanId === undefined ? {} : { previousSpanId: run.spanId }),
     ...(run.isSampled === undefined ? {} : { wasSampled: run.isSampled }),
@@ -121,18 +120,19 @@ export function goOn(
     ...(folded?.status === "open" ? { recovery: { lostCalls: folded.lost.length } } : {}),
   });
   const before = (): void => {
-    if (folded?.status === "open") scope.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
+    if (folded?.status === "open") runtime.recorder.endLost(folded.lostSpans, folded.lastSpanUs);
   };
   const afterwards = (): void => {
-    for (const tell of tellGrants) tell();
+    for (const record of recordGrants) record();
     if (folded !== undefined) {
-      chargeLost(scope, folded);
-      reapply(scope, folded);
+      chargeLost(runtime, folded);
+      reapply(runtime, folded);
     }
-    reviveDetached(scope);
+    supervisor.reactivateDetached();
   };
-  const history = { pauses: run.pauses, answered };
   // Somebody else may have gone on with it from the same store.
   const allowed = (): Promise<void> | undefined => journal?.claimed();
-  return { run: leadRun(scope, root, history, { event, allowed, before, afterwards }), scope };
+  const { pauses } = run;
+  const beginning = { pauses, answered, event, allowed, before, afterwards };
+  return { run: new Run(supervisor, root, beginning), runtime };
 }

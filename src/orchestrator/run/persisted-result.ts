@@ -7,8 +7,9 @@ import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "../durability/paused-run.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
-import { resultOfAgents, type RestedAgent, type RunResult } from "./run-result.ts";
-import type { StandingAgent } from "../durability/restored-run.ts";
+import { resultOfAgents, type RunResult } from "./run-result.ts";
+import type { RestedAgent } from "../tree/agent-report.ts";
+import type { RestoredAgent } from "../durability/restored-run.ts";
 
 /** What a result says that no other record does: what agents have from their roles, and what became of the session. */
 export function resultRecord({ agents, prices, session }: RunResult, atMs: number) {
@@ -111,10 +112,10 @@ function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): Pa
 
 function pausedAgent({
   state,
-  unfinished: _none,
+  inFlight: _none,
   kept: _same,
   ...agent
-}: StandingAgent): PausedAgent {
+}: RestoredAgent): PausedAgent {
   if (state.status === "pending") throw new Error(`${agent.agentPath} is not at rest.`);
   return { ...agent, state: snapshotOf(state) };
 }

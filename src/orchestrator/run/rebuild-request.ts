@@ -7,7 +7,7 @@ import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { foldJournal } from "../durability/fold-journal.ts";
 import { readPausedRun, type PausedRun } from "../durability/paused-run.ts";
-import { standing, type StandingAgent } from "../durability/restored-run.ts";
+import { standing, type RestoredAgent } from "../durability/restored-run.ts";
 
 /** Which request is meant. */
 export interface RebuildOptions {
@@ -63,7 +63,7 @@ function runIdIn(line: string | undefined): RunId {
   return RunIdSchema.parse("unknown");
 }
 
-type ToldAgent = Pick<StandingAgent, "agentId" | "agentPath" | "state">;
+type ToldAgent = Pick<RestoredAgent, "agentId" | "agentPath" | "state">;
 type Told = Pick<PausedRun, "definitions"> & {
   readonly agents: readonly ToldAgent[];
 };

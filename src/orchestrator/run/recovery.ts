@@ -12,8 +12,7 @@ import { foldJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import { STALE_AFTER_MS } from "../durability/journal.ts";
 import { newOwner, type Keeper } from "../durability/open-journal.ts";
 import type { Run } from "./run.ts";
-import type { RunShared } from "../tree/run-shared.ts";
-import { revive } from "../tree/supervisor.ts";
+import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /** What became of the runs of a store that were lost. */
 export interface RecoveredRuns {
@@ -164,8 +163,8 @@ function runEnded(runId: RunId): EspalierError {
 }
 
 /** Charges model calls of which nobody knows what became, by estimate: they may have been made, and paid for. */
-export function chargeLost(scope: RunShared, { lost }: FoldedRun): void {
-  const { tree, ledger, recorder } = scope;
+export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
+  const { tree, ledger, recorder } = run;
   for (const { agentId, lease, hold, charged } of lost) {
     const node = tree.find(agentId);
     if (node === undefined) continue;
@@ -192,10 +191,10 @@ function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
 
 /** What was asked of agents before their process died, and what they have not heard of yet. */
 export function reapply(
-  scope: RunShared,
+  run: RunRuntime,
   { cancelled, overdue, stops, unknownIds }: FoldedRun,
 ): void {
-  const { tree } = scope;
+  const { tree } = run;
   for (const { agentId, message } of cancelled) {
     const node = tree.find(agentId);
     if (node !== undefined && !node.hasEnded) node.cancel(message);
@@ -206,13 +205,13 @@ export function reapply(
   }
   for (const stop of stops) tree.stop(stop);
   for (const node of tree.nodes) {
-    const { signals = [], letters = [] } = node.unfinished?.facts ?? {};
+    const { signals = [], messages = [] } = node.inFlight?.facts ?? {};
     if (node.hasEnded) continue;
-    for (const signal of signals) node.raise(signal);
-    for (const text of letters) void node.inbox.write(text);
+    for (const signal of signals) node.requestStop(signal);
+    for (const text of messages) void node.mailbox.write(text);
   }
   for (const childId of unknownIds) {
     const parent = tree.find(childId)?.parent;
-    if (parent !== undefined && !parent.hasEnded) revive(scope, parent, childId);
+    if (parent !== undefined && !parent.hasEnded) run.subagents.reactivate(parent, [childId]);
   }
 }

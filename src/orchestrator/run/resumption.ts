@@ -3,18 +3,19 @@
 import { EspalierError } from "../../kernel/error.ts";
 import { mismatch } from "../../kernel/check.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
+import { alreadyResumed } from "../durability/open-journal.ts";
 import type { Tracing } from "../../protocol/event-sink.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
-import type { StandingRun } from "../durability/restored-run.ts";
+import type { RestoredRun } from "../durability/restored-run.ts";
 import { requirePrices, type RoleRegistry } from "../tree/role-registry.ts";
 import type { ResumeGrant } from "./run-options.ts";
 import type { BudgetGrant } from "../tree/budget-events.ts";
 
 /** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
 export function rootRole(
-  run: StandingRun,
+  run: RestoredRun,
   given: AgentRole | undefined,
   roles: readonly AgentRole[],
 ): AgentRole {
@@ -41,7 +42,7 @@ export interface AgentGrant extends BudgetGrant {
  * grant to nobody.
  */
 export function grantsFor(
-  run: StandingRun,
+  run: RestoredRun,
   asked: readonly ResumeGrant[],
   { hasToEnd }: { readonly hasToEnd: boolean },
 ): readonly AgentGrant[] {
@@ -86,7 +87,7 @@ const LIMITS: ReadonlySet<string> = new Set([
 ]);
 
 /** What the model of an agent is told that a limit had stopped. */
-export function stoppedNotice({ agents }: StandingRun): UserMessage {
+export function stoppedNotice({ agents }: RestoredRun): UserMessage {
   const state = agents[0]?.state;
   const reason = state === undefined || state.status === "pending" ? "" : state.reason.message;
   const text = `You were stopped before you were done: ${reason} You have been granted more since. Go on from where you were.`;
@@ -94,7 +95,7 @@ export function stoppedNotice({ agents }: StandingRun): UserMessage {
 }
 
 /** Throws what `start` would throw of models that cannot work, or whose price nobody knows though the run has a cost limit (R57). */
-export function assertReady(run: StandingRun, registry: RoleRegistry): void {
+export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
   checkToolLists(registry, registry.root);
   const limited = new Map(
     run.accounts.flatMap(({ agentId, limits, path }) =>
@@ -123,7 +124,7 @@ const resumedBy = new WeakMap<Tracing, Set<string>>();
  * Takes the pause at which the run stands for this process. Call the result to give it back. `tracing`: the one that the orchestrator was
  * handed. Throws `already_resumed`.
  */
-export function takePause(run: StandingRun, tracing: Tracing | undefined): () => void {
+export function takePause(run: RestoredRun, tracing: Tracing | undefined): () => void {
   const { runId, pauses, traceId } = run;
   const pause = `${runId} ${pauses} ${traceId}`;
   const known = tracing === undefined ? resumed : (resumedBy.get(tracing) ?? new Set());
@@ -131,15 +132,4 @@ export function takePause(run: StandingRun, tracing: Tracing | undefined): () =>
   if (tracing !== undefined) resumedBy.set(tracing, known);
   known.add(pause);
   return () => void known.delete(pause);
-}
-
-export function alreadyResumed({
-  runId,
-  pauses,
-}: Pick<StandingRun, "runId" | "pauses">): EspalierError {
-  return new EspalierError({
-    code: "already_resumed",
-    message: `Expected a pause that nobody has gone on from, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,
-    data: { runId, pauses },
-  });
 }

@@ -5,9 +5,9 @@ import { joinSentences } from "../../kernel/sentence.ts";
 import type { RestStatus } from "../../protocol/stop.ts";
 import type { RunResult } from "./run-result.ts";
 
-type Unfinished = Exclude<RestStatus, "completed">;
+type InFlightWork = Exclude<RestStatus, "completed">;
 
-const ADVICE: Readonly<Record<Unfinished, string>> = {
+const ADVICE: Readonly<Record<InFlightWork, string>> = {
   failed: "What it came to until then is in error.result.",
   stopped: "What it came to until then is in error.result.",
   cancelled: "What it came to until then is in error.result.",
@@ -20,7 +20,7 @@ export class RunError extends EspalierError {
   readonly #result: RunResult;
 
   /** @internal Use `run.orThrow()`. */
-  constructor(result: RunResult, status: Unfinished) {
+  constructor(result: RunResult, status: InFlightWork) {
     const { runId, reason } = result;
     const code = `run_${status}` as const;
     const why = joinSentences([reason.message, ...firstCause(result), ADVICE[status]]);

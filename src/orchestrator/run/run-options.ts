@@ -16,7 +16,7 @@ import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkBudget, checkGrant, type Budget } from "../../policies/budget.ts";
-import type { TextPiece } from "../tree/run-shared.ts";
+import type { TextPiece } from "../../agent/run-ports.ts";
 import type { Session } from "../sessions/session.ts";
 
 /** What holds for one run. */

@@ -1,71 +1,26 @@
 // What a run leaves behind: plain values about every agent and about the whole (R36, R135, X18).
 
-import type { JsonObject, JsonValue } from "../../kernel/json.ts";
-import { lastTextOf, type RestingState } from "../../agent/agent-state.ts";
+import type { JsonValue } from "../../kernel/json.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
-import type { Definitions } from "../../protocol/definition.ts";
-import type { AgentId, ExecutionId, RunId } from "../../protocol/ids.ts";
-import type { StoredMessage } from "../../protocol/message.ts";
-import type { StepRecord } from "../../protocol/step-record.ts";
-import type { Question } from "../../protocol/question.ts";
-import type {
-  ErrorRecord,
-  RestStatus,
-  StopReason,
-  StopSignal,
-  TerminalStatus,
-} from "../../protocol/stop.ts";
-import { childNameOf, subagentOutcome, type SubagentResult } from "../../protocol/subagent.ts";
-import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
-import type { RemovedTool } from "../../protocol/tool-rule.ts";
-import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../../protocol/usage.ts";
-import type { AgentNode } from "../tree/agent-node.ts";
-import type { BudgetLedger } from "../budget/ledger.ts";
-import type { PausedRun } from "../durability/paused-run.ts";
-import { pricesUsed, type PriceUsed } from "../tree/prices-used.ts";
 import type { Account } from "../../protocol/account.ts";
-import type { RunTree } from "../tree/run-tree.ts";
+import type { Definitions } from "../../protocol/definition.ts";
+import type { AgentId, RunId } from "../../protocol/ids.ts";
+import type { StoredMessage } from "../../protocol/message.ts";
+import type { Question } from "../../protocol/question.ts";
+import type { StepRecord } from "../../protocol/step-record.ts";
+import type { ErrorRecord, RestStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
+import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../../protocol/usage.ts";
+import type { BudgetLedger } from "../budget/ledger.ts";
+import { pricesUsed, type PriceUsed } from "../budget/prices-used.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
 import type { SessionOutcome } from "../sessions/session-outcome.ts";
-import { toolErrors, toolsUsed } from "../tree/tool-report.ts";
-
-/** How one agent of the tree ended, or where it is paused. */
-export interface AgentReport {
-  readonly agentId: AgentId;
-  readonly executionId: ExecutionId;
-  /** Null for the root. */
-  readonly parentAgentId: AgentId | null;
-  readonly agentPath: string;
-  readonly depth: number;
-  readonly role: string;
-  readonly model: string;
-  readonly task: string;
-  /** How often it has come to life: once, and once more each time that it was continued. What follows is of the last time. */
-  readonly executions: number;
-  readonly status: RestStatus;
-  readonly reason: StopReason;
-  /** The last text that it wrote; partial unless it completed. */
-  readonly text: string;
-  /** The typed result, if its role declares one and it was given. */
-  readonly output: JsonValue | undefined;
-  readonly steps: readonly StepRecord[];
-  /** How often each tool ran, by name. */
-  readonly toolsUsed: Readonly<Record<string, number>>;
-  readonly usage: UsageReport;
-  /** Its stop signals, in order of arrival; `reason` is that of the highest. An overshoot of its budget is among them (C36). */
-  readonly signals: readonly StopSignal[];
-  /** Errors that ended it. */
-  readonly errors: readonly ErrorRecord[];
-  /** Tool calls that went wrong, in order, whether or not the agent recovered from them (R168). */
-  readonly toolErrors: readonly ToolErrorRecord[];
-  readonly metadata: JsonObject;
-  /** Tools of its role that it did not have, and why. */
-  readonly removedTools: readonly RemovedTool[];
-  readonly durationMs: number;
-  /** Part of `durationMs` that was spent waiting for the budget. */
-  readonly waitedMs: number;
-  /** Part of `durationMs` that did not count against a time limit: somebody was asked, or the run was paused (R34). */
-  readonly pausedMs: number;
-}
+import {
+  agentReport,
+  restedAgent,
+  type AgentReport,
+  type RestedAgent,
+} from "../tree/agent-report.ts";
+import type { RunTree } from "../tree/run-tree.ts";
 
 /** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
 export interface RunUsage extends UsageReport {
@@ -129,114 +84,6 @@ export interface RunResult {
   readonly durationMs: number;
 }
 
-/** An agent at rest, alive or as it is kept. */
-export interface RestedAgent extends Pick<
-  AgentReport,
-  | "agentId"
-  | "executionId"
-  | "parentAgentId"
-  | "agentPath"
-  | "depth"
-  | "role"
-  | "model"
-  | "task"
-  | "executions"
-  | "usage"
-  | "metadata"
-  | "removedTools"
-  | "pausedMs"
-> {
-  readonly rested: RestingState;
-}
-
-function restedAgent(node: AgentNode, ledger: BudgetLedger): RestedAgent | undefined {
-  const { identity, role, rested } = node;
-  if (rested === undefined) return undefined;
-  const { agentId, executionId, parentAgentId, agentPath, depth } = identity;
-  return {
-    agentId,
-    executionId,
-    parentAgentId,
-    agentPath,
-    depth,
-    role: role.name,
-    model: role.model.id,
-    task: node.task,
-    executions: node.execution,
-    usage: ledger.usage(agentId),
-    metadata: node.metadata,
-    removedTools: node.toolLimits.removed,
-    pausedMs: node.pausedMs,
-    rested,
-  };
-}
-
-/** The report of an agent at rest. `atMs`: the time, for one that is paused. */
-function agentReport({ rested, ...agent }: RestedAgent, atMs = 0): AgentReport {
-  const { log, telemetry } = rested;
-  return {
-    agentId: agent.agentId,
-    executionId: agent.executionId,
-    parentAgentId: agent.parentAgentId,
-    agentPath: agent.agentPath,
-    depth: agent.depth,
-    role: agent.role,
-    model: agent.model,
-    task: agent.task,
-    executions: agent.executions,
-    status: rested.status,
-    reason: rested.reason,
-    text: lastTextOf(rested),
-    output: log.output,
-    steps: log.steps,
-    toolsUsed: toolsUsed(log.steps),
-    usage: agent.usage,
-    signals: log.signals,
-    errors: log.errors,
-    toolErrors: toolErrors(log.steps),
-    metadata: agent.metadata,
-    removedTools: agent.removedTools,
-    durationMs: (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs),
-    waitedMs: telemetry.waitedMs,
-    pausedMs: agent.pausedMs,
-  };
-}
-
-/** What a parent is given of a subagent that has ended. */
-export function resultOfEnded(node: AgentNode, ledger: BudgetLedger): SubagentResult {
-  const rested = restedAgent(node, ledger);
-  if (rested === undefined) throw new Error(`${node.identity.agentPath} is not at rest.`);
-  const { status, ...report } = agentReport(rested);
-  if (status === "paused") throw new Error(`${report.agentPath} has not ended.`);
-  return subagentResult({ ...report, status });
-}
-
-function subagentResult(report: AgentReport & { readonly status: TerminalStatus }): SubagentResult {
-  const { agentId, executionId, role, agentPath, depth, status, reason, text, output } = report;
-  const { toolsUsed: tools, usage, errors, toolErrors: failures, metadata, durationMs } = report;
-  const typed = output === undefined ? {} : { output };
-  const childName = childNameOf(agentPath);
-  const outcome = subagentOutcome(report);
-  const steps = report.steps.length;
-  const place = { agentId, executionId, role, childName, agentPath, depth };
-  return {
-    ...place,
-    outcome,
-    status,
-    reason,
-    text,
-    ...typed,
-    steps,
-    toolsUsed: tools,
-    usage,
-    errors,
-    toolErrors: failures,
-    metadata,
-    removedTools: report.removedTools,
-    durationMs,
-  };
-}
-
 /** What a result is made of besides the tree and the ledger. */
 export interface ResultParts {
   readonly traceId: string;
@@ -254,7 +101,7 @@ export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultPart
   return resultOfAgents({
     ...parts,
     runId,
-    rested: nodes.flatMap((node) => restedAgent(node, ledger) ?? []),
+    rested: nodes.flatMap((node) => restedAgent(node) ?? []),
     detached: nodes.flatMap(({ rested, identity }) =>
       rested === undefined ? [identity.agentId] : [],
     ),

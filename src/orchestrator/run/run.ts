@@ -5,22 +5,23 @@ import { checkCount, checkKeys, checkText } from "../../kernel/check.ts";
 import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
-import type { RestingState } from "../../agent/agent-state.ts";
 import type { PhaseReport } from "../../agent/run-agent.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
-import type { EspalierEvent } from "../../protocol/event.ts";
-import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type { Delivery } from "../tree/mailbox.ts";
+import type { Correlation, EspalierEvent, EventBody } from "../../protocol/event.ts";
+import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
+import type { Delivery } from "../../agent/mailbox.ts";
 import { checkGrant, type Budget } from "../../policies/budget.ts";
-import type { AgentNode } from "../tree/agent-node.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { EventBacklog } from "./event-backlog.ts";
-import { PhaseTurnstile } from "./stepper.ts";
+import { Stepper } from "./stepper.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import { RunError } from "./run-error.ts";
 import type { RunResult } from "./run-result.ts";
-import type { RunTree } from "../tree/run-tree.ts";
-import type { BudgetGrant } from "../tree/budget-events.ts";
+import { grantBudget } from "../tree/budget-events.ts";
+import type { Supervisor } from "../tree/supervisor.ts";
+import { concluded, lateEnds, resultOf } from "./conclude.ts";
+import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 
 /** How `run.events()` reads. */
 export interface EventsOptions {
@@ -30,38 +31,19 @@ export interface EventsOptions {
   readonly agentId?: AgentId;
 }
 
-/** What a run is made of; assembled by the orchestrator. */
-export interface RunParts {
-  readonly runId: RunId;
-  readonly root: AgentNode;
-  readonly tree: RunTree;
-  /** Where the run is kept; undefined: nowhere. */
-  readonly journal: RunJournal | undefined;
-  /** Resolves once the store has let the run go on, never if it does not; undefined: there is nothing to wait for. */
-  allowed(): Promise<void> | undefined;
-  /** Begins the run and gives the phases of its root; undefined: that has ended already. */
-  begin(): AsyncGenerator<PhaseReport, RestingState, undefined> | undefined;
-  /** The phases of a root that has to go on once more before the run can rest; undefined: it need not. */
-  goOn(): AsyncGenerator<PhaseReport, RestingState, undefined> | undefined;
-  /** Ends the run, or puts it to rest, and gives its result. */
-  conclude(): RunResult;
-  /** Adds what the root has added to the session of the run, if it has one; undefined: there is nothing to wait for. */
-  keepSession(): Promise<void> | undefined;
-  /** Lets go of the session, if it is not let go of yet. */
-  releaseSession(): void;
-  /** Gives the run up where it is: nothing of it can be kept any more. */
-  leave(): void;
-  /** Set once a scripted model was asked for what its script does not have: then the test has to fail, whatever the run made of it. */
-  scriptMismatch(): EspalierError | undefined;
-  subscribe(sink: EventSink): () => void;
-  /** Waits for detached agents. */
-  detachedAtRest(): Promise<void>;
-  /** The result while detached agents live on. */
-  resultSoFar(): RunResult;
-  /** Everything of a run at rest, as JSON. */
-  snapshot(): PausedRun;
-  /** Raises limits of an agent's account, and gives what records that. */
-  grant(node: AgentNode, grant: BudgetGrant): () => void;
+/** How a run begins, or continues. */
+export interface RunBeginning {
+  /** Its first event. */
+  readonly event: () => EventBody<"run.started" | "run.resumed">;
+  /** How often it was paused before, and the questions that were answered by then. */
+  readonly pauses: number;
+  readonly answered: readonly QuestionId[];
+  /** Resolves once the store has let the run continue, never if it does not; undefined: there is nothing to wait for. */
+  readonly allowed?: () => Promise<void> | undefined;
+  /** What has to be done before the first event. */
+  readonly before?: () => void;
+  /** What is recorded right after it. */
+  readonly afterwards?: () => void;
 }
 
 /** Who gets more of the budget, and from whom. */
@@ -82,8 +64,15 @@ export class Run {
    * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
    */
   readonly result: Promise<RunResult>;
-  readonly #parts: RunParts;
-  readonly #turnstile = new PhaseTurnstile();
+  readonly #supervisor: Supervisor;
+  readonly #root: AgentRuntime;
+  readonly #beginning: RunBeginning;
+  readonly #stepper = new Stepper();
+  readonly #mismatches = new MismatchWatch();
+  /** Agents that were continued once more at the end, since they had to end. */
+  readonly #late = new Set<AgentRuntime>();
+  /** Where its first event stands in the traces. */
+  #trace: Pick<PauseFacts, "traceId" | "spanId" | "isSampled"> = { traceId: "", spanId: "" };
   readonly #backlogs = new Set<EventBacklog>();
   #hasBegun = false;
   /** It rests, or broke off. */
@@ -101,11 +90,15 @@ export class Run {
   readonly #afterwards: (() => void)[] = [];
 
   /** @internal Use `Orchestrator.start`. */
-  constructor(parts: RunParts) {
-    this.runId = parts.runId;
-    this.#parts = parts;
-    // Whoever holds the iteration must not hold up a cancellation or a deadline.
-    parts.root.signal.addEventListener("abort", () => this.#turnstile.open(), { once: true });
+  constructor(supervisor: Supervisor, root: AgentRuntime, beginning: RunBeginning) {
+    const { runId, recorder } = supervisor.run;
+    this.runId = runId;
+    this.#supervisor = supervisor;
+    this.#root = root;
+    this.#beginning = beginning;
+    recorder.subscribe(this.#mismatches);
+    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
+    root.signal.addEventListener("abort", () => this.#stepper.open(), { once: true });
     this.result = this.#kept(this.#drive());
   }
 
@@ -144,7 +137,7 @@ export class Run {
       this.#backlogs.delete(backlog);
     };
     const backlog: EventBacklog = new EventBacklog(maxBacklog, leave, agentId);
-    const unsubscribe = this.#parts.subscribe(backlog);
+    const unsubscribe = this.#supervisor.run.recorder.subscribe(backlog);
     this.#backlogs.add(backlog);
     if (this.#isClosed) endBacklog(backlog, this.#failure);
     return backlog;
@@ -157,14 +150,14 @@ export class Run {
    * @throws EspalierError `already_iterating` if somebody iterates already. From the iteration: what `result` rejects with.
    */
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {
-    if (!this.#turnstile.close()) {
+    if (!this.#stepper.close()) {
       throw new EspalierError({
         code: "already_iterating",
         message:
           "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
       });
     }
-    return this.#turnstile.iterator(async () => {
+    return this.#stepper.iterator(async () => {
       await this.cancel("The caller broke off the iteration.");
     });
   }
@@ -172,7 +165,7 @@ export class Run {
   /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
     checkText("message", message);
-    this.#cancelNode(this.#parts.root, message);
+    this.#cancelNode(this.#root, message);
     return await this.settled;
   }
 
@@ -190,7 +183,7 @@ export class Run {
   cancelWith(signal: AbortSignal): void {
     const cancel = (): void => {
       const message = asSentence(`The signal of the run was aborted: ${messageOf(signal.reason)}`);
-      this.#cancelNode(this.#parts.root, message);
+      this.#cancelNode(this.#root, message);
     };
     if (signal.aborted) cancel();
     else this.whenOver(onAbort(signal, cancel));
@@ -201,9 +194,9 @@ export class Run {
     this.#afterwards.push(heed);
   }
 
-  #cancelNode(node: AgentNode, message: string): void {
+  #cancelNode(node: AgentRuntime, message: string): void {
     const { agentId } = node.identity;
-    this.#parts.journal?.append({ type: "cancel", agentId, message });
+    this.#supervisor.run.journal?.append({ type: "cancel", agentId, message });
     node.cancel(message);
   }
 
@@ -214,8 +207,8 @@ export class Run {
    * ended there is nothing to resume: detached agents go on.
    */
   requestPause(): void {
-    const { root, tree, journal } = this.#parts;
-    if (root.hasEnded) return;
+    const { tree, journal } = this.#supervisor.run;
+    if (this.#root.hasEnded) return;
     journal?.append({ type: "pause" });
     tree.requestPause();
   }
@@ -227,11 +220,11 @@ export class Run {
    *
    * @throws EspalierError `invalid_definition` for a text that is empty, `unknown_agent`.
    */
-  steer(text: string, agentId: AgentId = this.#parts.root.identity.agentId): Promise<Delivery> {
+  steer(text: string, agentId: AgentId = this.#root.identity.agentId): Promise<Delivery> {
     checkText("text", text);
-    const { inbox } = this.#node(agentId);
-    if (!inbox.isClosed) this.#parts.journal?.append({ type: "letter", agentId, text });
-    return inbox.write(text);
+    const { mailbox } = this.#node(agentId);
+    if (!mailbox.isClosed) this.#supervisor.run.journal?.append({ type: "letter", agentId, text });
+    return mailbox.write(text);
   }
 
   /**
@@ -240,8 +233,8 @@ export class Run {
    */
   skipToolCalls(reason = "The caller left it out."): void {
     checkText("reason", reason);
-    this.#parts.journal?.append({ type: "skip", message: reason });
-    this.#parts.root.inbox.skip(reason);
+    this.#supervisor.run.journal?.append({ type: "skip", message: reason });
+    this.#root.mailbox.skip(reason);
   }
 
   /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
@@ -249,8 +242,8 @@ export class Run {
     checkText("message", message);
     const reason = { code: "stop_requested", message, data: {} };
     const signal = { source: "caller", reason } as const;
-    this.#parts.journal?.append({ type: "stop", signal });
-    this.#parts.tree.stop(signal);
+    this.#supervisor.run.journal?.append({ type: "stop", signal });
+    this.#supervisor.run.tree.stop(signal);
   }
 
   /**
@@ -263,15 +256,15 @@ export class Run {
    */
   grant(budget: Budget, options: GrantOptions): boolean {
     checkKeys("grant options", options, ["by", "agentId"]);
-    const { by, agentId = this.#parts.root.identity.agentId } = options;
+    const { by, agentId = this.#root.identity.agentId } = options;
     checkGrant("grant", { budget, by });
     const given = { budget: { ...budget }, by };
     checkGrant("grant", given);
     const node = this.#node(agentId);
     if (this.#isOver) return false;
-    const tell = this.#parts.grant(node, given);
-    if (this.#hasBegun) tell();
-    else this.#early.push(tell);
+    const record = grantBudget(this.#supervisor.run, node, given);
+    if (this.#hasBegun) record();
+    else this.#early.push(record);
     return true;
   }
 
@@ -282,7 +275,7 @@ export class Run {
    * @throws EspalierError `invalid_state` while the run goes on.
    */
   snapshot(): PausedRun {
-    if (this.#isOver) return this.#parts.snapshot();
+    if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts(1));
     throw new EspalierError({
       code: "invalid_state",
       message:
@@ -290,8 +283,8 @@ export class Run {
     });
   }
 
-  #node(agentId: AgentId): AgentNode {
-    const node = this.#parts.tree.find(agentId);
+  #node(agentId: AgentId): AgentRuntime {
+    const node = this.#supervisor.run.tree.find(agentId);
     if (node !== undefined) return node;
     throw new EspalierError({
       code: "unknown_agent",
@@ -302,29 +295,84 @@ export class Run {
 
   async #drive(): Promise<RunResult> {
     await Promise.resolve(); // The caller may subscribe, or take over by iterate(), in the tick of start().
-    const allowing = this.#parts.allowed();
-    if (allowing !== undefined) await allowing; // Nothing is told of a run that the store refuses.
-    let phases: ReturnType<RunParts["goOn"]> = this.#parts.begin();
-    this.#hasBegun = true;
-    for (const tell of this.#early) tell();
-    while (phases !== undefined) {
-      await this.#turnstile.pass();
-      const next = await phases.next();
-      if (next.done === true) phases = await this.#next();
-      else this.#turnstile.deliver(next.value);
+    const allowing = this.#beginning.allowed?.();
+    if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
+    this.#begin();
+    const root = this.#root;
+    if (!root.hasEnded) {
+      do await this.#runRoot();
+      while (await this.#hasLateEnds());
     }
-    const saving = this.#parts.keepSession();
+    const saving = this.#saveSession();
     if (saving !== undefined) await saving;
-    const { root, tree } = this.#parts;
+    const { tree } = this.#supervisor.run;
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
-    this.#turnstile.end();
-    this.#tail = this.#kept(this.#parts.detachedAtRest().then(() => this.#conclude()));
-    return this.#parts.resultSoFar();
+    this.#stepper.end();
+    this.#tail = this.#kept(this.#detachedSettled().then(() => this.#conclude()));
+    return resultOf(this.#supervisor.run, this.#trace.traceId);
+  }
+
+  #begin(): void {
+    const { event, before, afterwards } = this.#beginning;
+    const { recorder } = this.#supervisor.run;
+    before?.();
+    const { traceId, spanId, isSampled } = recorder.record(runScope(this.#root), event());
+    this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
+    afterwards?.();
+    this.#hasBegun = true;
+    for (const record of this.#early) record();
+  }
+
+  async #runRoot(): Promise<void> {
+    await this.#stepper.pass();
+    await this.#supervisor.runToCompletion(this.#root, this.#stepper);
+  }
+
+  /**
+   * The root has settled. Before the run can, agents that were told to end meanwhile have to, and detached agents settle with a paused root.
+   * True: the root is to be run once more.
+   */
+  async #hasLateEnds(): Promise<boolean> {
+    if (this.#isLate()) return true;
+    if (this.#root.hasEnded || !this.#supervisor.run.tree.hasDetached) return false;
+    await this.#detachedSettled();
+    return this.#isLate();
+  }
+
+  #isLate(): boolean {
+    if (this.#root.hasEnded) return false;
+    const late = lateEnds(this.#supervisor.run.tree).filter((agent) => !this.#late.has(agent));
+    if (late.length === 0) return false;
+    for (const agent of late) this.#late.add(agent);
+    this.#supervisor.reactivateDetached(late);
+    return true;
+  }
+
+  async #detachedSettled(): Promise<void> {
+    const supervisor = this.#supervisor;
+    await (this.#root.hasEnded
+      ? supervisor.settleDetached()
+      : supervisor.run.tree.detachedAtRest());
+  }
+
+  /** Adds what the root has added to the session, once its end is kept; a paused one lets go of it. Undefined: there is no session. */
+  #saveSession(): Promise<void> | undefined {
+    const { session, journal } = this.#supervisor.run;
+    if (session === undefined) return undefined;
+    const root = this.#root;
+    const save = (): Promise<void> => session.keep(root, root.account.usage().total);
+    return journal === undefined ? save() : journal.kept().then(save);
+  }
+
+  /** What a paused run says besides its agents. `more`: pauses besides those that it has had. */
+  #pauseFacts(more: number): PauseFacts {
+    const { pauses, answered } = this.#beginning;
+    return { pauses: pauses + more, answered, ...this.#trace };
   }
 
   /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
   async #kept(result: Promise<RunResult>): Promise<RunResult> {
-    const { journal } = this.#parts;
+    const { journal } = this.#supervisor.run;
     try {
       return await (journal === undefined ? result : Promise.race([result, journal.broken]));
     } catch (cause) {
@@ -335,31 +383,22 @@ export class Run {
   }
 
   #abandon(journal: RunJournal): void {
-    const { root, tree } = this.#parts;
+    const { tree, recorder } = this.#supervisor.run;
     journal.abandon();
-    root.cancel("The run cannot be kept any more.");
+    this.#root.cancel("The run cannot be kept any more.");
     for (const node of tree.nodes) {
       node.close();
-      node.inbox.close("cancelled"); // Nothing is read any more: whoever writes, or has written, learns so.
+      node.mailbox.close("cancelled"); // Nothing is read any more: the senders learn so.
     }
-    this.#parts.leave();
-  }
-
-  /** The root rests. Before the run can, whoever was told to end meanwhile has to, and detached agents come to rest with a paused root. */
-  async #next(): Promise<ReturnType<RunParts["goOn"]>> {
-    const { root, tree } = this.#parts;
-    const phases = this.#parts.goOn();
-    if (phases !== undefined || root.hasEnded || !tree.hasDetached) return phases;
-    await this.#parts.detachedAtRest();
-    return this.#parts.goOn();
+    recorder.leave(runScope(this.#root));
   }
 
   /** Gives the result once the end of the run is kept. */
   async #conclude(): Promise<RunResult> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
-    const result = this.#parts.conclude();
-    await this.#parts.journal?.close(result.status === "paused" ? "paused" : "ended");
-    const mismatch = this.#parts.scriptMismatch();
+    const result = concluded(this.#supervisor.run, this.#root, this.#pauseFacts(0));
+    await this.#supervisor.run.journal?.close(result.status === "paused" ? "paused" : "ended");
+    const mismatch = this.#mismatches.first;
     this.#close(mismatch === undefined ? undefined : { cause: mismatch });
     if (mismatch !== undefined) throw mismatch;
     return result;
@@ -371,14 +410,14 @@ export class Run {
     this.#isOver = true;
     this.#isClosed = true;
     this.#failure = failure;
-    this.#parts.releaseSession();
+    this.#supervisor.run.session?.release();
     for (const heed of this.#afterwards) heed();
     // Who iterates has the failure from there. Without anybody, it is a rejection that nothing handles, and Node says so.
-    if (failure !== undefined && (this.#turnstile.isTaken || this.#backlogs.size > 0)) {
+    if (failure !== undefined && (this.#stepper.isTaken || this.#backlogs.size > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
-    if (failure === undefined) this.#turnstile.end();
-    else this.#turnstile.fail(failure.cause);
+    if (failure === undefined) this.#stepper.end();
+    else this.#stepper.fail(failure.cause);
     for (const backlog of this.#backlogs) endBacklog(backlog, failure);
   }
 }
@@ -386,4 +425,21 @@ export class Run {
 function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } | undefined): void {
   if (failure === undefined) backlog.end();
   else backlog.fail(failure.cause);
+}
+
+/** The ids of an event about the run itself. */
+function runScope({ identity }: AgentRuntime): Correlation {
+  return { ...identity, executionId: null, stepId: null, callId: null };
+}
+
+/** Looks out for calls that a `ScriptedModel` did not expect: errors of the test, which no agent, hook or summary may get over. */
+class MismatchWatch implements EventSink {
+  first: EspalierError | undefined;
+
+  take(event: EspalierEvent): void {
+    if (event.type !== "model.failed" || event.error.data["error"] !== "script_mismatch") return;
+    const { agentPath, error } = event;
+    const message = `${agentPath}: ${error.message}`;
+    this.first ??= new EspalierError({ code: "script_mismatch", message, data: { agentPath } });
+  }
 }

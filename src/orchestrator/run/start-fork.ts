@@ -4,36 +4,44 @@ import type { AgentRole } from "../../agent/agent-role.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
-import { bringBack } from "../tree/create-agent.ts";
-import type { Gone } from "./continue-run.ts";
+import { continueAgent } from "../tree/create-agent.ts";
+import type { ContinuedRun } from "./continue-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
-import { AS_ROOT, leadRun, NO_HISTORY, started } from "./start.ts";
-import type { Settings } from "./orchestrator-options.ts";
-import { restore } from "../durability/pause-run.ts";
+import { AS_ROOT, NO_HISTORY, started } from "./start.ts";
+import type { Settings } from "../tree/orchestrator-options.ts";
+import { Run } from "./run.ts";
+import { restore } from "./pause-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import { runScope, type ScopeParts } from "../tree/run-scope.ts";
-import type { StandingRun } from "../durability/restored-run.ts";
+import type { NewRun } from "../tree/run-runtime.ts";
+import { Supervisor } from "../tree/supervisor.ts";
+import type { RestoredRun } from "../durability/restored-run.ts";
 
 /** What a fork begins with. */
 export interface ForkParts {
   /** Its agents, none of which lives yet. */
-  readonly run: StandingRun;
+  readonly run: RestoredRun;
   readonly registry: RoleRegistry;
   readonly roles: ReadonlyMap<AgentId, AgentRole>;
   /** What its root is told. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: EventBody<"run.started">["forkedFrom"];
-  readonly onText: ScopeParts["onText"];
+  readonly onText: NewRun["onText"];
   readonly journal: RunJournal | undefined;
 }
 
-export function leadFork(settings: Settings, parts: ForkParts): Gone {
+export function startFork(settings: Settings, parts: ForkParts): ContinuedRun {
   const { run, registry, roles, message, forkedFrom, onText, journal } = parts;
-  const scope = runScope(settings, { registry, onText, run, journal: () => journal });
-  const rested = restore(scope, run, roles);
+  const supervisor = new Supervisor(settings, {
+    registry,
+    onText,
+    restored: run,
+    journal: () => journal,
+  });
+  const { run: runtime } = supervisor;
+  const rested = restore(runtime, run, roles);
   for (const { agentId, state } of run.agents) journal?.knows(agentId, state);
-  const root = bringBack(scope, rested, { ...AS_ROOT, task: rested.task, message });
-  journal?.wentOn(root, false);
-  const event = (): EventBody<"run.started"> => ({ ...started(scope, root), forkedFrom });
-  return { run: leadRun(scope, root, NO_HISTORY, { event }), scope };
+  const root = continueAgent(runtime, rested, { ...AS_ROOT, task: rested.task, message });
+  journal?.continued(root, false);
+  const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
+  return { run: new Run(supervisor, root, { ...NO_HISTORY, event }), runtime };
 }

@@ -1,8 +1,8 @@
-// PhaseTurnstile: lets the driver of a run through freely, or once for each time that somebody asks for a phase.
+// Stepper: lets the driver of a run through freely, or once for each time that somebody asks for a phase.
 // Owns the demands that are not met yet and the phases that were not asked for yet, each in order. Whoever iterates gets every phase
 // from then on, also those that the driver runs after it was let go.
 
-import type { PhaseReport } from "../../agent/run-agent.ts";
+import type { PhaseReport, PhaseStepper } from "../../agent/run-agent.ts";
 
 type Demand = {
   readonly resolve: (result: IteratorResult<PhaseReport, undefined>) => void;
@@ -11,7 +11,7 @@ type Demand = {
 
 const DONE: IteratorResult<PhaseReport, undefined> = { done: true, value: undefined };
 
-export class PhaseTurnstile {
+export class Stepper implements PhaseStepper {
   #driver: "free" | "by demand" | "let go" = "free";
   #isTaken = false;
   #isOver = false;
@@ -46,6 +46,11 @@ export class PhaseTurnstile {
     return new Promise((resolve) => {
       this.#wakeDriver = resolve;
     });
+  }
+
+  async step(report: PhaseReport): Promise<void> {
+    this.deliver(report);
+    await this.pass();
   }
 
   /** Hands a phase to the first who asked for one, or keeps it for the next. */

@@ -4,12 +4,12 @@
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import { errorRecord } from "../../agent/life-cycle.ts";
+import { errorRecord } from "../../agent/error-record.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { SessionStore } from "../../store/session-store.ts";
-import type { AgentNode } from "../tree/agent-node.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { openSession, type SessionKeeper } from "./session-writer.ts";
 import { hasExecution, type Opening } from "./session-changes.ts";
 import type { SessionSettings } from "./session-options.ts";
@@ -74,7 +74,7 @@ export class RunSession {
   }
 
   /** Adds what the root has added, if it has ended, and lets go of the session. Never rejects. */
-  async keep(root: AgentNode, usage: Usage): Promise<void> {
+  async keep(root: AgentRuntime, usage: Usage): Promise<void> {
     try {
       const outcome = await this.#kept(root, usage);
       this.#outcome = outcome;
@@ -90,7 +90,7 @@ export class RunSession {
     this.#isHolding = false;
   }
 
-  async #kept(root: AgentNode, usage: Usage): Promise<SessionOutcome | undefined> {
+  async #kept(root: AgentRuntime, usage: Usage): Promise<SessionOutcome | undefined> {
     const { rested, identity } = root;
     const execution = executionOf(root, usage, this.settings);
     if (rested === undefined || execution === undefined) return undefined;
@@ -129,7 +129,7 @@ export function sessionConflict({ sessionId, version }: SessionRef, found: numbe
 }
 
 function executionOf(
-  { rested, identity, role }: AgentNode,
+  { rested, identity, role }: AgentRuntime,
   usage: Usage,
   { onFailure }: SessionSettings,
 ): SessionExecution | undefined {

@@ -8,7 +8,7 @@
 import type { Clock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import { errorRecord } from "../../agent/life-cycle.ts";
+import { errorRecord } from "../../agent/error-record.ts";
 import type { SessionId } from "../../protocol/ids.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import type { SessionStore } from "../../store/session-store.ts";

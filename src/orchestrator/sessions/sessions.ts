@@ -3,11 +3,9 @@
 import { checkMethods, mismatch } from "../../kernel/check.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import type { ExecutionId } from "../../protocol/ids.ts";
+import type { ExecutionId, RunId } from "../../protocol/ids.ts";
 import type { SessionStore } from "../../store/session-store.ts";
-import type { AgentNode } from "../tree/agent-node.ts";
-import type { PausedRun } from "../durability/paused-run.ts";
-import type { RunShared } from "../tree/run-shared.ts";
+import type { SessionRef } from "./session-ref.ts";
 import { RunSession, sessionConflict } from "./run-session.ts";
 import { keeperOf, Session } from "./session.ts";
 import { hasExecution } from "./session-changes.ts";
@@ -45,7 +43,9 @@ export function startingSession(session: Session | undefined): RunSession | unde
 }
 
 /** A run that goes on, as far as its session is concerned. */
-export interface SessionRun extends Pick<PausedRun, "session" | "runId"> {
+export interface SessionRun {
+  readonly runId: RunId;
+  readonly session?: SessionRef | undefined;
   /** The execution of its root that was under way when its process died; undefined: it had come to rest. */
   readonly cutOffId: ExecutionId | undefined;
 }
@@ -72,14 +72,4 @@ export function resumedSession(
   const isWritten = cutOffId !== undefined && hasExecution(keeper.record, cutOffId);
   if (keeper.version !== ref.version && !isWritten) throw sessionConflict(ref, keeper.version);
   return RunSession.again(ref, keeper);
-}
-
-/** Adds what the root has added to the session, once its end is kept; a paused one lets go of it. Undefined: there is no session. */
-export function keepSession(
-  { session, ledger, journal }: Pick<RunShared, "session" | "ledger" | "journal">,
-  root: AgentNode,
-): Promise<void> | undefined {
-  if (session === undefined) return undefined;
-  const keep = (): Promise<void> => session.keep(root, ledger.usage(root.identity.agentId).total);
-  return journal === undefined ? keep() : journal.kept().then(keep);
 }

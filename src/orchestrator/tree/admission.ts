@@ -5,10 +5,10 @@ import { messageOf } from "../../kernel/error.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { BudgetRefusal } from "../../agent/budget-gate.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
-import type { AgentNode } from "./agent-node.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { choiceOf, draftedRole } from "./dynamic-role.ts";
 import type { RoleRegistry } from "./role-registry.ts";
-import type { RunShared } from "./run-shared.ts";
+import type { RunRuntime } from "./run-runtime.ts";
 import type { SpawnPermit } from "./run-tree.ts";
 
 /** The role and the place of a subagent that may be started. */
@@ -19,14 +19,14 @@ export interface Admission {
 
 /** Takes a place in the tree, or says why there is none. */
 export function admit(
-  scope: RunShared,
-  parent: AgentNode,
+  run: RunRuntime,
+  parent: AgentRuntime,
   request: SpawnRequest,
 ): Admission | SpawnRefusal {
   if (parent.startSignal.aborted) return TOLD_TO_END;
-  const role = startable(scope, parent, request);
+  const role = startable(run, parent, request);
   if ("code" in role) return role;
-  const permit = scope.tree.admit(parent, role.name);
+  const permit = run.tree.admit(parent, role.name);
   return "code" in permit ? permit : { role, permit };
 }
 
@@ -38,8 +38,8 @@ export const TOLD_TO_END: SpawnRefusal = Object.freeze({
 
 /** The role that may be started as things stand, or why it may not. Takes nothing. */
 function startable(
-  { tree, ledger, registry }: RunShared,
-  parent: AgentNode,
+  { tree, ledger, registry }: RunRuntime,
+  parent: AgentRuntime,
   request: SpawnRequest,
   ahead = 0,
 ): AgentRole | SpawnRefusal {
@@ -56,13 +56,13 @@ function startable(
  * started.
  */
 export function refusalOf(
-  scope: RunShared,
-  parent: AgentNode,
+  run: RunRuntime,
+  parent: AgentRuntime,
   request: SpawnRequest,
   ahead: number,
 ): SpawnRefusal | undefined {
   try {
-    const role = startable(scope, parent, request, ahead);
+    const role = startable(run, parent, request, ahead);
     return "code" in role ? role : undefined;
   } catch {
     return undefined;

@@ -3,9 +3,10 @@
 
 import type { Budget } from "../../policies/budget.ts";
 import type { Correlation } from "../../protocol/event.ts";
-import type { AgentNode } from "./agent-node.ts";
-import type { ReachedThreshold } from "../budget/ledger.ts";
-import type { RunShared } from "./run-shared.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { BudgetLedger, ReachedThreshold } from "../budget/ledger.ts";
+import type { EventRecorder } from "./event-recorder.ts";
+import type { RunTree } from "./run-tree.ts";
 
 /** More budget for an agent, and who grants it. Checked. */
 export interface BudgetGrant {
@@ -14,8 +15,8 @@ export interface BudgetGrant {
 }
 
 /** Records that so much of a limit is spent (X6). */
-export function tellThreshold(
-  { tree, recorder }: Pick<RunShared, "tree" | "recorder">,
+export function recordThreshold(
+  { tree, recorder }: { readonly tree: RunTree; readonly recorder: EventRecorder },
   { agentId, ...reached }: ReachedThreshold,
 ): void {
   const owner = tree.find(agentId);
@@ -29,14 +30,14 @@ export function tellThreshold(
  * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
  */
 export function grantBudget(
-  { ledger, recorder }: Pick<RunShared, "ledger" | "recorder">,
-  node: AgentNode,
+  { ledger, recorder }: { readonly ledger: BudgetLedger; readonly recorder: EventRecorder },
+  node: AgentRuntime,
   grant: BudgetGrant,
   field?: string,
 ): () => void {
   const { agentId, agentPath } = node.identity;
   ledger.grant(agentId, grant, field);
-  node.heedDeadline();
+  node.time.rearm();
   const { by } = grant;
   const budget = ledger.lastGrant(agentId)?.budget ?? {};
   const remaining = ledger.remaining(agentId);
@@ -51,6 +52,6 @@ export function grantBudget(
 }
 
 /** An account outlives executions: what is said of it is said in none of them (L2). */
-function placeOf({ identity }: AgentNode): Correlation {
+function placeOf({ identity }: AgentRuntime): Correlation {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }

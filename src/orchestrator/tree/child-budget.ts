@@ -4,9 +4,9 @@ import type { AgentRole } from "../../agent/agent-role.ts";
 import type { Remaining } from "../../agent/budget-gate.ts";
 import { childLimits, type ChildLimits } from "../../policies/budget-share.ts";
 import { tightenedLimits } from "../../policies/subagent-limits.ts";
-import type { AgentNode } from "./agent-node.ts";
-import type { RunShared } from "./run-shared.ts";
-import type { SpawnGroup } from "./spawn-group.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { RunRuntime } from "./run-runtime.ts";
+import type { SpawnGroup } from "../../agent/spawn-group.ts";
 
 /** The reply that starts a subagent. */
 export interface Reply {
@@ -17,8 +17,8 @@ export interface Reply {
 
 /** The limits of a subagent's account, and the audit of what its role asked for and does not get. */
 export function childBudget(
-  { ledger, tree }: RunShared,
-  parent: AgentNode,
+  { ledger, tree }: RunRuntime,
+  parent: AgentRuntime,
   role: AgentRole,
   { group, members }: Reply,
 ): ChildLimits {

@@ -1,34 +1,34 @@
 // May this subagent go on, and how: one more execution of one that has ended. Its place in the tree is taken already; only the budget is
 // asked (X10).
 
-import type { DelegatedCall } from "../../agent/local-options.ts";
+import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
 import { exhausted, TOLD_TO_END } from "./admission.ts";
-import type { AgentNode } from "./agent-node.ts";
-import { bringBack } from "./create-agent.ts";
-import type { RunShared } from "./run-shared.ts";
-import type { SpawnGroup } from "./spawn-group.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { continueAgent } from "./create-agent.ts";
+import type { RunRuntime } from "./run-runtime.ts";
+import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { unknownChild } from "./subagent-service.ts";
 
 /** The subagent that goes on, or why it does not: then nothing has changed. Throws what its account, its clock or its ids throw. */
 export function continued(
-  scope: RunShared,
-  parent: AgentNode,
+  run: RunRuntime,
+  parent: AgentRuntime,
   request: ContinueRequest,
   { call, group }: { readonly call: DelegatedCall; readonly group: SpawnGroup | undefined },
-): AgentNode | SpawnRefusal {
+): AgentRuntime | SpawnRefusal {
   if (parent.startSignal.aborted) return TOLD_TO_END;
   const { childName, task } = request;
   const child = parent.subagent(childName);
   if (child === undefined) return unknownChild(parent, childName);
   if (group?.decision !== undefined)
     return { code: "group_decided", message: `Not continued: ${group.decision}` };
-  const refusal = impossible(child, request) ?? unfinished(parent, child, request, call);
+  const refusal = impossible(child, request) ?? inFlight(parent, child, request, call);
   if (refusal !== undefined) return refusal;
-  const spent = scope.ledger.exhaustedForChild(parent.identity.agentId);
+  const spent = run.ledger.exhaustedForChild(parent.identity.agentId);
   if (spent !== undefined) return exhausted(spent);
-  return bringBack(scope, child, {
+  return continueAgent(run, child, {
     task,
     message: { role: "user", text: task, origin: "task" },
     spawnCallId: call.callId,
@@ -38,7 +38,7 @@ export function continued(
 
 /** What was asked for besides the task and cannot be done with a subagent that has its role and its context already. */
 function impossible(
-  { childName, identity, role }: AgentNode,
+  { childName, identity, role }: AgentRuntime,
   { role: asked = role.name, resultsOf = [], draft }: ContinueRequest,
 ): SpawnRefusal | undefined {
   const who = `${childName} (${identity.agentPath})`;
@@ -58,9 +58,9 @@ function impossible(
 }
 
 /** What has to happen first: it must have ended, and its parent must have read its result, so that each result is read once. */
-function unfinished(
-  parent: AgentNode,
-  { childName, identity, hasEnded }: AgentNode,
+function inFlight(
+  parent: AgentRuntime,
+  { childName, identity, hasEnded }: AgentRuntime,
   { background: isBackground = false }: ContinueRequest,
   { stepId }: DelegatedCall,
 ): SpawnRefusal | undefined {
@@ -70,11 +70,11 @@ function unfinished(
     return { code: "subagent_running", message };
   }
   const { agentId } = identity;
-  if (parent.inbox.hasReportOf(agentId) || parent.background.isLiving(agentId)) {
+  if (parent.mailbox.hasReportOf(agentId) || parent.background.isLiving(agentId)) {
     const message = `Not continued: ${who} has ended, and you have not read its result yet. It is in your next message: continue it then.`;
     return { code: "subagent_running", message };
   }
-  if (isBackground && stepId !== undefined && parent.wasTold(identity.agentId, stepId)) {
+  if (isBackground && stepId !== undefined && parent.wasReported(identity.agentId, stepId)) {
     const message = `Not continued: another call of the same reply gives you the result of ${who}. Read it first, and continue it then.`;
     return { code: "subagent_running", message };
   }

@@ -4,7 +4,7 @@
 import PQueue from "p-queue";
 
 import { onAbort } from "../../kernel/cancel.ts";
-import type { Slots } from "../../agent/local-options.ts";
+import type { Limiter } from "../../agent/run-ports.ts";
 
 /** How much of a run may go on at once, over the whole tree. */
 export interface Concurrency {
@@ -16,7 +16,7 @@ export interface Concurrency {
 
 export const DEFAULT_CONCURRENCY: Concurrency = Object.freeze({ modelCalls: 32, toolCalls: 32 });
 
-export function scheduler(concurrency: Concurrency): Slots {
+export function limiter(concurrency: Concurrency): Limiter {
   const models = new PQueue({ concurrency: concurrency.modelCalls });
   const tools = new PQueue({ concurrency: concurrency.toolCalls });
   return {

@@ -1,31 +1,30 @@
 // Refusals of subagents: counted by code, and told by an event (X14).
 
-import type { DelegatedCall } from "../../agent/local-options.ts";
-import type { RefusedSpawn } from "../../agent/tool-calls/call-outcome.ts";
+import type { DelegatedCall } from "../../agent/run-ports.ts";
+import type { RefusedSpawn } from "../../agent/run-ports.ts";
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import type { Correlation } from "../../protocol/event.ts";
 import type { SpawnOutcome, SpawnRefusal } from "../../protocol/subagent.ts";
 import { refusalOf } from "./admission.ts";
-import type { AgentNode } from "./agent-node.ts";
-import { placeIn } from "./child-place.ts";
-import type { RunShared } from "./run-shared.ts";
-import type { SpawnGroup } from "./spawn-group.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { RunRuntime } from "./run-runtime.ts";
+import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import { isNamed, spawnRequestIn } from "./subagent-tools.ts";
 
 /** Counts and tells that a subagent is not started. */
 export function refuse(
-  scope: RunShared,
+  run: RunRuntime,
   place: Correlation,
   role: string,
   refusal: SpawnRefusal,
 ): Extract<SpawnOutcome, { readonly type: "refused" }> {
   const childDepth = place.depth + 1;
-  const refused = refusedSpawn(scope, role, refusal);
+  const refused = refusedSpawn(run, role, refusal);
   const event = { type: "subagent.refused", ...refused, childDepth } as const;
   // A call that is made once more is refused once more: that is the same refusal.
-  if (scope.tree.find(place.agentId)?.unfinished?.takeTold(event, place) !== true) {
-    scope.tree.countRefusal(refusal.code);
-    scope.recorder.record(place, event);
+  if (run.tree.find(place.agentId)?.inFlight?.takeTold(event, place) !== true) {
+    run.tree.countRefusal(refusal.code);
+    run.recorder.record(place, event);
   }
   return { type: "refused", refusal };
 }
@@ -39,21 +38,21 @@ interface Asked {
 
 /** Refuses what `SpawnSubagent` asks for if it cannot be started as things stand, with those ahead of it in its reply if somebody would be asked; undefined: it can. */
 export function refuseSpawn(
-  scope: RunShared,
-  parent: AgentNode,
+  run: RunRuntime,
+  parent: AgentRuntime,
   { input, group, isAsked }: Asked,
   call: DelegatedCall,
 ): RefusedSpawn | undefined {
   const request = spawnRequestIn(input);
   if (request === undefined) return undefined;
-  const refusal = refusalOf(scope, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
+  const refusal = refusalOf(run, parent, request, isAsked ? (group?.ahead ?? 0) : 0);
   if (refusal === undefined) {
     if (call.callId !== undefined) group?.expect(call.callId);
     return undefined;
   }
   group?.miss();
-  refuse(scope, placeIn(parent, call), request.role, refusal);
-  return refusedSpawn(scope, request.role, refusal);
+  refuse(run, parent.scope(call), request.role, refusal);
+  return refusedSpawn(run, request.role, refusal);
 }
 
 interface Forbidden {
@@ -63,19 +62,19 @@ interface Forbidden {
 
 /** Refuses what `SpawnSubagent` asks for, since its call is forbidden; undefined: its arguments name neither a role nor a subagent. */
 export function forbidSpawn(
-  scope: RunShared,
-  parent: AgentNode,
+  run: RunRuntime,
+  parent: AgentRuntime,
   { input, refusal }: Forbidden,
   place: Correlation,
 ): RefusedSpawn | undefined {
   const role = roleAskedFor(parent, input);
   if (role === undefined) return undefined;
-  refuse(scope, place, role, refusal);
-  return refusedSpawn(scope, role, refusal);
+  refuse(run, place, role, refusal);
+  return refusedSpawn(run, role, refusal);
 }
 
 /** The role of the subagent that these arguments of `SpawnSubagent` ask to start or to continue. */
-function roleAskedFor(parent: AgentNode, input: JsonValue): string | undefined {
+function roleAskedFor(parent: AgentRuntime, input: JsonValue): string | undefined {
   if (!isRecord(input)) return undefined;
   const { role, continue: childName } = input;
   if (isNamed(childName)) return roleOf(parent, childName);
@@ -83,11 +82,11 @@ function roleAskedFor(parent: AgentNode, input: JsonValue): string | undefined {
 }
 
 /** The role of a subagent that the model names; without such a subagent, the name. */
-export function roleOf(parent: AgentNode, childName: string): string {
+export function roleOf(parent: AgentRuntime, childName: string): string {
   return parent.subagent(childName)?.role.name ?? childName;
 }
 
-function refusedSpawn({ registry }: RunShared, role: string, refusal: SpawnRefusal): RefusedSpawn {
+function refusedSpawn({ registry }: RunRuntime, role: string, refusal: SpawnRefusal): RefusedSpawn {
   return registry.find(role) === undefined
     ? { role, refusal }
     : { role, isKnownRole: true, refusal };

@@ -10,8 +10,8 @@ import {
   checkTotal,
   type SubagentLimits,
 } from "../../policies/subagent-limits.ts";
-import type { AgentNode } from "./agent-node.ts";
-import type { PriceUsed } from "./prices-used.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { PriceUsed } from "../budget/prices-used.ts";
 
 /** The right to start one subagent. */
 export interface SpawnPermit {
@@ -41,7 +41,7 @@ const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], 
 
 export class RunTree {
   readonly #limits: SubagentLimits;
-  readonly #nodes = new Map<AgentId, AgentNode>();
+  readonly #nodes = new Map<AgentId, AgentRuntime>();
   readonly #byDepth = new Map<number, number>();
   readonly #refusals = new Map<string, number>();
   /** The steps in which each delegation was asked for. */
@@ -90,7 +90,7 @@ export class RunTree {
   }
 
   /** Takes a new agent in. A tree that was asked to stop asks it, too. */
-  add(node: AgentNode): void {
+  add(node: AgentRuntime): void {
     const { parent, role, task, spawnStepId = null } = node;
     this.#nodes.set(node.identity.agentId, node);
     if (node.standingState.status === "pending") this.#failed.delete(node.identity.agentId);
@@ -98,11 +98,11 @@ export class RunTree {
       parent.enlist(node);
       this.#noteDelegation({ role: role.name, task }, spawnStepId);
     }
-    for (const signal of this.#stops) node.raise(signal);
+    for (const signal of this.#stops) node.requestStop(signal);
   }
 
   /** Takes an agent out again that was never led: it could not be set up whole. */
-  remove(node: AgentNode): void {
+  remove(node: AgentRuntime): void {
     this.#nodes.delete(node.identity.agentId);
     node.parent?.delist(node);
     node.close();
@@ -111,10 +111,10 @@ export class RunTree {
   /** Asks every agent that lives, or that will be started yet, to stop. Each request is on record with each agent. */
   stop(signal: StopSignal): void {
     this.#stops.push(signal);
-    for (const node of this.#nodes.values()) if (!node.hasEnded) node.raise(signal);
+    for (const node of this.#nodes.values()) if (!node.hasEnded) node.requestStop(signal);
   }
 
-  find(agentId: AgentId): AgentNode | undefined {
+  find(agentId: AgentId): AgentRuntime | undefined {
     return this.#nodes.get(agentId);
   }
 
@@ -125,7 +125,7 @@ export class RunTree {
   }
 
   /** Tasks that an agent had before the one that it has now, as its history has them: each was given in a step of its own. */
-  noteEarlier({ role, identity }: AgentNode, tasks: readonly string[]): void {
+  noteEarlier({ role, identity }: AgentRuntime, tasks: readonly string[]): void {
     for (const [index, task] of tasks.entries())
       this.#noteDelegation({ role: role.name, task }, `${identity.agentId} ${index}`);
   }
@@ -157,19 +157,19 @@ export class RunTree {
   }
 
   /** All agents that were ever started, in the order of their start. */
-  get nodes(): readonly AgentNode[] {
+  get nodes(): readonly AgentRuntime[] {
     return [...this.#nodes.values()];
   }
 
   /** The limits that hold for what is started below an agent: on each the tightest from the root down to it (X16). */
-  limitsBelow(parent: AgentNode): SubagentLimits {
+  limitsBelow(parent: AgentRuntime): SubagentLimits {
     const totals = [...lineOf(parent)].map(({ role }) => role.limits.maxTotalSubagents ?? Infinity);
     const maxTotalSubagents = Math.min(this.#limits.maxTotalSubagents, ...totals);
     return { ...parent.limits, maxTotalSubagents };
   }
 
   /** The limit that forbids one more subagent below `parent`, if there is one. `ahead`: so many count as started by it already. */
-  refusalBelow(parent: AgentNode, ahead = 0): SpawnRefusal | undefined {
+  refusalBelow(parent: AgentRuntime, ahead = 0): SpawnRefusal | undefined {
     const facts = {
       parentDepth: parent.identity.depth,
       breadth: parent.breadth,
@@ -181,7 +181,7 @@ export class RunTree {
   }
 
   /** Takes a place below `parent`, or says which limit forbids it. */
-  admit(parent: AgentNode, roleName: string): SpawnPermit | SpawnRefusal {
+  admit(parent: AgentRuntime, roleName: string): SpawnPermit | SpawnRefusal {
     const refusal = this.refusalBelow(parent);
     if (refusal !== undefined) return refusal;
     const childDepth = parent.identity.depth + 1;
@@ -201,7 +201,7 @@ export class RunTree {
   }
 
   /** How many subagents an agent may still start, as things stand. */
-  subagentsLeft(parent: AgentNode): number {
+  subagentsLeft(parent: AgentRuntime): number {
     const { limits, breadth, identity } = parent;
     if (identity.depth >= limits.maxDepth) return 0;
     const lefts = [
@@ -233,7 +233,7 @@ export class RunTree {
 }
 
 /** The refusal if an agent on the path may have no further subagents below it. */
-function totalRefusal(parent: AgentNode, ahead: number): SpawnRefusal | undefined {
+function totalRefusal(parent: AgentRuntime, ahead: number): SpawnRefusal | undefined {
   for (const { identity, subagentsBelow, role } of lineOf(parent)) {
     const { maxTotalSubagents: maximum = Infinity } = role.limits;
     const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
@@ -243,8 +243,8 @@ function totalRefusal(parent: AgentNode, ahead: number): SpawnRefusal | undefine
 }
 
 /** An agent and those above it. */
-function* lineOf(node: AgentNode): Generator<AgentNode, void, undefined> {
-  for (let one: AgentNode | undefined = node; one !== undefined; one = one.parent) yield one;
+function* lineOf(node: AgentRuntime): Generator<AgentRuntime, void, undefined> {
+  for (let one: AgentRuntime | undefined = node; one !== undefined; one = one.parent) yield one;
 }
 
 /** The same words with other white space ask for the same. */

@@ -4,18 +4,18 @@ import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import type { Run } from "../../orchestrator/run/run.ts";
-import type { RunShared } from "../../orchestrator/tree/run-shared.ts";
+import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import type { CommandRecord } from "./score.ts";
 
 /** Gives commands of the recording, each once. Owns which signals the agents have put in by themselves. */
 export class Commands {
-  readonly #scope: RunShared;
+  readonly #runtime: RunRuntime;
   readonly #run: Run;
   readonly #done = new Set<CommandRecord>();
   readonly #raised: RecordOf<"signal">[] = [];
 
-  constructor(scope: RunShared, run: Run) {
-    this.#scope = scope;
+  constructor(runtime: RunRuntime, run: Run) {
+    this.#runtime = runtime;
     this.#run = run;
   }
 
@@ -54,7 +54,7 @@ export class Commands {
         run.cancelAgent(record.agentId, record.message);
         return;
       case "deadline":
-        this.#scope.tree.find(record.agentId)?.endAt(record.deadlineAtMs);
+        this.#runtime.tree.find(record.agentId)?.endAt(record.deadlineAtMs);
         return;
       case "letter":
         void run.steer(record.text, record.agentId);
@@ -63,13 +63,13 @@ export class Commands {
         run.requestPause();
         return;
       case "signal":
-        this.#scope.tree.find(record.agentId)?.raise(record.signal);
+        this.#runtime.tree.find(record.agentId)?.requestStop(record.signal);
         return;
       case "skip":
         run.skipToolCalls(record.message);
         return;
       case "stop":
-        this.#scope.tree.stop(record.signal);
+        this.#runtime.tree.stop(record.signal);
         return;
       case "ledger": {
         const { done } = record;

@@ -1,53 +1,123 @@
 // Effects in a replay. What came from the world comes from the recording; what the library does itself is done again: subagents, the
-// budget, the waiting for others, and code that decides.
+// budget, the waiting for others, and code that decides. What was allowed in the recording is allowed; what an agent had begun when its
+// process died is known, as it was to the next process.
 
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { Lease, LeaseOutcome } from "../../agent/budget-gate.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
-import type { EventPlace } from "../../agent/agent-context.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import {
-  settledBy,
-  type CallEnd,
-  type Consulted,
-  type Effect,
-  type EffectPlace,
-  type Effects,
-  type InferOutcome,
-  type PlannedCall,
-} from "../../agent/effects.ts";
+import type { CallEnd, EffectPlace, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import { executed, formatted } from "../../agent/tool-calls/call-end.ts";
 import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 import { sameJson } from "../../kernel/json.ts";
-import type { AgentNode } from "../../orchestrator/tree/agent-node.ts";
-import type { EffectKeeper } from "../../orchestrator/durability/run-journal.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { RejectedCall } from "../../tools/bind-call.ts";
 import type { ReplayStage } from "./replay-stage.ts";
 
-/** How an agent of a replay comes by what its effects came to. */
-export function replayKeeper(stage: ReplayStage, node: AgentNode): EffectKeeper {
-  const log = new ReplayLog(node);
-  return { log, around: (local) => new ReplayEffects(stage, { node, local, log }) };
-}
+type Work = (call: PlannedCall) => Promise<CallEnd>;
 
-/** What was allowed in the recording is allowed; what an agent had begun when its process died is known, as it was to the next process. */
-class ReplayLog implements EffectLog {
-  readonly #node: AgentNode;
+export class ReplayEffects implements EffectLog {
+  readonly #stage: ReplayStage;
+  readonly #agent: AgentRuntime;
   readonly #permits = new Map<string, unknown>();
 
-  constructor(node: AgentNode) {
-    this.#node = node;
+  constructor(stage: ReplayStage, agent: AgentRuntime) {
+    this.#stage = stage;
+    this.#agent = agent;
   }
 
-  allow(name: string, permit: unknown): void {
-    this.#permits.set(name, permit);
+  async reserve(place: EffectPlace, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
+    return this.#agent.inFlight?.takeLease(modelEffectName(place)) ?? (await work());
+  }
+
+  async infer(place: EffectPlace, _lease: Lease): Promise<InferOutcome> {
+    const name = modelEffectName(place);
+    const outcome = this.outcome(name) ?? (await this.#turn(name));
+    return outcome === undefined
+      ? { type: "cancelled", usage: NO_USAGE }
+      : InferOutcomeSchema.parse(outcome);
+  }
+
+  callTool(place: EffectPlace, call: PlannedCall, work: Work): Promise<CallEnd> {
+    const name = toolEffectName(place, call);
+    const { type } = call.bound;
+    const { agentId } = this.#agent.identity;
+    const isWork = type === "function" || type === "external" || type === "delegation";
+    const known = this.outcome(name);
+    if (known !== undefined) return Promise.resolve(ofCall(known, call));
+    if (!isWork && call.deferral === undefined) {
+      this.#stage.pass(agentId, name);
+      return work(call);
+    }
+    const { callId } = call.call;
+    const isAgain =
+      type === "delegation" && !this.#stage.isUnallowed(agentId, place.stepId, callId);
+    if (isAgain || !isWork) return this.#delegated(place, call, work);
+    this.#stage.begin(agentId, place.stepId, callId);
+    // As it was looked for when the call was made.
+    if (!this.hadBegun(name)) this.outcome(permitOf(place, call));
+    const refused = this.#refused(place, call);
+    return refused === undefined
+      ? this.#called(name, call)
+      : this.#refusedAgain(name, { ...call, bound: refused }, work);
+  }
+
+  /** The delegation as a call that a guard or a hook has forbidden; undefined: none has. */
+  #refused({ stepId }: EffectPlace, { call, bound }: PlannedCall): RejectedCall | undefined {
+    const { agentId } = this.#agent.identity;
+    const refusal = this.#stage.forbiddance(agentId, stepId, call.callId);
+    if (refusal === undefined || bound.type !== "delegation") return undefined;
+    return { type: "rejected", tool: bound.tool, code: refusal.code, text: refusal.message };
+  }
+
+  /** A delegation that was asked about is not asked about again; that it was refused is recorded and counted again. */
+  async #refusedAgain(name: string, call: PlannedCall, work: Work): Promise<CallEnd> {
+    await work({ ...call, onEnd: () => undefined });
+    return await this.#called(name, call);
+  }
+
+  async #called(name: string, call: PlannedCall): Promise<CallEnd> {
+    const outcome = await this.#turn(name);
+    return outcome === undefined ? this.#givenUp(call) : ofCall(outcome, call);
+  }
+
+  /** The subagents are replayed themselves; the call begins and ends in its turn. */
+  async #delegated(place: EffectPlace, call: PlannedCall, work: Work): Promise<CallEnd> {
+    const permit = permitOf(place, call);
+    if (this.#stage.hasEnd(this.#agent.identity.agentId, permit)) {
+      const allowed = await this.#turn(permit);
+      if (allowed === undefined) return this.#givenUp(call);
+      this.#permits.set(permit, allowed);
+    }
+    const end = await work(call);
+    await this.#turn(toolEffectName(place, call));
+    return end;
+  }
+
+  #givenUp(call: PlannedCall): CallEnd {
+    const nowMs = this.#agent.nowMs();
+    return executed(call, { startedAtMs: nowMs, endedAtMs: nowMs }, formatted(call, CANCELLED));
+  }
+
+  #turn(name: string): Promise<unknown> {
+    return this.#stage.turn(this.#agent.identity.agentId, name);
+  }
+
+  async consult<T>(work: () => Promise<T>): Promise<T> {
+    const rest = this.#stage.working();
+    try {
+      return await work();
+    } finally {
+      rest();
+    }
   }
 
   outcome(name: string): unknown {
     const permit = this.#permits.get(name);
     this.#permits.delete(name);
-    return permit ?? this.#node.unfinished?.outcome(name);
+    return permit ?? this.#agent.inFlight?.outcome(name);
   }
 
   keep(): Promise<void> {
@@ -63,170 +133,15 @@ class ReplayLog implements EffectLog {
   }
 
   hadBegun(name: string): boolean {
-    return this.#node.unfinished?.takeBegun(name) === true;
+    return this.#agent.inFlight?.takeBegun(name) === true;
   }
 
   begin(): Promise<void> {
     return Promise.resolve();
   }
 
-  lease(name: string): ReturnType<EffectLog["lease"]> {
-    return this.#node.unfinished?.takeLease(name);
-  }
-
   hasChildOf(callId: CallId | null, nth?: number): boolean {
-    return this.#node.unfinished?.hasChildOf(callId, nth) === true;
-  }
-}
-
-interface Parts {
-  readonly node: AgentNode;
-  readonly local: Effects;
-  readonly log: ReplayLog;
-}
-
-/** A delegation that was asked about, and forbidden. */
-interface RefusedCall {
-  readonly place: EffectPlace;
-  readonly call: PlannedCall;
-  readonly refused: RejectedCall;
-}
-
-class ReplayEffects implements Effects {
-  readonly #stage: ReplayStage;
-  readonly #parts: Parts;
-
-  constructor(stage: ReplayStage, parts: Parts) {
-    this.#stage = stage;
-    this.#parts = parts;
-  }
-
-  infer(place: EffectPlace): Effect<InferOutcome> {
-    const name = modelEffectName(place);
-    const known = this.#parts.log.outcome(name);
-    if (known === undefined) return effect(name, this.#inferred(name));
-    return effect(name, Promise.resolve(InferOutcomeSchema.parse(known)));
-  }
-
-  async #inferred(name: string): Promise<InferOutcome> {
-    const outcome = await this.#turn(name);
-    if (outcome === undefined) return { type: "cancelled", usage: NO_USAGE };
-    return InferOutcomeSchema.parse(outcome);
-  }
-
-  callTool(place: EffectPlace, call: PlannedCall): Effect<CallEnd> {
-    const name = toolEffectName(place, call);
-    const { type } = call.bound;
-    const isWork = type === "function" || type === "external" || type === "delegation";
-    const { local, log, node } = this.#parts;
-    const known = log.outcome(name);
-    if (known !== undefined) return effect(name, Promise.resolve(ofCall(known, call)));
-    if (!isWork && call.deferral === undefined) {
-      this.#stage.pass(node.identity.agentId, name);
-      return local.callTool(place, call);
-    }
-    const isAgain = type === "delegation" && !this.#isUnallowed(place, call);
-    if (isAgain || !isWork) return effect(name, this.#delegated(name, place, call));
-    this.#stage.begin(node.identity.agentId, place.stepId, call.call.callId);
-    // As it was looked for when the call was made.
-    if (!log.hadBegun(name)) log.outcome(permitOf(place, call));
-    const refused = this.#refused(place, call);
-    if (refused === undefined) return effect(name, this.#called(name, call));
-    return effect(name, this.#refusedAgain(name, { place, call, refused }));
-  }
-
-  /** The delegation as a call that a guard or a hook has forbidden; undefined: none has. */
-  #refused({ stepId }: EffectPlace, { call, bound }: PlannedCall): RejectedCall | undefined {
-    const { agentId } = this.#parts.node.identity;
-    const refusal = this.#stage.forbiddance(agentId, stepId, call.callId);
-    if (refusal === undefined || bound.type !== "delegation") return undefined;
-    return { type: "rejected", tool: bound.tool, code: refusal.code, text: refusal.message };
-  }
-
-  /** Nobody is asked again about a delegation that was asked about; that it was refused is told and counted again. */
-  async #refusedAgain(name: string, { place, call, refused }: RefusedCall): Promise<CallEnd> {
-    const { local } = this.#parts;
-    await local.callTool(place, { ...call, bound: refused, onEnd: () => undefined })[settledBy]();
-    return await this.#called(name, call);
-  }
-
-  async #called(name: string, call: PlannedCall): Promise<CallEnd> {
-    const outcome = await this.#turn(name);
-    if (outcome === undefined) return this.#givenUp(call);
-    return ofCall(outcome, call);
-  }
-
-  /** The subagents are replayed themselves; the call begins and ends in its turn. */
-  async #delegated(name: string, place: EffectPlace, call: PlannedCall): Promise<CallEnd> {
-    const { local, log, node } = this.#parts;
-    const { agentId } = node.identity;
-    const permit = permitOf(place, call);
-    if (this.#stage.hasEnd(agentId, permit)) {
-      const allowed = await this.#turn(permit);
-      if (allowed === undefined) return this.#givenUp(call);
-      log.allow(permit, allowed);
-    }
-    const end = await local.callTool(place, call)[settledBy]();
-    await this.#turn(name);
-    return end;
-  }
-
-  #isUnallowed({ stepId }: EffectPlace, { call }: PlannedCall): boolean {
-    const { agentId } = this.#parts.node.identity;
-    return this.#stage.isUnallowed(agentId, stepId, call.callId);
-  }
-
-  #givenUp(call: PlannedCall): CallEnd {
-    const nowMs = this.nowMs();
-    return executed(call, { startedAtMs: nowMs, endedAtMs: nowMs }, formatted(call, CANCELLED));
-  }
-
-  #turn(name: string): Promise<unknown> {
-    return this.#stage.turn(this.#parts.node.identity.agentId, name);
-  }
-
-  reserve(...asked: Parameters<Effects["reserve"]>): ReturnType<Effects["reserve"]> {
-    const lease = this.#parts.log.lease(modelEffectName(asked[0]));
-    return lease === undefined
-      ? this.#parts.local.reserve(...asked)
-      : effect("lease", Promise.resolve(lease));
-  }
-
-  delegate(...asked: Parameters<Effects["delegate"]>): ReturnType<Effects["delegate"]> {
-    return this.#parts.local.delegate(...asked);
-  }
-
-  endCalls(place: EffectPlace): void {
-    this.#parts.local.endCalls(place);
-  }
-
-  dismiss(...asked: Parameters<Effects["dismiss"]>): ReturnType<Effects["dismiss"]> {
-    return this.#parts.local.dismiss(...asked);
-  }
-
-  awaitSubagents(
-    ...asked: Parameters<Effects["awaitSubagents"]>
-  ): ReturnType<Effects["awaitSubagents"]> {
-    return this.#parts.local.awaitSubagents(...asked);
-  }
-
-  detach(...asked: Parameters<Effects["detach"]>): ReturnType<Effects["detach"]> {
-    return this.#parts.local.detach(...asked);
-  }
-
-  consult<T>(name: string, work: () => T | Promise<T>, at?: EventPlace): Effect<Consulted<T>> {
-    const rest = this.#stage.working();
-    const consulted = this.#parts.local.consult(name, work, at);
-    void consulted[settledBy]().then(rest);
-    return consulted;
-  }
-
-  join<T>(effects: readonly Effect<T>[]): Promise<readonly T[]> {
-    return this.#parts.local.join(effects);
-  }
-
-  nowMs(): number {
-    return this.#parts.local.nowMs();
+    return this.#agent.inFlight?.hasChildOf(callId, nth) === true;
   }
 }
 
@@ -240,8 +155,4 @@ function ofCall(recorded: unknown, { deferral, onEnd }: PlannedCall): CallEnd {
   onEnd(end);
   if (end.type !== "deferred" || deferral === undefined) return end;
   return sameJson(end.deferral, deferral) ? { ...end, deferral } : end;
-}
-
-function effect<T>(name: string, settled: Promise<T>): Effect<T> {
-  return { name, [settledBy]: () => settled };
 }

@@ -8,7 +8,7 @@ import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import {
   settingsOf,
   type OrchestratorOptions,
-} from "../../orchestrator/run/orchestrator-options.ts";
+} from "../../orchestrator/tree/orchestrator-options.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { stretchesOf, type Recording } from "./recording.ts";
 import { Replayer, type ReplayOrder } from "./replayer.ts";

@@ -11,7 +11,7 @@ import {
   type RecordOf,
 } from "../../orchestrator/durability/journal-record.ts";
 import type { Run } from "../../orchestrator/run/run.ts";
-import type { RunShared } from "../../orchestrator/tree/run-shared.ts";
+import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import { ManualClock } from "../manual-clock.ts";
@@ -19,7 +19,7 @@ import { Commands } from "./commands.ts";
 import { Comparison, type Divergence } from "./compare-deeds.ts";
 import type { Deed } from "./deeds.ts";
 import { DivergenceTeller } from "./divergence-error.ts";
-import { replayKeeper } from "./replay-effects.ts";
+import { ReplayEffects } from "./replay-effects.ts";
 import { ReplayStage } from "./replay-stage.ts";
 import {
   isLease,
@@ -80,7 +80,7 @@ export class Replayer {
   /** Nobody is told what becomes of agents that go on in the next stretch. */
   #isSilent = false;
   readonly #isLast: boolean;
-  readonly #scope: RunShared;
+  readonly #runtime: RunRuntime;
 
   constructor(parts: ReplayerParts) {
     const { score, beginning, stretch, records, role, means, order, number } = parts;
@@ -105,7 +105,7 @@ export class Replayer {
     });
     this.#clock.advance(beginsAtMs(beginning, stretch));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
-    const { scope, run } = setStage({
+    const { runtime, run } = setStage({
       score,
       beginning,
       records,
@@ -113,12 +113,12 @@ export class Replayer {
       clock: this.#clock,
       role,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
-      keeperOf: (node) => replayKeeper(this.#stage, node),
+      logOf: (agent) => new ReplayEffects(this.#stage, agent),
       append: (record) => this.#take(record),
     });
     this.#run = run;
-    this.#scope = scope;
-    this.#commands = new Commands(scope, run);
+    this.#runtime = runtime;
+    this.#commands = new Commands(runtime, run);
     this.#giveEarly();
     void run.settled.then((result) => (this.#result = result)).catch(() => undefined);
   }
@@ -157,7 +157,7 @@ export class Replayer {
         if (this.#order !== "recorded") return; // Leases have other ids, and each settlement books all of its call.
         await this.#rest();
         this.#moveTo(cue.atMs);
-        this.#scope.ledger.redo(cue.done);
+        this.#runtime.ledger.redo(cue.done);
         return await endOfTurn();
       case "command":
         return await this.#command(cue.record);
@@ -209,8 +209,8 @@ export class Replayer {
    */
   #timeOf({ record, atMs, isLate }: EffectCue): number | undefined {
     if (atMs === undefined || isLate || this.#score.hasDeadlines) return atMs;
-    const isKnown = this.#scope.tree.find(record.agentId) !== undefined;
-    const deadlineAtMs = isKnown ? this.#scope.ledger.deadlineAtMs(record.agentId) : null;
+    const isKnown = this.#runtime.tree.find(record.agentId) !== undefined;
+    const deadlineAtMs = isKnown ? this.#runtime.ledger.deadlineAtMs(record.agentId) : null;
     return deadlineAtMs === null ? atMs : Math.min(atMs, deadlineAtMs - 1);
   }
 
@@ -354,7 +354,7 @@ export class Replayer {
     this.#stage.close();
     for (let turns = 0; turns < MOST_TURNS && this.#result === undefined; turns += 1) {
       await endOfTurn();
-      if (turns % 10 === 9) this.#clock.advance(this.#scope.graceMs);
+      if (turns % 10 === 9) this.#clock.advance(this.#runtime.settings.graceMs);
     }
     return await ending;
   }

@@ -3,22 +3,28 @@
 import { isRecord } from "../../kernel/json.ts";
 import { stateFromKept } from "../../agent/kept-state.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import { bringToLife } from "../../orchestrator/tree/create-agent.ts";
-import { goOn, readyToGoOn, type Gone } from "../../orchestrator/run/continue-run.ts";
+import { createAgent } from "../../orchestrator/tree/create-agent.ts";
+import {
+  continueRun,
+  readyToContinue,
+  type ContinuedRun,
+} from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
-import { RunJournal, type EffectKeeper } from "../../orchestrator/durability/run-journal.ts";
-import { leadFork } from "../../orchestrator/run/start-fork.ts";
-import { leadRun, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
+import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
+import { startFork } from "../../orchestrator/run/start-fork.ts";
+import { Run } from "../../orchestrator/run/run.ts";
+import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
 import {
   settingsOf,
   type OrchestratorOptions,
-} from "../../orchestrator/run/orchestrator-options.ts";
-import { rolesOf } from "../../orchestrator/durability/pause-run.ts";
+} from "../../orchestrator/tree/orchestrator-options.ts";
+import { rolesOf } from "../../orchestrator/run/pause-run.ts";
 import { rootRole } from "../../orchestrator/run/resumption.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
-import { runScope } from "../../orchestrator/tree/run-scope.ts";
-import type { RunShared } from "../../orchestrator/tree/run-shared.ts";
-import type { AgentNode } from "../../orchestrator/tree/agent-node.ts";
+import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
+import { Supervisor } from "../../orchestrator/tree/supervisor.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { EffectLog } from "../../agent/effect-log.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
@@ -42,12 +48,12 @@ export interface SetParts {
   readonly clock: ManualClock;
   readonly role: AgentRole;
   readonly means: Means;
-  readonly keeperOf: (node: AgentNode) => EffectKeeper;
+  readonly logOf: (agent: AgentRuntime) => EffectLog;
   /** Is given what the replay writes. */
   readonly append: (record: JournalRecord) => void;
 }
 
-export function setStage(parts: SetParts): Gone {
+export function setStage(parts: SetParts): ContinuedRun {
   const { beginning } = parts;
   switch (beginning.type) {
     case "started":
@@ -70,7 +76,7 @@ function settingsFor(
   return settingsOf({ ...means, limits, clock, ids, unanswered: "pause", ...more });
 }
 
-function startAnew(parts: SetParts, beginning: Start): Gone {
+function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
   const { clock, role, own } = parts;
   const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
@@ -81,17 +87,18 @@ function startAnew(parts: SetParts, beginning: Start): Gone {
       ? undefined
       : RunSession.again(head.session, { store: sessionStandIn(head.session, own), clock, ids });
   const journal = (): RunJournal => journalOf(parts);
-  const scope = runScope(settings, { registry, onText: undefined, session, journal });
-  const root = rootAgain(scope, parts, beginning);
-  scope.journal?.born(root, {
-    account: scope.ledger.account(root.identity.agentId),
+  const supervisor = new Supervisor(settings, { registry, onText: undefined, session, journal });
+  const { run: runtime } = supervisor;
+  const root = rootAgain(runtime, parts, beginning);
+  runtime.journal?.created(root, {
+    account: runtime.ledger.account(root.identity.agentId),
     isBackground: false,
   });
-  const run = leadRun(scope, root, NO_HISTORY, { event: () => started(scope, root) });
-  return { scope, run };
+  const run = new Run(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
+  return { runtime, run };
 }
 
-function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Gone {
+function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): ContinuedRun {
   const { role } = parts;
   const settings = settingsFor(parts, run.limits);
   const root = rootRole(run, role, settings.roles);
@@ -99,22 +106,25 @@ function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Go
   const roles = rolesOf(run, registry);
   const journal = journalOf(parts);
   const told = { message, forkedFrom, onText: undefined };
-  return leadFork(settings, { run, registry, roles, journal, ...told });
+  return startFork(settings, { run, registry, roles, journal, ...told });
 }
 
 /** By the machinery of a resume. */
-function goOnAgain(parts: SetParts, beginning: GoingOn): Gone {
+function goOnAgain(parts: SetParts, beginning: GoingOn): ContinuedRun {
   const { role, own } = parts;
   const { run, folded, answers, grants } = beginning;
   const store = sessionStandIn(run.session, own); // The run is not kept.
   const settings = settingsFor(parts, run.limits, { store });
   const areAllNeeded = folded?.status !== "open";
-  const going = readyToGoOn(settings, run, { role, grants }, { answers, areAllNeeded });
+  const going = readyToContinue(settings, run, { role, grants }, { answers, areAllNeeded });
   const journal = journalOf(parts);
-  return goOn(settings, run, going, { journal, ...(folded === undefined ? {} : { folded }) });
+  return continueRun(settings, run, going, {
+    journal,
+    ...(folded === undefined ? {} : { folded }),
+  });
 }
 
-function journalOf({ append, keeperOf, score: { hasDeadlines } }: SetParts): RunJournal {
+function journalOf({ append, logOf, score: { hasDeadlines } }: SetParts): RunJournal {
   const writer = {
     append,
     broken: new Promise<never>(() => undefined),
@@ -123,22 +133,25 @@ function journalOf({ append, keeperOf, score: { hasDeadlines } }: SetParts): Run
     close: () => Promise.resolve(),
     abandon: () => undefined,
   };
-  return new RunJournal(writer, { keeperOf, hasDeadlines });
+  return new RunJournal(writer, { logOf, hasDeadlines });
 }
 
 /** The root as it was started. What its role allows now may be less than what was recorded. */
-function rootAgain(scope: RunShared, { role }: SetParts, { birth, ...start }: Start): AgentNode {
+function rootAgain(
+  runtime: RunRuntime,
+  { role }: SetParts,
+  { birth, ...start }: Start,
+): AgentRuntime {
   const { agent, account } = birth;
   const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
-  return bringToLife(scope, {
+  return createAgent(runtime, {
+    ...AS_ROOT,
     role,
     task: agent.task,
     metadata: agent.metadata,
     agentPath: role.name,
     depth: 0,
     parent: undefined,
-    spawnCallId: undefined,
-    spawnStepId: undefined,
     inherited: [],
     history: historyOf(start),
     limits: tighterLimits(account.limits, spendLimitsOf(role.budget)),

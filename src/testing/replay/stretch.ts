@@ -11,7 +11,7 @@ import { foldJournal, type FoldedRun } from "../../orchestrator/durability/fold-
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { readPausedRun } from "../../orchestrator/durability/paused-run.ts";
 import type { ResumeGrant } from "../../orchestrator/run/run-options.ts";
-import { standing, type StandingRun } from "../../orchestrator/durability/restored-run.ts";
+import { standing, type RestoredRun } from "../../orchestrator/durability/restored-run.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import { RunIdSchema, type RunId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
@@ -129,7 +129,7 @@ export interface Start {
 /** A run that goes on. */
 export interface GoingOn {
   readonly type: "resumed" | "recovered";
-  readonly run: StandingRun;
+  readonly run: RestoredRun;
   /** How the journal tells of it, where it was recovered. */
   readonly folded: FoldedRun | undefined;
   readonly answers: readonly Answer[];
@@ -141,7 +141,7 @@ export interface GoingOn {
 /** A run that another one was forked to. */
 export interface ForkStart {
   readonly type: "forked";
-  readonly run: StandingRun;
+  readonly run: RestoredRun;
   /** What its root is told. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: EventBody<"run.started">["forkedFrom"];
@@ -182,7 +182,7 @@ export async function beginningOf(stretch: Stretch): Promise<Beginning | undefin
 function forkOf(
   records: readonly JournalRecord[],
   { event }: RecordOf<"event">,
-  { agents: [root, ...others], ...run }: StandingRun,
+  { agents: [root, ...others], ...run }: RestoredRun,
 ): ForkStart {
   const given = ForkedFromSchema.safeParse(event["forkedFrom"]);
   const began = records.find((record) => record.type === "state");
@@ -206,7 +206,7 @@ const ForkedFromSchema = z.object({
 /** What whoever went on with the run gave it: that stands before the event by which it goes on. */
 function goingOnOf(
   records: readonly JournalRecord[],
-  { agents }: StandingRun,
+  { agents }: RestoredRun,
 ): Pick<GoingOn, "answers" | "grants" | "granted"> {
   const at = records.findIndex((record) => isResumption(record) || record.type === "execution");
   const opening = at === -1 ? records : records.slice(0, at);
@@ -233,7 +233,7 @@ function isGrant(record: JournalRecord): record is GrantRecord {
 /** The root, when the stretch begins. */
 export function rootOf(
   beginning: Beginning,
-): Pick<StandingRun["agents"][number], "agentId" | "agentPath" | "role"> | undefined {
+): Pick<RestoredRun["agents"][number], "agentId" | "agentPath" | "role"> | undefined {
   return beginning.type === "started" ? beginning.birth.agent : beginning.run.agents[0];
 }
 

@@ -32,7 +32,7 @@ proves(["R92"], "only the loop's own modules read stop signals", () => {
   expect(filesWith(/\bwinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
   const readers = ["decide.ts", "life-cycle.ts", "prepare.ts", "run-agent.ts", "step-outcome.ts"];
   // What was heard before a crash is not heard again; what was heard is reported.
-  const keepers = ["agent-node.ts", "run-result.ts", "transition.ts"];
+  const keepers = ["agent-report.ts", "agent-runtime.ts", "transition.ts"];
   expect(filesWith(/log\.signals\b/)).toEqual([...readers, ...keepers].toSorted());
 });
 

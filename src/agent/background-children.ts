@@ -1,8 +1,8 @@
 // BackgroundChildren: the subagents of one agent that live beside it. Owns their promises until they rest.
 // T2. Whoever ends the agent waits for them here first; none is forgotten.
 
-import { invariant } from "../../kernel/assert.ts";
-import type { AgentId } from "../../protocol/ids.ts";
+import { invariant } from "../kernel/assert.ts";
+import type { AgentId } from "../protocol/ids.ts";
 
 export class BackgroundChildren {
   readonly #living = new Map<AgentId, Promise<void>>();
@@ -22,7 +22,7 @@ export class BackgroundChildren {
   }
 
   /** Resolves once none of these lives any more. */
-  async allAtRest(childIds: readonly AgentId[]): Promise<void> {
+  async allSettled(childIds: readonly AgentId[]): Promise<void> {
     await Promise.all(childIds.flatMap((childId) => this.#living.get(childId) ?? []));
   }
 }

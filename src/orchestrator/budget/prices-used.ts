@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 import { copyPrice, type ModelPrice } from "../../model/model-price.ts";
-import type { AgentNode } from "./agent-node.ts";
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 
 /** What the calls of a model were charged at. */
 export interface PriceUsed {
@@ -30,7 +30,7 @@ export const PriceUsedSchema = z.strictObject({
 
 /** The prices of the models of all agents, in the order of their start, after those of the run before it was paused. */
 export function pricesUsed(
-  nodes: readonly AgentNode[],
+  nodes: readonly AgentRuntime[],
   before: readonly PriceUsed[],
 ): readonly PriceUsed[] {
   const prices = new Map(before.map((used) => [JSON.stringify(used), used]));

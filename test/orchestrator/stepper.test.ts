@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { pendingState } from "../../src/agent/agent-state.ts";
 import type { Phase, PhaseReport } from "../../src/agent/run-agent.ts";
-import { PhaseTurnstile } from "../../src/orchestrator/run/stepper.ts";
+import { Stepper } from "../../src/orchestrator/run/stepper.ts";
 import { answered } from "../support/ledger-scene.ts";
 
 const DONE = { done: true, value: undefined };
@@ -28,18 +28,18 @@ async function seen<T>(
   return outcome;
 }
 
-const passes = async (turnstile: PhaseTurnstile): Promise<boolean> =>
+const passes = async (turnstile: Stepper): Promise<boolean> =>
   (await seen(turnstile.pass())).settled;
 
 test("a driver that nobody paces passes every time, and what it delivers goes nowhere", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   expect(await passes(turnstile)).toBe(true);
   turnstile.deliver(report("prepare"));
   expect(await passes(turnstile)).toBe(true);
 });
 
 test("a paced driver waits until a phase is asked for, and hands over exactly that one", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   expect(turnstile.close()).toBe(true);
   const iterator = turnstile.iterator(nothing);
   const first = turnstile.pass();
@@ -52,7 +52,7 @@ test("a paced driver waits until a phase is asked for, and hands over exactly th
 });
 
 test("phases that are asked for ahead are handed over in order", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   const iterator = turnstile.iterator(nothing);
   const asked = [iterator.next(), iterator.next()];
@@ -65,7 +65,7 @@ test("phases that are asked for ahead are handed over in order", async () => {
 });
 
 test("who comes while a phase is under way gets that phase if they ask before it ends", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   expect(await passes(turnstile)).toBe(true);
   turnstile.close();
   const asked = turnstile.iterator(nothing).next();
@@ -74,14 +74,14 @@ test("who comes while a phase is under way gets that phase if they ask before it
 });
 
 test("only one may pace the driver, also after it was let go", () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   expect([turnstile.close(), turnstile.close()]).toEqual([true, false]);
   turnstile.open();
   expect(turnstile.close()).toBe(false);
 });
 
 test("opening lets a waiting driver through for good", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   const first = turnstile.pass();
   turnstile.open();
@@ -93,13 +93,13 @@ test("opening lets a waiting driver through for good", async () => {
 });
 
 test("opening what was never closed does not keep anybody from pacing it later", () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.open();
   expect(turnstile.close()).toBe(true);
 });
 
 test("whoever asked before the driver was let go still gets the next phases", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   const asked = turnstile.iterator(nothing).next();
   turnstile.open();
@@ -108,7 +108,7 @@ test("whoever asked before the driver was let go still gets the next phases", as
 });
 
 test("at the end everyone who waits is told so, and everyone who asks later", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   const iterator = turnstile.iterator(nothing);
   const asked = [iterator.next(), iterator.next()];
@@ -117,7 +117,7 @@ test("at the end everyone who waits is told so, and everyone who asks later", as
 });
 
 test("when the run breaks off everyone who waits learns why, and everyone who asks later", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   const iterator = turnstile.iterator(nothing);
   const cause = new Error("disk full");
@@ -130,7 +130,7 @@ test("when the run breaks off everyone who waits learns why, and everyone who as
 });
 
 test("after the end there is an empty iteration", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.end();
   expect(turnstile.close()).toBe(true);
   const phases: unknown[] = [];
@@ -139,7 +139,7 @@ test("after the end there is an empty iteration", async () => {
 });
 
 test("breaking off abandons the run, waits for its end, and answers who still waits", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
   const iterator = turnstile.iterator(() => isOver);
@@ -153,7 +153,7 @@ test("breaking off abandons the run, waits for its end, and answers who still wa
 });
 
 test("an iteration that ran to the end abandons nothing", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   let abandoned = 0;
   const iterator = turnstile.iterator(() => {
@@ -165,7 +165,7 @@ test("an iteration that ran to the end abandons nothing", async () => {
 });
 
 test("a loop over the phases sees them all, in order, and the driver never gets ahead", async () => {
-  const turnstile = new PhaseTurnstile();
+  const turnstile = new Stepper();
   turnstile.close();
   const phases = ["prepare", "infer", "evaluate", "decide", "ended"] as const;
   const driven: Phase[] = [];

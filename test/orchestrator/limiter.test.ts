@@ -4,13 +4,13 @@
 import { expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import type { Slots } from "../../src/agent/local-options.ts";
-import { DEFAULT_CONCURRENCY, scheduler } from "../../src/orchestrator/tree/limiter.ts";
+import type { Limiter } from "../../src/agent/run-ports.ts";
+import { DEFAULT_CONCURRENCY, limiter } from "../../src/orchestrator/tree/limiter.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, settled } from "../harness/run-scripted.ts";
 import { rejectionOf } from "../support/thrown.ts";
 
-type Kind = keyof Slots;
+type Kind = keyof Limiter;
 
 const broken = (): Promise<never> =>
   Promise.reject(new EspalierError({ code: "model_timeout", message: "late" }));
@@ -22,7 +22,7 @@ class Job {
   state: "waiting" | "running" | "ended" = "waiting";
   result: unknown = "none yet";
 
-  constructor(slots: Slots, kind: Kind, log: string[], name: string) {
+  constructor(slots: Limiter, kind: Kind, log: string[], name: string) {
     const work = async (): Promise<string> => {
       this.state = "running";
       log.push(name);
@@ -47,7 +47,7 @@ class Job {
 }
 
 function crowd(concurrency: { readonly modelCalls: number; readonly toolCalls: number }) {
-  const slots = scheduler(concurrency);
+  const slots = limiter(concurrency);
   const begun: string[] = [];
   const jobs: Job[] = [];
   const add = async (kind: Kind, name: string): Promise<Job> => {
@@ -99,7 +99,7 @@ proves(["X19"], "model calls and tool bodies have slots of their own", async () 
 
 test("work begins in the tick in which it is asked for, if there is a slot", () => {
   let hasBegun = false;
-  void scheduler({ modelCalls: 1, toolCalls: 1 }).model(new AbortController().signal, () => {
+  void limiter({ modelCalls: 1, toolCalls: 1 }).model(new AbortController().signal, () => {
     hasBegun = true;
     return Promise.resolve();
   });
@@ -163,7 +163,7 @@ test("a whole line that is told to end leaves the queue empty and usable", async
 });
 
 test("work that throws gives its slot back and its error to its owner, whether it waited or not", async () => {
-  const slots = scheduler({ modelCalls: 1, toolCalls: 1 });
+  const slots = limiter({ modelCalls: 1, toolCalls: 1 });
   const { signal } = new AbortController();
   const both = [slots.model(signal, broken), slots.model(signal, broken)].map(rejectionOf);
   expect((await Promise.all(both)).map(({ code }) => code)).toEqual([
@@ -177,7 +177,7 @@ proves(
   ["X19"],
   "a hundred pieces of work over three slots: never more than three at once, all done",
   async () => {
-    const slots = scheduler({ modelCalls: 3, toolCalls: 1 });
+    const slots = limiter({ modelCalls: 3, toolCalls: 1 });
     let active = 0;
     let most = 0;
     const done = await Promise.all(

@@ -1,10 +1,9 @@
-// AgentInbox: what comes to one agent from outside while it runs. Owns what is not read yet, and the answers to those who wrote.
+// Mailbox: what comes to one agent from outside while it runs. Owns what is not read yet, and the answers to those who wrote.
 
-import { cancelReasonOf, type CancelReason } from "../../kernel/cancel.ts";
-import { sameJson } from "../../kernel/json.ts";
-import type { Inbox, Letter } from "../../agent/agent-context.ts";
-import type { AgentId } from "../../protocol/ids.ts";
-import type { RestStatus, StopSignal } from "../../protocol/stop.ts";
+import { cancelReasonOf, type CancelReason } from "../kernel/cancel.ts";
+import { sameJson } from "../kernel/json.ts";
+import type { AgentId } from "../protocol/ids.ts";
+import type { RestStatus, StopSignal } from "../protocol/stop.ts";
 
 /** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
 export type Delivery =
@@ -12,11 +11,20 @@ export type Delivery =
   | { readonly isDelivered: false; readonly reason: RestStatus };
 
 interface Mail {
-  readonly letter: Letter;
+  readonly message: MailboxMessage;
   readonly answer: (delivery: Delivery) => void;
 }
 
-export class AgentInbox implements Inbox {
+/** Something that was written to an agent. */
+export interface MailboxMessage {
+  readonly text: string;
+  /** The subagent in the background whose result it is; undefined: the agent is steered. */
+  readonly from: AgentId | undefined;
+  /** The agent that steers it; undefined: it comes from outside the tree. */
+  readonly by?: AgentId | undefined;
+}
+
+export class Mailbox {
   readonly #signal: AbortSignal;
   readonly #pauseSignal: AbortSignal;
   readonly #logged: StopSignal[];
@@ -26,7 +34,7 @@ export class AgentInbox implements Inbox {
   #unread: readonly Mail[] = [];
   #read: readonly Mail[] = [];
   #taken = 0;
-  readonly #listeners = new Set<(letter: Letter) => void>();
+  readonly #listeners = new Set<(message: MailboxMessage) => void>();
   #rested: RestStatus | undefined;
 
   /**
@@ -44,7 +52,7 @@ export class AgentInbox implements Inbox {
   }
 
   /** Puts in a wish to stop. */
-  raise(signal: StopSignal): void {
+  request(signal: StopSignal): void {
     this.#signals = [...this.#signals, signal];
   }
 
@@ -81,26 +89,27 @@ export class AgentInbox implements Inbox {
   write(text: string, by?: AgentId): Promise<Delivery> {
     if (this.#rested !== undefined)
       return Promise.resolve({ isDelivered: false, reason: this.#rested });
-    return new Promise((answer) => this.#post({ letter: { text, from: undefined, by }, answer }));
+    return new Promise((answer) => this.#post({ message: { text, from: undefined, by }, answer }));
   }
 
   /** Takes in the result of a subagent in the background. An agent that rests is told when it goes on. */
   report(from: AgentId, text: string): void {
-    if (this.#rested === undefined) this.#post({ letter: { text, from }, answer: () => undefined });
+    if (this.#rested === undefined)
+      this.#post({ message: { text, from }, answer: () => undefined });
   }
 
   /** Takes back what a subagent reported: somebody else has told the agent. */
   withdraw(from: AgentId): void {
-    this.#unread = this.#unread.filter(({ letter }) => letter.from !== from);
+    this.#unread = this.#unread.filter(({ message }) => message.from !== from);
   }
 
   /** True if the subagent has reported and nobody has read it. */
   hasReportOf(from: AgentId): boolean {
-    return this.#unread.some(({ letter }) => letter.from === from);
+    return this.#unread.some(({ message }) => message.from === from);
   }
 
   /** Calls `listener` whenever something comes, until the returned function is called. */
-  onMail(listener: (letter: Letter) => void): () => void {
+  onMail(listener: (message: MailboxMessage) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -109,13 +118,13 @@ export class AgentInbox implements Inbox {
     return this.#unread.length > 0;
   }
 
-  takeMessages(): readonly Letter[] {
+  takeMessages(): readonly MailboxMessage[] {
     const taken = this.#unread;
     if (taken.length === 0) return NOTHING;
     this.#unread = [];
     this.#read = [...this.#read, ...taken];
-    this.#taken += taken.filter(({ letter }) => letter.from === undefined).length;
-    return taken.map(({ letter }) => letter);
+    this.#taken += taken.filter(({ message }) => message.from === undefined).length;
+    return taken.map(({ message }) => message);
   }
 
   /** How many messages of others than subagents were taken since it was last asked. */
@@ -157,11 +166,11 @@ export class AgentInbox implements Inbox {
 
   #post(mail: Mail): void {
     this.#unread = [...this.#unread, mail];
-    for (const listener of this.#listeners) listener(mail.letter);
+    for (const listener of this.#listeners) listener(mail.message);
   }
 }
 
-const NOTHING: readonly Letter[] = Object.freeze([]);
+const NOTHING: readonly MailboxMessage[] = Object.freeze([]);
 
 function abortSignal(reason: CancelReason | undefined): StopSignal {
   if (reason?.type === "deadline") {

@@ -13,9 +13,9 @@ import { systemClock, type Clock } from "../../kernel/clock.ts";
 import { randomIds, type IdSource } from "../../kernel/id-source.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import {
-  questionDesk,
+  approvalHandler,
   type Approver,
-  type QuestionDesk,
+  type ApprovalHandler,
   type Unanswered,
 } from "../../agent/approver.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
@@ -105,7 +105,7 @@ export interface Settings {
   readonly hooks: readonly Hook[];
   readonly guards: readonly NamedGuard[];
   readonly hookTimeoutMs: number;
-  readonly desk: QuestionDesk;
+  readonly approvals: ApprovalHandler;
   readonly store: Store | undefined;
   readonly sinks: readonly EventSink[];
   readonly tracing: Tracing;
@@ -143,7 +143,7 @@ export function settingsOf(options: OrchestratorOptions): Settings {
     hooks: [...hooks],
     guards: Object.freeze(namedGuards("orchestrator", guards)),
     hookTimeoutMs,
-    desk: questionDesk({ approver, answerTimeoutMs, unanswered }),
+    approvals: approvalHandler({ approver, answerTimeoutMs, unanswered }),
     store,
     sinks: [...sinks],
     tracing,

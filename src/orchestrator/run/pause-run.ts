@@ -8,15 +8,15 @@ import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import { invariant } from "../../kernel/assert.ts";
 import type { AgentId, QuestionId, StepId } from "../../protocol/ids.ts";
 import { subagentOutcome } from "../../protocol/subagent.ts";
-import { AgentNode } from "../tree/agent-node.ts";
-import { bornAgent } from "./agent-record.ts";
+import { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { agentRecord } from "../durability/agent-record.ts";
 import { restoredToolLimits } from "../tree/child-facts.ts";
 import { draftedRole } from "../tree/dynamic-role.ts";
-import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "./paused-run.ts";
-import { pricesUsed } from "../tree/prices-used.ts";
+import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "../durability/paused-run.ts";
+import { pricesUsed } from "../budget/prices-used.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
-import type { RunShared } from "../tree/run-shared.ts";
-import type { StandingAgent, StandingRun } from "./restored-run.ts";
+import type { RunRuntime } from "../tree/run-runtime.ts";
+import type { RestoredAgent, RestoredRun } from "../durability/restored-run.ts";
 
 /** What a paused run is told besides its agents. */
 export interface PauseFacts {
@@ -28,8 +28,8 @@ export interface PauseFacts {
 }
 
 /** Everything that another process needs to go on. All agents must be at rest, and their clocks closed. */
-export function pausedRunOf(scope: RunShared, facts: PauseFacts): PausedRun {
-  const { runId, tree, ledger, recorder, clock, definitions } = scope;
+export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRun {
+  const { runId, tree, ledger, recorder, clock, definitions } = runtime;
   const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;
   const questions = nodes.flatMap(({ rested }) =>
     rested === undefined ? [] : questionsOf(rested),
@@ -51,24 +51,24 @@ export function pausedRunOf(scope: RunShared, facts: PauseFacts): PausedRun {
     definitions: definitions.toJSON(),
     prices: pricesUsed(nodes, tree.pricesBefore).map((used) => structuredClone(used)),
     accounts: ledger.snapshot().map((account) => structuredClone(account)),
-    ...(scope.session === undefined ? {} : { session: scope.session.ref }),
+    ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
   });
 }
 
-function pausedAgent(node: AgentNode): PausedAgent {
+function pausedAgent(node: AgentRuntime): PausedAgent {
   const { identity, rested } = node;
   if (rested === undefined) throw new Error(`${identity.agentPath} is not at rest.`);
   const { breadth: children, ordinals } = node;
-  return { ...bornAgent(node), children, ordinals, state: snapshotOf(rested) };
+  return { ...agentRecord(node), children, ordinals, state: snapshotOf(rested) };
 }
 
 /** Puts the agents of a run at rest back into a fresh tree and ledger, and gives the root. The time of the rest counts for nobody. */
 export function restore(
-  scope: RunShared,
-  run: StandingRun,
+  runtime: RunRuntime,
+  run: RestoredRun,
   roles: ReadonlyMap<AgentId, AgentRole>,
-): AgentNode {
-  const { ledger, clock, tree } = scope;
+): AgentRuntime {
+  const { ledger, clock, tree } = runtime;
   ledger.restore(run.accounts, run.leaseCount, run.leases);
   const pausedMs = clock.nowMs() - run.pausedAtMs;
   for (const { agentId, state } of run.agents)
@@ -77,7 +77,7 @@ export function restore(
   for (const agent of run.agents) {
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
-    const node = revived(scope, agent, role);
+    const node = restoredAgent(runtime, agent, role);
     tree.add(node);
     if (node.parent !== undefined) tree.noteEarlier(node, earlierTasks(agent));
   }
@@ -88,7 +88,7 @@ export function restore(
 }
 
 /** What an agent that was continued had been told to do before (X21). */
-function earlierTasks({ state, execution }: StandingAgent): readonly string[] {
+function earlierTasks({ state, execution }: RestoredAgent): readonly string[] {
   if (execution === 1) return [];
   const told = state.conversation.messages.flatMap((message) =>
     message.role === "user" && message.origin === "task" ? [message.text] : [],
@@ -97,7 +97,7 @@ function earlierTasks({ state, execution }: StandingAgent): readonly string[] {
 }
 
 /** Those that one reply has started know of each other after a pause, too (X11). All have to be there before the first settles. */
-function regroup(nodes: readonly AgentNode[]): void {
+function regroup(nodes: readonly AgentRuntime[]): void {
   const begun = new Set(
     nodes.map(({ spawnStepId, spawnCallId }) => `${spawnStepId} ${spawnCallId}`),
   );
@@ -119,7 +119,7 @@ function regroup(nodes: readonly AgentNode[]): void {
 
 /** Calls of a step that may start somebody yet. `begun`: the calls that have, with their steps. */
 function startsLeft(
-  { rested, unfinished }: AgentNode,
+  { rested, inFlight }: AgentRuntime,
   stepId: StepId,
   begun: ReadonlySet<string>,
 ): number {
@@ -128,19 +128,19 @@ function startsLeft(
     ({ callId, toolName }) =>
       toolName === SPAWN_TOOL_NAME &&
       !begun.has(`${stepId} ${callId}`) &&
-      unfinished?.isOver(callId) !== true,
+      inFlight?.isOver(callId) !== true,
   ).length;
 }
 
-function revived(scope: RunShared, agent: StandingAgent, role: AgentRole): AgentNode {
-  const { clock, ledger, tree, runId } = scope;
+function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRole): AgentRuntime {
+  const { ledger, tree, runId } = runtime;
   const { agentId, executionId, parentAgentId, agentPath, depth, task, metadata } = agent;
   const { startedAtMs, children, ordinals, execution, isDetached } = agent;
   const { spawnCallId, spawnStepId } = agent;
   const parent = parentAgentId === null ? undefined : tree.find(parentAgentId);
   parent?.countBelow(1);
   const place = { parent, role, agentPath, depth };
-  return new AgentNode({
+  return new AgentRuntime(runtime, {
     identity: Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId }),
     role,
     task,
@@ -149,21 +149,19 @@ function revived(scope: RunShared, agent: StandingAgent, role: AgentRole): Agent
     spawnCallId: spawnCallId ?? undefined,
     spawnStepId: spawnStepId ?? undefined,
     state: agent.state,
-    unfinished: agent.unfinished,
-    clock,
+    inFlight: agent.inFlight,
+    account: ledger.gate(agentId),
     ledger,
     before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
-    pauseSignal: tree.pauseSignal,
     limits: parent?.limits ?? tree.limits,
-    toolLimits: restoredToolLimits(scope, place, { rules: agent.toolRules, draft: agent.draft }),
+    toolLimits: restoredToolLimits(runtime, place, { rules: agent.toolRules, draft: agent.draft }),
     draft: agent.draft,
-    deadlines: scope.journal,
   });
 }
 
 /** The roles by which the agents of a run live, those that were written at spawn included. Throws `invalid_paused_run` if one is not there. */
 export function rolesOf(
-  { agents }: Pick<StandingRun, "agents">,
+  { agents }: Pick<RestoredRun, "agents">,
   registry: RoleRegistry,
 ): ReadonlyMap<AgentId, AgentRole> {
   const roles = new Map<AgentId, AgentRole>();
@@ -175,7 +173,7 @@ export function rolesOf(
 }
 
 function roleOf(
-  { role: name, draft, agentPath }: StandingAgent,
+  { role: name, draft, agentPath }: RestoredAgent,
   parent: AgentRole | undefined,
   registry: RoleRegistry,
 ): AgentRole {

@@ -1,14 +1,14 @@
-// Unfinished: what an agent had begun in the phase in which its process died, as its journal tells. Owns what of it is not taken yet.
+// InFlightWork: what an agent had begun in the phase in which its process died, as its journal tells. Owns what of it is not taken yet.
 // D2. What has come to an end is taken from here instead of being done again; a phase that is done once more finds it by its name.
 
-import { canonicalJson } from "../../kernel/json.ts";
-import type { LeaseOutcome } from "../../agent/budget-gate.ts";
-import type { EventBody } from "../../protocol/event.ts";
-import type { AgentId, CallId, LeaseId, StepId } from "../../protocol/ids.ts";
-import type { StopSignal } from "../../protocol/stop.ts";
+import { canonicalJson } from "../kernel/json.ts";
+import type { LeaseOutcome } from "./budget-gate.ts";
+import type { EventBody } from "../protocol/event.ts";
+import type { AgentId, CallId, LeaseId, StepId } from "../protocol/ids.ts";
+import type { StopSignal } from "../protocol/stop.ts";
 
 /** A subagent that was started, or went on, in the phase. */
-export interface UnfinishedChild {
+export interface InFlightChild {
   readonly childId: AgentId;
   /** Null: it works on a subtask. */
   readonly callId: CallId | null;
@@ -23,7 +23,7 @@ export interface KeptGrant {
 }
 
 /** What a call has done to a subagent of the agent. */
-export interface Act {
+export interface ChildOperation {
   readonly callId: CallId;
   readonly childId: AgentId;
   /** What it wrote; undefined: it cancelled it. */
@@ -36,7 +36,7 @@ interface ToldPlace {
   readonly callId?: CallId | null;
 }
 
-export interface UnfinishedFacts {
+export interface InFlightFacts {
   /** What effects came to, by their names. */
   readonly outcomes: ReadonlyMap<string, unknown>;
   /** Calls that had begun and must not be repeated. */
@@ -45,7 +45,7 @@ export interface UnfinishedFacts {
   readonly chargedCalls: number;
   /** What the agent has told: fingerprints of events, each as often as it was told. */
   readonly told: readonly string[];
-  readonly children: readonly UnfinishedChild[];
+  readonly children: readonly InFlightChild[];
   /** Subagents whose results calls that have ended gave to the agent. */
   readonly reportedIds: ReadonlySet<AgentId>;
   /** Tool calls that have ended. */
@@ -53,30 +53,30 @@ export interface UnfinishedFacts {
   /** The leases of model calls that have ended, by the names of their effects. */
   readonly leases: ReadonlyMap<string, KeptGrant>;
   /** What calls that have not ended have done to subagents. */
-  readonly acts: readonly Act[];
+  readonly operations: readonly ChildOperation[];
   /** Wishes to stop that are not in its log. */
   readonly signals: readonly StopSignal[];
   /** What was written to it and is not in its history. */
-  readonly letters: readonly string[];
+  readonly messages: readonly string[];
 }
 
-export class Unfinished {
-  readonly facts: UnfinishedFacts;
+export class InFlightWork {
+  readonly facts: InFlightFacts;
   readonly #outcomes: Map<string, unknown>;
   readonly #told = new Map<string, number>();
-  #children: readonly UnfinishedChild[];
+  #children: readonly InFlightChild[];
   #chargedCalls: number;
-  #acts: readonly Act[];
+  #operations: readonly ChildOperation[];
   readonly #begun: Set<string>;
   readonly #leases: Map<string, KeptGrant>;
 
-  constructor(facts: UnfinishedFacts) {
+  constructor(facts: InFlightFacts) {
     this.facts = facts;
     this.#outcomes = new Map(facts.outcomes);
     for (const print of facts.told) this.#told.set(print, (this.#told.get(print) ?? 0) + 1);
     this.#children = facts.children;
     this.#chargedCalls = facts.chargedCalls;
-    this.#acts = facts.acts;
+    this.#operations = facts.operations;
     this.#begun = new Set(facts.begun);
     this.#leases = new Map(facts.leases);
   }
@@ -130,11 +130,11 @@ export class Unfinished {
   }
 
   /** True if a call had done this before: it is not done twice. */
-  takeAct({ callId, childId, text }: Act): boolean {
-    const known = this.#acts.find(
+  takeOperation({ callId, childId, text }: ChildOperation): boolean {
+    const known = this.#operations.find(
       (act) => act.callId === callId && act.childId === childId && act.text === text,
     );
-    this.#acts = this.#acts.filter((act) => act !== known);
+    this.#operations = this.#operations.filter((act) => act !== known);
     return known !== undefined;
   }
 

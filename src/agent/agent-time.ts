@@ -1,13 +1,13 @@
-// AgentClock: how an agent's time runs, and its end when the time is over. Owns the deadline's timer; the ledger keeps the account.
+// AgentTime: how an agent's time runs, and its end when the time is over. Owns the deadline's timer; the ledger keeps the account.
 //
 // R34. The clock stands still exactly while a question of the agent, or of one below it, waits for an answer and no effect of any
 //      of them is under way. Who works meanwhile uses up its own time and its ancestors', never that of the one who asked.
 // R58. Only a limit in time waits with it; a fixed deadline is watched all along.
 // X6.  It looks at the agent's own limit in time when a threshold of it is due, with the timer of the deadline.
 
-import type { Clock } from "../../kernel/clock.ts";
-import { nextThreshold } from "../../policies/budget-thresholds.ts";
-import type { AgentId } from "../../protocol/ids.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { nextThreshold } from "../policies/budget-thresholds.ts";
+import type { AgentId } from "../protocol/ids.ts";
 
 /** What a clock asks of the ledger. */
 export interface TimeAccounts {
@@ -28,20 +28,20 @@ export interface DeadlineKeeper {
   deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
 }
 
-export interface AgentClockOptions {
+export interface AgentTimeOptions {
   readonly agentId: AgentId;
   readonly clock: Clock;
   /** Holds the agent's account already. */
   readonly ledger: TimeAccounts;
-  readonly parent: AgentClock | undefined;
+  readonly parent: AgentTime | undefined;
   /** Default: nobody is told, and the clock holds. */
   readonly keeper?: DeadlineKeeper | undefined;
   /** Called once, when a limit of the agent's own is reached. Ancestors watch theirs. */
   onDeadline(deadlineAtMs: number): void;
 }
 
-export class AgentClock {
-  readonly #options: AgentClockOptions;
+export class AgentTime {
+  readonly #options: AgentTimeOptions;
   /** Nobody above watches the deadlines that it inherits. */
   #isAlone = false;
   /** Effects under way and questions that wait, in the whole subtree. */
@@ -55,7 +55,7 @@ export class AgentClock {
   #spentMs: number;
   #stopTimer: (() => void) | undefined;
 
-  constructor(options: AgentClockOptions) {
+  constructor(options: AgentTimeOptions) {
     this.#options = options;
     this.#spentMs = options.ledger.timeSpent(options.agentId)?.spent ?? 0;
     this.#arm();

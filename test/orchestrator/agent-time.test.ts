@@ -4,15 +4,16 @@
 import { expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
-import { AgentClock } from "../../src/orchestrator/budget/agent-clock.ts";
+import { AgentTime } from "../../src/agent/agent-time.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
-import { AgentNode } from "../../src/orchestrator/tree/agent-node.ts";
+import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { bareRun } from "../support/bare-run.ts";
 import { proves } from "../harness/proves.ts";
 
 type Times = Pick<NewAccount, "wallTimeMs" | "deadlineAtMs">;
@@ -22,15 +23,15 @@ class ClockScene {
   readonly ledger = new BudgetLedger(this.clock);
   /** Who was ended, and when. */
   readonly ended: (readonly [path: string, atMs: number, deadlineAtMs: number])[] = [];
-  readonly #clocks = new Map<string, AgentClock>();
+  readonly #clocks = new Map<string, AgentTime>();
 
   /** Opens the account of `path` below that of the path before its last slash, and starts its clock. */
-  open(path: string, times: Times = {}): AgentClock {
+  open(path: string, times: Times = {}): AgentTime {
     const above = path.slice(0, Math.max(0, path.lastIndexOf("/")));
     const parentId = above === "" ? null : AgentIdSchema.parse(above);
     const agentId = AgentIdSchema.parse(path);
     this.ledger.open({ agentId, path, limits: {}, ...times }, parentId);
-    const agent = new AgentClock({
+    const agent = new AgentTime({
       agentId,
       clock: this.clock,
       ledger: this.ledger,
@@ -206,14 +207,14 @@ test("work without a question touches no timer", () => {
   const agentId = AgentIdSchema.parse("lead");
   scene.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
   const { ledger } = scene;
-  const agent = new AgentClock({ agentId, clock, ledger, parent: undefined, onDeadline: () => 0 });
+  const agent = new AgentTime({ agentId, clock, ledger, parent: undefined, onDeadline: () => 0 });
   for (let call = 0; call < 100; call += 1) agent.working()();
   expect(timers).toBe(1);
 });
 
 test("a question in the millisecond in which the time is over puts nothing off", () => {
   const scene = new ClockScene();
-  let agent: AgentClock | undefined;
+  let agent: AgentTime | undefined;
   scene.clock.setTimer(10, () => agent?.asking());
   agent = scene.open("lead", { wallTimeMs: 10 });
   scene.clock.advance(100);
@@ -292,11 +293,11 @@ const ROLE = defineAgent({
   model: new ScriptedModel([]),
 });
 
-function node(scene: ClockScene, parent: AgentNode | undefined, path: string): AgentNode {
+function node(scene: ClockScene, parent: AgentRuntime | undefined, path: string): AgentRuntime {
   const agentId = AgentIdSchema.parse(path);
   const parentAgentId = parent?.identity.agentId ?? null;
   scene.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
-  return new AgentNode({
+  return new AgentRuntime(bareRun(ROLE, scene.clock), {
     identity: {
       runId: RunIdSchema.parse("run_1"),
       agentId,
@@ -313,8 +314,7 @@ function node(scene: ClockScene, parent: AgentNode | undefined, path: string): A
     spawnStepId: undefined,
     limits: { maxDepth: 3, maxBreadthPerParent: 5 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
-    pauseSignal: new AbortController().signal,
-    clock: scene.clock,
+    account: scene.ledger.gate(agentId),
     ledger: scene.ledger,
   });
 }
@@ -328,10 +328,10 @@ test("a node's time stands still with its questions; at the deadline it is abort
   const scene = new ClockScene();
   const lead = node(scene, undefined, "lead");
   const child = node(scene, lead, "lead/a");
-  const done = child.working();
+  const done = child.time.working();
   scene.clock.advance(4);
   done();
-  const answered = child.asking();
+  const answered = child.time.asking();
   scene.clock.advance(50);
   answered();
   expect([lead.pausedMs, child.pausedMs]).toEqual([50, 50]);
@@ -356,10 +356,10 @@ test("whoever is wished to stop starts nothing further, and goes on with what it
   const lead = node(scene, undefined, "lead");
   const child = node(scene, lead, "lead/a");
   expect([child.startSignal.aborted, child.startSignal]).toEqual([false, child.startSignal]);
-  child.raise(WISH);
-  child.raise(WISH);
+  child.requestStop(WISH);
+  child.requestStop(WISH);
   expect([child.startSignal.aborted, child.signal.aborted]).toEqual([true, false]);
-  expect([lead.startSignal.aborted, child.inbox.takeSignals()]).toEqual([false, [WISH, WISH]]);
+  expect([lead.startSignal.aborted, child.mailbox.takeSignals()]).toEqual([false, [WISH, WISH]]);
 });
 
 test("whoever must end starts nothing further; after its end no signal reaches it", () => {

@@ -1,0 +1,596 @@
+// AgentRuntime: one agent in the tree, and everything that its execution works with. Owns its identity, its abort controllers, its time, its
+// mailbox, its subagents and the state in which it settles. What it needs of its run it has from the ports of `run`.
+//
+// Cancellation runs from parent to child, never back (R148): each agent aborts those below it that have not ended, and no signal listens to
+// another.
+
+import { invariant } from "../kernel/assert.ts";
+import type { Bounds, CancelReason } from "../kernel/cancel.ts";
+import { messageOf } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import type { HookSet } from "../hooks/hook-set.ts";
+import type { CacheKey, Model } from "../model/model.ts";
+import type { SentRequest } from "../model/request-prefix.ts";
+import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
+import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
+import type { Correlation, EventBody, EventDraft } from "../protocol/event.ts";
+import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
+import type { Answer } from "../protocol/question.ts";
+import type { SpanContent } from "../protocol/span-content.ts";
+import type { StopSignal } from "../protocol/stop.ts";
+import { childNameOf, type RoleDraft } from "../protocol/subagent.ts";
+import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
+import type { Usage } from "../protocol/usage.ts";
+import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
+import { narrowed, type ToolSet } from "../tools/tool-set.ts";
+import type { AgentIdentity, EventPosition } from "./agent-identity.ts";
+import type { AgentRole } from "./agent-role.ts";
+import {
+  questionsOf,
+  type AgentState,
+  type PausedState,
+  type PendingState,
+  type RestingState,
+} from "./agent-state.ts";
+import { AgentTime, type TimeAccounts } from "./agent-time.ts";
+import { BackgroundChildren } from "./background-children.ts";
+import type { BudgetGate, BudgetRefusal, Lease } from "./budget-gate.ts";
+import type { EffectLog } from "./effect-log.ts";
+import type { InFlightWork } from "./in-flight.ts";
+import { Mailbox } from "./mailbox.ts";
+import type { RunPorts } from "./run-ports.ts";
+import { SpawnGroup } from "./spawn-group.ts";
+
+/** Where the run of an agent is kept, as the agent sees it. */
+export interface AgentJournal {
+  /** What the effects of an agent come to. */
+  logOf(agent: AgentRuntime): EffectLog;
+  /** A stop request reached the agent. */
+  requested(agent: AgentRuntime, signal: StopSignal): void;
+  /** A model call is to be made: the step that it opens is completed at some time, whatever happens (L4). */
+  stepOpened(agent: AgentRuntime, state: AgentState): void;
+  /** A phase has ended with this state. */
+  phaseOver(agent: AgentRuntime, phase: string, state: AgentState): void;
+  /** The agent's time is over. False: it does not end by the clock, but when it is asked to. */
+  deadlineReached(agentId: AgentId, deadlineAtMs: number): boolean;
+}
+
+/** The run of an agent: what all its agents share. */
+export interface AgentRun extends RunPorts<AgentRuntime> {
+  /** Undefined: the run is kept nowhere. */
+  readonly journal: AgentJournal | undefined;
+}
+
+/** What an agent is made of. */
+export interface NewAgent {
+  readonly identity: AgentIdentity;
+  readonly role: AgentRole;
+  readonly task: string;
+  readonly metadata: JsonObject;
+  readonly parent: AgentRuntime | undefined;
+  /** The call in its parent that started it. */
+  readonly spawnCallId: CallId | undefined;
+  /** The step of its parent in which it was started. */
+  readonly spawnStepId: StepId | undefined;
+  /** The state from which it begins: its first, or that of a paused run. */
+  readonly state: PendingState | RestingState;
+  readonly account: BudgetGate;
+  /** Keeps the agent's time. */
+  readonly ledger: TimeAccounts;
+  /** Of an agent that ran before the run was paused. */
+  readonly before?: AgentHistory;
+  /** What its parent's model wrote, where its role was made at spawn (X27). */
+  readonly draft?: RoleDraft | undefined;
+  /** How deep and how broad the tree below may be, as it holds above the agent. */
+  readonly limits: TreeShape;
+  /** What it may not use. Default: it has all tools of its role. */
+  readonly toolLimits?: ToolLimits | undefined;
+  /** What it had begun when its process died. */
+  readonly inFlight?: InFlightWork | undefined;
+}
+
+/** What is known of an agent that ran before. */
+export interface AgentHistory {
+  readonly startedAtMs: number;
+  /** Subagents that it has started, and how many were started below it in all. */
+  readonly children: number;
+  readonly subagentsBelow: number;
+  readonly ordinals: Readonly<Record<string, number>>;
+  /** Which execution of it this is, from 1. */
+  readonly execution: number;
+  /** It was left to the run by its parent. */
+  readonly isDetached: boolean;
+}
+
+export class AgentRuntime {
+  readonly run: AgentRun;
+  readonly identity: AgentIdentity;
+  readonly role: AgentRole;
+  readonly model: Model;
+  readonly cacheKey: CacheKey;
+  readonly task: string;
+  readonly metadata: JsonObject;
+  readonly spawnCallId: CallId | undefined;
+  readonly spawnStepId: StepId | undefined;
+  readonly draft: RoleDraft | undefined;
+  readonly startedAtMs: number;
+  /** Which execution of the agent this is, from 1. */
+  readonly execution: number;
+  /** How deep and how broad the tree below it may be (X16). */
+  readonly limits: TreeShape;
+  /** What it may not use, and nothing below it (T4). */
+  readonly toolLimits: ToolLimits;
+  readonly account: BudgetGate;
+  readonly tools: ToolSet;
+  readonly hooks: HookSet;
+  readonly mailbox: Mailbox;
+  readonly time: AgentTime;
+  /** Where its effects are kept; undefined: nowhere. */
+  readonly log: EffectLog | undefined;
+  /** The request of the last step, with which the next one is compared. */
+  lastRequest: SentRequest | undefined;
+  #parent: AgentRuntime | undefined;
+  readonly #controller = new AbortController();
+  readonly #start = new AbortController();
+  #guards: readonly NamedGuard[] | undefined;
+  #state: PendingState | RestingState;
+  #isActive = false;
+  /** Lets its time run again, which stands still while it is paused. */
+  #endRest = (): void => undefined;
+  #inFlight: InFlightWork | undefined;
+  #settling: Promise<unknown> = Promise.resolve();
+  #isDetached: boolean;
+  #childCount: number;
+  #subagentsBelow: number;
+  // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
+  /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
+  #followers: Set<AgentRuntime> | undefined;
+  #ordinals: Map<string, number> | undefined;
+  #background: BackgroundChildren | undefined;
+  #subagents: Map<string, AgentRuntime> | undefined;
+  #groups: Map<StepId, SpawnGroup> | undefined;
+  /** In which step a call of its own last gave it the result of a subagent. */
+  #reported: Map<AgentId, StepId | undefined> | undefined;
+
+  constructor(run: AgentRun, made: NewAgent) {
+    const { identity, role, parent, before, state } = made;
+    this.run = run;
+    this.identity = identity;
+    this.role = role;
+    this.model = role.model;
+    this.cacheKey = { role: run.cacheKeyOf(role), agent: ordinalOf(identity.agentPath) };
+    this.task = made.task;
+    this.metadata = made.metadata;
+    this.spawnCallId = made.spawnCallId;
+    this.spawnStepId = made.spawnStepId;
+    this.draft = made.draft;
+    this.limits = tighterShape(made.limits, role.limits);
+    this.toolLimits = made.toolLimits ?? NO_TOOL_LIMITS;
+    this.account = made.account;
+    this.tools = withoutRemoved(run.toolsOf(role), this.toolLimits.removed);
+    this.hooks = run.hooksOf(role);
+    this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
+    this.execution = before?.execution ?? 1;
+    this.#parent = parent;
+    this.#state = state;
+    this.#inFlight = made.inFlight;
+    this.#childCount = before?.children ?? 0;
+    this.#subagentsBelow = before?.subagentsBelow ?? 0;
+    this.#isDetached = before?.isDetached ?? false;
+    if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
+    this.mailbox = new Mailbox(this.signal, run.pauseSignal, state.log.signals);
+    this.time = new AgentTime({
+      agentId: identity.agentId,
+      clock: run.clock,
+      ledger: made.ledger,
+      parent: parent?.time,
+      keeper: run.journal,
+      onDeadline: (deadlineAtMs) => this.endAt(deadlineAtMs),
+    });
+    this.log = run.journal?.logOf(this);
+    this.#follow(this.#isDetached ? this.root : parent); // What throws has thrown: nothing above knows of half an agent.
+    if (this.#isDetached && !this.hasEnded) this.time.standAlone();
+    if (this.hasEnded) this.close();
+    else if (before !== undefined) this.time.heedOverdue();
+  }
+
+  // What happens to it
+
+  /** Aborted when the agent, or one above it, must end. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
+  get startSignal(): AbortSignal {
+    return this.#start.signal;
+  }
+
+  /** True once the agent must end: nothing further is worth beginning. What was in flight when the process died is adopted first. */
+  get isEnding(): boolean {
+    return this.signal.aborted && this.#inFlight?.isBeforeStep !== true;
+  }
+
+  /** Cancels the agent and all below it. */
+  cancel(message: string): void {
+    const { agentId } = this.identity;
+    const reason: CancelReason = { type: "cancelled", message, agentId };
+    this.#abort(reason);
+  }
+
+  /** Ends the agent and all below it, since its time is over. */
+  endAt(deadlineAtMs: number): void {
+    const { agentId, agentPath } = this.identity;
+    const message = `The time limit of ${agentPath} is over.`;
+    this.#abort({ type: "deadline", message, deadlineAtMs, agentId });
+  }
+
+  /** Asks the agent to stop, which takes effect before the next phase. */
+  requestStop(signal: StopSignal): void {
+    this.mailbox.request(signal);
+    this.#start.abort(signal);
+  }
+
+  /** The same out of the agent's own execution: the request is kept. */
+  requestOwnStop(signal: StopSignal): void {
+    this.run.journal?.requested(this, signal);
+    this.requestStop(signal);
+  }
+
+  /** Aborts what it would start, what it has under way, and all that follow it, in this order. */
+  #abort(reason: unknown): void {
+    if (this.signal.aborted) return;
+    this.#start.abort(reason);
+    this.#controller.abort(reason);
+    for (const agent of this.#followers ?? []) agent.#abort(reason);
+  }
+
+  #follow(above: AgentRuntime | undefined): void {
+    if (above === undefined || above === this) return;
+    if (above.signal.aborted) this.#abort(above.signal.reason);
+    else (above.#followers ??= new Set()).add(this);
+  }
+
+  #unfollow(above: AgentRuntime | undefined): void {
+    if (above !== undefined) above.#followers?.delete(this);
+  }
+
+  // Its state
+
+  /** The agent is active from now on, from the state that this gives: its first, or the one in which it was paused. */
+  activate(): PendingState | PausedState {
+    const state = this.#state;
+    invariant(
+      !this.#isActive && (state.status === "pending" || state.status === "paused"),
+      `${this.identity.agentPath} is not active and has not ended`,
+    );
+    this.#isActive = true;
+    this.#endRest();
+    this.mailbox.reopen();
+    return state;
+  }
+
+  /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
+  settle(state: RestingState): void {
+    this.#isActive = false;
+    this.#state = state;
+    this.mailbox.close(state.status);
+    if (state.status === "paused") this.#endRest = this.time.asking();
+    else this.close();
+  }
+
+  close(): void {
+    if (this.rested !== undefined) this.mailbox.close(this.rested.status);
+    this.time.close();
+    this.#unfollow(this.parent);
+    this.#unfollow(this.root);
+  }
+
+  /** The state from which it begins next, or in which it has settled. */
+  get standingState(): PendingState | RestingState {
+    return this.#state;
+  }
+
+  /** The state in which it has settled; undefined while it has not begun, or runs. */
+  get rested(): RestingState | undefined {
+    return this.#isActive || this.#state.status === "pending" ? undefined : this.#state;
+  }
+
+  get hasEnded(): boolean {
+    return this.rested !== undefined && this.rested.status !== "paused";
+  }
+
+  /** It runs until this settles. */
+  settlesWith(settling: Promise<unknown>): void {
+    this.#settling = settling;
+  }
+
+  /** Resolves once it has settled and, if it works in the background, its parent has its result. */
+  async whenSettled(): Promise<void> {
+    await Promise.allSettled([this.#settling]);
+    await this.parent?.background.allSettled([this.identity.agentId]);
+  }
+
+  // Recovery
+
+  /** What it had begun when its process died, until it is done once more. */
+  get inFlight(): InFlightWork | undefined {
+    return this.#inFlight;
+  }
+
+  /** The phase in which its process died is over. */
+  finishInFlight(): void {
+    this.#inFlight = undefined;
+  }
+
+  /** True while what was in flight when the process died is adopted: until that is done, no request from outside is taken. */
+  get isCatchingUp(): boolean {
+    return this.#inFlight?.isUnderWay === true;
+  }
+
+  /** Subagents that were running when the process died, and that no call has adopted. */
+  get orphanIds(): readonly AgentId[] {
+    return this.#inFlight?.childIds ?? NONE;
+  }
+
+  // What it works with
+
+  /** Tools of its role that it does not have, and why. */
+  get removedTools(): readonly RemovedTool[] {
+    return this.toolLimits.removed;
+  }
+
+  /** The orchestrator's guards, those of every agent above, from the root down, and those of its own role (T4). */
+  get guards(): readonly NamedGuard[] {
+    if (this.#guards !== undefined) return this.#guards;
+    const { name, guards } = this.role;
+    const above = this.#parent === undefined ? this.run.settings.guards : this.#parent.guards;
+    this.#guards = guards.length === 0 ? above : [...above, ...namedGuards(name, guards)];
+    return this.#guards;
+  }
+
+  /** How much of the history of its session it begins with; undefined: it has none. */
+  get retention(): MessageRetentionPolicy | undefined {
+    return this.#parent === undefined ? this.run.retention : undefined;
+  }
+
+  /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
+  get bounds(): Bounds & { readonly timeoutMs: number } {
+    const { clock, settings } = this.run;
+    const { graceMs, hookTimeoutMs: timeoutMs } = settings;
+    return { signal: this.signal, clock, graceMs, timeoutMs };
+  }
+
+  nowMs(): number {
+    return this.run.clock.nowMs();
+  }
+
+  /** Time that does not count against its time limit, since it waited for an answer or was paused. */
+  get pausedMs(): number {
+    return this.time.stoodMs;
+  }
+
+  /** The answer to a question that was open when the run was paused. */
+  answerTo(questionId: QuestionId): Answer | undefined {
+    return this.run.answers.get(questionId);
+  }
+
+  /** Books what a model call used, unless it was booked before the process died. */
+  settleLease(lease: Lease, usage: Usage): void {
+    if (this.#inFlight?.isSettled(lease.leaseId) !== true) this.account.settle(lease, usage);
+  }
+
+  /** Books one tool call, unless it was booked before the process died, or says which limit forbids it. */
+  chargeToolCall(): BudgetRefusal | undefined {
+    return this.#inFlight?.takeCharge() === true ? undefined : this.account.chargeToolCall();
+  }
+
+  /** A listener that throws harms no run (E2). */
+  emitText(text: string): void {
+    const { onText } = this.run;
+    const { agentId, agentPath } = this.identity;
+    try {
+      onText?.({ agentId, agentPath, text });
+    } catch (cause) {
+      if (onText !== undefined)
+        warnOnce(onText, `onText threw (${messageOf(cause)}); the run goes on.`);
+    }
+  }
+
+  // Events
+
+  /** The ids that an event at a position of the agent carries. */
+  scope(at: EventPosition = {}): Correlation {
+    const { stepId = null, callId = null, modelCallNumber } = at;
+    return modelCallNumber === undefined
+      ? { ...this.identity, stepId, callId }
+      : { ...this.identity, stepId, callId, modelCallNumber };
+  }
+
+  /** Records what has happened in a phase, unless it was recorded before the process died (E3). */
+  record(body: EventBody, at?: EventPosition): void {
+    if (this.#inFlight?.takeTold(body, at) === true) return;
+    if (body.type === "signal.raised" && body.signal.reason.code === "error")
+      this.run.noteFailure(this.identity.agentId);
+    this.run.recorder.record(this.scope(at), body);
+  }
+
+  /** Records what has happened within an effect. */
+  emit(body: EventBody, at: EventPosition, contents?: EventDraft["contents"]): void {
+    this.run.recorder.record(this.scope(at), body, contents);
+  }
+
+  /** Records what is said within the span of a position; `content` is made only if a trace shows it. */
+  recordContent(at: EventPosition, content: () => SpanContent): void {
+    this.run.recorder.tell(this.scope(at), content);
+  }
+
+  /** Runs what belongs to a position: `correlation()` gives its ids to all that it begins. */
+  at<T>(at: EventPosition, work: () => T): T {
+    return this.run.recorder.at(this.scope(at), work);
+  }
+
+  /** The same for foreign code that has a span: inside that. */
+  within<T>(at: EventPosition, work: () => Promise<T>): Promise<T> {
+    return this.run.recorder.within(this.scope(at), work);
+  }
+
+  // Its place in the tree
+
+  /** The agent that started it, as it is now. */
+  get parent(): AgentRuntime | undefined {
+    return this.#parent;
+  }
+
+  get root(): AgentRuntime {
+    return this.#parent === undefined ? this : this.#parent.root;
+  }
+
+  /** What its parent, and its parent's model, call it: the end of its path. */
+  get childName(): string {
+    return childNameOf(this.identity.agentPath);
+  }
+
+  /** The run keeps it, not its parent. */
+  get isDetached(): boolean {
+    return this.#isDetached;
+  }
+
+  /** Leaves it to the run: its parent may end. A cancel of the root still reaches it. */
+  detach(): void {
+    this.#isDetached = true;
+    this.#unfollow(this.parent);
+    this.#follow(this.root);
+    this.time.standAlone();
+  }
+
+  /** All that follow it and have not ended, at any depth. */
+  *activeBelow(): Generator<AgentRuntime, void, undefined> {
+    for (const agent of this.#followers ?? []) {
+      yield agent;
+      yield* agent.activeBelow();
+    }
+  }
+
+  /** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
+  hasDueBelow(): boolean {
+    for (const { rested, startSignal } of this.activeBelow()) {
+      if (rested?.status !== "paused") continue;
+      if (startSignal.aborted) return true;
+      if (questionsOf(rested).some(({ questionId }) => this.run.answers.has(questionId)))
+        return true;
+    }
+    return false;
+  }
+
+  // Its subagents
+
+  /** Subagents that it has started. */
+  get breadth(): number {
+    return this.#childCount;
+  }
+
+  /** Subagents that were started below it, at any depth. */
+  get subagentsBelow(): number {
+    return this.#subagentsBelow;
+  }
+
+  /** Its subagents, in the order of their start. */
+  get subagents(): readonly AgentRuntime[] {
+    return [...(this.#subagents?.values() ?? [])];
+  }
+
+  /** The subagent of this name. */
+  subagent(childName: string): AgentRuntime | undefined {
+    return this.#subagents?.get(childName);
+  }
+
+  /** Takes in a subagent, or the one that continues in its place. */
+  enlist(child: AgentRuntime): void {
+    child.#parent = this;
+    this.#subagents ??= new Map();
+    this.#subagents.set(child.childName, child);
+  }
+
+  /** Takes out a subagent that could not be set up whole. */
+  delist(child: AgentRuntime): void {
+    this.#subagents?.delete(child.childName);
+  }
+
+  /** Its subagents that work in the background. */
+  get background(): BackgroundChildren {
+    return (this.#background ??= new BackgroundChildren());
+  }
+
+  /** A call of the step has given the agent the result of this subagent. */
+  noteReported(childId: AgentId, stepId: StepId | undefined): void {
+    this.#reported ??= new Map();
+    this.#reported.set(childId, stepId);
+  }
+
+  /** True if a call of the step has given it the result of the subagent, also before a pause. */
+  wasReported(childId: AgentId, stepId: StepId): boolean {
+    if (this.#reported?.get(childId) === stepId) return true;
+    const step = this.#state.status === "paused" ? this.#state.step : undefined;
+    return (
+      step?.stepId === stepId &&
+      step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))
+    );
+  }
+
+  /** The subagents that a step of it starts (X11). `size`: how many delegations the reply has, where that is known. */
+  groupOf(stepId: StepId, size = Infinity): SpawnGroup {
+    this.#groups ??= new Map();
+    const known = this.#groups.get(stepId);
+    if (known !== undefined) return known;
+    const group = new SpawnGroup(this.role.delegation.onFailure, size);
+    this.#groups.set(stepId, group);
+    return group;
+  }
+
+  /** How many subagents of each role were numbered. */
+  get ordinals(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#ordinals ?? []);
+  }
+
+  /** Counts one more child and gives its path in the tree: `lead/researcher#2`. */
+  adopt(roleName: string): string {
+    this.#childCount += 1;
+    this.countBelow(1);
+    this.#ordinals ??= new Map();
+    const ordinal = (this.#ordinals.get(roleName) ?? 0) + 1;
+    this.#ordinals.set(roleName, ordinal);
+    return `${this.identity.agentPath}/${roleName}#${ordinal}`;
+  }
+
+  /** Undoes `adopt` for a child that was never set up. Its ordinal stays taken, so that no two agents share a path. */
+  disown(): void {
+    this.#childCount -= 1;
+    this.countBelow(-1);
+  }
+
+  /** So many more subagents were started below it. */
+  countBelow(by: number): void {
+    this.#subagentsBelow += by;
+    this.#parent?.countBelow(by);
+  }
+}
+
+const NONE: readonly AgentId[] = Object.freeze([]);
+
+/** What would only be of no use is still found: the call is refused with the limit that it meets (X14). */
+function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {
+  if (removed.length === 0) return tools;
+  const gone = new Set<string>();
+  const hidden = new Set<string>();
+  for (const { toolName, rule } of removed)
+    (rule === "no_depth_left" ? hidden : gone).add(toolName);
+  return narrowed(tools, { gone, hidden });
+}
+
+/** The place of an agent among those of its role: `lead/leaf#2` is the second. */
+function ordinalOf(agentPath: string): number {
+  const [, ordinal = 1] = /#(\d+)$/.exec(agentPath) ?? [];
+  return Number(ordinal);
+}

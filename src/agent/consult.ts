@@ -1,0 +1,27 @@
+// Code of the user's that decides or watches: a chain of hooks, a stop condition, a section, a processor.
+
+import type { EventPosition } from "./agent-identity.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import type { Consulted } from "./effects.ts";
+import { errorRecord } from "./error-record.ts";
+
+/** Runs it within the agent's time. Never rejects. `at`: what its log lines belong to. */
+export async function consult<T>(
+  agent: AgentRuntime,
+  work: () => T | Promise<T>,
+  at: EventPosition = {},
+): Promise<Consulted<T>> {
+  const { log } = agent;
+  const rest = agent.time.working();
+  try {
+    const run = async (): Promise<Consulted<T>> => ({ type: "returned", value: await work() });
+    const working = (): Promise<Consulted<T>> => agent.at(at, run);
+    return log === undefined ? await working() : await log.consult(working);
+  } catch (cause) {
+    return agent.signal.aborted
+      ? { type: "cancelled" }
+      : { type: "failed", error: errorRecord(cause) };
+  } finally {
+    rest();
+  }
+}

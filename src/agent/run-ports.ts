@@ -1,0 +1,148 @@
+// What an agent needs of its run. The ports are owned here, below the tree; the runtime of the run has them, once for all its agents.
+
+import type { Clock } from "../kernel/clock.ts";
+import type { JsonValue } from "../kernel/json.ts";
+import type { Pace } from "../kernel/pace.ts";
+import type { HookSet } from "../hooks/hook-set.ts";
+import type { RetryPolicy } from "../model/retry.ts";
+import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
+import type { Correlation, EventBody, EventDraft, EspalierEvent } from "../protocol/event.ts";
+import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
+import type { Answer } from "../protocol/question.ts";
+import type { SpanContent } from "../protocol/span-content.ts";
+import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
+import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts";
+import type { NamedGuard } from "../tools/tool-guard.ts";
+import type { ToolSet } from "../tools/tool-set.ts";
+import type { AgentIdentity, EventPosition } from "./agent-identity.ts";
+import type { AgentRole } from "./agent-role.ts";
+import type { ApprovalHandler } from "./approver.ts";
+import type { DefinitionTable } from "./definition-table.ts";
+import type { History } from "./effects.ts";
+
+/** What holds for all agents of a run. */
+export interface AgentSettings {
+  readonly graceMs: number;
+  readonly retry: RetryPolicy;
+  /** How long a hook, a guard, a stop condition or a processor may take. */
+  readonly hookTimeoutMs: number;
+  readonly approvals: ApprovalHandler;
+  /** The orchestrator's own; those of roles come after. */
+  readonly guards: readonly NamedGuard[];
+}
+
+/** What the agents of a run share. `Agent`: the runtime of an agent. */
+export interface RunPorts<Agent> {
+  readonly settings: AgentSettings;
+  /** Its time stamps never go back: see `steadyClock`. */
+  readonly clock: Clock;
+  readonly recorder: Recorder;
+  readonly limiter: Limiter;
+  /** How many delegations begin at once. */
+  readonly throttle: Pace;
+  readonly definitions: DefinitionTable;
+  readonly subagents: Subagents<Agent>;
+  /** Aborted when the run is to pause: questions are waited for no longer. */
+  readonly pauseSignal: AbortSignal;
+  /** How much of the history of its session the root begins with; undefined: it has none. */
+  readonly retention: MessageRetentionPolicy | undefined;
+  /** The answers with which the run was resumed. */
+  readonly answers: ReadonlyMap<QuestionId, Answer>;
+  readonly onText: ((piece: TextPiece) => void) | undefined;
+  /** The tools of a role, with those by which it delegates if it may: built once for all its agents. */
+  toolsOf(role: AgentRole): ToolSet;
+  /** `CacheKey.role` of a role. */
+  cacheKeyOf(role: AgentRole): string;
+  /** The orchestrator's hooks and those of the role, compiled. */
+  hooksOf(role: AgentRole): HookSet;
+  /** An agent fails: the first failure of a tree is told from those that follow from it. */
+  noteFailure(agentId: AgentId): void;
+}
+
+/** Takes what happens, and runs what belongs to a position. */
+export interface Recorder {
+  /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
+  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): EspalierEvent;
+  /** Runs what belongs to a scope: `correlation()` gives its ids to all that it begins. */
+  at<T>(scope: Correlation, work: () => T): T;
+  /** The same for foreign code that has a span: inside that. */
+  within<T>(scope: Correlation, work: () => Promise<T>): Promise<T>;
+  /** Records what is said within the span of a scope, which must be open; `content` is made only if a trace shows it. */
+  tell(scope: Correlation, content: () => SpanContent): void;
+}
+
+/** How many model calls and tool bodies run at once: `work` runs when there is room, or not at all if `signal` is aborted before. */
+export interface Limiter {
+  model<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined>;
+  tool<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined>;
+}
+
+/** The call behind a delegation, with the history that it was made in; a subtask has no call. */
+export interface DelegatedCall extends EventPosition {
+  readonly callId?: CallId;
+  readonly history: History;
+  /** The roles that the delegations of the reply ask for, this one included; empty for a subtask. */
+  readonly group: readonly string[];
+  /** Which of the delegations of the call it is, from 0, which is the default; of a subtask: its place in the queue. */
+  readonly nth?: number;
+}
+
+/** A subagent that is not started, as the event of its call says. */
+export type RefusedSpawn = NonNullable<EventBody<"tool.rejected">["spawn"]>;
+
+/** What an agent does to its subagents. Implemented above, once per run. No method throws, no promise rejects. */
+export interface Subagents<Agent> {
+  spawn(parent: Agent, request: SpawnRequest, call: DelegatedCall): Promise<SpawnOutcome>;
+  /** Continues a subagent that has ended (X10). */
+  continue(parent: Agent, request: ContinueRequest, call: DelegatedCall): Promise<SpawnOutcome>;
+  /** A delegation was denied: it starts no subagent (X11). */
+  forgo(parent: Agent, call: DelegatedCall): void;
+  /** Continues a paused subagent. */
+  resume(parent: Agent, childId: AgentId, at: EventPosition): Promise<SpawnOutcome>;
+  /** Ends a subagent that runs or is paused, with all below it. At once if it has ended. */
+  dismiss(parent: Agent, childId: AgentId): Promise<void>;
+  /** Cancels those that the calls of a step have started. */
+  cancelStartedBy(parent: Agent, stepId: StepId): void;
+  /** Waits until subagents in the background settle. `news`: no longer than until a message comes, or the agent must end. */
+  settled(parent: Agent, childIds: readonly AgentId[], until: "news" | "rest"): Promise<void>;
+  /** Leaves a subagent in the background to the run (X9). */
+  detach(parent: Agent, childId: AgentId): Promise<void>;
+  /**
+   * Why `SpawnSubagent` with these arguments starts nothing as things stand; recorded and counted, so that the call is refused before an
+   * approver is asked about it (R137). `isAsked`: one would be; then those ahead of it in its reply count as started. Undefined: it may
+   * start a subagent.
+   */
+  refuse(
+    parent: Agent,
+    input: JsonValue,
+    call: DelegatedCall,
+    isAsked: boolean,
+  ): RefusedSpawn | undefined;
+  /**
+   * Records and counts that a guard, a hook, a rule or a filter forbids what `SpawnSubagent` with these arguments asks for (X14). Undefined:
+   * they ask for nothing that can be read.
+   */
+  forbid(
+    parent: Agent,
+    input: JsonValue,
+    refusal: SpawnRefusal,
+    call: DelegatedCall,
+  ): RefusedSpawn | undefined;
+  /** How often a role was started with this task in the run, calls of the step not counted (X21). */
+  delegationsBefore(request: Pick<SpawnRequest, "role" | "task">, stepId: StepId): number;
+  /** What a call may do with the agent's subagents. */
+  serviceFor(parent: Agent, call: DelegatedCall): SubagentService;
+  /** Activates again what worked in the background when the agent was paused. */
+  reactivate(parent: Agent, childIds: readonly AgentId[]): void;
+  /** True if one of these subagents is paused. */
+  hasPaused(childIds: readonly AgentId[]): boolean;
+  /** Working and idle subagents, as the model reads of them after a compaction; undefined: the agent has none. */
+  listText(parent: Agent): string | undefined;
+}
+
+/** A piece of a model's text, as it arrives. Live only: no event, not kept. */
+export interface TextPiece {
+  readonly agentId: AgentIdentity["agentId"];
+  readonly agentPath: string;
+  readonly text: string;
+}

@@ -1,0 +1,154 @@
+// RunRuntime: one run, and everything that its agents share. Owns the tree, the ledger, the recorder and the limiter of the run, and knows
+// where the run is kept, if it is.
+
+import { steadyClock, type SteadyClock } from "../../kernel/clock.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
+import { Pace } from "../../kernel/pace.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
+import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { Limiter, Subagents, TextPiece } from "../../agent/run-ports.ts";
+import { hookSet, joinHooks, type HookSet } from "../../hooks/hook-set.ts";
+import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
+import { textHash } from "../../protocol/definition.ts";
+import { RunIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
+import type { Answer } from "../../protocol/question.ts";
+import { toolSet, type ToolSet } from "../../tools/tool-set.ts";
+import { BudgetLedger } from "../budget/ledger.ts";
+import type { RestoredRun } from "../durability/restored-run.ts";
+import type { RunJournal } from "../durability/run-journal.ts";
+import type { RunSession } from "../sessions/run-session.ts";
+import { recordThreshold } from "./budget-events.ts";
+import { EventRecorder } from "./event-recorder.ts";
+import { limiter } from "./limiter.ts";
+import { hasObserver, observerSink } from "./observer-sink.ts";
+import type { Settings } from "./orchestrator-options.ts";
+import type { RoleRegistry } from "./role-registry.ts";
+import { RunDefinitions } from "./run-definitions.ts";
+import { RunTree } from "./run-tree.ts";
+import { subagentTools } from "./subagent-tools.ts";
+
+/** What a run is made of, besides the settings of its orchestrator. */
+export interface NewRun {
+  readonly registry: RoleRegistry;
+  readonly onText: ((piece: TextPiece) => void) | undefined;
+  /** The run that continues; undefined: a new one. */
+  readonly restored?: RestoredRun;
+  readonly answers?: ReadonlyMap<QuestionId, Answer>;
+  /** The session on which the run was started. Default: none. */
+  readonly session?: RunSession | undefined;
+  /** Makes the journal of the run, where it is kept. */
+  readonly journal?: (runId: RunId) => RunJournal | undefined;
+}
+
+/** Some ten milliseconds of work. */
+const SPAWNS_PER_TURN = 64;
+
+export class RunRuntime implements AgentRun {
+  readonly runId: RunId;
+  readonly settings: Settings;
+  readonly registry: RoleRegistry;
+  readonly clock: SteadyClock;
+  readonly tree: RunTree;
+  readonly ledger: BudgetLedger;
+  readonly recorder: EventRecorder;
+  readonly limiter: Limiter;
+  readonly throttle = new Pace(SPAWNS_PER_TURN);
+  readonly definitions: RunDefinitions;
+  readonly subagents: Subagents<AgentRuntime>;
+  readonly journal: RunJournal | undefined;
+  readonly session: RunSession | undefined;
+  readonly answers: ReadonlyMap<QuestionId, Answer>;
+  readonly onText: ((piece: TextPiece) => void) | undefined;
+  readonly #tools = new Map<AgentRole, ToolSet>();
+  readonly #hooks = new Map<AgentRole, HookSet>();
+  readonly #cacheKeys = new Map<AgentRole, string>();
+
+  /** `subagents`: see `Supervisor`. */
+  constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
+    const { registry, onText, restored, session, answers = new Map() } = made;
+    const { ids, tracing, limits } = settings;
+    this.settings = settings;
+    this.registry = registry;
+    this.onText = onText;
+    this.session = session;
+    this.answers = answers;
+    this.clock = steadyClock(settings.clock, restored?.pausedAtMs);
+    this.runId = restored?.runId ?? RunIdSchema.parse(ids.next("run"));
+    this.journal = made.journal?.(this.runId);
+    this.tree = new RunTree(restored?.limits ?? limits, restored);
+    this.recorder = new EventRecorder({
+      clock: this.clock,
+      tracing,
+      sinks: [
+        ...(this.journal === undefined ? [] : [this.journal.sink]),
+        ...settings.sinks,
+        ...this.#observers(),
+      ],
+      eventCount: restored?.eventCount ?? 0,
+    });
+    this.ledger = new BudgetLedger(this.clock, {
+      onThreshold: (reached) => recordThreshold(this, reached),
+      onOperation: (done) => this.journal?.append({ type: "ledger", done }),
+    });
+    this.definitions = new RunDefinitions(restored?.definitions, (hash, text) =>
+      this.journal?.append({ type: "definition", hash, text }),
+    );
+    this.limiter = limiter(settings.concurrency);
+    this.subagents = subagents;
+  }
+
+  get ids(): IdSource {
+    return this.settings.ids;
+  }
+
+  get pauseSignal(): AbortSignal {
+    return this.tree.pauseSignal;
+  }
+
+  get retention(): MessageRetentionPolicy | undefined {
+    return this.session?.settings.retention;
+  }
+
+  noteFailure(agentId: AgentId): void {
+    this.tree.noteFailure(agentId);
+  }
+
+  /** The tools of a role, with those by which it delegates if it may. */
+  toolsOf(role: AgentRole): ToolSet {
+    return madeOnce(this.#tools, role, () => roleTools(role, this.registry));
+  }
+
+  hooksOf(role: AgentRole): HookSet {
+    return madeOnce(this.#hooks, role, () => hookSet(joinHooks(this.settings.hooks, role.hooks)));
+  }
+
+  /** By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike. */
+  cacheKeyOf(role: AgentRole): string {
+    return madeOnce(this.#cacheKeys, role, () => {
+      const text = JSON.stringify([role.instructions, this.toolsOf(role).specs]);
+      return textHash(text).slice(0, CACHE_KEY_LENGTH);
+    });
+  }
+
+  /** Shows events to the hooks that observe, if there are any. */
+  #observers(): readonly ReturnType<typeof observerSink>[] {
+    const hooks = [this.settings.hooks, ...[...this.registry.all].map((role) => role.hooks)];
+    return hooks.some(hasObserver)
+      ? [observerSink(this.tree, (role: AgentRole) => this.hooksOf(role))]
+      : [];
+  }
+}
+
+const CACHE_KEY_LENGTH = 12;
+
+/** The tools of a role, with those by which it delegates if it may. */
+export function roleTools(role: AgentRole, registry: RoleRegistry): ToolSet {
+  const tools = [...role.tools, ...subagentTools(role, registry.subagentsOf(role))];
+  return toolSet(role.name, tools, role.toolDefaults);
+}
+
+function madeOnce<Made>(known: Map<AgentRole, Made>, role: AgentRole, make: () => Made): Made {
+  const made = known.get(role) ?? make();
+  known.set(role, made);
+  return made;
+}

@@ -1,0 +1,145 @@
+// From a delegation to a subagent that is set up and announced, or to the reason why there is none: all of it happens, or nothing.
+//
+// T3. What was taken for a subagent that could not be set up is given back, whatever threw: its slot in the tree, its account, its timer.
+
+import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import type { DelegatedCall } from "../../agent/run-ports.ts";
+import type { SpawnGroup } from "../../agent/spawn-group.ts";
+import type { ContextManifest } from "../../protocol/context-manifest.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
+import { admit, setupFailed } from "./admission.ts";
+import { childBudget } from "./child-budget.ts";
+import { childContext } from "./child-context.ts";
+import { childFacts, parentFacts } from "./child-facts.ts";
+import { createAgent } from "./create-agent.ts";
+import type { RunRuntime } from "./run-runtime.ts";
+import type { SpawnPermit } from "./run-tree.ts";
+
+/** The call that asks for a subagent, and those that its reply starts besides. */
+export interface SpawnCall {
+  readonly call: DelegatedCall;
+  readonly group: SpawnGroup | undefined;
+}
+
+/** Admits a subagent, sets it up and announces it, or says why not. Once it was announced it is run to its end (T1). */
+export function spawned(
+  run: RunRuntime,
+  parent: AgentRuntime,
+  request: SpawnRequest,
+  { call, group }: SpawnCall,
+): AgentRuntime | SpawnRefusal {
+  const { callId, stepId } = call;
+  if (callId !== undefined) group?.forget(callId);
+  if (group?.decision !== undefined)
+    return { code: "group_decided", message: `Not started: ${group.decision}` };
+  let permit: SpawnPermit | undefined;
+  let child: AgentRuntime | undefined;
+  try {
+    const admitted = admit(run, parent, request);
+    if ("code" in admitted) return admitted;
+    ({ permit } = admitted);
+    const { role } = admitted;
+    const { childPath: agentPath, childDepth: depth } = permit;
+    const { limits, wallTimeMs, tightened } = childBudget(run, parent, role, {
+      group: call.group,
+      members: group,
+    });
+    const facts = childFacts(
+      run,
+      { parent, role, agentPath, depth },
+      { tightened, draft: request.draft },
+    );
+    const context = childContext(parentFacts(run, parent, call), facts, request);
+    if ("code" in context) {
+      permit.giveBack();
+      return context;
+    }
+    child = createAgent(run, {
+      role,
+      task: request.task,
+      agentPath,
+      depth,
+      parent,
+      spawnCallId: callId,
+      spawnStepId: stepId,
+      inherited: context.messages,
+      metadata: context.metadata,
+      toolLimits: context.toolLimits,
+      draft: request.draft,
+      limits,
+      wallTimeMs,
+    });
+    announce(run, child, { request, call, context: context.manifest });
+    return child;
+  } catch (cause) {
+    if (child !== undefined) {
+      run.tree.remove(child);
+      run.ledger.forget(child.identity.agentId);
+    }
+    permit?.giveBack();
+    return setupFailed(request.role, cause);
+  }
+}
+
+interface Announcement {
+  readonly request: SpawnRequest;
+  readonly call: DelegatedCall;
+  readonly context: ContextManifest;
+}
+
+/** The last that may throw. */
+function announce(
+  run: RunRuntime,
+  child: AgentRuntime,
+  { request, call, context }: Announcement,
+): void {
+  const { parent, task } = child;
+  const isBackground = request.background === true;
+  const account = run.ledger.account(child.identity.agentId);
+  run.journal?.created(child, { account, isBackground, nth: call.nth ?? 0 });
+  if (parent === undefined) return;
+  run.recorder.record(parent.scope(call), {
+    type: "subagent.spawned",
+    ...childInEvents(child),
+    task,
+    isBackground,
+    context,
+    subagentsByDepth: run.tree.subagentsByDepth,
+  });
+}
+
+/** The subagent, as events name it. */
+export function childInEvents({ identity, role }: AgentRuntime): {
+  readonly childId: AgentId;
+  readonly childPath: string;
+  readonly role: string;
+  readonly childDepth: number;
+} {
+  return {
+    childId: identity.agentId,
+    childPath: identity.agentPath,
+    role: role.name,
+    childDepth: identity.depth,
+  };
+}
+
+/** Those that one reply starts know of each other's end (X11); a subtask stands for itself. */
+export function groupOf(
+  parent: AgentRuntime,
+  { stepId, callId, group }: DelegatedCall,
+): SpawnGroup | undefined {
+  if (stepId === undefined || callId === undefined) return undefined;
+  return parent.groupOf(stepId, group.length);
+}
+
+/** The group that a child belongs to. */
+export function memberGroup({
+  parent,
+  spawnStepId,
+  spawnCallId,
+}: AgentRuntime): SpawnGroup | undefined {
+  return spawnStepId === undefined || spawnCallId === undefined
+    ? undefined
+    : parent?.groupOf(spawnStepId);
+}
