@@ -114,8 +114,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a detached subagent settles twice",
     file: "orchestrator/tree/supervisor.ts",
-    from: "this.#run.recorder.record(at, {",
-    to: "for (const _once of child.isDetached ? [1, 2] : [1]) this.#run.recorder.record(at, {",
+    from: "this.run.recorder.record(at, {",
+    to: "for (const _once of child.isDetached ? [1, 2] : [1]) this.run.recorder.record(at, {",
     law: /T1/,
     seed: 4,
   },
@@ -226,8 +226,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a root that has ended is to live on for a late end",
     file: "orchestrator/run/run.ts",
-    from: "if (this.#root.hasEnded) return false;\n    const { tree, subagents }",
-    to: "const { tree, subagents }",
+    from: "if (this.#root.hasEnded) return false;\n    const late",
+    to: "const late",
     law: /not active/,
     seed: 2_021,
   },

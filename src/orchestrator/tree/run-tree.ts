@@ -47,6 +47,7 @@ export class RunTree {
   /** The steps in which each delegation was asked for. */
   readonly #delegations = new Map<string, Set<string | null>>();
   #detached: Promise<void> = Promise.resolve();
+  #detachedOpen = 0;
   #total = 0;
   readonly #stops: StopSignal[] = [];
   readonly #failed = new Set<AgentId>();
@@ -138,13 +139,20 @@ export class RunTree {
   }
 
   /** Holds on to what lives on without a parent (X9). */
-  keep(atRest: Promise<void>): void {
-    this.#detached = Promise.all([this.#detached, atRest]).then(() => undefined);
+  keep(settled: Promise<void>): void {
+    this.#detachedOpen += 1;
+    const over = settled.then(() => {
+      this.#detachedOpen -= 1;
+    });
+    this.#detached = Promise.all([this.#detached, over]).then(() => undefined);
   }
 
-  /** True if an agent lives on that was left to the run. */
+  /** True if an agent that was left to the run has not ended, or its end is not recorded yet (T1). */
   get hasDetached(): boolean {
-    return this.nodes.some(({ isDetached, hasEnded }) => isDetached && !hasEnded);
+    return (
+      this.#detachedOpen > 0 ||
+      this.nodes.some(({ isDetached, hasEnded }) => isDetached && !hasEnded)
+    );
   }
 
   /** Resolves once all detached agents rest, those among them that were detached meanwhile. */

@@ -21,7 +21,8 @@ import { continued } from "./continuation.ts";
 import { forbidSpawn, refuse, refuseSpawn, roleOf } from "./refusals.ts";
 import type { Settings } from "./orchestrator-options.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
-import { childInEvents, groupOf, memberGroup, spawned } from "./spawn.ts";
+import { childInEvents, groupOf, memberGroup, spawned, type SpawnCall } from "./spawn.ts";
+import { setupFailed } from "./admission.ts";
 import { subagentListText, subagentService } from "./subagent-service.ts";
 import { resultOfEnded } from "./agent-report.ts";
 import type { RunTree } from "./run-tree.ts";
@@ -80,7 +81,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     const adopted = this.#adopted(parent, call);
     if (adopted !== undefined) return await this.#runAgain(adopted, scope, isBackground);
     const group = groupOf(parent, call);
-    const child = continued(this.run, parent, request, { call, group });
+    const child = this.#continued(parent, request, { call, group });
     if ("code" in child) {
       group?.miss();
       return refuse(this.run, scope, roleOf(parent, childName), child);
@@ -96,6 +97,19 @@ export class Supervisor implements Subagents<AgentRuntime> {
     });
     group?.join(child);
     return await this.#runChild(child, scope, isBackground);
+  }
+
+  /** What throws while it is continued is a refusal, like what throws while another one is set up. */
+  #continued(
+    parent: AgentRuntime,
+    request: ContinueRequest,
+    call: SpawnCall,
+  ): AgentRuntime | SpawnRefusal {
+    try {
+      return continued(this.run, parent, request, call);
+    } catch (cause) {
+      return setupFailed(request.childName, cause);
+    }
   }
 
   /** A subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
