@@ -1,10 +1,10 @@
-// Cancellation runs down the tree by abort signals and is bounded in time: what does not heed its signal is left behind.
-// Owns who waits for the abort of each signal, behind one listener on it: the platform searches all listeners of a signal to add or
+// Cancellation runs down the tree by abort signals and is bounded in time: what ignores its signal is left behind.
+// Owns what waits for the abort of each signal, behind one listener on it: the platform searches all listeners of a signal to add or
 // to remove one, and ten thousand calls of one agent wait for the same signal.
 
 import type { Clock } from "./clock.ts";
 
-/** Why work was told to end. It is the `reason` of the abort signal that tools and models get. */
+/** Why work must end. It is the `reason` of the abort signal that tools and models get. */
 export type CancelReason =
   | { readonly type: "cancelled"; readonly message: string; readonly agentId: string }
   /** Only tool calls: their agent stops, and they end with it. */
@@ -31,57 +31,48 @@ function isCancelReason(reason: unknown): reason is CancelReason {
   );
 }
 
-/** The lines in which somebody waits. */
-const lines = new WeakMap<AbortSignal, AbortLine>();
-
-/** Those who wait for the abort of one signal, in the order in which they came. */
-class AbortLine {
-  readonly #signal: AbortSignal;
-  readonly #waiting = new Set<() => void>();
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  add(heed: () => void): void {
-    if (this.#waiting.size === 0) this.#signal.addEventListener("abort", this);
-    this.#waiting.add(heed);
-  }
-
-  remove(heed: () => void): void {
-    if (this.#waiting.delete(heed) && this.#waiting.size === 0) this.#leave();
-  }
-
-  /** What one of them throws is no business of the others: it goes where an error of a listener goes. */
-  handleEvent(): void {
-    for (const heed of this.#waiting) {
-      this.#waiting.delete(heed);
-      try {
-        heed();
-      } catch (cause) {
-        queueMicrotask(() => {
-          throw cause;
-        });
-      }
-    }
-    this.#leave();
-  }
-
-  #leave(): void {
-    lines.delete(this.#signal);
-    this.#signal.removeEventListener("abort", this);
-  }
-}
+/** What is to be called when each signal is aborted, in the order of arrival. */
+const lines = new WeakMap<EventTarget, Set<() => void>>();
 
 /**
- * Calls `heed` once, when the signal is aborted; call the result to take that back. For a signal that is not aborted yet. Costs the
+ * Calls `handle` once, when the signal is aborted; call the result to take that back. For a signal that is not aborted yet. Costs the
  * same however many wait for the signal.
  */
-export function onAbort(signal: AbortSignal, heed: () => void): () => void {
-  const line = lines.get(signal) ?? new AbortLine(signal);
+export function onAbort(signal: AbortSignal, handle: () => void): () => void {
+  const line = lines.get(signal) ?? newLine(signal);
+  line.add(handle);
+  return () => {
+    if (line.delete(handle) && line.size === 0) close(signal);
+  };
+}
+
+function newLine(signal: AbortSignal): Set<() => void> {
+  const line = new Set<() => void>();
   lines.set(signal, line);
-  line.add(heed);
-  return () => line.remove(heed);
+  signal.addEventListener("abort", callLine);
+  return line;
+}
+
+function close(signal: EventTarget): void {
+  lines.delete(signal);
+  signal.removeEventListener("abort", callLine);
+}
+
+/** What one of them throws is no business of the others: it goes where an error of a listener goes. */
+function callLine({ target }: Event): void {
+  if (target === null) return;
+  const line = lines.get(target) ?? new Set();
+  for (const handle of line) {
+    line.delete(handle);
+    try {
+      handle();
+    } catch (cause) {
+      queueMicrotask(() => {
+        throw cause;
+      });
+    }
+  }
+  close(target);
 }
 
 /** A controller that is aborted with its parent, never the other way round. Call `unlink` when its work has ended. */
@@ -96,7 +87,7 @@ export function linkedController(parent: AbortSignal): {
   return { controller, unlink: () => undefined };
 }
 
-/** How bounded work ended. `abandoned`: it was told to stop and did not within the grace period; its late result goes nowhere. */
+/** How bounded work ended. `abandoned`: its signal was aborted and it did not end within the grace period; its late result goes nowhere. */
 export type BoundedOutcome<T> =
   | { readonly type: "returned"; readonly value: T }
   | { readonly type: "threw"; readonly error: unknown }
@@ -112,22 +103,25 @@ export interface Bounds {
 /** Runs foreign work that may ignore its signal. Always resolves, at the latest `graceMs` after the signal was aborted (X33). */
 export function runBounded<T>(
   work: () => T | PromiseLike<T>,
-  bounds: Bounds,
+  { signal, clock, graceMs }: Bounds,
 ): Promise<BoundedOutcome<T>> {
   return new Promise((resolve) => {
-    let letGo: (() => void) | undefined;
-    const startGrace = (): void => {
-      letGo = bounds.clock.setTimer(bounds.graceMs, () => settle({ type: "abandoned" }));
-    };
-    const settle = (outcome: BoundedOutcome<T>): void => {
-      letGo?.();
-      resolve(outcome);
-    };
-    if (bounds.signal.aborted) startGrace();
-    else letGo = onAbort(bounds.signal, startGrace);
+    const startGrace = (): (() => void) =>
+      clock.setTimer(graceMs, () => resolve({ type: "abandoned" }));
+    let release = signal.aborted
+      ? startGrace()
+      : onAbort(signal, () => {
+          release = startGrace();
+        });
     invoke(work).then(
-      (value) => settle({ type: "returned", value }),
-      (error: unknown) => settle({ type: "threw", error }),
+      (value) => {
+        release();
+        resolve({ type: "returned", value });
+      },
+      (error: unknown) => {
+        release();
+        resolve({ type: "threw", error });
+      },
     );
   });
 }

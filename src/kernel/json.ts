@@ -92,22 +92,9 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
  * nothing: foreign values are copied where they come in, never frozen as they are.
  */
 export function deepFreeze<T>(value: T): T {
-  if (isUnfrozen(value)) freezeParts(value);
-  return value;
-}
-
-function freezeParts(value: object): void {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
-  if (Array.isArray(value)) {
-    for (const part of value) if (isUnfrozen(part)) freezeParts(part);
-  } else if (isRecord(value)) {
-    for (const key in value) {
-      const part = value[key];
-      if (isUnfrozen(part)) freezeParts(part);
-    }
-  }
-}
-
-function isUnfrozen(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Object.isFrozen(value);
+  const parts: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  for (const part of parts) if (typeof part === "object") deepFreeze(part);
+  return value;
 }

@@ -1,4 +1,4 @@
-// Pace: how much of what is asked for at once begins in one turn of the event loop. Owns those who wait for a turn.
+// Pace: how much of what is asked for at once begins in one turn of the event loop. Owns what waits for a turn.
 // Ten thousand pieces that begin in one turn hold up everything else in the process for as long as that takes.
 
 import { WaitingLine } from "./queue.ts";
@@ -9,7 +9,8 @@ interface Waiter {
 
 export class Pace {
   readonly #perTurn: number;
-  readonly #line = new WaitingLine<Waiter>();
+  /** Made when the first piece has to wait. */
+  #line: WaitingLine<Waiter> | undefined;
   #begun = 0;
 
   /** `perTurn`: pieces that may begin in one turn, from 1 up. */
@@ -19,7 +20,10 @@ export class Pace {
 
   /** Undefined: begin at once. A promise: begin when it resolves. First come, first served. */
   turn(): Promise<void> | undefined {
-    if (this.#begun === this.#perTurn) return new Promise((begin) => this.#line.add({ begin }));
+    if (this.#begun === this.#perTurn) {
+      const line = (this.#line ??= new WaitingLine());
+      return new Promise((begin) => line.add({ begin }));
+    }
     this.#begin();
     return undefined;
   }
@@ -32,7 +36,7 @@ export class Pace {
   #nextTurn(): void {
     this.#begun = 0;
     while (this.#begun < this.#perTurn) {
-      const next = this.#line.take();
+      const next = this.#line?.take();
       if (next === undefined) return;
       this.#begin();
       next.begin();

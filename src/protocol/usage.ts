@@ -59,7 +59,9 @@ export const NO_USAGE: Usage = Object.freeze({
 
 /** Whether each amount is a whole number from 0 up that can be added exactly. */
 export function isCountable(usage: Usage): boolean {
-  return Object.values(usage).every((amount) => Number.isSafeInteger(amount) && amount >= 0);
+  for (const amount of Object.values(usage))
+    if (!Number.isSafeInteger(amount) || amount < 0) return false;
+  return true;
 }
 
 export function addUsage(left: Usage, right: Usage): Usage {
