@@ -18,9 +18,9 @@ export {
   type ExternalToolDefinition,
   type ToolDefinition,
 } from "./tools/define-tool.ts";
+export { type ArgumentProblem } from "./tools/arguments/argument-problems.ts";
 export {
   jsonSchema,
-  type ArgumentProblem,
   type InputOf,
   type JsonSchemaInput,
   type ToolInput,

@@ -6,7 +6,7 @@ import { bindWith } from "../tools/define-tool.ts";
 import { inputSchema } from "../tools/arguments/input-schema.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
-import { noZodSchema } from "../tools/arguments/zod-input.ts";
+import { noZodSchema } from "../tools/arguments/zod-json-schema.ts";
 
 export { FINISH_TOOL_NAME };
 

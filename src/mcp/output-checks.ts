@@ -10,11 +10,8 @@ import type {
 
 import type { JsonValue } from "../kernel/json.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
-import {
-  jsonSchemaProblems,
-  problemLines,
-  type ArgumentProblem,
-} from "../tools/arguments/input-schema.ts";
+import { problemLines, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
+import { jsonSchemaProblems } from "../tools/arguments/input-schema.ts";
 
 type Check = (value: JsonValue) => readonly ArgumentProblem[];
 

@@ -5,7 +5,7 @@ import { parseJson, unsoundness, type JsonValue } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { ToolFailureCode } from "../protocol/tool-failure.ts";
-import { problemsText } from "./arguments/input-schema.ts";
+import { problemsText } from "./arguments/argument-problems.ts";
 import type {
   Bound,
   DelegationTool,

@@ -3,12 +3,8 @@
 import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import { strictSchema } from "../model/strict-schema.ts";
-import {
-  inputSchema,
-  type InputOf,
-  type InputSchema,
-  type ToolInput,
-} from "./arguments/input-schema.ts";
+import { type InputSchema } from "./arguments/argument-problems.ts";
+import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./tool-name.ts";
 import { SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";

@@ -2,7 +2,7 @@
 
 import type { JsonObject, JsonValue } from "../kernel/json.ts";
 import type { EventBody } from "../protocol/event.ts";
-import type { ArgumentProblem } from "./arguments/input-schema.ts";
+import type { ArgumentProblem } from "./arguments/argument-problems.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import type { ToolRuntime } from "./tool-runtime.ts";
 import type { ToolSettings } from "./tool-settings.ts";

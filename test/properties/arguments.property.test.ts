@@ -11,7 +11,8 @@ import { deepFreeze, type JsonObject, type JsonValue } from "../../src/kernel/js
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { bindCall } from "../../src/tools/bind-call.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { inputSchema, jsonSchema, problemsText } from "../../src/tools/arguments/input-schema.ts";
+import { problemsText } from "../../src/tools/arguments/argument-problems.ts";
+import { inputSchema, jsonSchema } from "../../src/tools/arguments/input-schema.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import { proves } from "../harness/proves.ts";
 

@@ -8,13 +8,8 @@ import { z } from "zod";
 import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import {
-  inputSchema,
-  jsonSchema,
-  problemsText,
-  type ArgumentProblem,
-  type ToolInput,
-} from "../../src/tools/arguments/input-schema.ts";
+import { problemsText, type ArgumentProblem } from "../../src/tools/arguments/argument-problems.ts";
+import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { parseJson, type JsonValue } from "../../src/kernel/json.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { mend } from "../../src/tools/arguments/coerce.ts";
-import type { Complaint, Reading } from "../../src/tools/arguments/complaint.ts";
+import type { ValidationIssue, Reading } from "../../src/tools/arguments/validation-issue.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
@@ -276,16 +276,16 @@ test("keys that objects treat in their own way are fields like others", () => {
 
 test("unions within unions that never fit are given up", () => {
   let examined = 0;
-  const examine = (): readonly Complaint[] => {
+  const examine = (): readonly ValidationIssue[] => {
     examined += 1;
     return [{ type: "union", path: [], expected: () => "", options: [examine, examine] }];
   };
-  const unfit: Reading = { type: "misfits", complaints: examine() };
-  expect(mend(() => unfit, "1", unfit.complaints)).toEqual({ value: "1", reading: unfit });
+  const unfit: Reading = { type: "issues", issues: examine() };
+  expect(mend(() => unfit, "1", unfit.issues)).toEqual({ value: "1", reading: unfit });
   expect(examined).toBe(10_001);
 });
 
-/** Runs a tool that wants a count, once with each of these arguments. */
+/** Runs a tool that target a count, once with each of these arguments. */
 async function counted(
   given: readonly string[],
   more: { readonly isStrict?: boolean } = {},
@@ -334,7 +334,7 @@ proves(["R106"], "a tool gets what was coerced, and the log keeps what was writt
   ]);
 });
 
-proves(["R106"], "a strict tool gets nothing that was not written as it wants it", async () => {
+proves(["R106"], "a strict tool gets nothing that was not written as it target it", async () => {
   const given = ['{"n":"123"}', '{"n":1}', '{"n":1,"isLoud":"true"}'];
   const { seen, told } = await counted(given, { isStrict: true });
   expect(seen).toEqual([{ n: 1 }]);

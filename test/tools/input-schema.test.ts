@@ -9,13 +9,8 @@ import { defineAgent } from "../../src/agent/agent-role.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
-import {
-  inputSchema,
-  jsonSchema,
-  type ArgumentProblem,
-  type Checked,
-  type ToolInput,
-} from "../../src/tools/arguments/input-schema.ts";
+import { type ArgumentProblem, type Checked } from "../../src/tools/arguments/argument-problems.ts";
+import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";

@@ -5,7 +5,8 @@ import { array, assert, constantFrom, property, string } from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 
 import type { JsonObject } from "../../src/kernel/json.ts";
-import { inputSchema, jsonSchema, problemsText } from "../../src/tools/arguments/input-schema.ts";
+import { problemsText } from "../../src/tools/arguments/argument-problems.ts";
+import { inputSchema, jsonSchema } from "../../src/tools/arguments/input-schema.ts";
 import { linearPattern } from "../../src/tools/arguments/linear-pattern.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";

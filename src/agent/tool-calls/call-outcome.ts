@@ -15,7 +15,7 @@ import type { EventBody } from "../../protocol/event.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/bind-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
-import { correctionAdvice } from "../../tools/arguments/input-schema.ts";
+import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import { severityOf } from "../../tools/tool-error.ts";

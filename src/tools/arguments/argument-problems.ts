@@ -3,14 +3,14 @@
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import {
   isList,
-  misfit,
+  partIssue,
   valueAt,
-  valueMisfit,
-  type Complaint,
-  type Misfit,
+  valueIssue,
+  type ValidationIssue,
+  type PartIssue,
   type Path,
-  type UnionMisfit,
-} from "./complaint.ts";
+  type UnionIssue,
+} from "./validation-issue.ts";
 import { allowedWords, eitherWords, shortened, shownJson } from "./schema-words.ts";
 
 /** One thing that is wrong with arguments. */
@@ -82,14 +82,14 @@ function untold(count: number): readonly string[] {
   return [`… and ${least}${count - MOST_TOLD} more`];
 }
 
-/** The problems behind complaints about `value`, told about what was written before coercion. At most 50, none twice. */
+/** The problems behind issues about `value`, told about what was written before coercion. At most 50, none twice. */
 export function problemsOf(
   written: JsonValue,
   value: JsonValue,
-  complaints: readonly Complaint[],
+  issues: readonly ValidationIssue[],
 ): readonly ArgumentProblem[] {
   const problems = new Map<string, ArgumentProblem>();
-  for (const told of toldOf(value, complaints)) {
+  for (const told of toldOf(value, issues)) {
     const problem = problemOf(written, told);
     problems.set(JSON.stringify([told.path, problem.expected]), problem);
     if (problems.size === MOST_PROBLEMS) break;
@@ -97,7 +97,7 @@ export function problemsOf(
   return [...problems.values()];
 }
 
-function problemOf(written: JsonValue, { path, expected }: Misfit): ArgumentProblem {
+function problemOf(written: JsonValue, { path, expected }: PartIssue): ArgumentProblem {
   const value = valueAt(written, path);
   return {
     parameter: parameterName(written, path),
@@ -123,43 +123,45 @@ function parameterName(written: JsonValue, path: Path): string {
 
 const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]*$/u;
 
-/** The misfits worth telling, with unions resolved. */
-function* toldOf(value: JsonValue, complaints: readonly Complaint[]): Generator<Misfit> {
+/** The issues worth telling, with unions resolved. */
+function* toldOf(value: JsonValue, issues: readonly ValidationIssue[]): Generator<PartIssue> {
   const about = new Map<string, Set<string>>();
-  for (const complaint of complaints) {
-    if (complaint.type === "union") continue;
-    const place = placeOf(complaint);
-    about.set(place, (about.get(place) ?? new Set()).add(complaint.about));
+  for (const issue of issues) {
+    if (issue.type === "union") continue;
+    const place = placeOf(issue);
+    about.set(place, (about.get(place) ?? new Set()).add(issue.about));
   }
-  for (const complaint of complaints) {
-    const here = about.get(placeOf(complaint)) ?? new Set();
-    if (complaint.type === "union") {
-      if (!here.has("type") && !here.has("values")) yield* toldOfUnion(value, complaint);
-    } else if (complaint.about !== "type" || !here.has("values")) {
-      yield complaint;
+  for (const issue of issues) {
+    const here = about.get(placeOf(issue)) ?? new Set();
+    if (issue.type === "union") {
+      if (!here.has("type") && !here.has("values")) yield* toldOfUnion(value, issue);
+    } else if (issue.about !== "type" || !here.has("values")) {
+      yield issue;
     }
   }
 }
 
-const placeOf = ({ path }: Complaint): string => JSON.stringify(path);
+const placeOf = ({ path }: ValidationIssue): string => JSON.stringify(path);
 
 /** Of the forms that a part may have, tells about the one that was most likely meant. */
-function* toldOfUnion(value: JsonValue, union: UnionMisfit): Generator<Misfit> {
+function* toldOfUnion(value: JsonValue, union: UnionIssue): Generator<PartIssue> {
   const { path, expected, options } = union;
   const at = valueAt(value, path);
   if (at === undefined) {
-    yield misfit(path, expected);
+    yield partIssue(path, expected);
     return;
   }
   const forms = options.slice(0, MOST_FORMS).map((examine) => examine(at));
   const deep = forms.filter((form) => rootOf(form) === undefined);
   if (deep.length === 0) {
-    yield misfit(path, () => eitherWords(forms.flatMap((form) => rootOf(form)?.expected() ?? [])));
+    yield partIssue(path, () =>
+      eitherWords(forms.flatMap((form) => rootOf(form)?.expected() ?? [])),
+    );
     return;
   }
   const key = commonTag(deep);
   if (key !== undefined) {
-    yield tagMisfit(
+    yield tagIssue(
       [...path, key],
       deep.flatMap((form) => tagOf(form, key) ?? []),
     );
@@ -169,37 +171,37 @@ function* toldOfUnion(value: JsonValue, union: UnionMisfit): Generator<Misfit> {
     (a, b) =>
       wrongTags(a) - wrongTags(b) || wrongFields(at, a) - wrongFields(at, b) || a.length - b.length,
   );
-  if (meant === undefined || meant.length === 0) yield misfit(path, expected);
+  if (meant === undefined || meant.length === 0) yield partIssue(path, expected);
   else for (const told of toldOf(at, meant)) yield { ...told, path: [...path, ...told.path] };
 }
 
 /** What shows that a form was not meant at all: the whole is of another type, or another value. */
-function rootOf(form: readonly Complaint[]): Misfit | undefined {
-  return form.find((part): part is Misfit => isAbout(part, 0) && part.about !== "other");
+function rootOf(form: readonly ValidationIssue[]): PartIssue | undefined {
+  return form.find((part): part is PartIssue => isAbout(part, 0) && part.about !== "other");
 }
 
 /** A field by whose values all forms are told apart, and that has the value of none. */
-function commonTag(forms: readonly (readonly Complaint[])[]): string | undefined {
+function commonTag(forms: readonly (readonly ValidationIssue[])[]): string | undefined {
   const [first, ...others] = forms;
   const keys = (first ?? []).flatMap((part) => (isTag(part) ? part.path : []));
   return keys.find((key) => others.every((form) => tagOf(form, key) !== undefined));
 }
 
-function tagOf(form: readonly Complaint[], key: string): Misfit | undefined {
-  return form.find((part): part is Misfit => isTag(part) && part.path[0] === key);
+function tagOf(form: readonly ValidationIssue[], key: string): PartIssue | undefined {
+  return form.find((part): part is PartIssue => isTag(part) && part.path[0] === key);
 }
 
-function isTag(part: Complaint): part is Misfit {
+function isTag(part: ValidationIssue): part is PartIssue {
   return isAbout(part, 1) && part.about === "values";
 }
 
 /** How many fields say that another form was meant: each may have one value only, and has not. */
-function wrongTags(form: readonly Complaint[]): number {
-  return form.filter((part) => isTag(part) && part.wants.values.length === 1).length;
+function wrongTags(form: readonly ValidationIssue[]): number {
+  return form.filter((part) => isTag(part) && part.target.values.length === 1).length;
 }
 
 /** How many fields are missing, or should not be there. */
-function wrongFields(value: JsonValue, form: readonly Complaint[]): number {
+function wrongFields(value: JsonValue, form: readonly ValidationIssue[]): number {
   return form.filter(
     (part) =>
       isAbout(part, 1) && (part.about === "presence" || valueAt(value, part.path) === undefined),
@@ -207,11 +209,11 @@ function wrongFields(value: JsonValue, form: readonly Complaint[]): number {
 }
 
 /** None of the values that the forms have here. */
-function tagMisfit(path: Path, tags: readonly Misfit[]): Misfit {
-  const allowed = [...new Set(tags.flatMap((tag) => tag.wants.values))];
-  return valueMisfit(path, allowed, () => allowedWords(allowed));
+function tagIssue(path: Path, tags: readonly PartIssue[]): PartIssue {
+  const allowed = [...new Set(tags.flatMap((tag) => tag.target.values))];
+  return valueIssue(path, allowed, () => allowedWords(allowed));
 }
 
-function isAbout(part: Complaint, depth: number): part is Misfit {
-  return part.type === "misfit" && part.path.length === depth;
+function isAbout(part: ValidationIssue, depth: number): part is PartIssue {
+  return part.type === "part" && part.path.length === depth;
 }

@@ -4,12 +4,12 @@
 import type { JsonValue } from "../../kernel/json.ts";
 import {
   valueAt,
-  type Complaint,
+  type ValidationIssue,
   type Examine,
   type Path,
   type Reading,
-  type Wanted,
-} from "./complaint.ts";
+  type Target,
+} from "./validation-issue.ts";
 
 /** So many forms of unions are tried before coercion is given up: nested unions must not cost without end. */
 const MOST_ATTEMPTS = 10_000;
@@ -22,15 +22,15 @@ export interface Mended {
   readonly reading: Reading;
 }
 
-/** Replaces the texts in `value` that are complained about and can be replaced, and reads it again, once. Copies, never changes. */
+/** Replaces the texts in `value` about which there are issues and that can be replaced, and reads it again, once. Copies, never changes. */
 export function mend(
   read: (value: JsonValue) => Reading,
   value: JsonValue,
-  complaints: readonly Complaint[],
+  issues: readonly ValidationIssue[],
 ): Mended {
   const attempts = { left: MOST_ATTEMPTS, levels: MOST_LEVELS };
-  const changes = complaints.flatMap((complaint) => changeFor(complaint, value, attempts) ?? []);
-  if (changes.length === 0) return { value, reading: { type: "misfits", complaints } };
+  const changes = issues.flatMap((issue) => changeFor(issue, value, attempts) ?? []);
+  if (changes.length === 0) return { value, reading: { type: "issues", issues } };
   const changed = withChanges(value, changes);
   return { value: changed, reading: read(changed) };
 }
@@ -45,14 +45,16 @@ interface Change {
   readonly part: JsonValue;
 }
 
-/** What answers a complaint; undefined if nothing does. */
-function changeFor(complaint: Complaint, value: JsonValue, attempts: Attempts): Change | undefined {
-  const { path } = complaint;
+/** What answers a issue; undefined if nothing does. */
+function changeFor(
+  issue: ValidationIssue,
+  value: JsonValue,
+  attempts: Attempts,
+): Change | undefined {
+  const { path } = issue;
   const at = valueAt(value, path);
   const part =
-    complaint.type === "union"
-      ? fitting(complaint.options, at, attempts)
-      : coerced(at, complaint.wants);
+    issue.type === "union" ? fitting(issue.options, at, attempts) : coerced(at, issue.target);
   return part === undefined ? undefined : { path, part };
 }
 
@@ -61,18 +63,18 @@ function attempt(examine: Examine, value: JsonValue, attempts: Attempts): JsonVa
   if (attempts.left === 0) return undefined;
   attempts.left -= 1;
   const changes: Change[] = [];
-  const complaints = examine(value);
+  const issues = examine(value);
   // Unions within come last: they are dear to try, and in vain if anything else stays wrong.
-  for (const complaint of complaints.toSorted((a, b) => dearness(a) - dearness(b))) {
-    const change = changeFor(complaint, value, attempts);
+  for (const issue of issues.toSorted((a, b) => dearness(a) - dearness(b))) {
+    const change = changeFor(issue, value, attempts);
     if (change !== undefined) changes.push(change);
-    else if (complaint.type === "union" || complaint.isFinal) return undefined;
+    else if (issue.type === "union" || issue.isFinal) return undefined;
   }
   const changed = withChanges(value, changes);
   return examine(changed).length === 0 ? changed : undefined;
 }
 
-function dearness({ type }: Complaint): number {
+function dearness({ type }: ValidationIssue): number {
   return type === "union" ? 1 : 0;
 }
 
@@ -93,15 +95,15 @@ function fitting(
   return part;
 }
 
-function coerced(value: JsonValue | undefined, wants: Wanted): number | boolean | undefined {
+function coerced(value: JsonValue | undefined, target: Target): number | boolean | undefined {
   if (typeof value !== "string") return undefined;
   const number = numberIn(value);
   if (number !== undefined) {
-    return wants.isNumber || wants.values.includes(number) ? number : undefined;
+    return target.isNumber || target.values.includes(number) ? number : undefined;
   }
   const boolean = booleanIn(value);
   if (boolean === undefined) return undefined;
-  return wants.isBoolean || wants.values.includes(boolean) ? boolean : undefined;
+  return target.isBoolean || target.values.includes(boolean) ? boolean : undefined;
 }
 
 /** The finite number that a text spells just as JavaScript would write it: no space, no `+`, no exponent of its own, no digit lost. */

@@ -1,24 +1,15 @@
-// What a tool takes: a zod schema of its author, or a JSON Schema from elsewhere. Both are shown, checked, coerced and complained about
-// in the same way.
+// What a tool takes: a zod schema of its author, or a JSON Schema from elsewhere. Both are shown, checked, coerced and corrected in the
+// same way.
 
 import { z } from "zod";
 
 import { misdefinition } from "../../kernel/check.ts";
 import { deepFreeze, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import {
-  problemsOf,
-  type ArgumentProblem,
-  type Checked,
-  type InputSchema,
-} from "./argument-problems.ts";
-import { mend } from "./coerce.ts";
-import type { Reading } from "./complaint.ts";
+import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
+import { checkedInput } from "./check-input.ts";
 import { jsonSchemaReader, objectSchema, plainSchema } from "./json-schema-input.ts";
-import { shownJson, thrownWords } from "./schema-words.ts";
-import { isZodLike, noZodSchema, readWithZod, zodJsonSchema } from "./zod-input.ts";
-
-export { correctionAdvice, problemLines, problemsText } from "./argument-problems.ts";
-export type { ArgumentProblem, Checked, InputSchema } from "./argument-problems.ts";
+import { zodReader } from "./read-zod.ts";
+import { isZodLike, noZodSchema, zodJsonSchema } from "./zod-json-schema.ts";
 
 /** A JSON Schema as the input of a tool from elsewhere. Made by `jsonSchema`. */
 export interface JsonSchemaInput {
@@ -67,17 +58,15 @@ export function inputSchema(
   input: ToolInput,
   { isStrict }: InputOptions,
 ): InputSchema<unknown> {
-  if (input instanceof z.ZodType) {
-    const read = (value: JsonValue): Reading => readWithZod(input, value);
-    return checkedBy(zodJsonSchema(field, input), read, isStrict);
-  }
+  if (input instanceof z.ZodType)
+    return checkedInput(zodJsonSchema(field, input), zodReader(input), isStrict);
   if (!isRecord(input) || input.kind !== "jsonSchema") {
     const advice = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
     throw noZodSchema(field, input, advice);
   }
   const declared = objectSchema(field, input.schema);
   const { $schema: _dialect, ...shown } = declared;
-  return checkedBy(deepFreeze(shown), jsonSchemaReader(field, declared), isStrict);
+  return checkedInput(deepFreeze(shown), jsonSchemaReader(field, declared), isStrict);
 }
 
 /**
@@ -88,47 +77,9 @@ export function jsonSchemaProblems(
   field: string,
   schema: unknown,
 ): (value: JsonValue) => readonly ArgumentProblem[] {
-  const checked = checkedBy({}, jsonSchemaReader(field, plainSchema(field, schema)), true);
+  const checked = checkedInput({}, jsonSchemaReader(field, plainSchema(field, schema)), true);
   return (value) => {
     const result = checked.check(value);
     return result.type === "valid" ? [] : result.problems;
   };
-}
-
-function checkedBy(
-  jsonSchema: JsonObject,
-  read: (input: JsonValue) => Reading,
-  isStrict: boolean,
-): InputSchema<unknown> {
-  const check = (input: JsonValue): Checked<unknown> => {
-    try {
-      return checked(read, input, isStrict);
-    } catch (cause) {
-      // Code of the schema's author that words a message, or input that is no JSON.
-      const expected = thrownWords("arguments", cause);
-      return invalid([{ parameter: "", expected, received: shownJson(input) }]);
-    }
-  };
-  return Object.freeze({ jsonSchema, check });
-}
-
-/** As the model wrote it, or coerced. */
-function checked(
-  read: (input: JsonValue) => Reading,
-  input: JsonValue,
-  isStrict: boolean,
-): Checked<unknown> {
-  const first = read(input);
-  if (first.type === "fits") return { type: "valid", value: first.value, input };
-  if (isStrict) return invalid(problemsOf(input, input, first.complaints));
-  const { value, reading } = mend(read, input, first.complaints);
-  return reading.type === "fits"
-    ? { type: "valid", value: reading.value, input: value }
-    : invalid(problemsOf(input, value, reading.complaints));
-}
-
-function invalid(
-  problems: Extract<Checked<unknown>, { readonly type: "invalid" }>["problems"],
-): Checked<unknown> {
-  return { type: "invalid", problems };
 }

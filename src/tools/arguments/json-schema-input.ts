@@ -16,8 +16,14 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../../kernel/json.ts";
-import { AjvErrorReader } from "./ajv-complaints.ts";
-import { misfit, type Complaint, type Examine, type Path, type Reading } from "./complaint.ts";
+import { AjvErrorReader } from "./ajv-issues.ts";
+import {
+  partIssue,
+  type ValidationIssue,
+  type Examine,
+  type Path,
+  type Reading,
+} from "./validation-issue.ts";
 import { SchemaPatterns } from "./schema-patterns.ts";
 import { oneLine, thrownWords } from "./schema-words.ts";
 
@@ -84,10 +90,10 @@ export function jsonSchemaReader(
   const { $schema: dialect, ...schema } = declared;
   const examine = checkerOf(field, deepFreeze(schema), dialect);
   return (input) => {
-    const complaints = examine(input);
-    return complaints.length === 0
+    const issues = examine(input);
+    return issues.length === 0
       ? { type: "fits", value: structuredClone(input) }
-      : { type: "misfits", complaints };
+      : { type: "issues", issues };
   };
 }
 
@@ -120,7 +126,7 @@ function checkerOf(field: string, schema: JsonObject, dialect: JsonValue | undef
     validate({}); // A schema that refers to itself without end shows here, not at every call.
     return (value) => {
       patterns.begin();
-      return validate(value) ? [] : reader.complaintsOf(validate.errors ?? []);
+      return validate(value) ? [] : reader.issuesOf(validate.errors ?? []);
     };
   };
   try {
@@ -149,12 +155,12 @@ function reasonOf(cause: unknown): string {
 /** Makes the check when it is first used. Never throws: what cannot be checked does not fit. */
 function lazily(make: () => Examine): Examine {
   let made: Examine | undefined;
-  return (value): readonly Complaint[] => {
+  return (value): readonly ValidationIssue[] => {
     try {
       made ??= make();
       return made(value);
     } catch (cause) {
-      return [misfit([], () => thrownWords("a value", cause))];
+      return [partIssue([], () => thrownWords("a value", cause))];
     }
   };
 }

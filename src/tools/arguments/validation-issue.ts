@@ -6,23 +6,23 @@ import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 export type Path = readonly string[];
 
 /** One thing that a schema has against a value. */
-export type Complaint = Misfit | UnionMisfit;
+export type ValidationIssue = PartIssue | UnionIssue;
 
 /** A part that does not fit, or is missing. */
-export interface Misfit {
-  readonly type: "misfit";
+export interface PartIssue {
+  readonly type: "part";
   readonly path: Path;
   /** What is wrong: the type, that it is none of the allowed values, that it is there at all, or something else. */
   readonly about: "type" | "values" | "presence" | "other";
-  /** In words; made only if somebody reads it. */
+  /** In words; made only where it is read. */
   readonly expected: () => string;
-  readonly wants: Wanted;
+  readonly target: Target;
   /** Whether it stays wrong however other parts change. */
   readonly isFinal: boolean;
 }
 
 /** A part that fits none of several schemas, of which it should fit one. */
-export interface UnionMisfit {
+export interface UnionIssue {
   readonly type: "union";
   readonly path: Path;
   readonly expected: () => string;
@@ -30,51 +30,51 @@ export interface UnionMisfit {
 }
 
 /** What a schema has against a value; empty: it fits. Never throws. */
-export type Examine = (value: JsonValue) => readonly Complaint[];
+export type Examine = (value: JsonValue) => readonly ValidationIssue[];
 
 /** What a schema makes of a value. */
 export type Reading =
   | { readonly type: "fits"; readonly value: unknown }
-  | { readonly type: "misfits"; readonly complaints: readonly Complaint[] };
+  | { readonly type: "issues"; readonly issues: readonly ValidationIssue[] };
 
 /** What text may be read as, where it stands. */
-export interface Wanted {
+export interface Target {
   readonly isNumber: boolean;
   readonly isBoolean: boolean;
   /** The only values that are allowed. */
   readonly values: readonly unknown[];
 }
 
-const NOTHING: Wanted = { isNumber: false, isBoolean: false, values: [] };
+const NOTHING: Target = { isNumber: false, isBoolean: false, values: [] };
 
-/** A misfit about which nothing can be done but to tell. */
-export function misfit(path: Path, expected: () => string, isFinal = true): Misfit {
-  return { type: "misfit", path, about: "other", expected, wants: NOTHING, isFinal };
+/** An issue that no coercion solves. */
+export function partIssue(path: Path, expected: () => string, isFinal = true): PartIssue {
+  return { type: "part", path, about: "other", expected, target: NOTHING, isFinal };
 }
 
 /** A part that should not be there. */
-export function strayMisfit(path: Path, expected: () => string, isFinal = true): Misfit {
-  return { type: "misfit", path, about: "presence", expected, wants: NOTHING, isFinal };
+export function strayIssue(path: Path, expected: () => string, isFinal = true): PartIssue {
+  return { type: "part", path, about: "presence", expected, target: NOTHING, isFinal };
 }
 
 /** A part of another type than these. */
-export function typeMisfit(path: Path, types: readonly string[], expected: () => string): Misfit {
-  const wants: Wanted = {
+export function typeIssue(path: Path, types: readonly string[], expected: () => string): PartIssue {
+  const target: Target = {
     isNumber: types.some((type) => type === "number" || type === "integer" || type === "int"),
     isBoolean: types.includes("boolean"),
     values: [],
   };
-  return { type: "misfit", path, about: "type", expected, wants, isFinal: true };
+  return { type: "part", path, about: "type", expected, target, isFinal: true };
 }
 
 /** A part that is none of these values. */
-export function valueMisfit(
+export function valueIssue(
   path: Path,
   values: readonly unknown[],
   expected: () => string,
-): Misfit {
-  const wants: Wanted = { isNumber: false, isBoolean: false, values };
-  return { type: "misfit", path, about: "values", expected, wants, isFinal: true };
+): PartIssue {
+  const target: Target = { isNumber: false, isBoolean: false, values };
+  return { type: "part", path, about: "values", expected, target, isFinal: true };
 }
 
 /** The part at a path; undefined if there is none. Sees own fields only. */

@@ -1,18 +1,18 @@
-// From the flat list of errors that Ajv gives to complaints: which part, what would have fitted, and which errors only say why a form
+// From the flat list of errors that Ajv gives to issues: which part, what would have fitted, and which errors only say why a form
 // of a union did not fit.
 
 import type { ErrorObject } from "ajv";
 
 import { isRecord, type JsonObject } from "../../kernel/json.ts";
 import {
-  misfit,
-  strayMisfit,
-  typeMisfit,
-  valueMisfit,
-  type Complaint,
+  partIssue,
+  strayIssue,
+  typeIssue,
+  valueIssue,
+  type ValidationIssue,
   type Examine,
   type Path,
-} from "./complaint.ts";
+} from "./validation-issue.ts";
 import {
   allowedWords,
   formatWords,
@@ -46,13 +46,13 @@ export class AjvErrorReader {
     this.#optionAt = optionAt;
   }
 
-  complaintsOf(errors: readonly AjvError[]): readonly Complaint[] {
+  issuesOf(errors: readonly AjvError[]): readonly ValidationIssue[] {
     const kept: AjvError[] = [];
     for (const error of errors) {
       if (SUMMARIES.has(error.keyword)) this.#dropReasons(kept, error);
       if (error.keyword !== "if" && !isOfName(error)) kept.push(error);
     }
-    return kept.flatMap((error) => this.#complaintOf(error));
+    return kept.flatMap((error) => this.#issueOf(error));
   }
 
   /** Takes away what led to `summary`: the errors right before it that come from its forms. */
@@ -87,55 +87,52 @@ export class AjvErrorReader {
     return parts;
   }
 
-  #complaintOf(error: AjvError): Complaint {
+  #issueOf(error: AjvError): ValidationIssue {
     const path = pathOf(error.instancePath);
     const { keyword, params, schema } = error;
     switch (keyword) {
       case "type":
-        return typeMisfit(path, listOf(schema).map(String), () => typeWords(schema));
+        return typeIssue(path, listOf(schema).map(String), () => typeWords(schema));
       case "enum":
-        return valueMisfit(path, listOf(schema), () => allowedWords(listOf(schema)));
+        return valueIssue(path, listOf(schema), () => allowedWords(listOf(schema)));
       case "const":
-        return valueMisfit(path, [schema], () => allowedWords([schema]));
+        return valueIssue(path, [schema], () => allowedWords([schema]));
       case "required":
       case "dependentRequired":
       case "dependencies":
         return this.#missing(error, [...path, String(params["missingProperty"])]);
       case "additionalProperties":
-        return strayMisfit(
-          [...path, String(params["additionalProperty"])],
-          () => NO_SUCH_PARAMETER,
-        );
+        return strayIssue([...path, String(params["additionalProperty"])], () => NO_SUCH_PARAMETER);
       case "unevaluatedProperties": {
         // What belongs to a form that does not fit yet is not known to any form.
         const key = String(params["unevaluatedProperty"]);
-        return strayMisfit([...path, key], () => NO_SUCH_PARAMETER, false);
+        return strayIssue([...path, key], () => NO_SUCH_PARAMETER, false);
       }
       case "propertyNames": {
         const words = "another name: its schema does not accept this one";
-        return misfit([...path, String(params["propertyName"])], () => words);
+        return partIssue([...path, String(params["propertyName"])], () => words);
       }
       case "anyOf":
       case "oneOf":
         return this.#union(error, path);
       default:
-        return misfit(path, () => errorWords(error), keyword !== "unevaluatedItems");
+        return partIssue(path, () => errorWords(error), keyword !== "unevaluatedItems");
     }
   }
 
-  #missing({ parentSchema, params }: AjvError, path: Path): Complaint {
+  #missing({ parentSchema, params }: AjvError, path: Path): ValidationIssue {
     const properties: unknown = parentSchema?.["properties"];
     const key = String(params["missingProperty"]);
     const isKnown = isRecord(properties) && Object.hasOwn(properties, key);
     const schema = isKnown ? properties[key] : undefined;
     const words = (): string => wordsOf(schema, this.#schema);
     const values = allowedBy(schema);
-    return values === undefined ? typeMisfit(path, [], words) : valueMisfit(path, values, words);
+    return values === undefined ? typeIssue(path, [], words) : valueIssue(path, values, words);
   }
 
-  #union({ keyword, params, schema, parentSchema }: AjvError, path: Path): Complaint {
+  #union({ keyword, params, schema, parentSchema }: AjvError, path: Path): ValidationIssue {
     if (Array.isArray(params["passingSchemas"])) {
-      return misfit(path, () => "a value that fits exactly one of its forms");
+      return partIssue(path, () => "a value that fits exactly one of its forms");
     }
     this.#places ??= placesIn(this.#schema);
     const place = this.#places.get(parentSchema) ?? [];
