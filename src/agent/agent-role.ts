@@ -46,7 +46,8 @@ import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../tools/
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
 import { toolSet } from "../tools/tool-set.ts";
-import { toolDefaults, type ToolDefaults } from "../tools/tool-settings.ts";
+import { toolDefaults } from "../tools/check-tool-settings.ts";
+import type { ToolDefaults } from "../tools/tool-settings.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
 import { placedSections, type PlacedSection, type RequestSection } from "./request-sections.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 import type { JsonValue } from "../kernel/json.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
-import { bindWith } from "../tools/define-tool.ts";
+import { bindWith } from "../tools/make-tool.ts";
 import { inputSchema } from "../tools/arguments/input-schema.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";

@@ -1,19 +1,20 @@
 // defineTool and defineDelegation: from what a user writes to a tool, checked and frozen.
 
 import { checkKeys, checkText, misdefinition } from "../kernel/check.ts";
-import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import type { JsonObject } from "../kernel/json.ts";
 import { strictSchema } from "../model/strict-schema.ts";
 import { type InputSchema } from "./arguments/argument-problems.ts";
 import { inputSchema, type InputOf, type ToolInput } from "./arguments/input-schema.ts";
 import type { DelegationContext, DelegationOutcome, ToolContext } from "./tool-context.ts";
 import { checkToolName } from "./tool-name.ts";
-import { SETTING_FIELDS, toolSettings, type ToolSettings } from "./tool-settings.ts";
+import { SETTING_FIELDS, toolSettings } from "./check-tool-settings.ts";
+import { delegationTool, externalTool, functionTool } from "./make-tool.ts";
+import type { ToolSettings } from "./tool-settings.ts";
 import type {
-  Bound,
   DelegationTool,
   ExternalTool,
   FunctionTool,
-  ToolFace,
+  ToolDescriptor,
   ToolReturn,
 } from "./tool.ts";
 
@@ -41,7 +42,7 @@ export interface ToolDefinition<Input extends ToolInput> extends ToolBasics<Inpu
    */
   readonly execute: (input: InputOf<Input>, context: ToolContext) => ToolReturn;
   /**
-   * Whether somebody must approve a call before it runs: always, or as the function decides, whose text is the reason that is shown.
+   * Whether a call must be approved before it runs: always, or as the function decides, whose text is the reason that is shown.
    * The approver is asked, or the run pauses. Default: as the role's `toolDefaults` say, or never. If the function throws, the call is
    * refused.
    */
@@ -55,8 +56,8 @@ export interface ToolDefinition<Input extends ToolInput> extends ToolBasics<Inpu
   readonly isSequential?: boolean;
   /**
    * Whether a call may be made once more that was under way when its process died, in a run that is recovered. Default true: right for
-   * whatever only reads, and for work that is done once under `context.idempotencyKey`. False: the call is not repeated, and the model is
-   * told that nobody knows whether it took effect.
+   * whatever only reads, and for work that is done once under `context.idempotencyKey`. False: the call is not repeated, and the model reads
+   * that it is not known whether it took effect.
    */
   readonly isRepeatable?: boolean;
 }
@@ -92,7 +93,7 @@ const FUNCTION_FIELDS = [
 ];
 
 /**
- * Defines a tool. Without `execute` it is one that somebody else executes: a call pauses the run until its result is handed in.
+ * Defines a tool. Without `execute` it is one that is executed elsewhere: a call pauses the run until its result is handed in.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option` if the name, the description, the schema or a setting cannot be used.
  */
@@ -106,7 +107,7 @@ export function defineTool<Input extends ToolInput>(
   definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
 ): FunctionTool | ExternalTool {
   checkKeys("tool", definition, FUNCTION_FIELDS);
-  return isExternal(definition) ? externalTool(definition) : functionTool(definition);
+  return isExternal(definition) ? checkedExternalTool(definition) : checkedFunctionTool(definition);
 }
 
 /**
@@ -119,18 +120,9 @@ export function defineDelegation<Input extends ToolInput>(
 ): DelegationTool {
   checkKeys("tool", definition, [...BASIC_FIELDS, "maxRetries"]);
   const { execute } = definition;
-  const { face, schema } = begin(definition, settingsIn(definition));
-  checkExecute(face.name, execute);
-  return Object.freeze({
-    ...face,
-    kind: "delegation",
-    bind: (input: JsonValue) =>
-      bindWith(
-        schema,
-        input,
-        (value) => async (context: DelegationContext) => await execute(value, context),
-      ),
-  });
+  const { descriptor, schema } = begin(definition, settingsIn(definition));
+  checkExecute(descriptor.name, execute);
+  return delegationTool(descriptor, schema, execute);
 }
 
 /** Left out on purpose; an `execute` that is undefined is a slip. */
@@ -140,42 +132,31 @@ function isExternal<Input extends ToolInput>(
   return !("execute" in definition);
 }
 
-function functionTool<Input extends ToolInput>(definition: ToolDefinition<Input>): FunctionTool {
+function checkedFunctionTool<Input extends ToolInput>(
+  definition: ToolDefinition<Input>,
+): FunctionTool {
   const { execute, needsApproval, isSequential = false, isRepeatable = true } = definition;
-  const { face, schema } = begin(definition, settingsIn(definition));
-  checkExecute(face.name, execute);
+  const { descriptor, schema } = begin(definition, settingsIn(definition));
+  checkExecute(descriptor.name, execute);
   const isKnown = needsApproval === undefined || typeof needsApproval === "boolean";
   if (!isKnown && typeof needsApproval !== "function") {
     const advice = "Say true, or decide call by call.";
-    const field = `${face.name}.needsApproval`;
+    const field = `${descriptor.name}.needsApproval`;
     throw misdefinition(field, "true, false or a function", needsApproval, advice);
   }
-  checkBoolean(`${face.name}.isSequential`, isSequential);
-  checkBoolean(`${face.name}.isRepeatable`, isRepeatable);
-  return Object.freeze({
-    ...face,
-    isSequential,
-    isRepeatable,
-    kind: "function",
-    bind: (input: JsonValue) =>
-      bindWith(schema, input, (value) => ({
-        run: (context: ToolContext) => execute(value, context),
-        needsApproval:
-          typeof needsApproval === "function"
-            ? (context: ToolContext) => needsApproval(value, context)
-            : needsApproval,
-      })),
-  });
+  checkBoolean(`${descriptor.name}.isSequential`, isSequential);
+  checkBoolean(`${descriptor.name}.isRepeatable`, isRepeatable);
+  return functionTool(descriptor, schema, { execute, needsApproval, isSequential, isRepeatable });
 }
 
-function externalTool<Input extends ToolInput>(
+function checkedExternalTool<Input extends ToolInput>(
   definition: ExternalToolDefinition<Input>,
 ): ExternalTool {
-  const { face, schema } = begin(definition, settingsIn(definition));
+  const { descriptor, schema } = begin(definition, settingsIn(definition));
   const foreign = Object.keys(definition).find((key) => !EXTERNAL_FIELDS.includes(key));
   if (foreign !== undefined) {
     const advice = "Whoever executes it decides about that.";
-    const field = `${face.name}.${foreign}`;
+    const field = `${descriptor.name}.${foreign}`;
     throw misdefinition(
       field,
       "left out without execute",
@@ -183,11 +164,7 @@ function externalTool<Input extends ToolInput>(
       advice,
     );
   }
-  return Object.freeze({
-    ...face,
-    kind: "external",
-    bind: (input: JsonValue) => bindWith(schema, input, () => undefined),
-  });
+  return externalTool(descriptor, schema);
 }
 
 const EXTERNAL_FIELDS = ["name", "description", "input", "isStrict", "strictSchema", "maxRetries"];
@@ -200,14 +177,14 @@ function settingsIn(definition: ToolSettings): ToolSettings {
 function begin<Input extends ToolInput>(
   definition: ToolBasics<Input>,
   settings: ToolSettings,
-): { readonly face: ToolFace; readonly schema: InputSchema<InputOf<Input>> } {
+): { readonly descriptor: ToolDescriptor; readonly schema: InputSchema<InputOf<Input>> } {
   const { name, description, input, isStrict = false, strictSchema: isHeld } = definition;
   checkToolName("tool.name", name);
   checkText(`${name}.description`, description);
   checkBoolean(`${name}.isStrict`, isStrict);
   const schema = inputSchema(`${name}.input`, input, { isStrict });
   if (isHeld !== undefined) checkStrictSchema(name, isHeld, schema.jsonSchema);
-  const face = {
+  const descriptor = {
     name,
     description,
     inputSchema: schema.jsonSchema,
@@ -215,7 +192,7 @@ function begin<Input extends ToolInput>(
     settings: toolSettings(name, settings),
     isSequential: false,
   };
-  return { face, schema };
+  return { descriptor, schema };
 }
 
 /** Throws unless the schema has the strict form that is asked for. */
@@ -226,18 +203,6 @@ function checkStrictSchema(name: string, isAsked: boolean, jsonSchema: JsonObjec
   if (!isAsked || strict.isStrict) return;
   const expected = `false for an input without a strict form (${strict.reason})`;
   throw misdefinition(field, expected, isAsked, "Name what may be in it, or leave it out.");
-}
-
-/** Checks `input` and hands what fits to `use`. */
-export function bindWith<Value, Use>(
-  schema: InputSchema<Value>,
-  input: JsonValue,
-  use: (value: Value) => Use,
-): Bound<Use> {
-  const checked = schema.check(input);
-  if (checked.type === "invalid") return checked;
-  const { value, input: coerced } = checked;
-  return { type: "valid", use: use(value), input: coerced, value };
 }
 
 function checkExecute(name: string, execute: unknown): void {

@@ -1,22 +1,21 @@
-// What a model reads of the subagents that it has started: as JSON, and in fewer characters where there is no room for the whole.
+// What a model reads of the subagents that it has started, as JSON.
 
-import { canonicalJson, isRecord, parseJson } from "../kernel/json.ts";
+import { canonicalJson } from "../kernel/json.ts";
 import type { SpawnOutcome, SubagentResult } from "../protocol/subagent.ts";
-import { shortenText, type ShortenedText } from "./shorten-text.ts";
 
-/** What the parent's model is told of a delegation: the instruction of a refusal, a receipt, or outcome and result as JSON. */
+/** What the parent's model reads of a delegation: the instruction of a refusal, a receipt, or outcome and result as JSON. */
 export function delegationText(
   outcome: Exclude<SpawnOutcome, { readonly type: "paused" }>,
 ): string {
   if (outcome.type === "refused") return outcome.refusal.message;
-  if (outcome.type === "settled") return resultText(outcome.result);
+  if (outcome.type === "settled") return reportText(outcome.result);
   const { childName } = outcome;
   const note = "It works in the background; its result will reach you as a message.";
   return canonicalJson({ subagent: childName, status: "running", note });
 }
 
 /** How a subagent ended, as its parent's model reads it. */
-function resultText(result: SubagentResult): string {
+function reportText(result: SubagentResult): string {
   const { childName, outcome, reason, text, output, steps, usage, errors } = result;
   const error = errors.at(-1)?.code;
   return canonicalJson({
@@ -28,121 +27,4 @@ function resultText(result: SubagentResult): string {
     steps,
     totalTokens: usage.total.totalTokens,
   });
-}
-
-type Report = Readonly<Record<string, unknown>>;
-
-/** What says whose report it is and how the subagent ended: it is never left out. */
-const IDS: ReadonlySet<string> = new Set(["subagent", "outcome", "status"]);
-const CODES: ReadonlySet<string> = new Set([...IDS, "reason", "error"]);
-const COUNTS: ReadonlySet<string> = new Set(["steps", "totalTokens"]);
-/** What may be shown in part. */
-const WORDS: ReadonlySet<string> = new Set(["text", "output", "explanation"]);
-
-/** Which fields are kept; each row is tried where the one before it has no room. The last one is the floor. */
-const KEPT: readonly ((field: string) => boolean)[] = [
-  () => true,
-  (field) => !COUNTS.has(field),
-  (field) => CODES.has(field),
-  (field) => IDS.has(field),
-];
-
-/**
- * The same reports, one a line, in at most `maxCharacters` UTF-16 code units with all notices: each stays JSON with `subagent` and `outcome`
- * (or `status`). `text`, `output` and `explanation` are shortened inside it, as `shortenText` does; of an `output` that is no text the beginning
- * of its JSON is left, as a text. Where that is not enough the counts go, then these fields, then the codes. What is left then,
- * `{"outcome":"completed","subagent":"writer#1"}`, is given whatever the bound is.
- *
- * @returns Undefined if the text is not made of such reports.
- */
-export function shortenReports(text: string, maxCharacters: number): ShortenedText | undefined {
-  const reports = reportsIn(text);
-  if (reports === undefined) return undefined;
-  const { length: totalCharacters } = text;
-  const fitting = totalCharacters <= maxCharacters ? text : longestWithin(reports, maxCharacters);
-  const { length: shownCharacters } = fitting;
-  return shownCharacters < totalCharacters
-    ? { text: fitting, isShortened: true, totalCharacters, shownCharacters }
-    : { text, isShortened: false, totalCharacters, shownCharacters: totalCharacters };
-}
-
-function reportsIn(text: string): readonly Report[] | undefined {
-  try {
-    const reports: readonly unknown[] = text.split("\n").map(parseJson);
-    canonicalJson(reports); // Throws for what is nested beyond reason.
-    return reports.every(isReport) ? reports : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Names and outcomes are shorter; a text under such a name is none. */
-const LONGEST_ID = 200;
-
-function isReport(value: unknown): value is Report {
-  if (!isRecord(value)) return false;
-  const { subagent, outcome, status } = value;
-  const ends = [outcome, status].filter((end) => end !== undefined);
-  return isId(subagent) && ends.length > 0 && ends.every(isId);
-}
-
-function isId(value: unknown): boolean {
-  return typeof value === "string" && value.length <= LONGEST_ID;
-}
-
-function longestWithin(reports: readonly Report[], maxCharacters: number): string {
-  let floor = "";
-  for (const isKept of KEPT) {
-    const rows = reports.map((report) => fieldsOf(report, isKept));
-    floor = textOf(rows, 0);
-    if (floor.length > maxCharacters) continue;
-    // As many characters of each text as there is room for: n characters take at least n in JSON.
-    let fits = 0;
-    let tooMany = maxCharacters + 1;
-    while (tooMany - fits > 1) {
-      const middle = Math.floor((fits + tooMany) / 2);
-      if (textOf(rows, middle).length <= maxCharacters) fits = middle;
-      else tooMany = middle;
-    }
-    return textOf(rows, fits);
-  }
-  return floor;
-}
-
-/** A field of a report, and the text in it that may be shown in part. */
-interface Field {
-  readonly name: string;
-  readonly value: unknown;
-  /** How much room the value takes. */
-  readonly jsonCharacters: number;
-  readonly words?: string;
-}
-
-function fieldsOf(report: Report, isKept: (field: string) => boolean): readonly Field[] {
-  return Object.entries(report)
-    .filter(([name]) => isKept(name))
-    .map(([name, value]) => {
-      const json = canonicalJson(value);
-      const field = { name, value, jsonCharacters: json.length };
-      return WORDS.has(name)
-        ? { ...field, words: typeof value === "string" ? value : json }
-        : field;
-    });
-}
-
-function textOf(rows: readonly (readonly Field[])[], maxCharacters: number): string {
-  return rows
-    .map((row) =>
-      canonicalJson(
-        Object.fromEntries(row.map((field) => [field.name, valueWithin(field, maxCharacters)])),
-      ),
-    )
-    .join("\n");
-}
-
-/** The value with so many characters of its words; the whole, if a notice would take more room than it saves. */
-function valueWithin({ value, jsonCharacters, words }: Field, maxCharacters: number): unknown {
-  if (words === undefined) return value;
-  const { text } = shortenText(words, maxCharacters);
-  return JSON.stringify(text).length < jsonCharacters ? text : value;
 }

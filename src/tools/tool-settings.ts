@@ -1,14 +1,5 @@
 // What may be set for a tool, and for all tools of a role: the tool's own value comes before the role's, which comes before the default.
 
-import {
-  checkAmount,
-  checkCount,
-  checkKeys,
-  defaultAdvice,
-  misdefinition,
-  mismatch,
-} from "../kernel/check.ts";
-
 /** What may be set for a tool, and as `toolDefaults` for all tools of a role (R122). */
 export interface ToolSettings {
   /** How long one call may take, wrappers of the tool included. Default: as long as its agent. */
@@ -23,7 +14,7 @@ export interface ToolSettings {
   readonly maxResultCharacters?: number;
   /** What is done with a longer result: it is cut, with a notice (default), or summarised by the agent's own model, which is paid for. */
   readonly longResults?: LongResults;
-  /** How often in a row the same call may be made before somebody is asked whether it should go on (R74). Default 2. */
+  /** How often in a row the same call may be made before an approval is asked for (R74). Default 2. */
   readonly maxIdenticalCalls?: number | "unlimited";
 }
 
@@ -47,7 +38,8 @@ export interface EffectiveSettings {
   readonly needsApproval: boolean;
 }
 
-const DEFAULTS = Object.freeze({
+/** What holds where neither a tool nor its role says. */
+export const DEFAULT_TOOL_SETTINGS = Object.freeze({
   timeoutMs: undefined,
   maxRetries: 2,
   maxResultCharacters: 50_000,
@@ -56,65 +48,20 @@ const DEFAULTS = Object.freeze({
   needsApproval: false,
 } satisfies EffectiveSettings);
 
-const IDENTICAL_CALLS_ADVICE = `Leave it out for the default, ${DEFAULTS.maxIdenticalCalls}, or say "unlimited".`;
-
-export const SETTING_FIELDS = [
-  "timeoutMs",
-  "maxRetries",
-  "maxResultCharacters",
-  "longResults",
-  "maxIdenticalCalls",
-] as const;
-
-/** The settings of a definition, checked and frozen. Throws `invalid_option` or `invalid_definition`. */
-export function toolSettings(field: string, given: ToolSettings): ToolSettings {
-  checkKeys(field, given, SETTING_FIELDS);
-  const { timeoutMs, maxRetries, maxResultCharacters, longResults, maxIdenticalCalls } = given;
-  if (timeoutMs !== undefined) checkAmount(`${field}.timeoutMs`, timeoutMs);
-  if (timeoutMs === 0)
-    throw mismatch(`${field}.timeoutMs`, "more than 0", timeoutMs, "A call needs some time.");
-  if (maxRetries !== undefined)
-    checkCount(`${field}.maxRetries`, maxRetries, defaultAdvice(DEFAULTS.maxRetries));
-  if (maxResultCharacters !== undefined)
-    checkCount(
-      `${field}.maxResultCharacters`,
-      maxResultCharacters,
-      defaultAdvice(DEFAULTS.maxResultCharacters),
-    );
-  if (longResults !== undefined && longResults !== "truncate" && longResults !== "summarize")
-    throw misdefinition(
-      `${field}.longResults`,
-      '"truncate" or "summarize"',
-      longResults,
-      "Choose one.",
-    );
-  if (maxIdenticalCalls !== undefined && maxIdenticalCalls !== "unlimited")
-    checkCount(`${field}.maxIdenticalCalls`, maxIdenticalCalls, IDENTICAL_CALLS_ADVICE);
-  return Object.freeze({ ...given });
-}
-
-/** The same for all tools of a role. */
-export function toolDefaults(field: string, given: ToolDefaults): ToolDefaults {
-  checkKeys(field, given, [...SETTING_FIELDS, "needsApproval"]);
-  const { needsApproval, ...settings } = given;
-  if (needsApproval !== undefined && typeof needsApproval !== "boolean")
-    throw misdefinition(`${field}.needsApproval`, "true or false", needsApproval, "Say which.");
-  return Object.freeze({
-    ...toolSettings(field, settings),
-    ...(needsApproval === undefined ? {} : { needsApproval }),
-  });
-}
-
 /** What holds for a tool's calls in a role with these defaults. */
 export function effectiveSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
   return Object.freeze({
-    needsApproval: defaults.needsApproval ?? DEFAULTS.needsApproval,
+    needsApproval: defaults.needsApproval ?? DEFAULT_TOOL_SETTINGS.needsApproval,
     timeoutMs: own.timeoutMs ?? defaults.timeoutMs,
-    maxRetries: own.maxRetries ?? defaults.maxRetries ?? DEFAULTS.maxRetries,
+    maxRetries: own.maxRetries ?? defaults.maxRetries ?? DEFAULT_TOOL_SETTINGS.maxRetries,
     maxResultCharacters:
-      own.maxResultCharacters ?? defaults.maxResultCharacters ?? DEFAULTS.maxResultCharacters,
-    longResults: own.longResults ?? defaults.longResults ?? DEFAULTS.longResults,
+      own.maxResultCharacters ??
+      defaults.maxResultCharacters ??
+      DEFAULT_TOOL_SETTINGS.maxResultCharacters,
+    longResults: own.longResults ?? defaults.longResults ?? DEFAULT_TOOL_SETTINGS.longResults,
     maxIdenticalCalls:
-      own.maxIdenticalCalls ?? defaults.maxIdenticalCalls ?? DEFAULTS.maxIdenticalCalls,
+      own.maxIdenticalCalls ??
+      defaults.maxIdenticalCalls ??
+      DEFAULT_TOOL_SETTINGS.maxIdenticalCalls,
   });
 }

@@ -8,7 +8,7 @@ import type { ToolRuntime } from "./tool-runtime.ts";
 import type { ToolSettings } from "./tool-settings.ts";
 
 /** What is common to all kinds of tools. */
-export interface ToolFace {
+export interface ToolDescriptor {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonObject;
@@ -20,7 +20,7 @@ export interface ToolFace {
 }
 
 /** A tool that works by itself: the common kind. */
-export interface FunctionTool extends ToolFace {
+export interface FunctionTool extends ToolDescriptor {
   readonly kind: "function";
   /** False: a call that was under way when its process died is not made once more (D2). */
   readonly isRepeatable: boolean;
@@ -35,20 +35,20 @@ export interface FunctionUse {
   readonly needsApproval: undefined | boolean | ((context: ToolContext) => unknown);
 }
 
-/** A tool that somebody else executes: its calls pause the run until the result is handed in (R29). */
-export interface ExternalTool extends ToolFace {
+/** A tool that is executed elsewhere: its calls pause the run until the result is handed in (R29). */
+export interface ExternalTool extends ToolDescriptor {
   readonly kind: "external";
   bind(input: JsonValue): Bound<undefined>;
 }
 
 /** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
-export interface DelegationTool extends ToolFace {
+export interface DelegationTool extends ToolDescriptor {
   readonly kind: "delegation";
   bind(input: JsonValue): Bound<(context: DelegationContext) => Promise<DelegationOutcome>>;
 }
 
 /** The tool whose arguments are the typed result of an agent: calling it well ends the execution. */
-export interface FinishTool extends ToolFace {
+export interface FinishTool extends ToolDescriptor {
   readonly kind: "finish";
   bind(input: JsonValue): Bound<JsonValue>;
 }

@@ -8,14 +8,8 @@ import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
-import {
-  argumentsOf,
-  bindCall,
-  deniedCall,
-  UNBEGUN_TEXT,
-  type BoundCall,
-  type RejectedCall,
-} from "../../tools/bind-call.ts";
+import { argumentsOf, bindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { deniedCall, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {

@@ -2,7 +2,7 @@
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import { shortenReports } from "../../tools/delegation-text.ts";
+import { shortenReports } from "../../tools/shorten-reports.ts";
 import { descriptorOf } from "../../tools/tool.ts";
 import { shortenText, type ShortenedText } from "../../tools/shorten-text.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";

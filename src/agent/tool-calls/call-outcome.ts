@@ -13,7 +13,7 @@ import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import type { ToolOutcomeType } from "../../protocol/tool-outcome.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { Usage } from "../../protocol/usage.ts";
-import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/bind-call.ts";
+import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
 import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";

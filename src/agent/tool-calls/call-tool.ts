@@ -6,12 +6,8 @@ import { z } from "zod";
 import { runBounded, type BoundedOutcome } from "../../kernel/cancel.ts";
 import { wrapped } from "../../hooks/run-chain.ts";
 import { spanOf } from "../../protocol/step-timing.ts";
-import {
-  rebindCall,
-  type BoundCall,
-  type OwnCall,
-  type RejectedCall,
-} from "../../tools/bind-call.ts";
+import { rebindCall, type BoundCall, type OwnCall } from "../../tools/bind-call.ts";
+import { type RejectedCall } from "../../tools/rejected-call.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";

@@ -8,7 +8,8 @@ import { isRecord } from "../../kernel/json.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { deniedCall, type BoundCall, type RejectedCall } from "../../tools/bind-call.ts";
+import { type BoundCall } from "../../tools/bind-call.ts";
+import { deniedCall, type RejectedCall } from "../../tools/rejected-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import {
   guardsFor,

@@ -19,7 +19,8 @@ import {
   type QuestionKind,
 } from "../../protocol/question.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import { deniedText, rebindCall, type OwnCall, type RejectedCall } from "../../tools/bind-call.ts";
+import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
+import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { Approver } from "../approver.ts";
 import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";

@@ -13,7 +13,7 @@ import { CANCELLED } from "../../agent/tool-calls/call-outcome.ts";
 import { sameJson } from "../../kernel/json.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
-import type { RejectedCall } from "../../tools/bind-call.ts";
+import type { RejectedCall } from "../../tools/rejected-call.ts";
 import type { ReplayStage } from "./replay-stage.ts";
 
 type Work = (call: PlannedCall) => Promise<CallEnd>;

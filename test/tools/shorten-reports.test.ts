@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { canonicalJson } from "../../src/kernel/json.ts";
-import { shortenReports } from "../../src/tools/delegation-text.ts";
+import { shortenReports } from "../../src/tools/shorten-reports.ts";
 import { proves } from "../harness/proves.ts";
 
 const OUTCOMES = ["completed", "partial", "no_output", "failed", "cancelled"] as const;

@@ -1,0 +1,68 @@
+// Calls that do not run, and what the model reads of them.
+
+import { messageOf } from "../kernel/error.ts";
+import { asSentence } from "../kernel/sentence.ts";
+import type { ToolFailureCode } from "../protocol/tool-failure.ts";
+import { problemsText, type ArgumentProblem } from "./arguments/argument-problems.ts";
+import type { Tool } from "./tool.ts";
+
+/** A call that does not run: as the model wrote it, or because something forbids it. */
+export interface RejectedCall {
+  readonly type: "rejected";
+  /** Undefined if there is no such tool, or none was looked for. */
+  readonly tool: Tool | undefined;
+  readonly code: ToolFailureCode;
+  readonly text: string;
+  /** Who denied it: guards and the hook, by name (R87). */
+  readonly by?: string;
+  /** Why, in their words. */
+  readonly reason?: string;
+}
+
+/** What the model reads of a call before which its agent had to end. */
+export const UNBEGUN_TEXT = "Not executed: the agent was told to end before this call could begin.";
+
+/** What the model reads of a call that was denied. */
+export function deniedText(toolName: string, reason: string): string {
+  return `Not executed: ${toolName} was denied. ${asSentence(reason)} Do without it, or answer with what you have.`;
+}
+
+/** A call that guards or a hook denied; `by`: their names. */
+export function deniedCall(
+  tool: Tool,
+  { by, reason }: { readonly by: string; readonly reason: string },
+): RejectedCall {
+  return {
+    type: "rejected",
+    tool,
+    code: "blocked",
+    text: deniedText(tool.name, reason),
+    by,
+    reason,
+  };
+}
+
+/** A call of a tool that there is not. `names`: the tools that the model was shown. */
+export function unknownTool(names: readonly string[], name: string): RejectedCall {
+  const known =
+    names.length === 0
+      ? "You have no tools; answer in text."
+      : `Your tools are: ${names.join(", ")}.`;
+  const text = `There is no tool named ${JSON.stringify(name)}. ${known}`;
+  return { type: "rejected", tool: undefined, code: "unknown_tool", text };
+}
+
+/** What the model is asked to do about arguments that are no JSON. */
+export const JSON_ADVICE = "Call it again with one JSON object.";
+
+/** A call whose arguments are no JSON. */
+export function invalidJson(tool: Tool, cause: unknown): RejectedCall {
+  const text = `The arguments of ${tool.name} are not valid JSON (${messageOf(cause)}). ${JSON_ADVICE}`;
+  return { type: "rejected", tool, code: "invalid_json", text };
+}
+
+/** A call whose arguments do not fit its tool. */
+export function invalidArguments(tool: Tool, problems: readonly ArgumentProblem[]): RejectedCall {
+  const text = problemsText(tool.name, problems);
+  return { type: "rejected", tool, code: "invalid_arguments", text };
+}
