@@ -45,7 +45,7 @@ import { checkTool, isTool, isToolset } from "../tools/check-tool.ts";
 import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
-import { toolSet } from "../tools/tool-set.ts";
+import { checkNames } from "../tools/tool-set.ts";
 import { toolDefaults } from "../tools/check-tool-settings.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
@@ -334,7 +334,7 @@ function toolListAdvice(tools: unknown): string | undefined {
 function checkTools(name: string, tools: readonly Tool[]): void {
   for (const [index, tool] of tools.entries())
     checkTool(`${name}.tools[${index}]`, tool, TOOL_KINDS, "Make it with defineTool({ … }).");
-  toolSet(name, tools);
+  checkNames(name, tools);
   const reserved = tools.find(
     (tool) =>
       tool.name === SPAWN_TOOL_NAME || (tool.name === FINISH_TOOL_NAME && tool.kind !== "finish"),

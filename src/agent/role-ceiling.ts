@@ -6,7 +6,7 @@ import type { Model } from "../model/model.ts";
 import { checkBudget, type Budget } from "../policies/budget.ts";
 import { checkTool } from "../tools/check-tool.ts";
 import type { ExternalTool, FunctionTool } from "../tools/tool.ts";
-import { toolSet } from "../tools/tool-set.ts";
+import { checkNames } from "../tools/tool-set.ts";
 
 /** Up to where roles may go that are written at spawn. */
 export interface RoleCeiling {
@@ -29,7 +29,7 @@ export function roleCeiling(
   checkList(`${field}.tools`, tools);
   for (const [index, tool] of tools.entries())
     checkTool(`${field}.tools[${index}]`, tool, ["function", "external"], "Use defineTool({ … }).");
-  toolSet(field, tools);
+  checkNames(field, tools);
   if (!isRecord(models) || Object.keys(models).length === 0) {
     const advice = 'Give at least one: { fast: openai("…") }.';
     throw misdefinition(`${field}.models`, "models by name", models, advice);

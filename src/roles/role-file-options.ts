@@ -7,7 +7,7 @@ import { asSentence } from "../kernel/sentence.ts";
 import type { AgentDefinition } from "../agent/agent-role.ts";
 import type { Model } from "../model/model.ts";
 import { checkTool } from "../tools/check-tool.ts";
-import { toolSet } from "../tools/tool-set.ts";
+import { checkNames } from "../tools/tool-set.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { EXTENSION_FIELDS } from "./role-fields.ts";
 
@@ -47,7 +47,7 @@ export function roleFileSettings(owner: string, options: RoleFileOptions): RoleF
     const advice = "Finish comes with the output of an agent.";
     checkTool(`${owner}.tools[${index}]`, tool, kinds, advice);
   }
-  toolSet(owner, tools);
+  checkNames(owner, tools);
   if (!isRecord(extend)) {
     const advice = "Give it as { researcher: { hooks: [ … ] } }.";
     throw mismatch(`${owner}.extend`, "fields by the name of a role", extend, advice);

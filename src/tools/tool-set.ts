@@ -13,21 +13,27 @@ export interface ToolSet {
   settingsOf(name: string): EffectiveSettings;
 }
 
+/** The tools by name. Throws `duplicate_tool` if two have one name. */
+export function checkNames(owner: string, tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  const byName = new Map<string, Tool>();
+  for (const tool of tools) {
+    if (byName.has(tool.name)) throw duplicate(owner, tool.name);
+    byName.set(tool.name, tool);
+  }
+  return byName;
+}
+
 /** Builds a set. `defaults`: what the role has set for all its tools. Throws `duplicate_tool` if two tools have one name. */
 export function toolSet(
   owner: string,
   tools: readonly Tool[],
   defaults: ToolDefaults = {},
 ): ToolSet {
-  const byName = new Map<string, Tool>();
-  for (const tool of tools) {
-    if (byName.has(tool.name)) throw duplicate(owner, tool.name);
-    byName.set(tool.name, tool);
-  }
+  const byName = checkNames(owner, tools);
   const specs = tools.map(({ name, description, inputSchema, strictSchema }) => ({
     name,
     description,
-    inputSchema: structuredClone(inputSchema),
+    inputSchema: Object.isFrozen(inputSchema) ? inputSchema : structuredClone(inputSchema),
     ...(strictSchema === undefined ? {} : { strictSchema }),
   }));
   const settings = new Map(

@@ -141,10 +141,27 @@ export class RunRuntime implements AgentRun {
 
 const CACHE_KEY_LENGTH = 12;
 
+interface RoleTools {
+  /** The roles that it may start, for which the tools were made. */
+  readonly subagents: readonly AgentRole[];
+  readonly tools: ToolSet;
+}
+
+/** Schemas are made once for a role, not for each run. */
+const toolsByRole = new WeakMap<AgentRole, RoleTools>();
+
 /** The tools of a role, with those by which it delegates if it may. */
 export function roleTools(role: AgentRole, registry: RoleRegistry): ToolSet {
-  const tools = [...role.tools, ...subagentTools(role, registry.subagentsOf(role))];
-  return toolSet(role.name, tools, role.toolDefaults);
+  const subagents = registry.subagentsOf(role);
+  const known = toolsByRole.get(role);
+  const isSame =
+    known?.subagents.length === subagents.length &&
+    subagents.every((subagent, index) => subagent === known.subagents[index]);
+  if (isSame) return known.tools;
+  const own = [...role.tools, ...subagentTools(role, subagents)];
+  const tools = toolSet(role.name, own, role.toolDefaults);
+  toolsByRole.set(role, { subagents, tools });
+  return tools;
 }
 
 function madeOnce<Made>(known: Map<AgentRole, Made>, role: AgentRole, make: () => Made): Made {

@@ -1,5 +1,5 @@
-// The tools by which a model delegates: SpawnSubagent, and those for subagents in the background. Written with what any user has:
-// defineDelegation and its context (R171).
+// The tools by which a model delegates: SpawnSubagent, and those for subagents in the background. They work with what any user has: the
+// context of a delegation (R171).
 
 import { z } from "zod";
 
@@ -8,9 +8,14 @@ import { canonicalJson, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { RoleCeiling } from "../../agent/role-ceiling.ts";
 import { SpawnRequestSchema, type RoleDraft, type SpawnRequest } from "../../protocol/subagent.ts";
-import { defineDelegation } from "../../tools/define-tool.ts";
+import { inputSchema, type InputOf } from "../../tools/arguments/input-schema.ts";
+import { delegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
-import type { DelegationContext, DelegationOutcome } from "../../tools/tool-context.ts";
+import type {
+  DelegationContext,
+  DelegationOutcome,
+  SubagentInfo,
+} from "../../tools/tool-context.ts";
 
 /** The tools of a role for what it may do with subagents; none for a role that may start nobody. */
 export function subagentTools(
@@ -19,26 +24,45 @@ export function subagentTools(
 ): readonly DelegationTool[] {
   if (subagents.length === 0 && role.ceiling === undefined) return [];
   const spawn = spawnSubagentTool(role, subagents);
-  return role.delegation.background ? [spawn, ...BACKGROUND_TOOLS] : [spawn];
+  return role.delegation.background ? [spawn, ...backgroundTools()] : [spawn];
 }
 
 /** The tool for an agent that may spawn `roles`. Its schema names them; a name that is not among them is refused, not rejected. */
 function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): DelegationTool {
   const lines = roles.map(({ name, purpose = "" }) => `- ${name}: ${purpose}`);
-  return defineDelegation({
-    name: SPAWN_TOOL_NAME,
-    description: [
-      "Delegates a part of your task to a subagent and gives you its result.",
-      "Call it several times in one reply to let subagents work in parallel.",
-      ...(role.ceiling === undefined
-        ? []
-        : ["With newRole you write the subagent's role yourself."]),
-      ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
-    ].join("\n"),
+  const description = [
+    "Delegates a part of your task to a subagent and gives you its result.",
+    "Call it several times in one reply to let subagents work in parallel.",
+    ...(role.ceiling === undefined ? [] : ["With newRole you write the subagent's role yourself."]),
+    ...(lines.length === 0 ? [] : ["Subagents:", ...lines]),
+  ].join("\n");
+  return delegation(SPAWN_TOOL_NAME, description, {
     input: inputOf(role, roles),
     execute: delegate,
   });
 }
+
+interface Delegation<Input extends z.ZodType> {
+  readonly input: Input;
+  readonly execute: (
+    value: InputOf<Input>,
+    context: DelegationContext,
+  ) => DelegationOutcome | Promise<DelegationOutcome>;
+}
+
+/** A tool of our own. What it can do is in the public context of its calls (R171). */
+function delegation<Input extends z.ZodType>(
+  name: string,
+  description: string,
+  { input, execute }: Delegation<Input>,
+): DelegationTool {
+  const schema = inputSchema(name, input, { isStrict: false });
+  const { jsonSchema } = schema;
+  const descriptor = { name, description, inputSchema: jsonSchema, ...PLAIN };
+  return delegationTool(descriptor, schema, execute);
+}
+
+const PLAIN = { settings: Object.freeze({}), isSequential: false } as const;
 
 /** What the model may say when it delegates; roles differ in what of it they are offered. */
 interface SpawnArguments {
@@ -92,7 +116,7 @@ function inputOf(
   });
 }
 
-/** Whether `continue` names somebody: a model that fills in every field leaves it empty. */
+/** Whether `continue` names a subagent: a model that fills in every field leaves it empty. */
 export function isNamed(name: unknown): name is string {
   return typeof name === "string" && name.trim() !== "";
 }
@@ -151,56 +175,65 @@ async function delegate(
 
 const [LIST, WAIT, MESSAGE, CANCEL] = BACKGROUND_TOOL_NAMES;
 
-const NAME = z.string().min(1).meta({ description: "Name of the subagent, such as researcher#1." });
-
 const MS_PER_SECOND = 1_000;
 
-const BACKGROUND_TOOLS: readonly DelegationTool[] = [
-  defineDelegation({
-    name: LIST,
-    description: "Lists the subagents that you have started, with what each is doing.",
-    input: z.object({}),
-    execute: (_input, { subagents }) => ({
-      type: "answered",
-      text: canonicalJson(
-        subagents.list().map(({ childName, role, task, status, totalTokens }) => ({
-          subagent: childName,
-          role,
-          task,
-          status,
-          totalTokens,
-        })),
-      ),
+let background: readonly DelegationTool[] | undefined;
+
+/** Made when the first role needs them. */
+function backgroundTools(): readonly DelegationTool[] {
+  const name = z
+    .string()
+    .min(1)
+    .meta({ description: "Name of the subagent, such as researcher#1." });
+  background ??= [
+    delegation(LIST, "Lists the subagents that you have started, with what each is doing.", {
+      input: z.object({}),
+      execute: (_input, { subagents }) => ({ type: "answered", text: listText(subagents.list()) }),
     }),
-  }),
-  defineDelegation({
-    name: WAIT,
-    description: "Waits until subagents in the background have ended, and gives you their results.",
-    input: z.object({
-      subagents: z.array(z.string().min(1)).min(1).optional().meta({
-        description: "Their names. Default: all that work in the background.",
-      }),
-      timeoutSeconds: z.number().nonnegative().optional().meta({
-        description: "How long to wait at most. Default: until they have ended.",
-      }),
+    delegation(
+      WAIT,
+      "Waits until subagents in the background have ended, and gives you their results.",
+      {
+        input: z.object({
+          subagents: z.array(z.string().min(1)).min(1).optional().meta({
+            description: "Their names. Default: all that work in the background.",
+          }),
+          timeoutSeconds: z.number().nonnegative().optional().meta({
+            description: "How long to wait at most. Default: until they have ended.",
+          }),
+        }),
+        execute: async ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
+          await subagents.wait({
+            ...(childNames === undefined ? {} : { childNames }),
+            ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
+          }),
+      },
+    ),
+    delegation(
+      MESSAGE,
+      "Writes to a subagent that is running: it reads the message before its next step.",
+      {
+        input: z.object({ subagent: name, message: z.string().min(1) }),
+        execute: ({ subagent, message }, { subagents }) => subagents.message(subagent, message),
+      },
+    ),
+    delegation(CANCEL, "Cancels a subagent and all below it, and gives you what it had by then.", {
+      input: z.object({ subagent: name, reason: z.string().min(1).optional() }),
+      execute: async ({ subagent, reason }, { subagents }) =>
+        await subagents.cancel(subagent, reason),
     }),
-    execute: async ({ subagents: childNames, timeoutSeconds }, { subagents }) =>
-      await subagents.wait({
-        ...(childNames === undefined ? {} : { childNames }),
-        ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * MS_PER_SECOND }),
-      }),
-  }),
-  defineDelegation({
-    name: MESSAGE,
-    description: "Writes to a subagent that is running: it reads the message before its next step.",
-    input: z.object({ subagent: NAME, message: z.string().min(1) }),
-    execute: ({ subagent, message }, { subagents }) => subagents.message(subagent, message),
-  }),
-  defineDelegation({
-    name: CANCEL,
-    description: "Cancels a subagent and all below it, and gives you what it had by then.",
-    input: z.object({ subagent: NAME, reason: z.string().min(1).optional() }),
-    execute: async ({ subagent, reason }, { subagents }) =>
-      await subagents.cancel(subagent, reason),
-  }),
-];
+  ];
+  return background;
+}
+
+function listText(subagents: readonly SubagentInfo[]): string {
+  return canonicalJson(
+    subagents.map(({ childName, role, task, status, totalTokens }) => ({
+      subagent: childName,
+      role,
+      task,
+      status,
+      totalTokens,
+    })),
+  );
+}

@@ -41,35 +41,40 @@ export function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
   return deepFreeze(rest);
 }
 
+/** Where a part of a schema is, as JSON Schema has it: `["properties", "when"]`. */
+type Place = readonly (string | number)[];
+
 /** A part of a schema that no model can fill in. */
-interface UnusablePart {
-  /** Where it is, as JSON Schema has it: `["properties", "when"]`. */
-  readonly path: readonly (string | number)[];
-  readonly reason: string;
+class UnusablePart extends TypeError {
+  readonly path: Place;
   readonly type: string;
+
+  constructor(path: Place, reason: string, type: string) {
+    super(reason);
+    this.path = path;
+    this.type = type;
+  }
 }
 
 function toJsonSchema(field: string, input: z.ZodType): JsonValue {
-  let part: UnusablePart | undefined;
   try {
-    const schema = z.toJSONSchema(input, {
-      io: "input",
-      override: ({ zodSchema, path }) => {
-        const { def } = zodSchema._zod;
-        const reason = unusable(def);
-        if (reason === undefined) return;
-        part = { path, reason, type: def.type };
-        throw new TypeError(reason);
-      },
-    });
+    const schema = z.toJSONSchema(input, { io: "input", override: refuseUnusable });
     return parseJson(JSON.stringify(schema));
   } catch (cause) {
-    const reason = messageOf(cause);
-    part ??= unusablePartIn(input) ?? { path: [], reason, type: "unknown" };
-    const place = `${field}${pathWords(part.path)}`;
+    const part = cause instanceof UnusablePart ? cause : unusablePartIn(input);
+    const {
+      message: reason,
+      path,
+      type,
+    } = part ?? {
+      message: messageOf(cause),
+      path: [],
+      type: "unknown",
+    };
+    const place = `${field}${pathWords(path)}`;
     throw new EspalierError({
       code: "invalid_definition",
-      message: `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${part.reason}. ${PLAIN_TYPES[part.type] ?? "Use plain types."}`,
+      message: `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${reason}. ${PLAIN_TYPES[type] ?? "Use plain types."}`,
       data: { field: place },
       cause,
     });
@@ -91,7 +96,7 @@ function unusablePartIn(input: z.ZodType): UnusablePart | undefined {
     z.toJSONSchema(input, {
       io: "input",
       unrepresentable: ({ zodSchema, path, message }) => {
-        part ??= { path, reason: message, type: zodSchema._zod.def.type };
+        part ??= new UnusablePart(path, message, zodSchema._zod.def.type);
         return "any";
       },
     });
@@ -102,24 +107,32 @@ function unusablePartIn(input: z.ZodType): UnusablePart | undefined {
 }
 
 /** `["properties", "visits", "items", "properties", "when"]` is `.visits[].when`. */
-function pathWords([word, ...rest]: readonly (string | number)[]): string {
+function pathWords([word, ...rest]: Place): string {
   if (word === undefined) return "";
   const [name, ...below] = rest;
   if (word === "properties" && name !== undefined) return `.${name}${pathWords(below)}`;
   return `${word === "items" ? "[]" : ""}${pathWords(rest)}`;
 }
 
-/** Why no call could ever be checked against a schema that JSON Schema can express. */
-function unusable(def: z.core.$ZodTypes["_zod"]["def"]): string | undefined {
-  if (def.type === "file") return "A file cannot be given as JSON";
-  if (def.type === "promise") return "A promise cannot be given as JSON";
-  const ends: readonly unknown[] = def.type === "pipe" ? [def.in, def.out] : [];
-  const steps = ends.map((end) => partOf(partOf(partOf(end, "_zod"), "def"), "transform"));
-  const checks = (def.checks ?? []).map((check) => partOf(check._zod.def, "fn"));
-  return [...steps, ...checks].some(isAsyncFunction)
-    ? "An asynchronous check or transform cannot run before a tool; do that in its execute"
-    : undefined;
+interface Node {
+  readonly zodSchema: z.core.$ZodTypes;
+  readonly path: Place;
 }
+
+/** Throws an `UnusablePart` if no call could ever be checked against this part. */
+function refuseUnusable({ zodSchema, path }: Node): void {
+  const { def } = zodSchema._zod;
+  if (def.type === "file" || def.type === "promise")
+    throw new UnusablePart(path, `A ${def.type} cannot be given as JSON`, def.type);
+  const ends: readonly unknown[] = def.type === "pipe" ? [def.in, def.out] : [];
+  const isAsync =
+    ends.some((end) => isAsyncFunction(partOf(partOf(partOf(end, "_zod"), "def"), "transform"))) ||
+    def.checks?.some((check) => isAsyncFunction(partOf(check._zod.def, "fn"))) === true;
+  if (isAsync) throw new UnusablePart(path, ASYNCHRONOUS, def.type);
+}
+
+const ASYNCHRONOUS =
+  "An asynchronous check or transform cannot run before a tool; do that in its execute";
 
 function partOf(owner: unknown, key: string): unknown {
   return isRecord(owner) ? owner[key] : undefined;
