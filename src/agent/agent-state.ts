@@ -6,7 +6,7 @@ import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { FinishReason } from "../model/model.ts";
 import type { TaggedHistory } from "./message-tags.ts";
-import { NO_FAILURES, type FailureCounts } from "../policies/error-budget.ts";
+import { NO_FAILURES, type FailureCounts } from "../policies/failure-counts.ts";
 import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { Question } from "../protocol/question.ts";

@@ -18,7 +18,7 @@ import { addTiming, NO_TIMING, type StepTiming } from "../protocol/step-timing.t
 import type { ErrorRecord, StopReason, StopSignal, TerminalStatus } from "../protocol/stop.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
-import { countFailures } from "../policies/error-budget.ts";
+import { countFailures } from "../policies/failure-counts.ts";
 import type { HiddenTool } from "../tools/tool-filter.ts";
 import type { LastStep } from "./budget-gate.ts";
 import { historyChange } from "./history-change.ts";

@@ -23,27 +23,20 @@ export function identicalCallsBefore(
   const call = calls[index];
   if (call === undefined) return 0;
   let count = 0;
-  for (const made of lastFirst(calls, index)) {
-    if (!isSame(made, call)) return count;
+  for (let place = index - 1; place >= 0; place -= 1) {
+    const made = calls[place];
+    if (made === undefined || !isSame(made, call)) return count;
     if (countBefore !== undefined) return countBefore + 1;
     count += 1;
   }
-  for (const { tools } of lastFirst(steps)) {
-    for (const { call: made, type } of lastFirst(tools.executions)) {
+  for (let place = steps.length - 1; place >= 0; place -= 1) {
+    for (const { call: made, type } of steps[place]?.tools.executions.toReversed() ?? []) {
       if (type === "not_executed") continue;
       if (!isSame(made, call)) return count;
       count += 1;
     }
   }
   return count;
-}
-
-/** Backwards from before `end`, and no further than it is asked: mostly the first is another call already. */
-function* lastFirst<T>(list: readonly T[], end = list.length): Generator<T, void, undefined> {
-  for (let index = end - 1; index >= 0; index -= 1) {
-    const one = list[index];
-    if (one !== undefined) yield one;
-  }
 }
 
 function isSame(left: ToolCall, right: ToolCall): boolean {

@@ -6,7 +6,8 @@ import { spanOf, timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import { countsAs, failureSignals } from "../../policies/error-budget.ts";
+import { countsAs, hasFailures } from "../../policies/failure-counts.ts";
+import { failureSignals } from "../../policies/failure-signals.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import { raiseFailures } from "./raise-failures.ts";
@@ -137,6 +138,7 @@ async function runBatch(
 function isAgainst(end: CallEnd): boolean {
   if (end.type !== "executed") return false;
   const { failure, execution } = end;
+  if (execution.type === "succeeded") return failure !== undefined;
   return failure !== undefined || countsAs(execution) !== "nothing";
 }
 
@@ -154,12 +156,9 @@ function isReplyOver(
   if (known.some(({ failure }) => failure !== undefined)) return true;
   if (output !== undefined || state.log.output !== undefined) return false;
   const { executions, reply } = openStepOf(state);
-  const byId = new Map(
-    [...executions, ...known.map(({ execution }) => execution)].map((one) => [
-      one.call.callId,
-      one,
-    ]),
-  );
+  const ended = [...executions, ...known.map(({ execution }) => execution)];
+  if (!hasFailures(state.log.failures, ended)) return false;
+  const byId = new Map(ended.map((one) => [one.call.callId, one]));
   const calls = reply?.message.toolCalls ?? [];
   const soFar = calls.map((call) => byId.get(call.callId) ?? stillSucceeding(call));
   return failureSignals(state.log.failures, soFar, { budget, policy }).length > 0;

@@ -1,7 +1,7 @@
 // Which of the calls may begin, and which have their result already: left out, denied, not there, not fitting, over a limit.
 
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
-import { retriesOf } from "../../policies/error-budget.ts";
+import { retriesOf } from "../../policies/failure-counts.ts";
 import { removalReason } from "../../policies/context-notes.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { CallId } from "../../protocol/ids.ts";

@@ -1,4 +1,5 @@
-import { failureSignals } from "../../policies/error-budget.ts";
+import { hasFailures } from "../../policies/failure-counts.ts";
+import { failureSignals } from "../../policies/failure-signals.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState, OpenStep } from "../agent-state.ts";
 import { raise } from "../life-cycle.ts";
@@ -9,8 +10,10 @@ export function raiseFailures(
   state: AgentState,
   { before, executions }: { readonly before: AgentState } & Pick<OpenStep, "executions">,
 ): AgentState {
+  const { failures } = before.log;
+  if (!hasFailures(failures, executions)) return state;
   const { errorBudget: budget, errorPolicy: policy } = agent.role;
-  return failureSignals(before.log.failures, executions, { budget, policy }).reduce<AgentState>(
+  return failureSignals(failures, executions, { budget, policy }).reduce<AgentState>(
     (current, signal) => raise(agent, current, signal),
     state,
   );

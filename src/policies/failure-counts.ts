@@ -1,0 +1,80 @@
+// What an execution has borne of failed tool calls so far. Pure.
+
+import { failureClass, isToolFailureCode } from "../protocol/tool-failure.ts";
+import type { ToolExecution } from "../protocol/tool-outcome.ts";
+
+/** What an execution has borne so far. Plain JSON; part of its state. */
+export interface FailureCounts {
+  readonly toolErrors: number;
+  readonly consecutiveErrors: number;
+  readonly retryErrors: number;
+  /** Requests for a corrected call since the last success, by tool; tools without any are absent. */
+  readonly retriesByTool: Readonly<Record<string, number>>;
+}
+
+export const NO_FAILURES: FailureCounts = Object.freeze({
+  toolErrors: 0,
+  consecutiveErrors: 0,
+  retryErrors: 0,
+  retriesByTool: Object.freeze({}),
+});
+
+/** False if none of these calls failed, and none before: there is nothing to count, and nothing to stop for. */
+export function hasFailures(before: FailureCounts, executions: readonly ToolExecution[]): boolean {
+  if (before.toolErrors > 0 || before.retryErrors > 0) return true;
+  for (const { type } of executions) if (type !== "succeeded") return true;
+  return false;
+}
+
+/** The retries of a tool so far. */
+export function retriesOf({ retriesByTool }: FailureCounts, toolName: string): number {
+  return Object.hasOwn(retriesByTool, toolName) ? (retriesByTool[toolName] ?? 0) : 0;
+}
+
+/**
+ * The counts after the calls of one reply, in call order. However many calls of a tool had to be corrected in one reply, the model was
+ * asked once (R109).
+ */
+export function countFailures(
+  before: FailureCounts,
+  executions: readonly ToolExecution[],
+): FailureCounts {
+  if (!hasFailures(before, executions)) return before;
+  let { toolErrors, consecutiveErrors, retryErrors } = before;
+  for (const execution of executions) {
+    if (execution.type === "succeeded") consecutiveErrors = 0;
+    const counts = countsAs(execution);
+    if (counts === "retry") retryErrors += 1;
+    if (counts === "error") {
+      toolErrors += 1;
+      consecutiveErrors += 1;
+    }
+  }
+  const retriesByTool = retriesAfter(before.retriesByTool, executions);
+  return { toolErrors, consecutiveErrors, retryErrors, retriesByTool };
+}
+
+/** What of an error budget a call uses up. */
+export function countsAs({ errorCode }: ToolExecution): "error" | "retry" | "nothing" {
+  if (errorCode === undefined || !isToolFailureCode(errorCode)) return "nothing";
+  return failureClass(errorCode).counts;
+}
+
+function retriesAfter(
+  before: FailureCounts["retriesByTool"],
+  executions: readonly ToolExecution[],
+): FailureCounts["retriesByTool"] {
+  const after = new Map(Object.entries(before));
+  const isAsked = new Set<string>();
+  for (const { call, type } of executions) {
+    const { toolName } = call;
+    if (type === "succeeded") {
+      after.delete(toolName);
+      isAsked.delete(toolName);
+    } else if (type === "retry" && !isAsked.has(toolName)) {
+      after.set(toolName, (after.get(toolName) ?? 0) + 1);
+      isAsked.add(toolName);
+    }
+  }
+  return Object.fromEntries(after);
+}
