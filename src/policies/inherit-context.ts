@@ -1,6 +1,7 @@
-// What a subagent is born with: the policy of its parent applied to what there is to hand on. Pure.
+// What a subagent begins with: the policy of its parent applied to what there is to hand on. Pure.
 
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
+import { shared } from "../kernel/shared.ts";
 import { hashOf, type ContextManifest, type Tightening } from "../protocol/context-manifest.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
@@ -47,7 +48,7 @@ export interface InheritedContext {
 }
 
 /**
- * Applies the policy. First come inherited messages, then, one message each, the injected texts and what else is to be told. The result
+ * Applies the policy. First come inherited messages, then, one message each, the injected texts and what else it has to know. The result
  * shares nothing that the subagent could change.
  *
  * @throws EspalierError `invalid_context`, if `selectMessages` breaks or gives what it may not.
@@ -61,8 +62,10 @@ export function inheritContext(
     : [];
   const told = toldFacts(policy, facts);
   const injections = [...policy.contextInjections, ...notesOf(told)].map(injection);
-  const metadata = policy.inheritMetadata ? pick(facts.metadata, policy.metadataKeys) : {};
-  return deepFreeze({
+  const metadata = deepFreeze(
+    policy.inheritMetadata ? pick(facts.metadata, policy.metadataKeys) : {},
+  );
+  return shared({
     messages: [...messages, ...injections],
     metadata,
     manifest: {
@@ -81,7 +84,23 @@ export function inheritContext(
 
 const NOTHING = { count: 0, hash: hashOf([]) };
 
-/** Most subagents inherit nothing: that is not hashed anew for each. */
+/** Most subagents inherit nothing. */
+export const NOTHING_INHERITED: InheritedContext = deepFreeze({
+  messages: [],
+  metadata: {},
+  manifest: {
+    messages: NOTHING,
+    injections: NOTHING,
+    metadataKeys: [],
+    siblingResults: [],
+    results: [],
+    failedAttempts: 0,
+    parentConstraints: false,
+    removedTools: [],
+    tightened: [],
+  },
+});
+
 function portion(messages: readonly Message[]): ContextManifest["messages"] {
   return messages.length === 0 ? NOTHING : { count: messages.length, hash: hashOf(messages) };
 }

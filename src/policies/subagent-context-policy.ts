@@ -51,12 +51,29 @@ const FIELDS = [
   "deniedTools",
 ];
 
+/** The policy of a role that gives none. */
+export const INHERITS_NOTHING: SubagentContextPolicy = deepFreeze({
+  inheritMessages: false,
+  messageWindowSize: 0,
+  selectMessages: undefined,
+  inheritMetadata: false,
+  metadataKeys: undefined,
+  contextInjections: [],
+  siblingResults: false,
+  parentConstraints: false,
+  failedAttempts: false,
+  allowedTools: undefined,
+  deniedTools: [],
+  tellRemovedTools: true,
+});
+
 /** The given policy over the defaults. Throws `invalid_option` for a field that does not exist, does not fit or contradicts another. */
 export function subagentContextPolicy(
   field: string,
   given: Partial<SubagentContextPolicy>,
 ): SubagentContextPolicy {
   checkKeys(field, given, FIELDS);
+  if (Object.keys(given).length === 0) return INHERITS_NOTHING;
   for (const flag of FLAGS) checkFlag(`${field}.${flag}`, given[flag]);
   checkMessages(field, given);
   checkTexts(`${field}.contextInjections`, given.contextInjections);
@@ -66,17 +83,17 @@ export function subagentContextPolicy(
   checkFinish(`${field}.deniedTools`, given.deniedTools);
   return deepFreeze({
     inheritMessages: given.inheritMessages ?? given.selectMessages !== undefined,
-    messageWindowSize: given.messageWindowSize ?? 0,
+    messageWindowSize: given.messageWindowSize ?? INHERITS_NOTHING.messageWindowSize,
     selectMessages: given.selectMessages,
     inheritMetadata: given.inheritMetadata ?? given.metadataKeys !== undefined,
     metadataKeys: given.metadataKeys === undefined ? undefined : [...given.metadataKeys],
     contextInjections: [...(given.contextInjections ?? [])],
-    siblingResults: given.siblingResults ?? false,
-    parentConstraints: given.parentConstraints ?? false,
-    failedAttempts: given.failedAttempts ?? false,
+    siblingResults: given.siblingResults ?? INHERITS_NOTHING.siblingResults,
+    parentConstraints: given.parentConstraints ?? INHERITS_NOTHING.parentConstraints,
+    failedAttempts: given.failedAttempts ?? INHERITS_NOTHING.failedAttempts,
     allowedTools: given.allowedTools === undefined ? undefined : [...given.allowedTools],
     deniedTools: [...(given.deniedTools ?? [])],
-    tellRemovedTools: given.tellRemovedTools ?? true,
+    tellRemovedTools: given.tellRemovedTools ?? INHERITS_NOTHING.tellRemovedTools,
   });
 }
 

@@ -1,12 +1,18 @@
-// What a subagent is born with, or why there is none: the policies above it and the request, applied to the affairs of its parent. Pure.
+// What a subagent begins with, or why there is none: the policies above it and the request, applied to the affairs of its parent. Pure.
 
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { deepFreeze, type JsonObject } from "../../kernel/json.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import { shared } from "../../kernel/shared.ts";
 import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { SpawnRefusal, SpawnRequest, SubagentResult } from "../../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
-import type { RemovedTool, ToolLimits, ToolRule } from "../../protocol/tool-rule.ts";
+import {
+  NO_TOOL_LIMITS,
+  type RemovedTool,
+  type ToolLimits,
+  type ToolRule,
+} from "../../protocol/tool-rule.ts";
 import {
   childTools,
   strayToolName,
@@ -16,11 +22,15 @@ import {
 import type { ParentConstraints } from "../../policies/context-notes.ts";
 import {
   inheritContext,
+  NOTHING_INHERITED,
   type ContextFacts,
   type InheritedContext,
 } from "../../policies/inherit-context.ts";
 import type { FramedResult } from "../../policies/result-frame.ts";
-import type { SubagentContextPolicy } from "../../policies/subagent-context-policy.ts";
+import {
+  INHERITS_NOTHING,
+  type SubagentContextPolicy,
+} from "../../policies/subagent-context-policy.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 
 /** A subagent that the parent started before. */
@@ -58,7 +68,7 @@ export interface ChildFacts {
   readonly beyondCeiling: readonly RemovedTool[];
 }
 
-/** What a subagent is born with. */
+/** What a subagent begins with. */
 export interface ChildContext extends InheritedContext {
   readonly toolLimits: ToolLimits;
 }
@@ -71,6 +81,10 @@ export function childContext(
   child: ChildFacts,
   request: Asked,
 ): ChildContext | SpawnRefusal {
+  if (nothingIsHandedOn(parent, child, request)) {
+    const manifest = { ...NOTHING_INHERITED.manifest, tightened: child.tightened };
+    return { ...NOTHING_INHERITED, manifest, toolLimits: NO_TOOL_LIMITS };
+  }
   const stray = strayRefusal(parent, child, request);
   if (stray !== undefined) return stray;
   const results = request.resultsOf === undefined ? [] : askedResults(parent, request.resultsOf);
@@ -90,12 +104,29 @@ export function childContext(
   try {
     const facts = contextFacts(parent, { results, removedTools, tightened });
     const inherited = inheritContext(parent.policy, facts);
-    return deepFreeze({ ...inherited, toolLimits: { rules, removed: removedTools } });
+    return shared({ ...inherited, toolLimits: { rules, removed: removedTools } });
   } catch (cause) {
     if (!EspalierError.is(cause) || cause.code !== "invalid_context") throw cause;
     const message = `Not started: what ${child.role} is to see of your conversation could not be picked. ${messageOf(cause)} Until then do this part yourself.`;
     return { code: "invalid_context", message };
   }
+}
+
+/** True for most subagents: neither a policy nor a request gives them anything of their parent, or takes a tool away. */
+function nothingIsHandedOn(
+  { policy, toolRules }: ParentFacts,
+  { noDepthLeft, beyondCeiling }: ChildFacts,
+  { resultsOf, allowedTools, deniedTools }: Asked,
+): boolean {
+  return (
+    policy === INHERITS_NOTHING &&
+    toolRules.length === 0 &&
+    noDepthLeft === undefined &&
+    beyondCeiling.length === 0 &&
+    resultsOf === undefined &&
+    allowedTools === undefined &&
+    deniedTools === undefined
+  );
 }
 
 function contextFacts(
