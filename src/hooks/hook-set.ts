@@ -1,5 +1,4 @@
-// The hooks of one agent, in the order in which they run, found by where they run. Compiled once; asking costs nothing where there
-// are none: every empty list is the same one.
+// The hooks of one agent, in the order in which they run, found by where they run. Compiled once; every empty list is the same one.
 
 import type { EventType } from "../protocol/event.ts";
 import type {
@@ -23,15 +22,29 @@ export type Chain<P extends TransformPoint> = readonly Named<TransformHook<P>>[]
 
 /** Compiled hooks. Every list is frozen and in order: higher priority first, then as registered (R83). */
 export interface HookSet {
+  /** The points at which there are transformers. Ask first: most agents have none. */
+  readonly points: ReadonlySet<TransformPoint>;
   /** The hooks of a point. `toolName`: the tool that it is about; hooks that are limited to other tools, or to any if there is none, are left out (R85). */
   chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P>;
   readonly modelWraps: readonly Named<ModelWrapHook>[];
+  readonly hasToolWraps: boolean;
   toolWraps(toolName: string): readonly Named<ToolWrapHook>[];
   readonly processors: readonly Named<ProcessorHook>[];
   observers(type: EventType): readonly Named<ObserverHook>[];
 }
 
 const NONE: readonly never[] = Object.freeze([]);
+
+/** The set of an agent without hooks. */
+export const NO_HOOKS: HookSet = Object.freeze({
+  points: new Set<TransformPoint>(),
+  chain: () => NONE,
+  modelWraps: NONE,
+  hasToolWraps: false,
+  toolWraps: () => NONE,
+  processors: NONE,
+  observers: () => NONE,
+});
 
 /** Compiles hooks; the list is their order of registration. */
 export function hookSet(hooks: readonly Hook[]): HookSet {
@@ -44,12 +57,14 @@ export function hookSet(hooks: readonly Hook[]): HookSet {
     chains.set(one.hook.point, [...(chains.get(one.hook.point) ?? []), one]);
   }
   return Object.freeze({
+    points: new Set(chains.keys()),
     chain<P extends TransformPoint>(point: P, toolName?: string): Chain<P> {
       const isAtPoint = (hook: Hook): hook is TransformHook<P> =>
         hook.kind === "transform" && hook.point === point;
       return ofTool(pick(chains.get(point) ?? NONE, isAtPoint), toolName);
     },
     modelWraps: pick(ordered, isModelWrap),
+    hasToolWraps: toolWraps.length > 0,
     toolWraps: (toolName: string) => ofTool(toolWraps, toolName),
     processors: pick(ordered, isProcessor),
     observers: (type: EventType) => only(observers, ({ hook }) => hook.types.includes(type)),

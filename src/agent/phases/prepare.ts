@@ -61,7 +61,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
   const told = withLetters(next, letters);
   const plain = plainOrFailed(agent, told, sections);
   if (plain.type === "held") return { state: plain.state, call: undefined };
-  const isHooked = agent.hooks.chain("beforeModel").length > 0;
+  const isHooked = agent.hooks.points.has("beforeModel");
   const assembled = isHooked ? await hookedRequest(agent, told, plain) : plain;
   if (assembled.type === "held") return { state: assembled.state, call: undefined };
   const prepared = await hold(agent, next, assembled);

@@ -63,7 +63,8 @@ function ask(
   const { callId, toolName } = call;
   const { argumentsText } = deferral ?? call;
   const rewritten: Rewritten = { call, argumentsText, change: undefined };
-  const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;
+  const { hooks } = agent;
+  const isHooked = hooks.points.has("beforeTool") && hooks.chain("beforeTool", toolName).length > 0;
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
   const isKnown = agent.tools.find(toolName) !== undefined && !isHidden;
   const input = isHooked && isKnown ? parsed(argumentsText) : undefined;

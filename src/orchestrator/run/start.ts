@@ -1,5 +1,6 @@
 // How a new run starts: everything is checked before anything is made.
 
+import type { JsonObject } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
@@ -31,7 +32,7 @@ export interface RunRequest {
 export function startRun(settings: Settings, request: RunRequest): Run {
   const { role, task, options, journal } = request;
   const { budget = {}, deadlineAtMs, onText } = options;
-  const metadata = frozenMetadata(options.metadata === undefined ? {} : options.metadata);
+  const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = new RoleRegistry(role, settings.roles);
   registry.assertReady(role, budget);
   checkToolLists(registry, role);
@@ -64,6 +65,7 @@ export function startRun(settings: Settings, request: RunRequest): Run {
   return new Run(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
 }
 
+const NO_METADATA: JsonObject = Object.freeze({});
 export const NO_HISTORY = { pauses: 0, answered: [] } as const;
 export const AS_ROOT = { spawnCallId: undefined, spawnStepId: undefined } as const;
 

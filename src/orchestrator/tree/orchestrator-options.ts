@@ -21,7 +21,11 @@ import {
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry.ts";
 import type { EventSink, Tracing } from "../../protocol/event-sink.ts";
-import { subagentLimits, type SubagentLimits } from "../../policies/subagent-limits.ts";
+import {
+  DEFAULT_SUBAGENT_LIMITS,
+  subagentLimits,
+  type SubagentLimits,
+} from "../../policies/subagent-limits.ts";
 import {
   checkGuards,
   namedGuards,
@@ -118,30 +122,19 @@ export interface Settings {
 /** Throws `invalid_option`, naming the option, what was expected and what came. */
 export function settingsOf(options: OrchestratorOptions): Settings {
   checkKeys("options", options, OPTION_FIELDS);
-  const { limits = {}, concurrency = {}, retry = {}, graceMs = DEFAULT_GRACE_MS } = options;
-  const { roles = [], sinks = [], tracing = localTracing() } = options;
-  const { clock = systemClock, ids = randomIds } = options;
+  checkGiven(options);
+  const { limits, concurrency, graceMs = DEFAULT_GRACE_MS, roles = [], sinks = [] } = options;
   const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
   const { approver, answerTimeoutMs, unanswered, store } = options;
-  checkRetryPolicy("retry", retry);
-  checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
-  checkEach("roles", roles, checkRole);
-  checkHooks("hooks", hooks);
-  checkGuards("guards", guards);
-  checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
-  checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
-  if (store !== undefined) checkMethods("store", store, STORE_METHODS);
-  checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
-  checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
-  checkMethods("ids", ids, ["next"]);
+  const { tracing = localTracing(), clock = systemClock, ids = randomIds } = options;
   return Object.freeze({
-    limits: subagentLimits("limits", limits),
-    concurrency: concurrencyOf(concurrency),
-    retry: Object.freeze({ ...retry }),
+    limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
+    concurrency: concurrency === undefined ? DEFAULT_CONCURRENCY : concurrencyOf(concurrency),
+    retry: Object.freeze({ ...options.retry }),
     graceMs,
     roles: [...roles],
     hooks: [...hooks],
-    guards: Object.freeze(namedGuards("orchestrator", guards)),
+    guards: guards.length === 0 ? NO_GUARDS : Object.freeze(namedGuards("orchestrator", guards)),
     hookTimeoutMs,
     approvals: approvalHandler({ approver, answerTimeoutMs, unanswered }),
     store,
@@ -151,6 +144,27 @@ export function settingsOf(options: OrchestratorOptions): Settings {
     clock,
     ids,
   });
+}
+
+const NO_GUARDS: readonly NamedGuard[] = Object.freeze([]);
+
+/** What is left out needs no check. */
+function checkGiven(options: OrchestratorOptions): void {
+  const { retry, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
+  const { store, tracing, clock, ids } = options;
+  if (retry !== undefined) checkRetryPolicy("retry", retry);
+  if (graceMs !== undefined) checkAmount("graceMs", graceMs, defaultAdvice(DEFAULT_GRACE_MS));
+  if (roles !== undefined) checkEach("roles", roles, checkRole);
+  if (hooks !== undefined) checkHooks("hooks", hooks);
+  if (guards !== undefined) checkGuards("guards", guards);
+  if (hookTimeoutMs !== undefined)
+    checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
+  if (sinks !== undefined)
+    checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
+  if (store !== undefined) checkMethods("store", store, STORE_METHODS);
+  if (tracing !== undefined) checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
+  if (clock !== undefined) checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
+  if (ids !== undefined) checkMethods("ids", ids, ["next"]);
 }
 
 function checkEach(

@@ -7,7 +7,7 @@ import { Pace } from "../../kernel/pace.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Limiter, Subagents, TextPiece } from "../../agent/run-ports.ts";
-import { hookSet, joinHooks, type HookSet } from "../../hooks/hook-set.ts";
+import { hookSet, joinHooks, NO_HOOKS, type HookSet } from "../../hooks/hook-set.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { textHash } from "../../protocol/definition.ts";
 import { RunIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
@@ -119,7 +119,9 @@ export class RunRuntime implements AgentRun {
   }
 
   hooksOf(role: AgentRole): HookSet {
-    return madeOnce(this.#hooks, role, () => hookSet(joinHooks(this.settings.hooks, role.hooks)));
+    const { hooks } = this.settings;
+    if (hooks.length === 0 && role.hooks.length === 0) return NO_HOOKS;
+    return madeOnce(this.#hooks, role, () => hookSet(joinHooks(hooks, role.hooks)));
   }
 
   /** By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike. */
