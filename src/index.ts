@@ -193,7 +193,7 @@ export type { AgentReport } from "./orchestrator/tree/agent-report.ts";
 export type { AgentError, RunResult, RunUsage } from "./orchestrator/run/run-result.ts";
 export type { Concurrency } from "./orchestrator/tree/limiter.ts";
 export type { TextPiece } from "./agent/run-ports.ts";
-export type { RetryPolicy } from "./model/retry.ts";
+export type { RetryPolicy } from "./model/retry-policy.ts";
 
 // Pause and resume
 export {

@@ -3,10 +3,12 @@
 import { linkedController, runBounded, type BoundedOutcome } from "../kernel/cancel.ts";
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
+import { deepFreeze } from "../kernel/json.ts";
 import type { ModelCall } from "../hooks/hook.ts";
 import { hookContract } from "../hooks/hook-error.ts";
 import { wrapped } from "../hooks/run-chain.ts";
-import { checkMadeReply, checkReply } from "../model/check-reply.ts";
+import { checkMadeReply } from "../model/check-made-reply.ts";
+import { checkReply } from "../model/check-reply.ts";
 import type { ModelReply } from "../model/model.ts";
 import { prefixOf, type RequestPrefix } from "../model/request-prefix.ts";
 import { timed, type TimeSpan } from "../protocol/step-timing.ts";
@@ -180,7 +182,7 @@ class InnerCalls {
     this.#inference = [...this.#inference, ...(outcome.spans ?? [])];
     this.#usage = { ...addUsage(this.#usage, outcome.usage), steps: 1 };
     if (outcome.type === "replied") {
-      const reply = Object.freeze(outcome.reply); // What is in it was frozen when it was checked.
+      const reply = deepFreeze(outcome.reply);
       this.#replies.add(reply);
       return reply;
     }

@@ -4,7 +4,7 @@ import type { Clock } from "../kernel/clock.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import type { Pace } from "../kernel/pace.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
-import type { RetryPolicy } from "../model/retry.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { Correlation, EventBody, EventDraft, EspalierEvent } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";

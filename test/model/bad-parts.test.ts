@@ -5,7 +5,8 @@
 import { describe, expect, test } from "vitest";
 
 import { defineAgent } from "../../src/agent/agent-role.ts";
-import { checkMadeReply, checkReply } from "../../src/model/check-reply.ts";
+import { checkMadeReply } from "../../src/model/check-made-reply.ts";
+import { checkReply } from "../../src/model/check-reply.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import type { AssistantMessage } from "../../src/protocol/message.ts";

@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { EspalierError, type ModelErrorCode } from "../../src/kernel/error.ts";
 import type { GenerateOptions, Model, ModelReply } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
+import { checkRetryPolicy } from "../../src/model/retry-policy.ts";
 import {
-  checkRetryPolicy,
   generateWithRetries,
   type GenerateOutcome,
   type PlannedRetry,

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 
 import { SPEND_AXES } from "../../src/policies/budget.ts";
-import { checkLoss } from "../../src/model/check-reply.ts";
+import { checkLoss } from "../../src/model/believable-usage.ts";
 import { MOST_TOKENS } from "../../src/model/count-tokens.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { replyLimits, tokensThatCame } from "../../src/model/reply-limits.ts";

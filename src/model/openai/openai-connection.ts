@@ -25,6 +25,7 @@ import {
   withoutKey,
 } from "./openai-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
+import { ownReply } from "../own-replies.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
 import { piecesOf } from "./response-body.ts";
@@ -89,7 +90,7 @@ export class OpenAiConnection {
         reply = await this.#ask(request, options, controller);
         if ("warning" in reply && reply.warning !== undefined) warnings.push(reply.warning);
       } while ("warning" in reply);
-      return warnings.length === 0 ? reply : { ...reply, warnings };
+      return ownReply(warnings.length === 0 ? reply : { ...reply, warnings });
     } finally {
       stopDeadline();
       attempt.unlink();

@@ -19,7 +19,7 @@ import {
   type Unanswered,
 } from "../../agent/approver.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
-import { checkRetryPolicy, type RetryPolicy } from "../../model/retry.ts";
+import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
 import type { EventSink, Tracing } from "../../protocol/event-sink.ts";
 import {
   DEFAULT_SUBAGENT_LIMITS,

@@ -1,0 +1,83 @@
+// What is believed of the figures that a provider reports. What cannot be true is not charged, and a warning names the model once.
+
+import { z } from "zod";
+
+import { shown } from "../kernel/check.ts";
+import { isRecord } from "../kernel/json.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import { isTokenCount, MOST_TOKENS, tokensInBytes } from "./count-tokens.ts";
+import type { Model } from "./model.ts";
+import { REPLY_ALLOWANCE_BYTES } from "./reply-limits.ts";
+import type { TokenUsage } from "./token-usage.ts";
+
+/** What we know of the size of a call ourselves: by it the figures of a provider are judged. */
+export interface CallSize {
+  /** As we, or the model's own counter, have counted them. */
+  readonly inputTokens: number;
+  /** The cap of the attempt. */
+  readonly maxOutputTokens: number;
+}
+
+const count = z.int().nonnegative();
+
+const TokenUsageSchema = z
+  .object({
+    inputTokens: count,
+    cachedInputTokens: count,
+    cacheWriteInputTokens: count.optional(),
+    outputTokens: count,
+    reasoningTokens: count,
+  })
+  .refine(
+    (usage) =>
+      usage.cachedInputTokens + (usage.cacheWriteInputTokens ?? 0) <= usage.inputTokens &&
+      usage.reasoningTokens <= usage.outputTokens,
+  );
+
+/** So many times the counted input plus the cap is more than any difference between tokenizers explains. */
+const MOST_TIMES_COUNTED = 10;
+
+/** The most tokens that a provider can have counted for a call of this size. */
+function mostTokens({ inputTokens, maxOutputTokens }: CallSize): number {
+  return Math.min(MOST_TIMES_COUNTED * (inputTokens + maxOutputTokens), MOST_TOKENS);
+}
+
+/** The usage of a reply; undefined if there is none, or it cannot be true: the call is then charged by our own count. */
+export function believableUsage(
+  model: Model,
+  reported: unknown,
+  size: CallSize,
+): TokenUsage | undefined {
+  if (reported === undefined) return undefined;
+  const { data: usage } = TokenUsageSchema.safeParse(reported);
+  if (usage !== undefined && usage.inputTokens + usage.outputTokens <= mostTokens(size))
+    return usage;
+  warnOfFigures(model, `a usage that cannot be true (${figures(reported)})`, size);
+  return undefined;
+}
+
+/**
+ * The output tokens that a failure says were lost: those that `arrived`, as far as we know, where its figure cannot be true. A warning
+ * then names the model once.
+ */
+export function checkLoss(model: Model, lost: unknown, size: CallSize, arrived: number): number {
+  // Our own client breaks a reply off at 16 bytes per token of its cap and the allowance: all that it can have lost is believed.
+  const most = mostTokens(size) + tokensInBytes(REPLY_ALLOWANCE_BYTES);
+  if (isTokenCount(lost) && lost <= most) return lost;
+  warnOfFigures(model, `a loss that cannot be true (lostOutputTokens ${shown(lost)})`, size);
+  return arrived;
+}
+
+function warnOfFigures(model: Model, what: string, size: CallSize): void {
+  warnOnce(
+    model,
+    `The model ${model.id} of ${model.provider} reported ${what} for a call of ${size.inputTokens} counted input tokens and a cap of ${size.maxOutputTokens}. Such calls are charged by our own count. Check the server, or the model's adapter.`,
+  );
+}
+
+function figures(reported: unknown): string {
+  if (!isRecord(reported)) return shown(reported);
+  return Object.entries(reported)
+    .map(([name, figure]) => `${name} ${shown(figure)}`)
+    .join(", ");
+}

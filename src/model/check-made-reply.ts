@@ -1,0 +1,30 @@
+// A reply that hooks around a model call made, or changed.
+
+import { sameJson } from "../kernel/json.ts";
+import type { CallSize } from "./believable-usage.ts";
+import { builtReply, withOwnCalls } from "./check-reply.ts";
+import type { Model, ModelReply } from "./model.ts";
+import { partsFitted } from "./reply-pieces.ts";
+import { PlainReplySchema } from "./reply-schema.ts";
+import { parsedReply } from "./reply-with-parts.ts";
+
+/**
+ * A reply that was made of those that the model gave (`given`, checked): it has parts only if they are those of one of them, and as far
+ * as they fit what it says now. Warnings of the model were recorded when it replied. Throws as `checkReply`.
+ */
+export function checkMadeReply(
+  model: Model,
+  reply: ModelReply,
+  size: CallSize,
+  given: readonly ModelReply[],
+): ModelReply {
+  const { message, warnings: _told, ...rest } = parsedReply(PlainReplySchema, model, reply);
+  const { parts: claimed, writtenBy: _claim, ...plain } = withOwnCalls(message);
+  const origins = given
+    .map((one) => one.message)
+    .filter(({ parts }) => parts !== undefined && sameJson(parts, claimed));
+  const origin = origins.find(({ text }) => text === plain.text) ?? origins[0];
+  if (origin === undefined) return builtReply(model, { ...rest, message: plain }, size);
+  const { refusal: _refusal, ...kept } = origin;
+  return builtReply(model, { ...rest, message: partsFitted({ ...kept, ...plain }, origin) }, size);
+}

@@ -1,0 +1,61 @@
+// What an attempt at a model call that failed comes to: the error, what it cost, and how long the next one waits.
+//
+// There is no jitter: chance is not allowed between effects, and no herd forms that it would break up. Calls in flight are
+// capped by the scheduler, a provider that limits rates says itself when to come back, and each call backs off on its own.
+
+import { EspalierError, messageOf } from "../kernel/error.ts";
+import { checkLoss, type CallSize } from "./believable-usage.ts";
+import type { Model } from "./model.ts";
+import { ModelError } from "./model-error.ts";
+
+/** An attempt that failed, and the output tokens that it wrote in vain. */
+export interface FailedAttempt {
+  readonly error: ModelError;
+  /** Undefined: nothing of an answer had begun, so nothing is paid for. */
+  readonly lostOutputTokens: number | undefined;
+}
+
+/** What a model threw. `arrived`: the tokens of the text that had come by then; undefined: none had. */
+export function failedAttempt(
+  model: Model,
+  thrown: unknown,
+  { size, arrived }: { readonly size: CallSize; readonly arrived: number | undefined },
+): FailedAttempt {
+  if (!isModelError(thrown))
+    return { error: misbehaved(model, thrown), lostOutputTokens: undefined };
+  const lost: unknown = thrown.lostOutputTokens;
+  const lostOutputTokens =
+    lost === undefined ? undefined : checkLoss(model, lost, size, arrived ?? 0);
+  return { error: thrown, lostOutputTokens };
+}
+
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 30_000;
+/** A provider may ask for more patience than we would have, but not for any amount of it. */
+const LONGEST_ASKED_DELAY_MS = 60_000;
+
+/** How long the next attempt waits after so many that failed. */
+export function delayBefore(failedAttempts: number, error: ModelError): number {
+  if (error.retryAfterMs !== undefined) return Math.min(error.retryAfterMs, LONGEST_ASKED_DELAY_MS);
+  return Math.min(FIRST_DELAY_MS * 2 ** (failedAttempts - 1), LONGEST_DELAY_MS);
+}
+
+/** Also true for the errors of another copy of the package, which a model of the user's may throw. */
+function isModelError(thrown: unknown): thrown is ModelError {
+  return EspalierError.is(thrown) && "isRetryable" in thrown;
+}
+
+function misbehaved(model: Model, thrown: unknown): ModelError {
+  return new ModelError({
+    code: "model_misbehaved",
+    message: EspalierError.is(thrown)
+      ? thrown.message
+      : `Expected the model ${model.id} to fail with a ModelError, got ${messageOf(thrown)}. Correct the model's adapter.`,
+    data: {
+      provider: model.provider,
+      model: model.id,
+      ...(EspalierError.is(thrown) ? { error: thrown.code } : {}),
+    },
+    cause: thrown,
+  });
+}

@@ -1,0 +1,20 @@
+// What a reply must be, whatever parts its message has.
+
+import { z } from "zod";
+
+import { AssistantMessageSchema } from "../protocol/message.ts";
+import { FinishReasonSchema } from "./model.ts";
+
+/** Who wrote the message is for the loop to say; the usage is judged apart. */
+export const PlainReplySchema = z.object({
+  message: AssistantMessageSchema.extend({
+    parts: z.unknown().optional(),
+    writtenBy: z.unknown().optional(),
+  }),
+  finishReason: FinishReasonSchema,
+  rawFinishReason: z.string().optional(),
+  usage: z.unknown().optional(),
+  responseId: z.string().optional(),
+  responseModel: z.string().optional(),
+  warnings: z.array(z.string()).readonly().optional(),
+});
