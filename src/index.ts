@@ -275,7 +275,8 @@ export type {
 } from "./model/model.ts";
 export type { ModelSettings, ToolChoice } from "./protocol/model-settings.ts";
 export type { TokenUsage } from "./model/token-usage.ts";
-export { replyMessage, replyPieces, type ReplyPiece } from "./model/reply-pieces.ts";
+export { replyMessage, type ReplyPiece } from "./model/reply-message.ts";
+export { replyPieces } from "./model/reply-pieces.ts";
 export { strictSchema, withoutAddedNulls, type StrictSchema } from "./model/strict-schema.ts";
 export { textOnly } from "./model/written-by.ts";
 export { ModelError, type ModelErrorOptions } from "./model/model-error.ts";

@@ -3,7 +3,7 @@
 // that changes every message anew in each step still adds only the new ones.
 
 import { sameJson } from "../kernel/json.ts";
-import { forModel, replayKeyOf } from "../model/written-by.ts";
+import { forModel } from "../model/written-by.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { ShownPart, StepContext } from "../protocol/step-context.ts";
@@ -80,7 +80,7 @@ export function shownInStep(
   let shown: readonly Message[] | undefined;
   for (const { context, messageCount } of contexts.slice(Math.max(0, first), until + 1)) {
     const whole = historyAtStep(kept.conversation, kept.log.compactions, context.number);
-    const history = forModel(whole, replayKeyOf(context.model));
+    const history = forModel(whole, context.model);
     const parts = context.shown ?? [{ type: "history", from: 0, to: messageCount }];
     shown = listOf(parts, { history, earlier: shown ?? [] }, textOf);
     if (shown?.length !== messageCount) return undefined;

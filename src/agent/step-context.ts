@@ -1,7 +1,7 @@
 // What a step begins with, as its record will say it (R172).
 
 import type { Model, ModelRequest } from "../model/model.ts";
-import { forModel, replayKeyOf } from "../model/written-by.ts";
+import { forModel } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
 import type { RequestParameters, StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -20,8 +20,11 @@ export function stepContext(
   const { messages } = request;
   const tools = definitions.defineTools(request.tools);
   const last = state.log.steps.at(-1)?.context;
-  const history = forModel(state.conversation.messages, replayKeyOf(role.model));
-  const shown = shownParts(definitions, state, { history, shown: messages });
+  const { messages: stored } = state.conversation;
+  const shown =
+    messages === stored
+      ? undefined
+      : shownParts(definitions, state, { history: forModel(stored, role.model), shown: messages });
   const context: StepContext = {
     number: state.log.steps.length + 1,
     model: namesOf(role.model),

@@ -6,17 +6,25 @@ import { shared } from "../kernel/shared.ts";
 import type { AssistantMessage } from "../protocol/message.ts";
 import { believableUsage, type CallSize } from "./believable-usage.ts";
 import type { Model, ModelReply } from "./model.ts";
-import { isOwnReply } from "./own-replies.ts";
 import { PlainReplySchema } from "./reply-schema.ts";
 import { replyWithParts } from "./reply-with-parts.ts";
 import { replayKeyOf } from "./written-by.ts";
+
+/** Replies of our own adapters, which have checked what their servers said: nothing in them is checked again. */
+const ownReplies = new WeakSet<ModelReply>();
+
+/** Marks a reply that an adapter of ours made. Its parts, if it has any, are copied and measured all the same. */
+export function ownReply(reply: ModelReply): ModelReply {
+  if (reply.message.parts === undefined) ownReplies.add(Object.freeze(reply));
+  return reply;
+}
 
 /**
  * The reply as values of our own, stamped with who wrote it, without a usage that cannot be true: the call is then charged by our own
  * count, and a warning names the model once. Throws a `ModelError` `model_misbehaved` if it is no reply.
  */
 export function checkReply(model: Model, reply: ModelReply, size: CallSize): ModelReply {
-  if (isOwnReply(reply)) return builtReply(model, reply, size);
+  if (ownReplies.has(reply)) return builtReply(model, reply, size);
   const { data } = PlainReplySchema.safeParse(reply);
   if (data !== undefined && data.message.parts === undefined) {
     const { parts: _none, writtenBy: _claim, ...message } = data.message;

@@ -45,7 +45,8 @@ export function countInputTokens(
   asides = NO_ASIDES,
 ): CountedTokens {
   const counted = model.countTokens?.(request);
-  if (isTokenCount(counted)) return { tokens: counted, isEstimated: false };
+  if (counted !== undefined && isTokenCount(counted))
+    return { tokens: counted, isEstimated: false };
   const { messages, tools } = request;
   const history = asides.size === 0 ? messages : messages.filter((message) => !asides.has(message));
   let tokens = prefix.messageCount === 0 ? estimateTools(tools) : prefix.tokens;
@@ -53,7 +54,8 @@ export function countInputTokens(
     const message = history[index];
     if (message !== undefined) tokens += estimateMessage(message);
   }
-  return { tokens: tokens + estimateMessages(asides), isEstimated: true };
+  if (asides.size > 0) tokens += estimateMessages(asides);
+  return { tokens, isEstimated: true };
 }
 
 /** An estimate of the tokens in `text`. */

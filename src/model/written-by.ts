@@ -14,45 +14,38 @@ export function replayKeyOf({ provider, id, replayKey }: Writer): string {
  * The messages as a model may see them: parts that another one wrote are left out. The same list, if there are none; and always the same
  * message for the same message, so that a request still begins like the one before it.
  */
-export function forModel(messages: readonly Message[], replayKey: string): readonly Message[] {
-  return withoutForeign(messages, (message) => isForeign(message, replayKey));
+export function forModel(messages: readonly Message[], reader: Writer): readonly Message[] {
+  for (const message of messages)
+    if (message.role === "assistant" && message.parts !== undefined)
+      return withoutForeign(messages, replayKeyOf(reader));
+  return messages;
 }
 
 /**
- * The messages as an adapter sends them: the loop has left out what other models wrote, whoever calls the model without it may have not.
- * Parts that nobody has signed are taken for its own.
+ * The messages as an adapter sends them: the loop has left out what other models wrote, a caller of the model itself may have not. Parts
+ * without a signature are taken for its own.
  */
 export function sendable(messages: readonly Message[], replayKey: string): readonly Message[] {
-  return withoutForeign(
-    messages,
-    (message) => isForeign(message, replayKey) && message.writtenBy !== undefined,
-  );
+  return withoutForeign(messages, replayKey, replayKey);
 }
 
+/** `unsigned`: taken for the writer of parts that are not signed. */
 function withoutForeign(
   messages: readonly Message[],
-  isLeftOut: (message: AssistantMessage) => boolean,
+  replayKey: string,
+  unsigned?: string,
 ): readonly Message[] {
-  const leftOut = new Set<Message>(repliesWithParts(messages).filter(isLeftOut));
-  if (leftOut.size === 0) return messages;
+  const isForeign = (message: Message): boolean =>
+    hasParts(message) && (message.writtenBy ?? unsigned) !== replayKey;
+  if (!messages.some(isForeign)) return messages;
   return messages.map((message) =>
-    message.role === "assistant" && leftOut.has(message) ? seenByOthers(message) : message,
+    message.role === "assistant" && isForeign(message) ? seenByOthers(message) : message,
   );
 }
 
-function isForeign({ writtenBy }: AssistantMessage, replayKey: string): boolean {
-  return writtenBy !== replayKey;
-}
-
-const withParts = new WeakMap<readonly Message[], readonly AssistantMessage[]>();
-
-/** The replies in a list that have parts. Of a list that cannot change they are found once: a step looks for them several times. */
+/** The replies in a list that have parts. */
 export function repliesWithParts(messages: readonly Message[]): readonly AssistantMessage[] {
-  const known = withParts.get(messages);
-  if (known !== undefined) return known;
-  const found = messages.filter(hasParts);
-  if (Object.isFrozen(messages)) withParts.set(messages, found);
-  return found;
+  return messages.filter(hasParts);
 }
 
 function hasParts(message: Message): message is AssistantMessage {

@@ -9,7 +9,7 @@ import type {
   ModelReply,
   ModelRequest,
 } from "../model/model.ts";
-import { replyMessage, type ReplyPiece } from "../model/reply-pieces.ts";
+import { replyMessage, type ReplyPiece } from "../model/reply-message.ts";
 import type { TokenUsage } from "../model/token-usage.ts";
 import type { ModelPrice } from "../model/model-price.ts";
 import { CallIdSchema } from "../protocol/ids.ts";

@@ -3,7 +3,10 @@
 
 import { describe, expect, test } from "vitest";
 
+import { checkReply } from "../../src/model/check-reply.ts";
 import type { ModelReply } from "../../src/model/model.ts";
+import { takeWarnings } from "../harness/process-watch.ts";
+import { unfrozenParts } from "../support/frozen.ts";
 import { modelAt, MODES, reply } from "../support/openai-calls.ts";
 import { calls, OpenAiServer, says, type Says } from "../support/openai-server.ts";
 
@@ -47,6 +50,21 @@ describe.each(MODES)("a reply that comes %s", (mode) => {
         ...FROM,
       },
     ]);
+  });
+
+  test("is frozen and taken as it is, but for a usage that cannot be true; a copy of it is checked like any other", async () => {
+    await using server = await OpenAiServer.start(() => calls(["read", { path: "a/b.ts" }]));
+    const model = modelAt(server);
+    const { reply: own } = await reply(model, mode);
+    const size = { inputTokens: 10, maxOutputTokens: 10 };
+
+    expect(checkReply(model, own, size)).toEqual(own);
+    expect(checkReply(model, own, size).message).toBe(own.message);
+    expect(unfrozenParts(own.message)).toEqual([]);
+    expect(checkReply(model, { ...own }, size).message).not.toBe(own.message);
+    expect(checkReply(model, own, { inputTokens: 0, maxOutputTokens: 1 }).usage).toBeUndefined();
+    await new Promise((resolve) => setImmediate(resolve)); // Warnings come in the next turn.
+    expect(takeWarnings()).toHaveLength(1);
   });
 
   test("is a refusal, told apart from text", async () => {

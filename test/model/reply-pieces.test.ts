@@ -3,13 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 
-import {
-  partsFitted,
-  partsRenamed,
-  replyMessage,
-  replyPieces,
-  type ReplyPiece,
-} from "../../src/model/reply-pieces.ts";
+import { partsFitted, partsRenamed, replyPieces } from "../../src/model/reply-pieces.ts";
+import { replyMessage, type ReplyPiece } from "../../src/model/reply-message.ts";
 import { forModel, replayKeyOf, textOnly, withoutData } from "../../src/model/written-by.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import {
@@ -55,6 +50,9 @@ const WHOLE: AssistantMessage = {
 };
 
 const STAMPED: AssistantMessage = { ...WHOLE, writtenBy: "acme/one" };
+
+/** A model that takes back what was written under this key. */
+const reader = (replayKey: string) => ({ provider: "", id: "", replayKey });
 
 describe("a message of pieces", () => {
   proves(["M1"], "keeps all of them in their order, and gives them back as they were", () => {
@@ -248,18 +246,18 @@ describe("whose parts they are", () => {
 
   proves(["M2"], "another model sees text and calls alone, the writer all of it", () => {
     const history = [plain, STAMPED, foreign, bare];
-    expect(forModel(history, "acme/one")).toEqual([plain, STAMPED, bare, bare]);
-    expect(forModel(history, "acme/two")).toEqual([plain, bare, foreign, bare]);
-    expect(forModel(history, "acme/three")).toEqual([plain, bare, bare, bare]);
-    expect(forModel([WHOLE], "acme/one")).toEqual([bare]);
+    expect(forModel(history, reader("acme/one"))).toEqual([plain, STAMPED, bare, bare]);
+    expect(forModel(history, reader("acme/two"))).toEqual([plain, bare, foreign, bare]);
+    expect(forModel(history, reader("acme/three"))).toEqual([plain, bare, bare, bare]);
+    expect(forModel([WHOLE], reader("acme/one"))).toEqual([bare]);
     expect(history[1]).toBe(STAMPED);
   });
 
   proves(["M4"], "a message is always seen as the same value, so that texts of it are kept", () => {
-    const [first] = forModel([STAMPED], "acme/two");
-    expect(forModel([plain, STAMPED], "acme/three")[1]).toBe(first);
+    const [first] = forModel([STAMPED], reader("acme/two"));
+    expect(forModel([plain, STAMPED], reader("acme/three"))[1]).toBe(first);
     const own = [plain, STAMPED];
-    expect(forModel(own, "acme/one")).toBe(own);
+    expect(forModel(own, reader("acme/one"))).toBe(own);
     expect(unfrozenParts(first).filter((path) => path === "value")).toEqual([]);
   });
 
@@ -295,9 +293,9 @@ describe("whose parts they are", () => {
 
 proves(["M2"], "a list that somebody goes on writing is looked through again", () => {
   const messages: Message[] = [{ role: "user", text: "Go.", origin: "task" }];
-  expect(forModel(messages, "a/m")).toBe(messages);
+  expect(forModel(messages, reader("a/m"))).toBe(messages);
   const parts = [{ type: "reasoning", text: "Hm." } as const, { type: "text", length: 4 } as const];
   const reply = { role: "assistant", text: "Oak.", toolCalls: [] } as const;
   messages.push({ ...reply, parts, writtenBy: "b/m" });
-  expect(forModel(messages, "a/m")).toEqual([messages[0], reply]);
+  expect(forModel(messages, reader("a/m"))).toEqual([messages[0], reply]);
 });

@@ -8,10 +8,11 @@ import { expect } from "vitest";
 import { z } from "zod";
 
 import { deepFreeze } from "../../src/kernel/json.ts";
-import type { ModelRequest } from "../../src/model/model.ts";
+import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { toOpenAi } from "../../src/model/openai/to-openai.ts";
 import { toResponses } from "../../src/model/openai/to-responses.ts";
-import { replyPieces, type ReplyPiece } from "../../src/model/reply-pieces.ts";
+import { replyPieces } from "../../src/model/reply-pieces.ts";
+import { type ReplyPiece } from "../../src/model/reply-message.ts";
 import { forModel } from "../../src/model/written-by.ts";
 import { repairMessages } from "../../src/policies/message-repair.ts";
 import type { AssistantMessage, Message } from "../../src/protocol/message.ts";
@@ -30,6 +31,11 @@ const FORM = {
     extraBody: {},
   },
 } as const;
+
+/** A model that takes back what was written under this key. */
+function reader(replayKey: string): Pick<Model, "provider" | "id" | "replayKey"> {
+  return { provider: "", id: "", replayKey };
+}
 
 function requestOf(messages: readonly Message[]): ModelRequest {
   return { messages, tools: [], maxOutputTokens: 1 };
@@ -160,7 +166,7 @@ proves(
         for (const edit of changes) messages = deepFreeze(EDITS[edit.kind](messages, edit));
         const before = JSON.stringify(messages);
         for (const key of KEYS) {
-          const seen = forModel(messages, key);
+          const seen = forModel(messages, reader(key));
           for (const message of seen) {
             if (message.role !== "assistant") continue;
             checkPieces(message, story, key);
@@ -203,7 +209,9 @@ proves(
           const next = ends[step + 1];
           if (next === undefined) continue;
           for (const key of KEYS) {
-            const [now, later] = [end, next].map((to) => forModel(messages.slice(0, to), key));
+            const [now, later] = [end, next].map((to) =>
+              forModel(messages.slice(0, to), reader(key)),
+            );
             expect(now?.every((message, at) => message === later?.[at])).toBe(true);
             const [body, longer] = [now, later].map((one = []) => responsesText(one));
             expect(longer?.startsWith(upToEnd(body ?? ""))).toBe(true);

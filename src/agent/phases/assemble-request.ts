@@ -4,7 +4,7 @@
 import { deepFreeze } from "../../kernel/json.ts";
 import { estimateMessageTokens } from "../../model/count-tokens.ts";
 import type { ModelRequest, ToolSpec } from "../../model/model.ts";
-import { forModel, replayKeyOf } from "../../model/written-by.ts";
+import { forModel } from "../../model/written-by.ts";
 import { budgetLine } from "../../policies/budget-line.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 import type { Message } from "../../protocol/message.ts";
@@ -98,7 +98,7 @@ export function requestMessages(
   messages: readonly Message[],
   sections: SectionMessages,
 ): readonly Message[] {
-  const history = forModel(messages, replayKeyOf(model));
+  const history = forModel(messages, model);
   if (sections.size === 0) return history;
   const begin = history[0]?.role === "system" ? 1 : 0;
   return declared.flatMap(({ name }) => {

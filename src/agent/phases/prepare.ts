@@ -183,10 +183,13 @@ function paidCall(
     lease,
     isFaithful: isFaithful && lastStep === undefined,
     historyLength,
-    asideTokens: estimateMessages(sections) + noticeTokens(told),
+    asideTokens: (sections.size === 0 ? 0 : estimateMessages(sections)) + noticeTokens(told),
     facts: {
       isEstimated,
-      asides: length - draft.messages.length + asidesAtEnd(draft.messages, tail),
+      asides:
+        length -
+        draft.messages.length +
+        (tail.length === 0 ? 0 : asidesAtEnd(draft.messages, tail)),
     },
     hiddenTools,
     lastStep,

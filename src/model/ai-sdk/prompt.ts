@@ -9,7 +9,8 @@ import type {
 
 import { isRecord } from "../../kernel/json.ts";
 import type { Message, ProviderData, ToolMessage } from "../../protocol/message.ts";
-import { replyPieces, type ReplyPiece } from "../reply-pieces.ts";
+import { replyPieces } from "../reply-pieces.ts";
+import { type ReplyPiece } from "../reply-message.ts";
 import { sendable } from "../written-by.ts";
 
 type AssistantPart = Extract<LanguageModelV4Message, { role: "assistant" }>["content"][number];

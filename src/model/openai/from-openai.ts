@@ -5,7 +5,7 @@ import { isRecord } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { ProviderData } from "../../protocol/message.ts";
 import type { FinishReason, ModelReply } from "../model.ts";
-import { replyMessage, type ReplyPiece } from "../reply-pieces.ts";
+import { replyMessage, type ReplyPiece } from "../reply-message.ts";
 import { OPENED_CALL_BYTES, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { TokenUsage } from "../token-usage.ts";
 import { ChatReasoning, extraContent, textOf, type ReasoningOption } from "./chat-reasoning.ts";

@@ -4,7 +4,7 @@
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import { CallIdSchema } from "../../protocol/ids.ts";
 import type { FinishReason, ModelReply } from "../model.ts";
-import { replyMessage, type ReplyPiece } from "../reply-pieces.ts";
+import { replyMessage, type ReplyPiece } from "../reply-message.ts";
 import {
   MOST_DATA_BYTES,
   OPENED_CALL_BYTES,

@@ -25,7 +25,7 @@ import {
   withoutKey,
 } from "./openai-errors.ts";
 import type { CallProgress } from "../http-errors.ts";
-import { ownReply } from "../own-replies.ts";
+import { ownReply } from "../check-reply.ts";
 import { replyLimits, tokensThatCame, type ReplyLimits } from "../reply-limits.ts";
 import type { Proxy } from "./proxy.ts";
 import { piecesOf } from "./response-body.ts";
