@@ -1,3 +1,5 @@
+// Who an agent is: its ids, its place in the tree, and the name by which its parent calls it.
+
 import type { AgentId, CallId, ExecutionId, RunId, StepId } from "../protocol/ids.ts";
 
 /** The ids of one agent in one execution. */
@@ -16,4 +18,9 @@ export interface EventPosition {
   readonly callId?: CallId;
   /** From 2: a further call that hooks made of one model call. */
   readonly modelCallNumber?: number;
+}
+
+/** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */
+export function childNameOf(agentPath: string): string {
+  return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }

@@ -19,12 +19,12 @@ import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { StopSignal } from "../protocol/stop.ts";
-import { childNameOf, type RoleDraft } from "../protocol/subagent.ts";
+import type { RoleDraft } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { namedGuards, type NamedGuard } from "../tools/tool-guard.ts";
 import { narrowed, type ToolSet } from "../tools/tool-set.ts";
-import type { AgentIdentity, EventPosition } from "./agent-identity.ts";
+import { childNameOf, type AgentIdentity, type EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import {
   questionsOf,

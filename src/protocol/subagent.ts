@@ -141,21 +141,3 @@ export interface SubagentReceipt {
   readonly childName: string;
   readonly role: string;
 }
-
-/** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */
-export function childNameOf(agentPath: string): string {
-  return agentPath.slice(agentPath.lastIndexOf("/") + 1);
-}
-
-/** What a subagent's result is worth. */
-export function subagentOutcome({
-  status,
-  text,
-  output,
-}: Pick<SubagentResult, "status" | "text"> & {
-  readonly output?: unknown;
-}): SubagentOutcome {
-  if (status === "failed" || status === "cancelled") return status;
-  if (text.trim() === "" && output === undefined) return "no_output";
-  return status === "completed" ? "completed" : "partial";
-}

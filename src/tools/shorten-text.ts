@@ -1,4 +1,4 @@
-import { checkCount } from "../kernel/check.ts";
+// Texts that are longer than a model should read.
 
 /** A text that is short enough, and how much of it there is. */
 export interface ShortenedText {
@@ -15,11 +15,8 @@ export interface ShortenedText {
  * The first `maxCharacters` UTF-16 code units of a text, from 0 up, with a notice of the real and the shown size (R111). A text that is
  * not longer comes back as it is. The cut never splits a surrogate pair: then one less is shown. Nor, unless nothing would be left, does it
  * part a letter from its accents or an emoji from its parts.
- *
- * @throws EspalierError `invalid_option` if `maxCharacters` is no whole number from 0 up.
  */
 export function shortenText(text: string, maxCharacters: number): ShortenedText {
-  checkCount("maxCharacters", maxCharacters);
   const total = text.length;
   if (total <= maxCharacters)
     return { text, isShortened: false, totalCharacters: total, shownCharacters: total };

@@ -57,26 +57,10 @@ export function toolResult(options: ToolResultOptions): ToolResult {
   return new ToolResult(options);
 }
 
-/** What the model reads of a tool's result, and what is kept besides. */
-export interface ResultParts {
-  readonly text: string;
-  /** The result as data, where it was given. */
-  readonly structured: JsonValue | undefined;
-  readonly attachments: readonly Attachment[];
-}
-
-/**
- * Text, data and attachments of whatever a tool returned: those of a `toolResult`, also of another copy of the package, or the text of any
- * other value.
- *
- * @throws TypeError if the value is nothing that can be shown; see `resultText`.
- * @throws EspalierError `invalid_option` if somebody changed a copy of a `toolResult` into what is none.
- */
-export function outcomeOf(result: unknown): ResultParts {
-  if (!isMarked(result))
-    return { text: resultText(result), structured: undefined, attachments: [] };
-  const { text, structured, attachments } = result instanceof ToolResult ? result : remade(result);
-  return { text, structured, attachments };
+/** A value that is a `toolResult`, also of another copy of the package; undefined: it is none. Throws as `toolResult`, if it was changed. */
+export function asToolResult(result: unknown): ToolResult | undefined {
+  if (result instanceof ToolResult) return result;
+  return isMarked(result) ? remade(result) : undefined;
 }
 
 function isMarked(result: unknown): result is object {

@@ -1,8 +1,15 @@
+// The tools of one role: found by name, shown to the model in a fixed order, with what holds for their calls.
+
 import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze } from "../kernel/json.ts";
 import type { ToolSpec } from "../model/model.ts";
 import type { Tool } from "./tool.ts";
-import { effectiveSettings, type EffectiveSettings, type ToolDefaults } from "./tool-settings.ts";
+import {
+  DEFAULT_TOOL_SETTINGS,
+  type EffectiveSettings,
+  type ToolDefaults,
+  type ToolSettings,
+} from "./tool-settings.ts";
 
 /** The tools of one agent: found by name, shown to the model in a fixed order. */
 export interface ToolSet {
@@ -45,6 +52,24 @@ export function toolSet(
     names: deepFreeze(specs.map((spec) => spec.name)),
     find: (name: string) => byName.get(name),
     settingsOf: (name: string) => settings.get(name) ?? others,
+  });
+}
+
+/** What holds for a tool's calls in a role with these defaults. */
+function effectiveSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
+  return Object.freeze({
+    needsApproval: defaults.needsApproval ?? DEFAULT_TOOL_SETTINGS.needsApproval,
+    timeoutMs: own.timeoutMs ?? defaults.timeoutMs,
+    maxRetries: own.maxRetries ?? defaults.maxRetries ?? DEFAULT_TOOL_SETTINGS.maxRetries,
+    maxResultCharacters:
+      own.maxResultCharacters ??
+      defaults.maxResultCharacters ??
+      DEFAULT_TOOL_SETTINGS.maxResultCharacters,
+    longResults: own.longResults ?? defaults.longResults ?? DEFAULT_TOOL_SETTINGS.longResults,
+    maxIdenticalCalls:
+      own.maxIdenticalCalls ??
+      defaults.maxIdenticalCalls ??
+      DEFAULT_TOOL_SETTINGS.maxIdenticalCalls,
   });
 }
 

@@ -47,21 +47,3 @@ export const DEFAULT_TOOL_SETTINGS = Object.freeze({
   maxIdenticalCalls: 2,
   needsApproval: false,
 } satisfies EffectiveSettings);
-
-/** What holds for a tool's calls in a role with these defaults. */
-export function effectiveSettings(own: ToolSettings, defaults: ToolDefaults): EffectiveSettings {
-  return Object.freeze({
-    needsApproval: defaults.needsApproval ?? DEFAULT_TOOL_SETTINGS.needsApproval,
-    timeoutMs: own.timeoutMs ?? defaults.timeoutMs,
-    maxRetries: own.maxRetries ?? defaults.maxRetries ?? DEFAULT_TOOL_SETTINGS.maxRetries,
-    maxResultCharacters:
-      own.maxResultCharacters ??
-      defaults.maxResultCharacters ??
-      DEFAULT_TOOL_SETTINGS.maxResultCharacters,
-    longResults: own.longResults ?? defaults.longResults ?? DEFAULT_TOOL_SETTINGS.longResults,
-    maxIdenticalCalls:
-      own.maxIdenticalCalls ??
-      defaults.maxIdenticalCalls ??
-      DEFAULT_TOOL_SETTINGS.maxIdenticalCalls,
-  });
-}

@@ -6,7 +6,8 @@ import { describe, expect, test, vi } from "vitest";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { AttachmentSchema, bytesOf, type Attachment } from "../../src/protocol/attachment.ts";
 import { resultText } from "../../src/tools/result-text.ts";
-import { outcomeOf, toolResult, type ToolResultOptions } from "../../src/tools/tool-result.ts";
+import { outcomeOf } from "../../src/tools/returned-result.ts";
+import { toolResult, type ToolResultOptions } from "../../src/tools/tool-result.ts";
 
 const CHART: Attachment = {
   type: "image",

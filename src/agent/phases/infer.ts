@@ -96,7 +96,8 @@ function withoutLeak(
   message: AssistantMessage,
   stepId: StepId,
 ): AssistantMessage {
-  const leaked = message.toolCalls.length === 0 ? undefined : leakedCall(message);
+  if (message.text === "" || message.toolCalls.length === 0) return message;
+  const leaked = leakedCall(message);
   if (leaked === undefined) return message;
   const { toolName, callId } = leaked;
   agent.record(

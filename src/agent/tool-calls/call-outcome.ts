@@ -20,7 +20,7 @@ import { redactSecrets } from "../../tools/redact-secrets.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import { severityOf } from "../../tools/tool-error.ts";
 import { errorNameOf, resultText } from "../../tools/result-text.ts";
-import { outcomeOf } from "../../tools/tool-result.ts";
+import { outcomeOf } from "../../tools/returned-result.ts";
 import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import type { DelegationOutcome } from "../../tools/tool-context.ts";
 import type { PlannedCall } from "../effects.ts";

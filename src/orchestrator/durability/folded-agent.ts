@@ -9,7 +9,7 @@ import { changedBy } from "../../kernel/json-delta.ts";
 import type { CallEnd } from "../../agent/effects.ts";
 import type { AgentId, LeaseId } from "../../protocol/ids.ts";
 import type { StopReason, StopSignal } from "../../protocol/stop.ts";
-import { childNameOf } from "../../protocol/subagent.ts";
+import { childNameOf } from "../../agent/agent-identity.ts";
 import type { KeptHold } from "../budget/ledger-operation.ts";
 import type { PausedAgent } from "./paused-run.ts";
 import type { RestoredAgent } from "./restored-run.ts";

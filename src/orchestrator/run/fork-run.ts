@@ -20,7 +20,7 @@ import {
 } from "../../protocol/ids.ts";
 import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
-import { childNameOf } from "../../protocol/subagent.ts";
+import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { openAccount } from "../budget/ledger-arithmetic.ts";
 import type { PausedAgent, PausedRun } from "../durability/paused-run.ts";

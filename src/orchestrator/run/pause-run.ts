@@ -7,7 +7,7 @@ import { deepFreeze } from "../../kernel/json.ts";
 import { SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import { invariant } from "../../kernel/assert.ts";
 import type { AgentId, QuestionId, StepId } from "../../protocol/ids.ts";
-import { subagentOutcome } from "../../protocol/subagent.ts";
+import { subagentOutcome } from "../tree/agent-report.ts";
 import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import { restoredToolLimits } from "../tree/child-facts.ts";

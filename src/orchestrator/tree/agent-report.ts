@@ -1,6 +1,7 @@
 // What one agent leaves behind: its report for the result of the run, and its result for its parent (R36, R135).
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
+import { childNameOf } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { lastTextOf, type RestingState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
@@ -12,7 +13,7 @@ import type {
   StopSignal,
   TerminalStatus,
 } from "../../protocol/stop.ts";
-import { childNameOf, subagentOutcome, type SubagentResult } from "../../protocol/subagent.ts";
+import type { SubagentOutcome, SubagentResult } from "../../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { UsageReport } from "../../protocol/usage.ts";
@@ -163,4 +164,17 @@ function subagentResult(report: AgentReport & { readonly status: TerminalStatus 
     removedTools: report.removedTools,
     durationMs,
   };
+}
+
+/** What a subagent's result is worth. */
+export function subagentOutcome({
+  status,
+  text,
+  output,
+}: Pick<SubagentResult, "status" | "text"> & {
+  readonly output?: unknown;
+}): SubagentOutcome {
+  if (status === "failed" || status === "cancelled") return status;
+  if (text.trim() === "" && output === undefined) return "no_output";
+  return status === "completed" ? "completed" : "partial";
 }

@@ -8,7 +8,7 @@ import { canonicalJson, isRecord, type JsonValue } from "../../kernel/json.ts";
 import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
 import type { RoleCeiling } from "../../agent/role-ceiling.ts";
 import { SpawnRequestSchema, type RoleDraft, type SpawnRequest } from "../../protocol/subagent.ts";
-import { inputSchema, type InputOf } from "../../tools/arguments/input-schema.ts";
+import { zodInput } from "../../tools/arguments/zod-input.ts";
 import { delegationTool } from "../../tools/make-tool.ts";
 import type { DelegationTool } from "../../tools/tool.ts";
 import type {
@@ -45,7 +45,7 @@ function spawnSubagentTool(role: AgentRole, roles: readonly AgentRole[]): Delega
 interface Delegation<Input extends z.ZodType> {
   readonly input: Input;
   readonly execute: (
-    value: InputOf<Input>,
+    value: z.output<Input>,
     context: DelegationContext,
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
@@ -56,7 +56,7 @@ function delegation<Input extends z.ZodType>(
   description: string,
   { input, execute }: Delegation<Input>,
 ): DelegationTool {
-  const schema = inputSchema(name, input, { isStrict: false });
+  const schema = zodInput(name, input, false);
   const { jsonSchema } = schema;
   const descriptor = { name, description, inputSchema: jsonSchema, ...PLAIN };
   return delegationTool(descriptor, schema, execute);

@@ -8,8 +8,8 @@ import { deepFreeze, isRecord, type JsonObject, type JsonValue } from "../../ker
 import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
 import { checkedInput } from "./check-input.ts";
 import { jsonSchemaReader, objectSchema, plainSchema } from "./json-schema-input.ts";
-import { zodReader } from "./read-zod.ts";
-import { isZodLike, noZodSchema, zodJsonSchema } from "./zod-json-schema.ts";
+import { isZodLike, noZodSchema } from "./unusable-schema.ts";
+import { zodInput } from "./zod-input.ts";
 
 /** A JSON Schema as the input of a tool from elsewhere. Made by `jsonSchema`. */
 export interface JsonSchemaInput {
@@ -58,8 +58,7 @@ export function inputSchema(
   input: ToolInput,
   { isStrict }: InputOptions,
 ): InputSchema<unknown> {
-  if (input instanceof z.ZodType)
-    return checkedInput(zodJsonSchema(field, input), zodReader(input), isStrict);
+  if (input instanceof z.ZodType) return zodInput(field, input, isStrict);
   if (!isRecord(input) || input.kind !== "jsonSchema") {
     const advice = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
     throw noZodSchema(field, input, advice);

@@ -1,0 +1,89 @@
+// Why a zod schema cannot be the input of a tool.
+
+import { z } from "zod";
+
+import { misdefinition } from "../../kernel/check.ts";
+import { EspalierError, messageOf } from "../../kernel/error.ts";
+import { isRecord } from "../../kernel/json.ts";
+
+/** The error for something that is no zod schema that we can read. */
+export function noZodSchema(field: string, value: unknown, advice: string): EspalierError {
+  if (!isZodLike(value)) return misdefinition(field, "a zod object schema", value, advice);
+  return misdefinition(
+    field,
+    "a zod object schema of zod 4, from the same copy of zod that espalier uses",
+    value,
+    'Take z from "zod", not from "zod/mini" or "zod/v3".',
+  );
+}
+
+/** True for a schema of any zod: also of another version, another copy or another face of it. */
+export function isZodLike(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  return "_zod" in value || ("_def" in value && typeof value["parse"] === "function");
+}
+
+/** Where a part of a schema is, as JSON Schema has it: `["properties", "when"]`. */
+export type Place = readonly (string | number)[];
+
+/** A part of a schema that no model can fill in. */
+export class UnusablePart extends TypeError {
+  readonly path: Place;
+  readonly type: string;
+
+  constructor(path: Place, reason: string, type: string) {
+    super(reason);
+    this.path = path;
+    this.type = type;
+  }
+}
+
+/** The error for a schema of which zod made no JSON Schema, and threw `cause` instead. */
+export function unusableSchema(field: string, input: z.ZodType, cause: unknown): EspalierError {
+  const part = cause instanceof UnusablePart ? cause : unusablePartIn(input);
+  const {
+    message: reason,
+    path,
+    type,
+  } = part ?? { message: messageOf(cause), path: [], type: "unknown" };
+  const place = `${field}${pathWords(path)}`;
+  return new EspalierError({
+    code: "invalid_definition",
+    message: `Expected ${place} to be a schema that JSON Schema can express, got one that it cannot: ${reason}. ${PLAIN_TYPES[type] ?? "Use plain types."}`,
+    data: { field: place },
+    cause,
+  });
+}
+
+/** What to use in the place of a type that JSON does not have. */
+const PLAIN_TYPES: Readonly<Record<string, string>> = {
+  date: "Use z.iso.datetime(): models write dates as text, and new Date(text) makes a Date of it.",
+  bigint: "Use z.int(), or z.string() for numbers that are longer.",
+  map: "Use z.record(…).",
+  set: "Use z.array(…).",
+};
+
+/** The first part for which zod has no JSON Schema. Older releases of zod do not tell where it is: then there is none. */
+function unusablePartIn(input: z.ZodType): UnusablePart | undefined {
+  let part: UnusablePart | undefined;
+  try {
+    z.toJSONSchema(input, {
+      io: "input",
+      unrepresentable: ({ zodSchema, path, message }) => {
+        part ??= new UnusablePart(path, message, zodSchema._zod.def.type);
+        return "any";
+      },
+    });
+  } catch {
+    // It failed before, for another reason.
+  }
+  return part;
+}
+
+/** `["properties", "visits", "items", "properties", "when"]` is `.visits[].when`. */
+function pathWords([word, ...rest]: Place): string {
+  if (word === undefined) return "";
+  const [name, ...below] = rest;
+  if (word === "properties" && name !== undefined) return `.${name}${pathWords(below)}`;
+  return `${word === "items" ? "[]" : ""}${pathWords(rest)}`;
+}

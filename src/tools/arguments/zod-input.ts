@@ -1,0 +1,88 @@
+// A zod schema as the input of a tool: shown to the model as JSON Schema, and checked by zod.
+
+import { z } from "zod";
+
+import { misdefinition } from "../../kernel/check.ts";
+import {
+  deepFreeze,
+  isRecord,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from "../../kernel/json.ts";
+import type { InputSchema } from "./argument-problems.ts";
+import { checkedInput } from "./check-input.ts";
+import { zodReader } from "./read-zod.ts";
+import { lookUp } from "./schema-words.ts";
+import { UnusablePart, unusableSchema, type Place } from "./unusable-schema.ts";
+
+/** The input, ready to check calls. `isStrict`: nothing is coerced. Throws `invalid_definition` if no model could fill it in. */
+export function zodInput<Schema extends z.ZodType>(
+  field: string,
+  input: Schema,
+  isStrict: boolean,
+): InputSchema<z.output<Schema>>;
+export function zodInput(field: string, input: z.ZodType, isStrict: boolean): InputSchema<unknown> {
+  return checkedInput(zodJsonSchema(field, input), zodReader(input), isStrict);
+}
+
+/** The JSON Schema of an object, as a model is to fill it in. Throws `invalid_definition` if there is none. */
+function zodJsonSchema(field: string, input: z.ZodType): JsonObject {
+  const object = withoutReference(toJsonSchema(field, input));
+  if (object["type"] !== "object") {
+    const got = object["type"] ?? input._zod.def.type;
+    throw misdefinition(field, "a zod object schema", got, "Use z.object({ … }).");
+  }
+  const { $schema: _dialect, ...rest } = object;
+  return deepFreeze(rest);
+}
+
+function toJsonSchema(field: string, input: z.ZodType): JsonValue {
+  try {
+    const schema = z.toJSONSchema(input, { io: "input", override: refuseUnusable });
+    return parseJson(JSON.stringify(schema));
+  } catch (cause) {
+    throw unusableSchema(field, input, cause);
+  }
+}
+
+interface Node {
+  readonly zodSchema: z.core.$ZodTypes;
+  readonly path: Place;
+}
+
+/** Throws an `UnusablePart` if no call could ever be checked against this part. */
+function refuseUnusable({ zodSchema, path }: Node): void {
+  const { def } = zodSchema._zod;
+  if (def.type === "file" || def.type === "promise")
+    throw new UnusablePart(path, `A ${def.type} cannot be given as JSON`, def.type);
+  const ends: readonly unknown[] = def.type === "pipe" ? [def.in, def.out] : [];
+  const isAsync =
+    ends.some((end) => isAsyncFunction(partOf(partOf(partOf(end, "_zod"), "def"), "transform"))) ||
+    def.checks?.some((check) => isAsyncFunction(partOf(check._zod.def, "fn"))) === true;
+  if (isAsync) throw new UnusablePart(path, ASYNCHRONOUS, def.type);
+}
+
+const ASYNCHRONOUS =
+  "An asynchronous check or transform cannot run before a tool; do that in its execute";
+
+function partOf(owner: unknown, key: string): unknown {
+  return isRecord(owner) ? owner[key] : undefined;
+}
+
+function isAsyncFunction(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === "[object AsyncFunction]";
+}
+
+/** A schema that has an id of its own comes as a reference to its definition: put in its place, so that the type is on top. */
+function withoutReference(schema: JsonValue): JsonObject {
+  if (!isJsonObject(schema)) return {};
+  const { $ref: reference, ...rest } = schema;
+  if (typeof reference !== "string") return schema;
+  const definition = parseJson(JSON.stringify(lookUp(schema, reference) ?? null));
+  return isJsonObject(definition) ? { ...definition, ...rest } : schema;
+}
+
+function isJsonObject(value: JsonValue): value is JsonObject {
+  return isRecord(value);
+}
