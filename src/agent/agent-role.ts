@@ -21,7 +21,7 @@ import {
   copyModelSettings,
   SETTING_NAMES,
   toolChoiceAmong,
-} from "../model/model-settings.ts";
+} from "../model/check-model-settings.ts";
 import { checkPrice } from "../model/model-price.ts";
 import { MAX_TEMPERATURE } from "../model/temperature.ts";
 import { PRICES_AS_OF } from "../model/price-table.ts";

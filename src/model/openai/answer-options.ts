@@ -5,7 +5,7 @@ import { messageOf, type EspalierError } from "../../kernel/error.ts";
 import { jsonCopy } from "../../kernel/json-copy.ts";
 import { deepFreeze, isRecord, type JsonObject } from "../../kernel/json.ts";
 import type { ModelSettings } from "../../protocol/model-settings.ts";
-import { checkModelSettings, copyModelSettings, SETTING_NAMES } from "../model-settings.ts";
+import { checkModelSettings, copyModelSettings, SETTING_NAMES } from "../check-model-settings.ts";
 import { OWN_FIELDS, uncarried, type RequestOptions } from "./request-fields.ts";
 import type { OpenAiApi } from "./wire-api.ts";
 

@@ -32,16 +32,16 @@ export class RunDefinitions implements DefinitionTable {
     const known = this.#hashes.get(text);
     if (known !== undefined) return known;
     const hash = textHash(text);
-    this.#keep(hash, text);
-    this.#onNew(hash, text);
+    this.#add(hash, text);
     return hash;
   }
 
   defineTools(tools: readonly ToolSpec[]): DefinedTools {
     const known = this.#tools.get(tools);
     if (known !== undefined) return known;
-    const names = tools.map(({ name }) => name);
-    const defined = deepFreeze({ names, hash: this.define(JSON.stringify(tools)) });
+    const described = describedTools.get(tools) ?? describeTools(tools);
+    const { text, defined } = described;
+    if (!this.#texts.has(defined.hash)) this.#add(defined.hash, text);
     this.#tools.set(tools, defined);
     return defined;
   }
@@ -55,8 +55,29 @@ export class RunDefinitions implements DefinitionTable {
     return Object.freeze(Object.fromEntries([...this.#texts].slice(from)));
   }
 
+  #add(hash: string, text: string): void {
+    this.#keep(hash, text);
+    this.#onNew(hash, text);
+  }
+
   #keep(hash: string, text: string): void {
     this.#hashes.set(text, hash);
     this.#texts.set(hash, text);
   }
+}
+
+interface DescribedTools {
+  readonly text: string;
+  readonly defined: DefinedTools;
+}
+
+/** The tools of a role are the same list in every run. */
+const describedTools = new WeakMap<readonly ToolSpec[], DescribedTools>();
+
+function describeTools(tools: readonly ToolSpec[]): DescribedTools {
+  const text = JSON.stringify(tools);
+  const defined = deepFreeze({ names: tools.map(({ name }) => name), hash: textHash(text) });
+  const described = { text, defined };
+  describedTools.set(tools, described);
+  return described;
 }

@@ -61,7 +61,6 @@ export class RunRuntime implements AgentRun {
   readonly onText: ((piece: TextPiece) => void) | undefined;
   readonly #tools = new Map<AgentRole, ToolSet>();
   readonly #hooks = new Map<AgentRole, HookSet>();
-  readonly #cacheKeys = new Map<AgentRole, string>();
 
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
@@ -126,10 +125,13 @@ export class RunRuntime implements AgentRun {
 
   /** By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike. */
   cacheKeyOf(role: AgentRole): string {
-    return madeOnce(this.#cacheKeys, role, () => {
-      const text = JSON.stringify([role.instructions, this.toolsOf(role).specs]);
-      return textHash(text).slice(0, CACHE_KEY_LENGTH);
-    });
+    const tools = this.toolsOf(role);
+    const known = cacheKeys.get(tools);
+    if (known !== undefined) return known;
+    const text = JSON.stringify([role.instructions, tools.specs]);
+    const key = textHash(text).slice(0, CACHE_KEY_LENGTH);
+    cacheKeys.set(tools, key);
+    return key;
   }
 
   /** Shows events to the hooks that observe, if there are any. */
@@ -142,6 +144,9 @@ export class RunRuntime implements AgentRun {
 }
 
 const CACHE_KEY_LENGTH = 12;
+
+/** By the tools of a role, which are no other role's. */
+const cacheKeys = new WeakMap<ToolSet, string>();
 
 interface RoleTools {
   /** The roles that it may start, for which the tools were made. */
