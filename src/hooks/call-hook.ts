@@ -5,7 +5,7 @@ import type { HookSelf } from "./hook-points.ts";
 
 /** How long hooks may take, and what they may know. */
 export interface HookBounds<Context extends HookSelf> {
-  /** Aborted when the agent is told to end. */
+  /** Aborted when the agent must end. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
   /** What each hook has from its call to its end. */

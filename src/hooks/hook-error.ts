@@ -1,4 +1,4 @@
-// The three ways in which a hook can go wrong. Each names the point and the hook, for whoever must mend it.
+// The three ways in which a hook can go wrong. Each names the point and the hook, for its author.
 
 import { EspalierError, messageOf } from "../kernel/error.ts";
 
@@ -28,7 +28,7 @@ export function hookTimedOut({ point, hook }: HookPlace, timeoutMs: number): Esp
   });
 }
 
-/** `hook_timeout`, too: the hook did not settle within the grace period after its agent was told to end. */
+/** `hook_timeout`, too: the hook did not settle within the grace period after its agent had to end. */
 export function hookAbandoned({ point, hook }: HookPlace, graceMs: number): EspalierError {
   return new EspalierError({
     code: "hook_timeout",

@@ -49,14 +49,14 @@ export interface BeforeToolInput {
 /** What a hook may do about a tool call. */
 export interface BeforeToolPatch {
   readonly arguments?: JsonValue | undefined;
-  /** Why the call is not made; the model is told. Counts as one more deny among the guards (C43). No later hook is asked. */
+  /** Why the call is not made; the model reads it. Counts as one more deny among the guards (C43). No later hook is asked. */
   readonly deny?: string | undefined;
 }
 
 /** A tool call has ended. Its arguments are as hooks and answers left them; a text, if the model wrote no JSON. */
 export interface AfterToolInput extends BeforeToolInput {
   readonly outcome: ToolOutcomeType;
-  /** What the model is told. */
+  /** What the model reads. */
   readonly text: string;
 }
 
@@ -100,7 +100,7 @@ export interface StopInput {
   /** Its typed result, if its role declares one and it was given. */
   readonly output: JsonValue | undefined;
   readonly steps: readonly StepRecord[];
-  /** True if it goes on only because of an earlier veto in this execution: the moment to beware of going on for ever. */
+  /** True if it continues only because of an earlier veto in this execution: the moment to beware of an endless run. */
   readonly isActive: boolean;
   /** How many vetoes there were in this execution. */
   readonly vetoes: number;
@@ -108,7 +108,7 @@ export interface StopInput {
 
 /** What a hook may do about a stop. The veto is bounded, and never holds against a limit, an error or a cancel (C35). */
 export interface StopPatch {
-  /** What the agent is told to do instead of stopping. No later hook is asked. */
+  /** What the agent is to do instead of stopping; the model reads it. No later hook is asked. */
   readonly goOn?: string | undefined;
 }
 
@@ -153,7 +153,7 @@ export type ToolPoint = "beforeTool" | "afterTool";
 export interface HookSelf {
   /** The name under which the hook appears in events, signals and errors. */
   readonly hookName: string;
-  /** Aborted when the hook must end: its agent was told to, or its time is up. What it gives after that is discarded. */
+  /** Aborted when the hook must end: its agent has to, or its time is up. What it gives after that is discarded. */
   readonly signal: AbortSignal;
 }
 

@@ -51,7 +51,7 @@ export interface WrappedToolCall {
 
 /**
  * Called at its point, once each time, after the hooks before it and with their changes in `input`, which is frozen. Gives the fields
- * that it changes, or nothing. May be asynchronous; should heed `context.signal`. If it throws, does not settle in time, or gives what
+ * that it changes, or nothing. May be asynchronous; should end when `context.signal` is aborted. If it throws, does not settle in time, or gives what
  * the point does not allow, its agent fails (at `userInput`: before anything was asked of a model).
  */
 export type TransformHandler<P extends TransformPoint> = TransformHandlers[P];
@@ -112,8 +112,8 @@ export type Hook =
 const made = new WeakSet<object>();
 
 /**
- * A hook that is shown events of the given types: of the run as a whole and of every agent. It cannot change anything; nobody waits for
- * it, and what it throws is told once as a warning (R76).
+ * A hook that is shown events of the given types: of the run as a whole and of every agent. It cannot change anything; it is not waited
+ * for, and what it throws is given once as a warning (R76).
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
@@ -179,7 +179,7 @@ export function wrapModelCall(wrap: ModelWrapHook["wrap"], options: HookOptions 
 /**
  * A hook around the calls of function tools that were admitted; delegations, external calls and `Finish` are none of its business.
  * `next` runs the tool and gives its result; not called, the tool does not run and what the hook gives is the result (R86). What it
- * throws is the failure of the call: the model is told, and the run goes on. It has no time of its own, and ends with its agent.
+ * throws is the failure of the call: the model reads it, and the run continues. It has no time of its own, and ends with its agent.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */

@@ -103,7 +103,7 @@ export interface Wrap<Call, Result> {
 /** How long wraps may keep a call to themselves. */
 export interface WrapBounds {
   readonly clock: Clock;
-  /** Aborted when the agent is told to end: then its grace counts. */
+  /** Aborted when the agent must end: then its grace counts. */
   readonly signal: AbortSignal;
   /** Counted while no `next` is under way. */
   readonly timeoutMs: number;
@@ -220,7 +220,7 @@ function calledLate(place: HookPlace): Error {
   });
 }
 
-/** Shows an event to those who watch, in order, and waits for nobody. What they throw is told once for each of them (R76). */
+/** Shows an event to the observers, in order, and waits for none of them. What they throw is given once as a warning for each (R76). */
 export function notify(observers: readonly Named<ObserverHook>[], event: EspalierEvent): void {
   for (const observer of observers) {
     show(observer, event).catch((cause: unknown) => {

@@ -96,7 +96,7 @@ export type BoundedOutcome<T> =
 export interface Bounds {
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** How long the work may go on after its signal was aborted. */
+  /** How long the work may continue after its signal was aborted. */
   readonly graceMs: number;
 }
 
@@ -172,7 +172,7 @@ export function runTimed<T>(
     };
     const stopTimer = clock.setTimer(timeoutMs, () => {
       settle({ type: "timed_out" });
-      over.reject(new Error("The time is up.")); // Nobody waits for a grace period any more.
+      over.reject(new Error("The time is up.")); // No grace period is waited for any more.
       heard.controller.abort(new DOMException("The time is up.", "TimeoutError"));
     });
     const limits = { signal: waited.controller.signal, clock, graceMs };

@@ -86,7 +86,7 @@ export function mismatch(
   got: unknown,
   advice: string,
 ): EspalierError {
-  return complaint("invalid_option", { field, expected, got: shown(got), advice });
+  return errorOf("invalid_option", { field, expected, got: shown(got), advice });
 }
 
 /** The same for a part of a definition. */
@@ -96,17 +96,17 @@ export function misdefinition(
   got: unknown,
   advice: string,
 ): EspalierError {
-  return complaint("invalid_definition", { field, expected, got: shown(got), advice });
+  return errorOf("invalid_definition", { field, expected, got: shown(got), advice });
 }
 
-interface Complaint {
+interface Mismatch {
   readonly field: string;
   readonly expected: string;
   readonly got: string;
   readonly advice: string;
 }
 
-function complaint(code: ErrorCode, { field, expected, got, advice }: Complaint): EspalierError {
+function errorOf(code: ErrorCode, { field, expected, got, advice }: Mismatch): EspalierError {
   const message = `Expected ${field} to be ${expected}, got ${got}. ${advice}`;
   return new EspalierError({ code, message, data: { field, expected, got } });
 }

@@ -63,7 +63,7 @@ export type ErrorCode =
 /** What `run.orThrow()` rejects with, for each way not to complete. */
 export type RunErrorCode = "run_failed" | "run_stopped" | "run_cancelled" | "run_paused";
 
-/** What can go wrong with a model call, whoever serves it. */
+/** What can go wrong with a model call, whichever provider serves it. */
 export type ModelErrorCode =
   | "model_rate_limited"
   | "model_overloaded"
@@ -104,7 +104,7 @@ export class EspalierError extends Error {
     try {
       return value instanceof Error && MARK in value;
     } catch {
-      return false; // Something that nobody may look at is none of ours.
+      return false; // What throws when it is looked at is none of ours.
     }
   }
 }

@@ -1,6 +1,6 @@
 import { isRecord, type JsonValue } from "./json.ts";
 
-/** Deeper is nobody's plain data. */
+/** Plain data is not nested deeper. */
 const MAX_LEVELS = 500;
 
 /** A part of a foreign value that JSON does not have. */

@@ -62,7 +62,7 @@ export function withDelta(before: unknown, delta: JsonDelta): unknown {
 
 /**
  * The value after the change, made of the value before where that is not frozen: the cost is that of the change, also in long lists. For
- * whoever owns the value alone, and the delta, parts of which it takes over. What is frozen is copied. Throws like `withDelta`.
+ * the only owner of the value, and the delta, parts of which it takes over. What is frozen is copied. Throws like `withDelta`.
  */
 export function changedBy(before: unknown, delta: JsonDelta): unknown {
   if ("set" in delta) return delta.set;

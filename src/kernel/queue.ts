@@ -13,11 +13,11 @@ export class WaitingLine<T extends object> {
     this.#places.push(last);
   }
 
-  /** Takes the first out; undefined: nobody waits. */
+  /** Takes the first out; undefined: the line is empty. */
   take(): T | undefined {
     const taken = this.#places[this.#first];
     if (taken === undefined) return undefined;
-    this.#places[this.#first] = undefined; // Whoever was served is not held in memory.
+    this.#places[this.#first] = undefined; // What was served is not held in memory.
     this.#first += 1;
     if (this.#first * 2 >= this.#places.length) this.#closeUp();
     return taken;

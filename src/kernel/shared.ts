@@ -1,4 +1,4 @@
-// Values that are shared inside the library and that nobody writes to. `readonly` types say so. The tests run with all of them frozen, so
+// Values that are shared inside the library and never written to. `readonly` types say so. The tests run with all of them frozen, so
 // that a write is found where it happens; in production freezing them would cost a fifth of a step.
 
 import { deepFreeze } from "./json.ts";

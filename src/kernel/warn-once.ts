@@ -1,4 +1,4 @@
-// Complaints about foreign code that must not stop a run: said once for each offender, as a process warning.
+// Warnings about foreign code that must not stop a run: given once for each offender, as a process warning.
 
 const offenders = new WeakSet<object>();
 
@@ -9,7 +9,7 @@ export function warnOnce(offender: object, message: string): void {
   process.emitWarning(message, "EspalierWarning");
 }
 
-/** What can be complained of by a name alone. The names must be few: each is kept. */
+/** Offenders that have no more than a name. The names must be few: each is kept. */
 export class NamedOffenders {
   readonly #known = new Map<string, object>();
 

@@ -10,7 +10,7 @@ import type { Model } from "./model.ts";
 import { REPLY_ALLOWANCE_BYTES } from "./reply-limits.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
-/** What we know of the size of a call ourselves: by it the figures of a provider are judged. */
+/** What we know of the size of a call ourselves: the figures of a provider are compared with it. */
 export interface CallSize {
   /** As we, or the model's own counter, have counted them. */
   readonly inputTokens: number;

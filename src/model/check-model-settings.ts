@@ -1,4 +1,4 @@
-// How a model is to answer, as an option or a definition says it: checked once, and copied, so that nobody changes it later.
+// How a model is to answer, as an option or a definition says it: checked once, and copied, so that it cannot change later.
 
 import { checkKeys, misdefinition, mismatch } from "../kernel/check.ts";
 import { deepFreeze } from "../kernel/json.ts";

@@ -1,4 +1,4 @@
-// A reply as it came from a model's adapter, which may be anybody's code: checked once, before anything relies on it.
+// A reply as it came from a model's adapter, which may be foreign code: checked once, before anything relies on it.
 
 import type { z } from "zod";
 

@@ -52,6 +52,6 @@ function unheldCall(call: ToolCall, held: HeldTools): ToolCall {
     const value = withoutAddedNulls(parseJson(call.argumentsText), tool.spec.inputSchema);
     return Object.freeze({ ...call, argumentsText: JSON.stringify(value) });
   } catch {
-    return call; // What is no JSON is told to the model as ever.
+    return call; // The model reads of what is no JSON as ever.
   }
 }

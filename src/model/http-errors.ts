@@ -30,7 +30,7 @@ interface FailureDetails {
   readonly cause?: unknown;
 }
 
-/** The error that tells of a failure. `usual`: what to do about each code, where nothing better is known. */
+/** The error of a failure. `usual`: what to do about each code, where nothing better is known. */
 export function failureWith(
   usual: Readonly<Record<ModelErrorCode, string>>,
   { code, got, advice = usual[code], ...details }: Failure,

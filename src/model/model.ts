@@ -49,7 +49,7 @@ export interface GenerateOptions {
   readonly signal: AbortSignal;
   /** Called with each piece of text as it arrives. Left out: the adapter need not stream. */
   readonly onText?: (piece: string) => void;
-  /** Whose requests begin alike: providers with a cache by key find it again by this. Left out: nobody's. */
+  /** Whose requests begin alike: providers with a cache by key find it again by this. Left out: none of them. */
   readonly cacheKey?: CacheKey;
 }
 
@@ -67,7 +67,7 @@ export interface ModelRequest {
   readonly toolChoice?: ToolChoice;
 }
 
-/** Which requests have a beginning in common. There is no name of anybody in it. */
+/** Which requests have a beginning in common. No agent is named in it. */
 export interface CacheKey {
   /** The same for all agents with these instructions and tools, in every run: 12 hexadecimal digits. */
   readonly role: string;

@@ -17,7 +17,7 @@ export interface ReplyLimits {
 
 const KIB = 1024;
 const MIB = KIB * KIB;
-/** So many bytes of a reply are borne whatever its cap is. */
+/** So many bytes of a reply are taken whatever its cap is. */
 export const REPLY_ALLOWANCE_BYTES = 4 * KIB;
 const REPLY_BYTES_PER_TOKEN = 16;
 const BODY_BYTES = 16 * MIB;

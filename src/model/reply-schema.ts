@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AssistantMessageSchema } from "../protocol/message.ts";
 import { FinishReasonSchema } from "./model.ts";
 
-/** Who wrote the message is for the loop to say; the usage is judged apart. */
+/** Who wrote the message is for the loop to say; the usage is checked apart. */
 export const PlainReplySchema = z.object({
   message: AssistantMessageSchema.extend({
     parts: z.unknown().optional(),

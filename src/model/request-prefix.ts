@@ -54,7 +54,7 @@ export function asidesAtEnd(messages: readonly Message[], tail: readonly Message
   return areThere ? tail.length : 0;
 }
 
-/** Most messages are the very same value: only what somebody made anew is looked at. */
+/** Most messages are the very same value: only what was made anew is looked at. */
 function isSame(left: Message, right: Message): boolean {
   return left === right || sent(left) === sent(right);
 }

@@ -18,7 +18,7 @@ export interface RetryOptions {
   readonly onText?: (piece: string) => void;
   /** As `GenerateOptions.cacheKey`. */
   readonly cacheKey?: CacheKey;
-  /** The attempt that broke last, if the call goes on after one: how `broken` came out. */
+  /** The attempt that broke last, if the call continues after one: how `broken` came out. */
   readonly after?: BrokenAttempt | undefined;
   /** Called before each wait. Must not throw. */
   readonly onRetry: (retry: PlannedRetry) => void;

@@ -1,5 +1,5 @@
 // JSON Schemas in the form to which providers can hold a model: every key of an object is required, and there are no others. A key that
-// may be left out may be null instead, and such nulls are taken out again before anybody reads the value. Pure.
+// may be left out may be null instead, and such nulls are taken out again before the value is read. Pure.
 
 import { isRecord, sameJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
 
@@ -12,7 +12,7 @@ const MOST_KEYS = 5_000;
 const MOST_LEVELS = 10;
 const MOST_ENUM_VALUES = 1_000;
 
-/** The strict form of the schema of an object. What it cannot say is left out, so that it may admit more: whoever reads a value checks it. */
+/** The strict form of the schema of an object. What it cannot say is left out, so that it may admit more: each value is checked where it is read. */
 export function strictSchema(schema: JsonObject): StrictSchema {
   try {
     if (schema["type"] !== "object") throw new NotStrict("", "no plain object");
@@ -57,7 +57,7 @@ const KEPT_FORMATS: readonly unknown[] = [
 ];
 /** What providers have no automaton for: looking around, and referring back. */
 const UNUSUAL_PATTERN = /\(\?[^:]|\\[1-9]|\\k/;
-/** What of a schema may be left out only by whoever admits anything. */
+/** What of a schema may be left out only where anything is admitted. */
 const UNSAYABLE: Readonly<Record<string, string>> = {
   not: "a schema that says what is not",
   patternProperties: "a record of any keys",

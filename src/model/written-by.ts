@@ -63,7 +63,7 @@ function seenByOthers(message: AssistantMessage): Message {
 }
 
 /**
- * The messages without reasoning, and without what only the models that wrote them can read: for whoever keeps them elsewhere. Texts,
+ * The messages without reasoning, and without what only the models that wrote them can read: for keeping them elsewhere. Texts,
  * calls and results are as they were.
  */
 export function textOnly(messages: readonly StoredMessage[]): readonly StoredMessage[];

@@ -16,7 +16,7 @@ export interface SpokenCalls {
  *
  * Equal is strict: types count (`0` is not `false`, nor `"0"`) and the order of lists does; the order of keys does not. Of a key
  * that stands twice the last counts, as when the call is made. Whole numbers beyond the safe integers are equal to nothing, since they
- * cannot be told apart. No arguments at all are `{}`, as when the call is made. What is no JSON, deeper than 200 levels or longer than a
+ * cannot be distinguished. No arguments at all are `{}`, as when the call is made. What is no JSON, deeper than 200 levels or longer than a
  * million characters is repeated by nothing. Never throws.
  */
 export function leakedCall({ text, toolCalls }: SpokenCalls): ToolCall | undefined {

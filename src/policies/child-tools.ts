@@ -1,4 +1,4 @@
-// Which tools of its role a subagent has: the lists of all agents above it intersect, and what one denies nobody below may use (R131, T4).
+// Which tools of its role a subagent has: the lists of all agents above it intersect, and what one denies no agent below may use (R131, T4).
 
 import { FINISH_TOOL_NAME, type RemovedTool, type ToolRule } from "../protocol/tool-rule.ts";
 
@@ -8,7 +8,7 @@ export interface ChildToolFacts {
   readonly names: readonly string[];
   /** From the root down: of the policies of all agents above it, and of the request. */
   readonly rules: readonly ToolRule[];
-  /** Set if it could start nobody: the tools that would be of no use, and the agent whose limit says so. */
+  /** Set if it could start no subagent: the tools that would be of no use, and the agent whose limit says so. */
   readonly noDepthLeft?: { readonly toolNames: readonly string[]; readonly source: string };
 }
 

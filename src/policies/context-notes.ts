@@ -1,4 +1,4 @@
-// What a subagent is told besides its task, in words: one text for each kind of fact, none where there is nothing to tell. Pure.
+// What a subagent reads besides its task: one text for each kind of fact, none where there is nothing to say. Pure.
 
 import type { ToolErrorRecord } from "../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../protocol/tool-rule.ts";
@@ -31,13 +31,13 @@ export function constraintsNote(constraints: ParentConstraints): string {
   ].join("\n");
 }
 
-/** Of more attempts the last ones are told. */
+/** Of more attempts the last ones are shown. */
 const MOST_ATTEMPTS = 20;
-/** Of a longer message the beginning is told. */
+/** Of a longer message the beginning is shown. */
 const LONGEST_MESSAGE = 500;
 
-/** The attempts that are told of. */
-export function toldAttempts(attempts: readonly ToolErrorRecord[]): readonly ToolErrorRecord[] {
+/** The attempts that are shown. */
+export function shownAttempts(attempts: readonly ToolErrorRecord[]): readonly ToolErrorRecord[] {
   return attempts.slice(-MOST_ATTEMPTS);
 }
 

@@ -1,8 +1,8 @@
-// How many failures of tool calls an execution bears, of which kind, and what is done about single ones: as a definition says.
+// How many failed tool calls an execution may have, of which kind, and what is done about single ones: as a definition says.
 
 import { checkCount, checkKeys, defaultAdvice, misdefinition } from "../kernel/check.ts";
 
-/** How many failures of tool calls one execution bears (C46: N are borne, N + 1 stop it). */
+/** How many failed tool calls one execution may have (C46: N are within it, N + 1 stop it). */
 export interface ErrorBudget {
   /** Failed and blocked calls in all. Default 5. */
   readonly maxToolErrors: number;

@@ -1,9 +1,9 @@
-// What an execution has borne of failed tool calls so far. Pure.
+// The failed tool calls of an execution, counted. Pure.
 
 import { failureClass, isToolFailureCode } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 
-/** What an execution has borne so far. Plain JSON; part of its state. */
+/** What an execution has had of failures so far. Plain JSON; part of its state. */
 export interface FailureCounts {
   readonly toolErrors: number;
   readonly consecutiveErrors: number;

@@ -12,7 +12,7 @@ import {
   removedToolsNote,
   resultsNote,
   siblingsNote,
-  toldAttempts,
+  shownAttempts,
   type ParentConstraints,
 } from "./context-notes.ts";
 import { inheritedMessages } from "./inherited-messages.ts";
@@ -60,8 +60,8 @@ export function inheritContext(
   const messages = policy.inheritMessages
     ? inheritedMessages(facts.messages, { ...policy, agentPath: facts.agentPath })
     : [];
-  const told = toldFacts(policy, facts);
-  const injections = [...policy.contextInjections, ...notesOf(told)].map(injection);
+  const allowed = allowedFacts(policy, facts);
+  const injections = [...policy.contextInjections, ...notesOf(allowed)].map(injection);
   const metadata = deepFreeze(
     policy.inheritMetadata ? pick(facts.metadata, policy.metadataKeys) : {},
   );
@@ -72,9 +72,9 @@ export function inheritContext(
       messages: portion(messages),
       injections: portion(injections),
       metadataKeys: Object.keys(metadata),
-      siblingResults: told.siblings.map(({ childName }) => childName),
-      results: told.results.map(({ childName }) => childName),
-      failedAttempts: told.failedAttempts.length,
+      siblingResults: allowed.siblings.map(({ childName }) => childName),
+      results: allowed.results.map(({ childName }) => childName),
+      failedAttempts: allowed.failedAttempts.length,
       parentConstraints: policy.parentConstraints,
       removedTools: facts.removedTools.map((removed) => ({ ...removed })),
       tightened: facts.tightened.map((tightening) => ({ ...tightening })),
@@ -106,7 +106,7 @@ function portion(messages: readonly Message[]): ContextManifest["messages"] {
 }
 
 /** The facts that the policy lets through. */
-interface Told {
+interface AllowedFacts {
   readonly constraints: ParentConstraints | undefined;
   readonly failedAttempts: readonly ToolErrorRecord[];
   readonly siblings: readonly FramedResult[];
@@ -115,12 +115,12 @@ interface Told {
 }
 
 /** What is handed on word for word is not shown in short once more. */
-function toldFacts(policy: SubagentContextPolicy, facts: ContextFacts): Told {
+function allowedFacts(policy: SubagentContextPolicy, facts: ContextFacts): AllowedFacts {
   const { results } = facts;
   const named = new Set(results.map(({ childName }) => childName));
   return {
     constraints: policy.parentConstraints ? facts.constraints : undefined,
-    failedAttempts: policy.failedAttempts ? toldAttempts(facts.failedAttempts) : [],
+    failedAttempts: policy.failedAttempts ? shownAttempts(facts.failedAttempts) : [],
     siblings: policy.siblingResults
       ? facts.siblings.filter(({ childName }) => !named.has(childName))
       : [],
@@ -129,8 +129,8 @@ function toldFacts(policy: SubagentContextPolicy, facts: ContextFacts): Told {
   };
 }
 
-function notesOf(told: Told): readonly string[] {
-  const { constraints, failedAttempts, siblings, results, removedTools } = told;
+function notesOf(allowed: AllowedFacts): readonly string[] {
+  const { constraints, failedAttempts, siblings, results, removedTools } = allowed;
   return [
     ...(constraints === undefined ? [] : [constraintsNote(constraints)]),
     ...(failedAttempts.length === 0 ? [] : [attemptsNote(failedAttempts)]),

@@ -88,14 +88,14 @@ function selectedGroups(
   return matched(items, groups, agentPath);
 }
 
-/** True for a promise, of which nobody waits for the end. */
+/** True for a promise, whose end is not waited for. */
 function isPromise(given: unknown): boolean {
   try {
     if (!isPromiseLike(given)) return false;
     given.then(undefined, () => undefined);
     return true;
   } catch {
-    return false; // Something that nobody may look at is no promise either.
+    return false; // What throws when it is looked at is no promise either.
   }
 }
 

@@ -1,4 +1,4 @@
-// Makes a list of messages valid again after somebody changed it, so that no provider refuses it (R97). Pure.
+// Makes a list of messages valid again after it was changed, so that no provider refuses it (R97). Pure.
 
 import { deepFreeze } from "../kernel/json.ts";
 import type { CallId } from "../protocol/ids.ts";
@@ -14,7 +14,7 @@ import type {
 export type MessageRepair =
   | {
       /**
-       * `dropped_result`: nobody asked for it before it, or it was the second. `added_result`: the call had none, and got one that
+       * `dropped_result`: no call asked for it before it, or it was the second. `added_result`: the call had none, and got one that
        * says so. `moved_result`: it stood apart from its reply, or out of call order. `dropped_call`: its reply had one of that id.
        */
       readonly type: "dropped_result" | "added_result" | "moved_result" | "dropped_call";

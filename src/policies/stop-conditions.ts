@@ -113,7 +113,7 @@ export interface Check {
   readonly place: string;
   /** What parts of `allOf` gave when they last fired before this check, by their place. */
   readonly fired: Readonly<Record<string, Reasons>>;
-  /** What parts of `allOf` give at this check, by their place; filled while it goes on. */
+  /** What parts of `allOf` give at this check, by their place; filled while it runs. */
   readonly firing: Map<string, Reasons>;
 }
 

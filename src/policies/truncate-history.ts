@@ -1,4 +1,4 @@
-// Shortens a history that outgrows the model's window: the oldest goes, and the model is told that it did (R14, C27). Pure.
+// Shortens a history that outgrows the model's window: the oldest goes, and the model reads that it did (R14, C27). Pure.
 
 import { checkKeys, mismatch } from "../kernel/check.ts";
 import type { Message, UserMessage } from "../protocol/message.ts";

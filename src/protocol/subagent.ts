@@ -12,7 +12,7 @@ import { UsageSchema } from "./usage.ts";
 const NamesSchema = z.array(z.string().min(1)).readonly();
 
 export const RoleDraftSchema = z.strictObject({
-  /** What the subagent is told: its system prompt. */
+  /** Its system prompt. */
   instructions: z.string().min(1),
   /** Names of tools out of the ceiling. Left out: all of them. */
   tools: NamesSchema.exactOptional(),
@@ -27,7 +27,7 @@ export type RoleDraft = Readonly<z.infer<typeof RoleDraftSchema>>;
 export const SpawnRequestSchema = z.strictObject({
   /** Name of the role to start; with `draft`, the name that the new role gets. */
   role: z.string().min(1),
-  /** What the subagent is told to do. */
+  /** What the subagent is to do. */
   task: z.string().min(1),
   /** The call ends at once with a receipt; the result comes as a message (X10). Default false. */
   background: z.boolean().exactOptional(),

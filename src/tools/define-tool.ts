@@ -21,7 +21,7 @@ import type {
 interface ToolBasics<Input extends ToolInput> {
   /** What the model calls it by: letters, digits, `_` and `-`, at most 64. */
   readonly name: string;
-  /** What the model is told about it. */
+  /** What the model reads about it. */
   readonly description: string;
   /** Its arguments: a zod object schema, or `jsonSchema({ … })` for a tool from elsewhere. */
   readonly input: Input;
@@ -37,8 +37,8 @@ interface ToolBasics<Input extends ToolInput> {
 /** What `defineTool` takes. */
 export interface ToolDefinition<Input extends ToolInput> extends ToolBasics<Input>, ToolSettings {
   /**
-   * Does the work. May throw: the message of the error goes to the model as a result, and the run goes on; see `ToolError` and
-   * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should heed `context.signal`.
+   * Does the work. May throw: the message of the error goes to the model as a result, and the run continues; see `ToolError` and
+   * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should end when `context.signal` is aborted.
    */
   readonly execute: (input: InputOf<Input>, context: ToolContext) => ToolReturn;
   /**
@@ -111,7 +111,7 @@ export function defineTool<Input extends ToolInput>(
 }
 
 /**
- * Defines a tool that starts a subagent. The agent may start the roles in its `subagents`; any other is refused, and the model is told.
+ * Defines a tool that starts a subagent. The agent may start the roles in its `subagents`; any other is refused, and the model reads why.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`, as `defineTool`.
  */

@@ -96,7 +96,7 @@ const NAME =
 /** A name, and the text that follows it. */
 interface Named {
   readonly name: string;
-  /** `name=value`, as in queries and environments: nobody writes prose like that. */
+  /** `name=value`, as in queries and environments, never in prose. */
   readonly isTight: boolean;
   /** The text after the name. */
   readonly rest: string;
@@ -158,7 +158,7 @@ function closingOf(rest: string, opening: string): number {
   return rest.length;
 }
 
-/** Whether a value that may be prose is a secret, its beginning tells: to look at all of each would be work without bounds. */
+/** Whether a value that may be prose is a secret is seen from its beginning: to look at all of each would be work without bounds. */
 const MOST_CHARACTERS = 512;
 
 /** The scheme stays, what follows it goes. */

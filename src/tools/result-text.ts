@@ -48,7 +48,7 @@ export function errorNameOf(error: Error): string {
   }
 }
 
-/** Deeper is a cycle that makes itself anew, or no use to anybody. */
+/** Deeper is a cycle that makes itself anew, or of no use. */
 const MOST_LEVELS = 500;
 /** More is no use to a model. Bounds the work also where one part stands in many places. */
 const MOST_PARTS = 1_000_000;

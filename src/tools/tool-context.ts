@@ -27,7 +27,7 @@ export interface ToolContext {
   /** The history of the agent at the time of the call. Frozen. */
   readonly messages: readonly Message[];
   /**
-   * Aborted when the call must end: its agent was told to (`reason` is a `CancelReason`), or its time is up. Heed it: after a grace
+   * Aborted when the call must end: its agent has to (`reason` is a `CancelReason`), or its time is up. End then: after a grace
    * period the result is discarded.
    */
   readonly signal: AbortSignal;
@@ -38,7 +38,7 @@ export interface ToolContext {
    * after the tool has returned goes nowhere. A role that the agent may not start is refused in that message.
    */
   queueSubtask(request: SpawnRequest): void;
-  /** Tells whoever watches how far the call is: an event, nothing for the model. Of one call the first 1,000 reports count. */
+  /** Reports how far the call is: an event, nothing for the model. Of one call the first 1,000 reports count. */
   reportProgress(progress: ToolProgress): void;
 }
 
@@ -108,10 +108,10 @@ export interface WaitRequest {
   readonly timeoutMs?: number;
 }
 
-/** What a delegation comes to: what became of a subagent, or something that the model is told. */
+/** What a delegation comes to: what became of a subagent, or an answer for the model. */
 export type DelegationOutcome = SpawnOutcome | DelegationAnswer;
 
-/** Something that the model is told about its subagents. */
+/** What the model reads about its subagents. */
 export interface DelegationAnswer {
   readonly type: "answered";
   readonly text: string;

@@ -7,7 +7,7 @@ import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "../protocol/too
 
 /** What goes with a `ToolError`. */
 export interface ToolErrorOptions {
-  /** What it means for what follows. Default `recoverable`: the model is told, and goes on. */
+  /** What it means for what follows. Default `recoverable`: the model reads it, and continues. */
   readonly severity?: ToolErrorSeverity;
   /** What the model should do instead; follows the message. Blank: nothing. */
   readonly hint?: string;
@@ -56,6 +56,6 @@ export function severityOf(thrown: unknown): ToolErrorSeverity | undefined {
     if (!EspalierError.is(thrown) || !("severity" in thrown)) return undefined;
     return ToolErrorSeveritySchema.safeParse(thrown.severity).data;
   } catch {
-    return undefined; // Something that nobody may look at is none of ours.
+    return undefined; // What throws when it is looked at is none of ours.
   }
 }

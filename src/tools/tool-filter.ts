@@ -85,7 +85,7 @@ function asked(name: string, filter: ToolFilter, toolName: string, facts: Filter
     throw filterFailed(name, `it threw: ${messageOf(cause)}`, cause);
   }
   if (typeof answer === "boolean") return answer;
-  void Promise.resolve(answer).catch(() => undefined); // A promise that nobody waits for must not be rejected without an owner.
+  void Promise.resolve(answer).catch(() => undefined); // A promise that is not waited for must not be rejected without an owner.
   throw filterFailed(name, `it gave ${shown(answer)}`, undefined);
 }
 

@@ -5,12 +5,12 @@ import type { AgentId, CallId, ExecutionId, RunId } from "../protocol/ids.ts";
 import type { Message } from "../protocol/message.ts";
 import { checkMade, watchOptions, type Watch, type WatchOptions } from "./watch-options.ts";
 
-/** What a guard says of a call: it may run, it must not, or somebody is to be asked (R65). */
+/** What a guard answers about a call: it may run, it must not, or an approval is to be asked for (R65). */
 export type GuardAnswer =
   | { readonly type: "allow" }
-  /** `reason`: the model is told. */
+  /** `reason`: the model reads it. */
   | { readonly type: "deny"; readonly reason: string }
-  /** `reason`: whoever is asked is told, and the model, if the call is denied. */
+  /** `reason`: stands in the question; the model reads it if the call is denied. */
   | { readonly type: "ask"; readonly reason: string };
 
 /** The call that a guard is asked about. Its arguments fit the tool's schema. */
@@ -19,7 +19,7 @@ export interface GuardedCall {
   readonly callId: CallId;
   /** As the tool will get them: after hooks, coercion, defaults and transforms of the schema; what a schema makes no JSON of, before. Frozen. */
   readonly arguments: JsonValue;
-  /** `delegation`: a subagent would be started. `external`: somebody else would execute it. */
+  /** `delegation`: a subagent would be started. `external`: it would be executed elsewhere. */
   readonly kind: "function" | "external" | "delegation";
 }
 
@@ -39,12 +39,12 @@ export interface GuardContext {
   /** The history of the agent. Frozen. */
   readonly messages: readonly Message[];
   readonly metadata: JsonObject;
-  /** Aborted when the guard must end: its agent was told to, or its time is up. */
+  /** Aborted when the guard must end: its agent has to, or its time is up. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Called once for every call of the tools it is for, once more if an answer changed the arguments, and once more when a run goes on with a
+ * Called once for every call of the tools it is for, once more if an answer changed the arguments, and once more when a run continues with a
  * call that was approved before. Guards of one call are asked at
  * the same time, and all of them: deny beats ask beats allow. May be asynchronous, within the time that hooks have. If it throws,
  * rejects, takes too long or gives anything else than an answer, the call is denied.

@@ -67,7 +67,7 @@ function isMarked(result: unknown): result is object {
   try {
     return typeof result === "object" && result !== null && MARK in result;
   } catch {
-    return false; // Something that nobody may look at; its text says so.
+    return false; // What throws when it is looked at; its text says so.
   }
 }
 

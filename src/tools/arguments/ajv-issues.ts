@@ -147,7 +147,7 @@ export class AjvErrorReader {
 /** Errors that come after those which led to them. */
 const SUMMARIES: ReadonlySet<string> = new Set(["anyOf", "oneOf", "contains"]);
 
-/** What is wrong with a key is told by the `propertyNames` error that follows. */
+/** What is wrong with a key stands in the `propertyNames` error that follows. */
 function isOfName({ propertyName, keyword }: AjvError): boolean {
   return propertyName !== undefined && keyword !== "propertyNames";
 }

@@ -1,4 +1,4 @@
-// From what a schema has against arguments to what a model is told. Bounded: a long list helps nobody to correct a call.
+// From what a schema has against arguments to what a model reads. Bounded: a long list does not help to correct a call.
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 import {
@@ -43,8 +43,8 @@ export interface InputSchema<Value> {
 
 /** So many problems are found at most. */
 const MOST_PROBLEMS = 50;
-/** So many problems are told to the model. */
-const MOST_TOLD = 10;
+/** The model reads so many problems. */
+const MOST_SHOWN = 10;
 /** So many forms of a union are looked into. */
 const MOST_FORMS = 20;
 const MOST_OF_KEY = 60;
@@ -55,7 +55,7 @@ export function correctionAdvice(toolName: string): string {
   return `Correct them and call ${toolName} again.`;
 }
 
-/** What the model is told: each problem on a line, the first ten of them. */
+/** What the model reads: each problem on a line, the first ten of them. */
 export function problemsText(toolName: string, problems: readonly ArgumentProblem[]): string {
   return [
     `The arguments of ${toolName} do not fit its schema:`,
@@ -70,28 +70,28 @@ export function problemLines(
   whole: string,
   problems: readonly ArgumentProblem[],
 ): readonly string[] {
-  return problems.slice(0, MOST_TOLD).map(({ parameter, expected, received }) => {
+  return problems.slice(0, MOST_SHOWN).map(({ parameter, expected, received }) => {
     const came = received === undefined ? "but it is missing" : `got ${received}`;
     return `${parameter === "" ? whole : parameter}: expected ${expected}, ${came}`;
   });
 }
 
 function untold(count: number): readonly string[] {
-  if (count <= MOST_TOLD) return [];
+  if (count <= MOST_SHOWN) return [];
   const least = count >= MOST_PROBLEMS ? "at least " : "";
-  return [`… and ${least}${count - MOST_TOLD} more`];
+  return [`… and ${least}${count - MOST_SHOWN} more`];
 }
 
-/** The problems behind issues about `value`, told about what was written before coercion. At most 50, none twice. */
+/** The problems behind issues about `value`, about what was written before coercion. At most 50, none twice. */
 export function problemsOf(
   written: JsonValue,
   value: JsonValue,
   issues: readonly ValidationIssue[],
 ): readonly ArgumentProblem[] {
   const problems = new Map<string, ArgumentProblem>();
-  for (const told of toldOf(value, issues)) {
-    const problem = problemOf(written, told);
-    problems.set(JSON.stringify([told.path, problem.expected]), problem);
+  for (const issue of resolved(value, issues)) {
+    const problem = problemOf(written, issue);
+    problems.set(JSON.stringify([issue.path, problem.expected]), problem);
     if (problems.size === MOST_PROBLEMS) break;
   }
   return [...problems.values()];
@@ -124,7 +124,7 @@ function parameterName(written: JsonValue, path: Path): string {
 const PLAIN_KEY = /^[\p{L}_$][\p{L}\p{N}_$-]*$/u;
 
 /** The issues worth telling, with unions resolved. */
-function* toldOf(value: JsonValue, issues: readonly ValidationIssue[]): Generator<PartIssue> {
+function* resolved(value: JsonValue, issues: readonly ValidationIssue[]): Generator<PartIssue> {
   const about = new Map<string, Set<string>>();
   for (const issue of issues) {
     if (issue.type === "union") continue;
@@ -143,7 +143,7 @@ function* toldOf(value: JsonValue, issues: readonly ValidationIssue[]): Generato
 
 const placeOf = ({ path }: ValidationIssue): string => JSON.stringify(path);
 
-/** Of the forms that a part may have, tells about the one that was most likely meant. */
+/** Of the forms that a part may have: what is wrong with the one that was most likely meant. */
 function* toldOfUnion(value: JsonValue, union: UnionIssue): Generator<PartIssue> {
   const { path, expected, options } = union;
   const at = valueAt(value, path);
@@ -172,7 +172,7 @@ function* toldOfUnion(value: JsonValue, union: UnionIssue): Generator<PartIssue>
       wrongTags(a) - wrongTags(b) || wrongFields(at, a) - wrongFields(at, b) || a.length - b.length,
   );
   if (meant === undefined || meant.length === 0) yield partIssue(path, expected);
-  else for (const told of toldOf(at, meant)) yield { ...told, path: [...path, ...told.path] };
+  else for (const issue of resolved(at, meant)) yield { ...issue, path: [...path, ...issue.path] };
 }
 
 /** What shows that a form was not meant at all: the whole is of another type, or another value. */
@@ -180,7 +180,7 @@ function rootOf(form: readonly ValidationIssue[]): PartIssue | undefined {
   return form.find((part): part is PartIssue => isAbout(part, 0) && part.about !== "other");
 }
 
-/** A field by whose values all forms are told apart, and that has the value of none. */
+/** A field whose values distinguish all forms, and that has the value of none. */
 function commonTag(forms: readonly (readonly ValidationIssue[])[]): string | undefined {
   const [first, ...others] = forms;
   const keys = (first ?? []).flatMap((part) => (isTag(part) ? part.path : []));

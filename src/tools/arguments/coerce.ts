@@ -1,5 +1,5 @@
-// Coercion (C20): text becomes the number or the boolean that it spells, and only where a schema complains about that text. Nothing
-// else is ever changed, so that what the model wrote can always be told from what the tool got.
+// Coercion (C20): text becomes the number or the boolean that it spells, and only where a schema refuses that text. Nothing else
+// is ever changed, so that what the model wrote can always be seen from what the tool got.
 
 import type { JsonValue } from "../../kernel/json.ts";
 import {

@@ -77,20 +77,20 @@ const TYPE_WORDS: ReadonlyMap<unknown, string> = new Map([
 
 /** Any of some forms: `text or null`. */
 export function eitherWords(forms: readonly string[]): string {
-  const told = [...new Set(forms)];
-  if (told.length === 0) return "a value";
-  const more = told.length > MOST_FORMS ? ["another form"] : [];
-  return [...told.slice(0, MOST_FORMS), ...more].join(" or ");
+  const named = [...new Set(forms)];
+  if (named.length === 0) return "a value";
+  const more = named.length > MOST_FORMS ? ["another form"] : [];
+  return [...named.slice(0, MOST_FORMS), ...more].join(" or ");
 }
 
 /** The allowed values: `one of "a", "b"`; a single one as it is. */
 export function allowedWords(values: readonly unknown[]): string {
-  const told = values.slice(0, MOST_VALUES).map(shownJson);
-  const [only] = told;
+  const named = values.slice(0, MOST_VALUES).map(shownJson);
+  const [only] = named;
   if (only === undefined) return "nothing";
   if (values.length === 1) return only;
   const more = values.length > MOST_VALUES ? ` … and ${values.length - MOST_VALUES} more` : "";
-  return `one of ${told.join(", ")}${more}`;
+  return `one of ${named.join(", ")}${more}`;
 }
 
 /** `text of at most 10 characters`. */
@@ -136,7 +136,7 @@ export function patternWords(pattern: unknown): string {
   return `text that matches ${oneLine(text.startsWith("/") ? text : `/${text}/`)}`;
 }
 
-/** What somebody's own check says; nothing, if it says nothing of use. */
+/** What a check of the author says; nothing, if that is of no use. */
 export function checkWords(noun: string, message: string): string {
   const said = oneLine(message);
   const isEmpty = said === "" || said === "Invalid input";

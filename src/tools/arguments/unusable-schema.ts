@@ -63,7 +63,7 @@ const PLAIN_TYPES: Readonly<Record<string, string>> = {
   set: "Use z.array(…).",
 };
 
-/** The first part for which zod has no JSON Schema. Older releases of zod do not tell where it is: then there is none. */
+/** The first part for which zod has no JSON Schema. Older releases of zod do not say where it is: then there is none. */
 function unusablePartIn(input: z.ZodType): UnusablePart | undefined {
   let part: UnusablePart | undefined;
   try {

@@ -1,4 +1,4 @@
-// What a schema has against a value, in one form for zod and for JSON Schema: coercion mends by it, problems are told from it.
+// What a schema has against a value, in one form for zod and for JSON Schema: coercion goes by it, and so do the problems that a model reads.
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
 

@@ -1,4 +1,4 @@
-// What a zod schema has against a value, as the issues by which coercion mends it and a model is told of it.
+// What a zod schema has against a value, as the issues by which it is coerced and a model can correct it.
 
 import { z } from "zod";
 

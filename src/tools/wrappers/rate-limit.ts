@@ -1,7 +1,7 @@
 // Rate limits: who may start now, and who waits for a place. Each run has a line of its own for each limit, kept weakly; all agents of
 // the tree stand in it. Time comes with each call.
 // Q1. At most `maxCalls` starts lie in any window of `perMs`: a place is free again `perMs` after the start that took it.
-// Q2. First come, first served: nobody starts while somebody who came before waits.
+// Q2. First come, first served: no call starts while an earlier one waits.
 // Q3. Who leaves the line takes no place with them. A place is kept from the turn to the start, which comes a moment later.
 
 import { checkKeys, misdefinition } from "../../kernel/check.ts";
@@ -14,7 +14,7 @@ export interface RateLimitOptions {
   readonly maxCalls: number;
   /** The length of that span. More than 0. */
   readonly perMs: number;
-  /** What happens to a call beyond that: it waits for its turn (default), or it fails and the model is told when to try again. */
+  /** What happens to a call beyond that: it waits for its turn (default), or it fails and the model reads when to try again. */
   readonly whenExceeded?: "wait" | "refuse";
 }
 
@@ -78,7 +78,7 @@ export class RateLine {
     this.#limit = limit;
   }
 
-  /** Starts now: true. False: there is no place, or somebody who came before has not started yet. */
+  /** Starts now: true. False: there is no place, or an earlier one has not started yet. */
   startAtOnce(nowMs: number): boolean {
     if (this.#kept > 0 || this.#waiting.length > 0 || !this.#hasPlace(nowMs)) return false;
     this.#startsMs = [...this.#startsMs, nowMs];

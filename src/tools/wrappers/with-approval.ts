@@ -6,7 +6,7 @@ import { checkWrappable, withUse } from "./wrapped-tool.ts";
 
 /** What `withApproval` takes besides the tool. */
 export interface ApprovalOptions {
-  /** Whoever is asked is told. Default: that the tool needs an approval. */
+  /** Stands in the question. Default: that the tool needs an approval. */
   readonly reason?: string;
 }
 

@@ -47,7 +47,7 @@ async function runInTurn(
   return await use.run(context, runtime);
 }
 
-/** Waits for a turn and takes it. Throws if the call is told to end before. */
+/** Waits for a turn and takes it. Throws if the call must end before. */
 async function turn(
   line: RateLine,
   { signal: callSignal }: ToolContext,

@@ -133,7 +133,7 @@ function mayRepeat(policy: Policy, error: unknown): boolean {
   return isForRepetition(error) && isWanted(policy.shouldRetry, error);
 }
 
-/** What nobody may look at is not attempted again either. */
+/** What throws when it is looked at is not attempted again either. */
 function isForRepetition(error: unknown): boolean {
   try {
     return !isToolError(error) || error.severity === "recoverable";
@@ -157,7 +157,7 @@ function isWanted(shouldRetry: Policy["shouldRetry"], error: unknown): boolean {
   return false;
 }
 
-/** Takes a promise that nobody asked for, so that it is not rejected without an owner. */
+/** Takes a promise that was not asked for, so that it is not rejected without an owner. */
 async function own(answer: unknown): Promise<void> {
   try {
     await answer;

@@ -14,8 +14,8 @@ export interface TimeoutOptions {
 
 /**
  * The tool, whose runs take at most so long: then its `context.signal` is aborted, what it gives later is discarded, and the call fails
- * with an error for which `isToolTimeout` is true. The model is told. Around `withRetries` it bounds all attempts together, inside of it
- * each of them (C30). A tool that ignores its signal goes on working unseen.
+ * with an error for which `isToolTimeout` is true. The model reads it. Around `withRetries` it bounds all attempts together, inside of it
+ * each of them (C30). A tool that ignores its signal continues unseen.
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
@@ -59,7 +59,7 @@ export async function runInTime(
 
 /**
  * What comes of `work`. If a time limit around this one runs out first, it ends without a grace period: that limit has its result, and
- * nobody waits for this one.
+ * this one is not waited for.
  */
 async function unlessGivenUp(
   signal: AbortSignal,

@@ -82,7 +82,7 @@ export function closable(context: ToolContext): {
   };
 }
 
-/** The failure of a call whose signal was aborted before it had a result. Whoever aborted it decides what is made of it. */
+/** The failure of a call whose signal was aborted before it had a result. What is made of it depends on who aborted it. */
 export function toldToEnd(toolName: string): ToolError {
   return new ToolError(`${toolName} was told to end before it had a result.`);
 }
