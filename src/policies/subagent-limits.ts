@@ -105,19 +105,22 @@ export function tighterShape(above: TreeShape, own: Partial<SubagentLimits>): Tr
   };
 }
 
+const LIMITS = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as const;
+
 /** The bounds that a role asks for and that those above do not allow. `source`: the agent under which it is started. */
 export function tightenedLimits(
   above: SubagentLimits,
   own: Partial<SubagentLimits>,
   source: string,
 ): readonly Tightening[] {
-  const names = ["maxDepth", "maxBreadthPerParent", "maxTotalSubagents"] as const;
-  return names.flatMap((name) => {
-    const [asked, given] = [own[name], above[name]];
-    return asked === undefined || asked <= given
-      ? []
-      : [{ field: `limits.${name}`, asked, given, source }];
-  });
+  const tightened: Tightening[] = [];
+  for (const name of LIMITS) {
+    const asked = own[name];
+    const given = above[name];
+    if (asked !== undefined && asked > given)
+      tightened.push({ field: `limits.${name}`, asked, given, source });
+  }
+  return tightened;
 }
 
 /** How deep and how broad a tree may be. */
