@@ -33,7 +33,7 @@ import {
   type PendingState,
   type RestingState,
 } from "./agent-state.ts";
-import { AgentTime, type TimeAccounts } from "./agent-time.ts";
+import { AgentTime } from "./agent-time.ts";
 import { BackgroundChildren } from "./background-children.ts";
 import type { BudgetGate, BudgetRefusal, Lease } from "./budget-gate.ts";
 import type { EffectLog } from "./effect-log.ts";
@@ -76,8 +76,6 @@ export interface NewAgent {
   /** The state from which it begins: its first, or that of a paused run. */
   readonly state: PendingState | RestingState;
   readonly account: BudgetGate;
-  /** Keeps the agent's time. */
-  readonly ledger: TimeAccounts;
   /** Of an agent that ran before the run was paused. */
   readonly before?: AgentHistory;
   /** What its parent's model wrote, where its role was made at spawn (X27). */
@@ -183,7 +181,7 @@ export class AgentRuntime {
     this.time = new AgentTime({
       agentId: identity.agentId,
       clock: run.clock,
-      ledger: made.ledger,
+      account: made.account,
       parent: parent?.time,
       keeper: run.journal,
       onDeadline: (deadlineAtMs) => this.endAt(deadlineAtMs),

@@ -8,19 +8,7 @@
 import type { Clock } from "../kernel/clock.ts";
 import { nextThreshold } from "../policies/budget-thresholds.ts";
 import type { AgentId } from "../protocol/ids.ts";
-
-/** What a clock asks of the ledger. */
-export interface TimeAccounts {
-  /** The deadline that the agent itself has to watch as things stand. */
-  ownDeadlineAtMs(agentId: AgentId): number | null;
-  /** The earliest deadline on its path. */
-  deadlineAtMs(agentId: AgentId): number | null;
-  timeSpent(agentId: AgentId): { readonly maximum: number; readonly spent: number } | undefined;
-  tellTime(agentId: AgentId, before: number): void;
-  stand(agentId: AgentId): void;
-  goOn(agentId: AgentId): void;
-  stoodMs(agentId: AgentId): number;
-}
+import type { TimeAccount } from "./budget-gate.ts";
 
 /** Keeps when the time of agents was over. */
 export interface DeadlineKeeper {
@@ -31,8 +19,7 @@ export interface DeadlineKeeper {
 export interface AgentTimeOptions {
   readonly agentId: AgentId;
   readonly clock: Clock;
-  /** Holds the agent's account already. */
-  readonly ledger: TimeAccounts;
+  readonly account: TimeAccount;
   readonly parent: AgentTime | undefined;
   /** Default: nobody is told, and the clock holds. */
   readonly keeper?: DeadlineKeeper | undefined;
@@ -57,7 +44,7 @@ export class AgentTime {
 
   constructor(options: AgentTimeOptions) {
     this.#options = options;
-    this.#spentMs = options.ledger.timeSpent(options.agentId)?.spent ?? 0;
+    this.#spentMs = options.account.timeSpent()?.spent ?? 0;
     this.#arm();
   }
 
@@ -79,7 +66,7 @@ export class AgentTime {
 
   /** For how long it has stood still so far. */
   get stoodMs(): number {
-    return this.#options.ledger.stoodMs(this.#options.agentId);
+    return this.#options.account.stoodMs;
   }
 
   /** The agent's limit in time may have moved away. A deadline that was reached stays so. */
@@ -89,8 +76,8 @@ export class AgentTime {
 
   /** A deadline that passed during a pause is heeded before anything of the agent goes on (R58). */
   heedOverdue(): void {
-    const { ledger, agentId, clock } = this.#options;
-    const deadlineAtMs = ledger.ownDeadlineAtMs(agentId);
+    const { account, clock } = this.#options;
+    const deadlineAtMs = account.ownDeadlineAtMs();
     if (deadlineAtMs === null || deadlineAtMs > clock.nowMs()) return;
     this.#stopTimer?.();
     this.#heed(deadlineAtMs);
@@ -106,11 +93,11 @@ export class AgentTime {
   /** The agent has ended: what it left open counts no longer, here or above; what comes late from below goes nowhere. */
   close(): void {
     if (this.#isClosed) return;
-    const { parent, ledger, agentId } = this.#options;
+    const { parent, account } = this.#options;
     if (parent !== undefined) parent.#add(-this.#work, -this.#questions);
     this.#isClosed = true;
     this.#stopTimer?.();
-    if (this.#stands) ledger.goOn(agentId);
+    if (this.#stands) account.resumeTime();
   }
 
   #begin(work: number, questions: number): () => void {
@@ -135,20 +122,18 @@ export class AgentTime {
   }
 
   #turn(stands: boolean): void {
-    const { ledger, agentId } = this.#options;
+    const { account } = this.#options;
     this.#stands = stands;
-    if (stands) ledger.stand(agentId);
-    else ledger.goOn(agentId);
+    if (stands) account.stopTime();
+    else account.resumeTime();
     this.#arm();
   }
 
   /** Waits for the deadline, or for a threshold that comes before it. */
   #arm(): void {
     if (this.#isOver) return;
-    const { ledger, agentId, clock } = this.#options;
-    const deadlineAtMs = this.#isAlone
-      ? ledger.deadlineAtMs(agentId)
-      : ledger.ownDeadlineAtMs(agentId);
+    const { account, clock } = this.#options;
+    const deadlineAtMs = this.#isAlone ? account.deadlineAtMs() : account.ownDeadlineAtMs();
     const thresholdAtMs = this.#thresholdAtMs();
     const isThreshold = thresholdAtMs < (deadlineAtMs ?? Infinity);
     const dueAtMs = isThreshold ? thresholdAtMs : deadlineAtMs;
@@ -166,18 +151,18 @@ export class AgentTime {
 
   /** When the next threshold of the agent's own limit in time is due, as things stand; never, while its clock stands still. */
   #thresholdAtMs(): number {
-    const { ledger, agentId, clock } = this.#options;
-    const time = this.#stands ? undefined : ledger.timeSpent(agentId);
+    const { account, clock } = this.#options;
+    const time = this.#stands ? undefined : account.timeSpent();
     if (time === undefined) return Infinity;
     const next = nextThreshold(time.maximum, Math.max(this.#spentMs, time.spent));
     if (next === undefined) return Infinity;
     const dueAtMs = clock.nowMs() + next - time.spent;
-    return dueAtMs < (ledger.deadlineAtMs(agentId) ?? Infinity) ? dueAtMs : Infinity;
+    return dueAtMs < (account.deadlineAtMs() ?? Infinity) ? dueAtMs : Infinity;
   }
 
   #tellTime(): void {
-    const { ledger, agentId } = this.#options;
-    ledger.tellTime(agentId, this.#spentMs);
-    this.#spentMs = ledger.timeSpent(agentId)?.spent ?? 0;
+    const { account } = this.#options;
+    account.emitThresholds(this.#spentMs);
+    this.#spentMs = account.timeSpent()?.spent ?? 0;
   }
 }

@@ -1,4 +1,4 @@
-// The narrow gate through which an agent sees the ledger: its own account, nothing else of the tree.
+// What an agent sees of the ledger: its own account, nothing else of the tree.
 
 import type { ModelPrice } from "../model/model-price.ts";
 import type { SpendAxis } from "../policies/budget.ts";
@@ -61,7 +61,7 @@ export type LeaseOutcome =
 export type Remaining = Readonly<Record<string, number>>;
 
 /** The agent's own account. */
-export interface BudgetGate {
+export interface BudgetGate extends TimeAccount {
   /** Asks for a lease; waits in line while calls in flight may still make room (X2). Never rejects. */
   reserve(ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome>;
   /** Asks that an open lease cover one more attempt of its call, whose earlier ones are charged; waits for room like `reserve`. */
@@ -88,6 +88,30 @@ export interface BudgetGate {
   remaining(): Remaining;
   /** The same as if an open lease had never been given: what its call may use, and what is left besides. */
   remainingWith(lease: Lease): Remaining;
+  /** Left to all new children of the agent together: its reserve is kept. */
+  remainingForChildren(): Remaining;
   /** Left to the whole run. */
   runRemaining(): Remaining;
+  /** The limit that would keep a new child of the agent from taking even one step, if there is one. */
+  exhaustedForChild(): BudgetRefusal | undefined;
+}
+
+/** The time of the agent, as its account keeps it. */
+export interface TimeAccount {
+  /** A limit in time, or a fixed deadline, stands on its path. */
+  readonly isTimed: boolean;
+  /** For how long its clock has stood still so far. */
+  readonly stoodMs: number;
+  /** When the agent must have ended, as the clocks on its path have gone so far; null: no limit in time. */
+  deadlineAtMs(): number | null;
+  /** The deadline at which the agent itself has to be ended; null: there is none, or its ancestors watch it, or it stands still. */
+  ownDeadlineAtMs(): number | null;
+  /** How much of its own limit in time the agent has spent; undefined: it has none. In milliseconds. */
+  timeSpent(): { readonly maximum: number; readonly spent: number } | undefined;
+  /** Emits the thresholds of its own limit in time that the agent has reached since it had spent `before` milliseconds of it (X6). */
+  emitThresholds(before: number): void;
+  /** Its clock stands still from now on, until `resumeTime`. */
+  stopTime(): void;
+  /** Its clock runs; the time in which it stood is booked. */
+  resumeTime(): void;
 }

@@ -34,7 +34,7 @@ class ClockScene {
     const agent = new AgentTime({
       agentId,
       clock: this.clock,
-      ledger: this.ledger,
+      account: this.ledger.gate(agentId),
       parent: this.#clocks.get(above),
       onDeadline: (deadlineAtMs) => this.ended.push([path, this.clock.nowMs(), deadlineAtMs]),
     });
@@ -49,7 +49,7 @@ class ClockScene {
   }
 
   left(path: string): number | undefined {
-    return this.ledger.remaining(AgentIdSchema.parse(path))["wallTimeMs"];
+    return this.ledger.gate(AgentIdSchema.parse(path)).remaining()["wallTimeMs"];
   }
 }
 
@@ -106,7 +106,7 @@ test("a sibling that works while the question waits uses the parent's time, not 
   const done = worker.working();
   scene.clock.advance(60);
   expect(["lead", "lead/a", "lead/b"].map((path) => scene.left(path))).toEqual([40, 40, 30]);
-  expect(scene.ledger.stoodMs(AgentIdSchema.parse("lead/a"))).toBe(60);
+  expect(scene.ledger.gate(AgentIdSchema.parse("lead/a")).stoodMs).toBe(60);
   done();
   scene.clock.advance(1_000);
   // Now the parent stands still as well. The sibling was asked nothing: its own time goes on, and it ends.
@@ -206,8 +206,8 @@ test("work without a question touches no timer", () => {
   };
   const agentId = AgentIdSchema.parse("lead");
   scene.ledger.open({ agentId, path: "lead", limits: {}, wallTimeMs: 10 }, null);
-  const { ledger } = scene;
-  const agent = new AgentTime({ agentId, clock, ledger, parent: undefined, onDeadline: () => 0 });
+  const account = scene.ledger.gate(agentId);
+  const agent = new AgentTime({ agentId, clock, account, parent: undefined, onDeadline: () => 0 });
   for (let call = 0; call < 100; call += 1) agent.working()();
   expect(timers).toBe(1);
 });
@@ -315,7 +315,6 @@ function node(scene: ClockScene, parent: AgentRuntime | undefined, path: string)
     limits: { maxDepth: 3, maxBreadthPerParent: 5 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
     account: scene.ledger.gate(agentId),
-    ledger: scene.ledger,
   });
 }
 

@@ -72,13 +72,7 @@ proves(["X2"], "a wish for 120 of 100 is refused at once also while somebody wai
   const scene = family();
   await askAll(scene, CHILDREN);
   const hopeless = await scene.ask("lead/a", ask(120, 10));
-  const refusal = {
-    axis: "totalTokens",
-    accountPath: "lead",
-    maximum: 100,
-    spent: 0,
-    asked: 121,
-  };
+  const refusal = { axis: "totalTokens", accountPath: "lead", maximum: 100, spent: 0, asked: 121 };
   expect(hopeless.outcome).toEqual({ type: "refused", refusal, waitedMs: 0 });
 });
 
@@ -226,7 +220,7 @@ proves(
 test("who was told to end before asking gets nothing and takes nothing", async () => {
   const scene = family();
   const agentId = AgentIdSchema.parse("lead/a");
-  const answer = await scene.ledger.reserve(agentId, FORTY, AbortSignal.abort());
+  const answer = await scene.ledger.gate(agentId).reserve(FORTY, AbortSignal.abort());
   expect(answer).toEqual({ type: "cancelled", waitedMs: 0 });
   expect(scene.account("lead").reserved).toEqual(NO_AMOUNTS);
 });
@@ -244,7 +238,7 @@ test("who waited and was answered no longer listens to its signal", async () => 
   const scene = family();
   await askAll(scene, CHILDREN.slice(0, 2));
   const { signal } = new AbortController();
-  const answer = scene.ledger.reserve(AgentIdSchema.parse("lead/c"), FORTY, signal);
+  const answer = scene.ledger.gate(AgentIdSchema.parse("lead/c")).reserve(FORTY, signal);
   expect(getEventListeners(signal, "abort")).toHaveLength(1);
   await scene.release("lease_1");
   expect([(await answer).type, getEventListeners(signal, "abort").length]).toEqual(["granted", 0]);
@@ -253,17 +247,18 @@ test("who waited and was answered no longer listens to its signal", async () => 
 test("B2: a lease is settled or released once; a second attempt throws and books nothing", async () => {
   const scene = family();
   await askAll(scene, CHILDREN.slice(0, 2));
-  const [one, two] = ["lease_1", "lease_2"].map((id) => LeaseIdSchema.parse(id));
-  if (one === undefined || two === undefined) throw new Error("two leases");
-  scene.ledger.settle(one, callUsage(10, 5));
-  scene.ledger.release(two);
+  await scene.settle("lease_1", callUsage(10, 5));
+  await scene.release("lease_2");
   const before = scene.ledger.snapshot();
-  for (const lease of [one, two, LeaseIdSchema.parse("lease_3")]) {
-    expect(() => scene.ledger.settle(lease, callUsage(1, 1))).toThrow(
-      `B2: ${lease} is settled or released once`,
-    );
-    expect(() => scene.ledger.release(lease)).toThrow(`B2: ${lease} is settled or released once`);
-  }
+  const accounts = ["lead", ...CHILDREN].map((path) =>
+    scene.ledger.gate(AgentIdSchema.parse(path)),
+  );
+  for (const leaseId of ["lease_1", "lease_2", "lease_3"].map((id) => LeaseIdSchema.parse(id)))
+    for (const account of accounts) {
+      const broken = `B2: ${leaseId} is settled or released once`;
+      expect(() => account.settle({ leaseId }, callUsage(1, 1))).toThrow(broken);
+      expect(() => account.release({ leaseId })).toThrow(broken);
+    }
   expect(scene.ledger.snapshot()).toEqual(before);
 });
 
@@ -292,7 +287,8 @@ proves(
     scene.open("other");
     scene.open("other/own", { totalTokens: 200 });
     scene.ledger.gate(AgentIdSchema.parse("lead"));
-    const left = (path: string): unknown => scene.ledger.remaining(AgentIdSchema.parse(path));
+    const left = (path: string): unknown =>
+      scene.ledger.gate(AgentIdSchema.parse(path)).remaining();
     expect(["lead/wide", "lead/narrow", "lead/free", "other/own", "other"].map(left)).toEqual([
       { totalTokens: 100 },
       { totalTokens: 30 },
@@ -312,16 +308,16 @@ proves(
     await scene.settle("lease_1", callUsage(20, 10));
     const [lead, a, b] = ["lead", "lead/a", "lead/b"].map((path) => AgentIdSchema.parse(path));
     if (lead === undefined || a === undefined || b === undefined) throw new Error("three agents");
-    expect([scene.ledger.remaining(lead), scene.ledger.remaining(b)]).toEqual([
+    expect([scene.ledger.gate(lead).remaining(), scene.ledger.gate(b).remaining()]).toEqual([
       { totalTokens: 70 },
       { totalTokens: 70 },
     ]);
-    expect(scene.ledger.usage(lead)).toEqual({
+    expect(scene.ledger.gate(lead).usage()).toEqual({
       own: NO_USAGE,
       descendants: callUsage(20, 10),
       total: callUsage(20, 10),
     });
-    expect(scene.ledger.usage(a)).toEqual({
+    expect(scene.ledger.gate(a).usage()).toEqual({
       own: callUsage(20, 10),
       descendants: NO_USAGE,
       total: callUsage(20, 10),
@@ -341,13 +337,15 @@ proves(
     await scene.settle("lease_1", callUsage(5, 5));
     await scene.ask("lead/a/x", ask(20, 90));
     await scene.settle("lease_2", callUsage(20, 10));
-    const report = (path: string): unknown => scene.ledger.usage(AgentIdSchema.parse(path));
+    const report = (path: string): unknown => scene.ledger.gate(AgentIdSchema.parse(path)).usage();
     const [ten, thirty] = [callUsage(5, 5), callUsage(20, 10)];
     const total = { ...callUsage(25, 15), modelCalls: 2, steps: 2 };
     expect(report("lead/a/x")).toEqual({ own: thirty, descendants: NO_USAGE, total: thirty });
     expect(report("lead/a")).toEqual({ own: NO_USAGE, descendants: thirty, total: thirty });
     expect(report("lead")).toEqual({ own: ten, descendants: thirty, total });
-    expect(scene.ledger.remaining(AgentIdSchema.parse("lead/a/x"))).toEqual({ totalTokens: 20 });
+    expect(scene.ledger.gate(AgentIdSchema.parse("lead/a/x")).remaining()).toEqual({
+      totalTokens: 20,
+    });
   },
 );
 
@@ -366,17 +364,17 @@ test("a new child is refused as soon as a limit would not let it take one step",
   const scene = new LedgerScene();
   scene.open("lead", { steps: 1, toolCalls: 0 });
   const agentId = AgentIdSchema.parse("lead");
-  expect(scene.ledger.exhaustedForChild(agentId)).toBeUndefined();
+  expect(scene.ledger.gate(agentId).exhaustedForChild()).toBeUndefined();
   await scene.ask("lead", FORTY);
   await scene.settle("lease_1", callUsage(1, 1));
   const refusal = { axis: "steps", accountPath: "lead", maximum: 1, spent: 1, asked: 0 };
-  expect(scene.ledger.exhaustedForChild(agentId)).toEqual(refusal);
+  expect(scene.ledger.gate(agentId).exhaustedForChild()).toEqual(refusal);
 });
 
 test("an agent that ends gives back what it still holds, and the line is served", async () => {
   const scene = family();
   const asked = await askAll(scene, ["lead/a", "lead/a", "lead/b"]);
-  scene.ledger.releaseOpen(AgentIdSchema.parse("lead/a"));
+  scene.ledger.gate(AgentIdSchema.parse("lead/a")).releaseOpen();
   await answered();
   expect(asked[2]?.outcome).toEqual(granted(3, 30, 10));
   expect(scene.account("lead/a").reserved).toEqual(NO_AMOUNTS);
@@ -421,8 +419,8 @@ test("a ledger restored from JSON goes on where the other stopped: usage, limits
   expect([resumed.snapshot(), resumed.leaseCount]).toEqual([scene.ledger.snapshot(), 1]);
   const { signal } = new AbortController();
   const lead = AgentIdSchema.parse("lead");
-  expect(await resumed.reserve(lead, FORTY, signal)).toEqual(granted(2, 30, 10));
-  expect(resumed.remaining(lead)).toEqual({ totalTokens: 10 });
+  expect(await resumed.gate(lead).reserve(FORTY, signal)).toEqual(granted(2, 30, 10));
+  expect(resumed.gate(lead).remaining()).toEqual({ totalTokens: 10 });
   resumed.open({ agentId: AgentIdSchema.parse("lead/d"), path: "lead/d", limits: {} }, lead);
   expect(resumed.leaseCount).toBe(2);
 });

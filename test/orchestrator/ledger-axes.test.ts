@@ -159,7 +159,7 @@ proves(
     scene.open("lead/b", {}, 20);
     scene.open("lead/c");
     const deadlines = ["lead", "lead/a", "lead/b", "lead/c"].map((path) =>
-      scene.ledger.deadlineAtMs(AgentIdSchema.parse(path)),
+      scene.ledger.gate(AgentIdSchema.parse(path)).deadlineAtMs(),
     );
     expect(deadlines).toEqual([50, 50, 20, 50]);
   },
@@ -181,7 +181,7 @@ test("when a deadline is past, no time is left, and never less", () => {
   const scene = new LedgerScene();
   scene.open("lead", {}, 10);
   scene.clock.advance(25);
-  expect(scene.ledger.remaining(AgentIdSchema.parse("lead"))).toEqual({ wallTimeMs: 0 });
+  expect(scene.ledger.gate(AgentIdSchema.parse("lead")).remaining()).toEqual({ wallTimeMs: 0 });
 });
 
 test("a time limit of zero lets nothing start", async () => {
@@ -233,13 +233,15 @@ for (const level of LEVELS) {
     const [owner, leaf] = [AgentIdSchema.parse(level), AgentIdSchema.parse(LEAF)];
     const gate = scene.ledger.gate(leaf);
     scene.clock.advance(4);
-    scene.ledger.stand(owner);
+    scene.ledger.gate(owner).stopTime();
     scene.clock.advance(60);
     expect([gate.exhausted(), gate.remaining()]).toEqual([undefined, { wallTimeMs: 6 }]);
     expect((await scene.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
     scene.clock.advance(40);
-    scene.ledger.goOn(owner);
-    expect([scene.ledger.stoodMs(owner), scene.ledger.deadlineAtMs(leaf)]).toEqual([100, 110]);
+    scene.ledger.gate(owner).resumeTime();
+    expect([scene.ledger.gate(owner).stoodMs, scene.ledger.gate(leaf).deadlineAtMs()]).toEqual([
+      100, 110,
+    ]);
     scene.clock.advance(6);
     expect(gate.exhausted()).toEqual({
       axis: "wallTimeMs",
@@ -258,7 +260,7 @@ for (const level of LEVELS) {
         ...LEVELS.map((path) => (path === level ? { deadlineAtMs: TIGHT } : { wallTimeMs: 5 })),
       );
       scene.clock.advance(1);
-      for (const path of LEVELS) scene.ledger.stand(AgentIdSchema.parse(path));
+      for (const path of LEVELS) scene.ledger.gate(AgentIdSchema.parse(path)).stopTime();
       scene.clock.advance(8);
       expect((await scene.ask(LEAF, ask(1, 1))).outcome).toEqual(granted(1, 1, 1));
       scene.clock.advance(1);
@@ -275,13 +277,22 @@ for (const level of LEVELS) {
 test("of a limit in time and a fixed deadline of one account the earlier one holds", () => {
   const lead = AgentIdSchema.parse("lead");
   const scene = timed({ wallTimeMs: 10, deadlineAtMs: 15 });
-  expect([scene.ledger.deadlineAtMs(lead), scene.ledger.ownDeadlineAtMs(lead)]).toEqual([10, 10]);
-  scene.ledger.standStill(lead, 4);
-  expect([scene.ledger.deadlineAtMs(lead), scene.ledger.ownDeadlineAtMs(lead)]).toEqual([14, 14]);
-  scene.ledger.standStill(lead, 4);
-  expect([scene.ledger.deadlineAtMs(lead), scene.ledger.ownDeadlineAtMs(lead)]).toEqual([15, 15]);
+  expect([
+    scene.ledger.gate(lead).deadlineAtMs(),
+    scene.ledger.gate(lead).ownDeadlineAtMs(),
+  ]).toEqual([10, 10]);
+  scene.ledger.gate(lead).excludeTime(4);
+  expect([
+    scene.ledger.gate(lead).deadlineAtMs(),
+    scene.ledger.gate(lead).ownDeadlineAtMs(),
+  ]).toEqual([14, 14]);
+  scene.ledger.gate(lead).excludeTime(4);
+  expect([
+    scene.ledger.gate(lead).deadlineAtMs(),
+    scene.ledger.gate(lead).ownDeadlineAtMs(),
+  ]).toEqual([15, 15]);
   scene.clock.advance(15);
-  expect(scene.ledger.exhaustedForChild(lead)).toEqual({
+  expect(scene.ledger.gate(lead).exhaustedForChild()).toEqual({
     axis: "wallTimeMs",
     accountPath: "lead",
     maximum: 15,
@@ -292,7 +303,7 @@ test("of a limit in time and a fixed deadline of one account the earlier one hol
 
 function watched(...times: readonly Times[]): readonly (number | null)[] {
   const scene = timed(...times);
-  return LEVELS.map((path) => scene.ledger.ownDeadlineAtMs(AgentIdSchema.parse(path)));
+  return LEVELS.map((path) => scene.ledger.gate(AgentIdSchema.parse(path)).ownDeadlineAtMs());
 }
 
 test("an agent watches only deadlines of its own that can come before those above", () => {
@@ -324,11 +335,11 @@ proves(
     await scene.ask(LEAF, ask(1, 1));
     const waiter = await scene.ask(LEAF, ask(1, 1));
     const parent = AgentIdSchema.parse("lead/a");
-    scene.ledger.stand(parent);
+    scene.ledger.gate(parent).stopTime();
     scene.clock.advance(30);
     await scene.ask("lead", ask(1, 1));
     expect(waiter.outcome).toBeUndefined();
-    scene.ledger.goOn(parent);
+    scene.ledger.gate(parent).resumeTime();
     scene.clock.advance(9);
     await scene.ask("lead", ask(1, 1));
     expect(waiter.outcome).toBeUndefined();
@@ -345,26 +356,29 @@ test("the time between pause and resume counts only against fixed deadlines", ()
   scene.ledger.open({ agentId: lead, path: "lead", limits: {}, wallTimeMs: 10 }, null);
   scene.ledger.open({ agentId: child, path: "lead/a", limits: {}, deadlineAtMs: 1_500 }, lead);
   scene.clock.advance(4);
-  scene.ledger.stand(lead);
+  scene.ledger.gate(lead).stopTime();
   scene.clock.advance(3);
   const stored = JSON.stringify(scene.ledger.snapshot());
   scene.clock.advance(993);
   const resumed = new BudgetLedger(scene.clock);
   resumed.restore(AccountSchema.array().parse(JSON.parse(stored)), 0);
-  resumed.standStill(lead, 993);
-  expect([resumed.stoodMs(lead), resumed.remaining(lead)]).toEqual([996, { wallTimeMs: 6 }]);
-  resumed.standStill(lead, 1_000);
-  expect(resumed.remaining(child)).toEqual({ wallTimeMs: 500 });
+  resumed.gate(lead).excludeTime(993);
+  expect([resumed.gate(lead).stoodMs, resumed.gate(lead).remaining()]).toEqual([
+    996,
+    { wallTimeMs: 6 },
+  ]);
+  resumed.gate(lead).excludeTime(1_000);
+  expect(resumed.gate(child).remaining()).toEqual({ wallTimeMs: 500 });
   for (const ms of [-1, Number.NaN, Infinity])
-    expect(() => resumed.standStill(lead, ms)).toThrow("for a time from 0 up");
+    expect(() => resumed.gate(lead).excludeTime(ms)).toThrow("for a time from 0 up");
 });
 
 test("a clock stands still once at a time", () => {
   const { ledger } = timed({});
   const lead = AgentIdSchema.parse("lead");
-  expect(() => ledger.goOn(lead)).toThrow("a clock that stands still can go on");
-  ledger.stand(lead);
-  expect(() => ledger.stand(lead)).toThrow("a clock that goes can stand still");
-  ledger.goOn(lead);
-  expect(ledger.stoodMs(lead)).toBe(0);
+  expect(() => ledger.gate(lead).resumeTime()).toThrow("a clock that stands still can go on");
+  ledger.gate(lead).stopTime();
+  expect(() => ledger.gate(lead).stopTime()).toThrow("a clock that goes can stand still");
+  ledger.gate(lead).resumeTime();
+  expect(ledger.gate(lead).stoodMs).toBe(0);
 });

@@ -26,7 +26,12 @@ interface CrowdOptions {
 
 class Crowd {
   readonly clock = new ManualClock();
-  readonly ledger = new BudgetLedger(this.clock);
+  readonly #holders = new Map<string, AgentId>();
+  readonly ledger = new BudgetLedger(this.clock, {
+    onOperation: (done) => {
+      if (done.operation === "lease") this.#holders.set(done.lease.leaseId, done.agentId);
+    },
+  });
   readonly controllers: AbortController[] = [];
   looks = 0;
   readonly #answers: Promise<LeaseOutcome>[] = [];
@@ -40,7 +45,7 @@ class Crowd {
       const agentId = this.#open(`${between}/${index}`, member(index), above);
       const controller = new AbortController();
       this.controllers.push(controller);
-      this.#answers.push(this.ledger.reserve(agentId, ask, controller.signal));
+      this.#answers.push(this.ledger.gate(agentId).reserve(ask, controller.signal));
     }
   }
 
@@ -63,7 +68,10 @@ class Crowd {
   }
 
   settle(number: number, tokens: readonly [input: number, output: number] = [6, 4]): void {
-    this.ledger.settle(LeaseIdSchema.parse(`lease_${number}`), callUsage(...tokens));
+    const leaseId = LeaseIdSchema.parse(`lease_${number}`);
+    const holder = this.#holders.get(leaseId);
+    if (holder === undefined) throw new Error(`There was no lease ${leaseId}.`);
+    this.ledger.gate(holder).settle({ leaseId }, callUsage(...tokens));
   }
 
   /** How many were granted, refused and cancelled. */
@@ -175,10 +183,11 @@ test("all that are told to end leave, the first first and the last first", async
 test("each is refused when its own time is over, one after the other", async () => {
   const options = { lead: { limits: { totalTokens: 10 } }, member: mortal };
   const done = await crowd(options, (one, size) => {
+    const lead = one.ledger.gate(AgentIdSchema.parse("lead"));
     for (let index = 1; index < size; index += 1) {
       one.clock.advance(1);
       const tooMuch = { inputTokens: 100, maxOutputTokens: 1, price: undefined };
-      void one.ledger.reserve(AgentIdSchema.parse("lead"), tooMuch, new AbortController().signal);
+      void lead.reserve(tooMuch, new AbortController().signal);
     }
     one.clock.advance(1);
     one.settle(1);
@@ -203,7 +212,7 @@ test("calls that settle elsewhere cost the same, however many wait in another pl
     const { signal } = new AbortController();
     const free = { inputTokens: 1, maxOutputTokens: 1, price: undefined };
     for (let number = 2; number < 102; number += 1) {
-      void one.ledger.reserve(other, free, signal);
+      void one.ledger.gate(other).reserve(free, signal);
       one.settle(number, [1, 1]);
     }
     looks.push(one.looks - before);

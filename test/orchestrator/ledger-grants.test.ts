@@ -3,7 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 
-import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget/ledger.ts";
+import type { ReachedThreshold } from "../../src/orchestrator/budget/agent-account.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import type { SpendAxis } from "../../src/policies/budget.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
@@ -62,8 +63,8 @@ describe("a reserve", () => {
   proves(["X5"], "what is left to the parent has it, what is left to its children does not", () => {
     const scene = keeping();
     const gate = scene.ledger.gate(CHILD);
-    expect(scene.ledger.remaining(LEAD)).toEqual({ totalTokens: 100 });
-    expect(scene.ledger.remainingForChildren(LEAD)).toEqual({ totalTokens: 80 });
+    expect(scene.ledger.gate(LEAD).remaining()).toEqual({ totalTokens: 100 });
+    expect(scene.ledger.gate(LEAD).remainingForChildren()).toEqual({ totalTokens: 80 });
     expect([gate.remaining(), gate.runRemaining()]).toEqual([
       { totalTokens: 80 },
       { totalTokens: 100 },
@@ -75,7 +76,7 @@ describe("a reserve", () => {
     "a child is not started for the reserve alone, and the refusal says what is kept",
     async () => {
       const scene = keeping();
-      expect(scene.ledger.exhaustedForChild(LEAD)).toBeUndefined();
+      expect(scene.ledger.gate(LEAD).exhaustedForChild()).toBeUndefined();
       await scene.ask("lead", ask(30, 50));
       await scene.settle("lease_1", callUsage(30, 50));
       const refusal = {
@@ -86,7 +87,7 @@ describe("a reserve", () => {
         asked: 0,
         kept: 20,
       };
-      expect(scene.ledger.exhaustedForChild(LEAD)).toEqual(refusal);
+      expect(scene.ledger.gate(LEAD).exhaustedForChild()).toEqual(refusal);
       expect(scene.ledger.gate(CHILD).exhausted()).toEqual(refusal);
       expect(scene.ledger.gate(LEAD).exhausted()).toBeUndefined();
     },
@@ -99,7 +100,7 @@ describe("a reserve", () => {
     scene.open("lead/a", limits, { reserve: { steps: 3, toolCalls: 1, outputTokens: 30 } });
     scene.open("lead/a/b");
     const left = ["lead", "lead/a", "lead/a/b"].map((path) =>
-      scene.ledger.remaining(AgentIdSchema.parse(path)),
+      scene.ledger.gate(AgentIdSchema.parse(path)).remaining(),
     );
     expect(left).toEqual([
       { steps: 5, toolCalls: 3, outputTokens: 100 },
@@ -138,7 +139,7 @@ describe("a reserve", () => {
     const scene = new LedgerScene();
     scene.open("lead", { steps: 2 }, { reserve: { steps: 9 } });
     scene.open("lead/a");
-    expect(scene.ledger.remainingForChildren(LEAD)).toEqual({ steps: 0 });
+    expect(scene.ledger.gate(LEAD).remainingForChildren()).toEqual({ steps: 0 });
     const refusal = { axis: "steps", accountPath: "lead", maximum: 2, spent: 0, asked: 1, kept: 2 };
     expect((await scene.ask("lead/a", ask(1, 1))).outcome).toMatchObject({ refusal });
     expect((await scene.ask("lead", ask(1, 1))).outcome?.type).toBe("granted");
@@ -182,7 +183,7 @@ describe("a grant", () => {
       );
       scene.clock.advance(7);
       scene.ledger.grant(LEAD, { budget: { steps: 2, costUsd: 0.29, wallTimeMs: 50 }, by: BY });
-      expect(scene.ledger.remaining(LEAD)).toEqual({
+      expect(scene.ledger.gate(LEAD).remaining()).toEqual({
         steps: 3,
         costMicroUsd: 290_005,
         wallTimeMs: 143,
@@ -274,9 +275,9 @@ describe("a grant", () => {
     ledger.open({ agentId: CHILD, path: "lead/a", limits: {}, wallTimeMs: 400 }, LEAD);
     ledger.grant(LEAD, { budget: { wallTimeMs: 50 }, by: BY });
     expect([
-      ledger.deadlineAtMs(LEAD),
-      ledger.ownDeadlineAtMs(LEAD),
-      ledger.deadlineAtMs(CHILD),
+      ledger.gate(LEAD).deadlineAtMs(),
+      ledger.gate(LEAD).ownDeadlineAtMs(),
+      ledger.gate(CHILD).deadlineAtMs(),
     ]).toEqual([150, 150, 150]);
   });
 
@@ -308,8 +309,8 @@ describe("a grant", () => {
       const resumed = new BudgetLedger(scene.clock);
       resumed.restore(stored, 1);
       resumed.grant(LEAD, { budget: { steps: 3 }, by: "Second." });
-      expect(resumed.remaining(LEAD)).toEqual({ steps: 4 });
-      expect(resumed.remainingForChildren(LEAD)).toEqual({ steps: 3 });
+      expect(resumed.gate(LEAD).remaining()).toEqual({ steps: 4 });
+      expect(resumed.gate(LEAD).remainingForChildren()).toEqual({ steps: 3 });
       expect(resumed.snapshot()[0]?.grants.map(({ by }) => by)).toEqual(["First.", "Second."]);
     },
   );
@@ -378,8 +379,9 @@ describe("thresholds", () => {
       resumed.restore(scene.ledger.snapshot(), scene.ledger.leaseCount);
       const { signal } = new AbortController();
       for (const tokens of [10, 60]) {
-        const outcome = await resumed.reserve(LEAD, ask(tokens, 1), signal);
-        if (outcome.type === "granted") resumed.settle(outcome.lease.leaseId, callUsage(tokens, 0));
+        const outcome = await resumed.gate(LEAD).reserve(ask(tokens, 1), signal);
+        if (outcome.type === "granted")
+          resumed.gate(LEAD).settle(outcome.lease, callUsage(tokens, 0));
       }
       expect(reached).toEqual([
         ["lead", "totalTokens", 0.8, 82, 100],

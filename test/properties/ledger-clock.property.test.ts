@@ -79,7 +79,7 @@ class Player {
     const clock = new AgentTime({
       agentId: id,
       clock: this.#time,
-      ledger: this.#ledger,
+      account: this.#ledger.gate(id),
       parent: above?.clock,
       onDeadline: () => {
         check(!this.#ended.has(index), `${path} is ended once`);

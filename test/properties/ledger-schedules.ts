@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
+import type { AgentAccount } from "../../src/orchestrator/budget/agent-account.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import {
   LedgerCopy,
@@ -57,7 +58,7 @@ class Player {
   readonly #ids: AgentId[] = [];
   readonly #pending = new Map<number, Pending>();
   readonly #leaseIds = new Map<ReferenceLease, LeaseId>();
-  readonly #ended: LeaseId[] = [];
+  readonly #ended: { readonly leaseId: LeaseId; readonly account: AgentAccount }[] = [];
   /** What each account spent itself, by hand. */
   readonly #own: Usage[] = [];
   /** Answers of the real ledger since the last comparison. */
@@ -120,7 +121,7 @@ class Player {
     const priced = PRICES[price % PRICES.length];
     const ask = { inputTokens: input, maxOutputTokens: output, price: priced };
     this.#wait({ account, ask, extended: undefined }, (signal) =>
-      this.#ledger.reserve(agentId, ask, signal),
+      this.#ledger.gate(agentId).reserve(ask, signal),
     );
   }
 
@@ -176,7 +177,8 @@ class Player {
     const lost = { ...NO_USAGE, steps, inputTokens: tokens, totalTokens: tokens };
     const sizes = { inputTokens: input, maxOutputTokens: output };
     const asked = { leaseId, lastStep: undefined, ...sizes };
-    this.#ledger.charge({ ...asked, attempt: one.attempt }, lost);
+    const account = this.#holderOf(one);
+    account.charge({ ...asked, attempt: one.attempt }, lost);
     this.#reference.charge(one, lost);
     this.#book(one.account.index, lost);
     this.#expected = this.#reference.serve(this.#clock.nowMs());
@@ -184,7 +186,7 @@ class Player {
     one.isWaiting = true;
     const ask: LeaseAsk = { ...sizes, price: priced, steps: 0 };
     this.#wait({ account: one.account, ask, extended: one }, (signal) =>
-      this.#ledger.extend(asked, { price: priced }, signal),
+      account.extend(asked, { price: priced }, signal),
     );
   }
 
@@ -210,23 +212,31 @@ class Player {
     if (isGranted) this.#expected = this.#reference.serve(this.#clock.nowMs());
   }
 
+  #holderOf({ account }: ReferenceLease): AgentAccount {
+    const agentId = this.#ids[account.index];
+    if (agentId === undefined) throw new Error("An account of the reference was never opened.");
+    return this.#ledger.gate(agentId);
+  }
+
   #end(lease: ReferenceLease, usage: Usage | undefined): void {
     const leaseId = this.#leaseIds.get(lease);
     if (leaseId === undefined) throw new Error("A lease of the reference was never granted.");
-    if (usage === undefined) this.#ledger.release(leaseId);
-    else this.#ledger.settle(leaseId, wholeOf(lease, usage));
-    this.#ended.push(leaseId);
+    const account = this.#holderOf(lease);
+    if (usage === undefined) account.release({ leaseId });
+    else account.settle({ leaseId }, wholeOf(lease, usage));
+    this.#ended.push({ leaseId, account });
     this.#reference.end(lease, usage);
     this.#book(lease.account.index, usage ?? NO_USAGE);
     this.#expected = this.#reference.serve(this.#clock.nowMs());
   }
 
   #endAgain(lease: number): void {
-    const leaseId = this.#ended[lease % Math.max(1, this.#ended.length)];
-    if (leaseId === undefined) return;
+    const ended = this.#ended[lease % Math.max(1, this.#ended.length)];
+    if (ended === undefined) return;
+    const { leaseId, account } = ended;
     for (const again of [
-      () => this.#ledger.settle(leaseId, NO_USAGE),
-      () => this.#ledger.release(leaseId),
+      () => account.settle({ leaseId }, NO_USAGE),
+      () => account.release({ leaseId }),
     ]) {
       let hasThrown = false;
       try {
@@ -242,12 +252,12 @@ class Player {
   #settleAbsurd({ lease, field, figure }: Extract<Operation, { type: "settleAbsurd" }>): void {
     const one = this.#chosen(lease);
     const leaseId = one === undefined ? undefined : this.#leaseIds.get(one);
-    if (leaseId === undefined) return;
+    if (one === undefined || leaseId === undefined) return;
     const before = this.#ledger.snapshot();
     const told = this.#operations;
     let hasThrown = false;
     try {
-      this.#ledger.settle(leaseId, { ...NO_USAGE, [field]: figure });
+      this.#holderOf(one).settle({ leaseId }, { ...NO_USAGE, [field]: figure });
     } catch {
       hasThrown = true;
     }
@@ -286,10 +296,10 @@ class Player {
     const last = still.at(-1);
     if (last !== undefined && last.untilMs === undefined) {
       last.untilMs = this.#clock.nowMs();
-      this.#ledger.goOn(agentId);
+      this.#ledger.gate(agentId).resumeTime();
     } else {
       still.push({ fromMs: this.#clock.nowMs() });
-      this.#ledger.stand(agentId);
+      this.#ledger.gate(agentId).stopTime();
     }
   }
 

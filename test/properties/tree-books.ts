@@ -1,7 +1,6 @@
 // Books for the tree property: a second ledger, kept from events alone, that knows nothing of ours. B1, B2, B4, X4, X5 and X7 are
 // checked at every event.
 
-import { deadlineAtMs, type AccountPath } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import {
   SPEND_AXES,
@@ -219,9 +218,8 @@ class Books {
   #checkDeadlines(events: readonly EspalierEvent[]): void {
     for (const { agentId, agentPath, type, atMs } of events) {
       if (type !== "model.requested") continue;
-      const path: AccountPath = this.#path(agentId).map(({ account }) => account);
-      const deadline = deadlineAtMs(path) ?? Infinity;
-      law(atMs < deadline, `R58: ${agentPath} asks after its deadline`);
+      const deadlines = this.#path(agentId).map(({ account }) => deadlineOf(account));
+      law(atMs < Math.min(...deadlines), `R58: ${agentPath} asks after its deadline`);
     }
   }
 
@@ -307,4 +305,10 @@ function nothing(): Sums {
 
 function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
   for (const axis of SPEND_AXES) sums[axis] += sign * amounts[axis];
+}
+
+/** When the account's own time is over; Infinity: never. */
+function deadlineOf({ fixedDeadlineAtMs, timeLimitMs, openedAtMs, stoodMs }: Account): number {
+  const moving = timeLimitMs === null ? Infinity : openedAtMs + timeLimitMs + stoodMs;
+  return Math.min(fixedDeadlineAtMs ?? Infinity, moving);
 }

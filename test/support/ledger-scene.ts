@@ -2,11 +2,15 @@
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
-import { BudgetLedger, type ReachedThreshold } from "../../src/orchestrator/budget/ledger.ts";
+import type {
+  AgentAccount,
+  ReachedThreshold,
+} from "../../src/orchestrator/budget/agent-account.ts";
+import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
-import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
+import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { NO_USAGE, type Usage } from "../../src/protocol/usage.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 
@@ -35,9 +39,23 @@ export interface Asked {
 export class LedgerScene {
   readonly clock = new ManualClock();
   readonly ledger: BudgetLedger;
+  /** Whose each lease is. */
+  readonly #holders = new Map<string, AgentId>();
 
   constructor(onThreshold?: (reached: ReachedThreshold) => void) {
-    this.ledger = new BudgetLedger(this.clock, onThreshold === undefined ? {} : { onThreshold });
+    this.ledger = new BudgetLedger(this.clock, {
+      onThreshold,
+      onOperation: (done) => {
+        if (done.operation === "lease") this.#holders.set(done.lease.leaseId, done.agentId);
+      },
+    });
+  }
+
+  /** The account that holds, or held, a lease. */
+  holderOf(leaseId: string): AgentAccount {
+    const agentId = this.#holders.get(leaseId);
+    if (agentId === undefined) throw new Error(`There was no lease ${leaseId}.`);
+    return this.ledger.gate(agentId);
   }
 
   /** Opens the account of `path` below that of the path before its last slash. A number is a fixed deadline. */
@@ -55,7 +73,7 @@ export class LedgerScene {
   /** Asks, and gives the promise of the ledger time to resolve if it is answered at once. */
   async ask(path: string, question: LeaseAsk): Promise<Asked> {
     const agentId = AgentIdSchema.parse(path);
-    return await this.#asked((signal) => this.ledger.reserve(agentId, question, signal));
+    return await this.#asked((signal) => this.ledger.gate(agentId).reserve(question, signal));
   }
 
   async #asked(wait: (signal: AbortSignal) => Promise<LeaseOutcome>): Promise<Asked> {
@@ -75,23 +93,22 @@ export class LedgerScene {
   async extend(leaseId: string, { inputTokens, maxOutputTokens, price }: LeaseAsk): Promise<Asked> {
     const sizes = { inputTokens, maxOutputTokens, lastStep: undefined };
     const lease = { leaseId: LeaseIdSchema.parse(leaseId), ...sizes };
-    return await this.#asked((signal) => this.ledger.extend(lease, { price }, signal));
+    return await this.#asked((signal) => this.holderOf(leaseId).extend(lease, { price }, signal));
   }
 
   /** Ends an attempt under a lease. */
   async charge(leaseId: string, usage: Usage, attempt = 1): Promise<void> {
-    const sizes = { inputTokens: 0, maxOutputTokens: 0, lastStep: undefined };
-    this.ledger.charge({ leaseId: LeaseIdSchema.parse(leaseId), ...sizes, attempt }, usage);
+    this.holderOf(leaseId).charge({ leaseId: LeaseIdSchema.parse(leaseId), attempt }, usage);
     await answered();
   }
 
   async settle(leaseId: string, usage: Usage): Promise<void> {
-    this.ledger.settle(LeaseIdSchema.parse(leaseId), usage);
+    this.holderOf(leaseId).settle({ leaseId: LeaseIdSchema.parse(leaseId) }, usage);
     await answered();
   }
 
   async release(leaseId: string): Promise<void> {
-    this.ledger.release(LeaseIdSchema.parse(leaseId));
+    this.holderOf(leaseId).release({ leaseId: LeaseIdSchema.parse(leaseId) });
     await answered();
   }
 

@@ -148,7 +148,6 @@ test("T3: a slot can be given back once only", () => {
     limits: { maxDepth: 1, maxBreadthPerParent: 1 },
     state: pendingState({ messages: [], prefix: NO_PREFIX }),
     account: ledger.gate(identity.agentId),
-    ledger,
   });
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
   const slot = tree.admit(node, "child");

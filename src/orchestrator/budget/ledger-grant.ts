@@ -1,28 +1,37 @@
-// More budget for an account that exists (X7). Pure. Only limits that are there can be raised: a grant never makes a new one.
+// More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
 
+import { mismatch } from "../../kernel/check.ts";
 import { SPEND_AXES, spendLimitsOf, type Budget, type BudgetAxis } from "../../policies/budget.ts";
 import type { SpendAxis } from "../../policies/budget.ts";
-import type { Account } from "../../protocol/account.ts";
+import type { AccountGrant } from "../../protocol/account.ts";
+import type { LedgerAccount } from "./ledger-account.ts";
 
-/** Who grants what, and when. */
-export interface Grant {
+/** What is granted, and by whom. */
+export interface GivenBudget {
   readonly budget: Budget;
   readonly by: string;
-  readonly atMs: number;
 }
 
-/** The first axis of the budget on which the account has no limit that could be raised. A fixed deadline is none. */
-export function unlimitedAxis(account: Account, budget: Budget): BudgetAxis | undefined {
-  if (budget.wallTimeMs !== undefined && account.timeLimitMs === null) return "wallTimeMs";
-  const raises = spendLimitsOf(budget);
-  const axis = SPEND_AXES.find(
-    (one) => raises[one] !== undefined && account.limits[one] === undefined,
-  );
-  return axis === "costMicroUsd" ? "costUsd" : axis;
+/** A grant with its time. */
+export type Grant = GivenBudget & Pick<AccountGrant, "atMs">;
+
+/**
+ * Raises the limits of an account, and gives what is on record of it. `field` names the grant in the error.
+ *
+ * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
+ */
+export function grantTo(account: LedgerAccount, grant: Grant, field: string): AccountGrant {
+  const axis = unlimitedAxis(account, grant.budget);
+  if (axis !== undefined) {
+    const expected = `left out, since ${account.path} has no limit of its own on it`;
+    const advice = "Grant what is limited there, or to the agent whose limit it is.";
+    throw mismatch(`${field}.budget.${axis}`, expected, grant.budget[axis], advice);
+  }
+  return raise(account, grant);
 }
 
-/** The account with its limits raised by the budget, and the grant on record. */
-export function granted(account: Account, { budget, by, atMs }: Grant): Account {
+/** The same for a grant that was checked. */
+export function raise(account: LedgerAccount, { budget, by, atMs }: Grant): AccountGrant {
   const raises = spendLimitsOf(budget);
   const limits: Partial<Record<SpendAxis, number>> = {};
   for (const axis of SPEND_AXES) {
@@ -31,12 +40,23 @@ export function granted(account: Account, { budget, by, atMs }: Grant): Account 
   }
   const { timeLimitMs, grants } = account;
   const given = Object.entries(budget).filter(([, amount]) => amount !== undefined && amount > 0);
-  return {
-    ...account,
+  const grant: AccountGrant = { by, atMs, budget: Object.fromEntries(given) };
+  account.raise({
     limits,
     timeLimitMs: timeLimitMs === null ? null : raised(timeLimitMs, budget.wallTimeMs ?? 0),
-    grants: [...grants, { by, atMs, budget: Object.fromEntries(given) }],
-  };
+    grants: [...grants, grant],
+  });
+  return grant;
+}
+
+/** The first axis of the budget on which the account has no limit that could be raised. A fixed deadline is none. */
+function unlimitedAxis(account: LedgerAccount, budget: Budget): BudgetAxis | undefined {
+  if (budget.wallTimeMs !== undefined && account.timeLimitMs === null) return "wallTimeMs";
+  const raises = spendLimitsOf(budget);
+  const axis = SPEND_AXES.find(
+    (one) => raises[one] !== undefined && account.limits[one] === undefined,
+  );
+  return axis === "costMicroUsd" ? "costUsd" : axis;
 }
 
 /** A sum that stays a number that can be stored and counted with. */

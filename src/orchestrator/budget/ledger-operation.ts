@@ -14,8 +14,9 @@ import {
   UsageSchema,
   type Usage,
 } from "../../protocol/usage.ts";
-import * as core from "./ledger-arithmetic.ts";
-import { granted } from "./ledger-grant.ts";
+import { LedgerAccount } from "./ledger-account.ts";
+import { joined, parted, usageOfHold } from "./ledger-arithmetic.ts";
+import { raise } from "./ledger-grant.ts";
 
 const LeaseSchema = z.strictObject({
   leaseId: LeaseIdSchema,
@@ -92,9 +93,8 @@ export interface KeptHold {
 
 /** The accounts of a ledger, as its operations leave them. */
 export class LedgerCopy {
-  readonly #accounts = new Map<AgentId, Account>();
+  readonly #accounts = new Map<AgentId, LedgerAccount>();
   readonly #leases = new Map<LeaseId, KeptHold>();
-  readonly #still = new Map<AgentId, number>();
   #leaseCount: number;
 
   constructor(accounts: readonly Account[] = [], leaseCount = 0) {
@@ -103,7 +103,9 @@ export class LedgerCopy {
   }
 
   open(account: Account): void {
-    this.#accounts.set(account.agentId, account);
+    const { agentId, parentId } = account;
+    const parent = parentId === null ? undefined : this.#account(parentId);
+    this.#accounts.set(agentId, new LedgerAccount(account, parent));
   }
 
   /** Does it once more. Throws where it does not fit what was done before. */
@@ -111,52 +113,48 @@ export class LedgerCopy {
     switch (done.operation) {
       case "lease": {
         const { agentId, lease, hold, waitedMs } = done;
-        this.#store(core.held(this.#path(agentId), hold));
+        this.#account(agentId).hold(hold);
         this.#leases.set(lease.leaseId, { agentId, lease, hold, waitedMs });
         this.#leaseCount += 1;
         return;
       }
       case "extend": {
         const kept = this.#lease(done.leaseId);
-        this.#store(core.held(this.#path(kept.agentId), done.hold));
-        this.#leases.set(done.leaseId, { ...kept, hold: core.joined(kept.hold, done.hold) });
+        this.#account(kept.agentId).hold(done.hold);
+        this.#leases.set(done.leaseId, { ...kept, hold: joined(kept.hold, done.hold) });
         return;
       }
       case "charge": {
         const kept = this.#lease(done.leaseId);
-        this.#store(core.settle(this.#path(kept.agentId), done.hold, done.usage));
+        this.#account(kept.agentId).book(done.hold, done.usage);
         const charged = addUsage(kept.charged ?? NO_USAGE, done.usage);
-        this.#leases.set(done.leaseId, {
-          ...kept,
-          hold: core.parted(kept.hold, done.hold),
-          charged,
-        });
+        const hold = parted(kept.hold, done.hold);
+        this.#leases.set(done.leaseId, { ...kept, hold, charged });
         return;
       }
       case "settle": {
         const { agentId, hold, charged = NO_USAGE } = this.#take(done.leaseId);
         // Early releases kept a settlement that they could not book: that reservation stayed for good.
-        const usage = isCountable(done.usage) ? done.usage : core.usageOfHold(hold, done.usage);
-        this.#store(core.settle(this.#path(agentId), hold, subtractUsage(usage, charged)));
+        const usage = isCountable(done.usage) ? done.usage : usageOfHold(hold, done.usage);
+        this.#account(agentId).book(hold, subtractUsage(usage, charged));
         return;
       }
       case "release": {
         const { agentId, hold } = this.#take(done.leaseId);
-        this.#store(core.release(this.#path(agentId), hold));
+        this.#account(agentId).giveBack(hold);
         return;
       }
       case "toolCall":
-        this.#store(core.withToolCall(this.#path(done.agentId)));
+        this.#account(done.agentId).bookToolCall();
         return;
       case "grant":
-        this.#store([granted(this.#account(done.agentId), done.grant)]);
+        raise(this.#account(done.agentId), done.grant);
         return;
       case "stand":
-        this.#still.set(done.agentId, done.atMs);
+        this.#account(done.agentId).standFrom(done.atMs);
         return;
       case "goOn":
-        this.#still.delete(done.agentId);
-        this.#store([{ ...this.#account(done.agentId), stoodMs: done.stoodMs }]);
+        this.#account(done.agentId).stood(done.stoodMs);
     }
   }
 
@@ -166,26 +164,14 @@ export class LedgerCopy {
 
   /** All accounts, parents before their children; those whose clock stands still have stood until `atMs`. */
   accounts(atMs: number): readonly Account[] {
-    return [...this.#accounts.values()].map((account) => {
-      const sinceMs = this.#still.get(account.agentId) ?? atMs;
-      return core.standStill(account, Math.max(0, atMs - sinceMs));
-    });
+    return Array.from(this.#accounts.values(), (account) => account.snapshotAt(atMs));
   }
 
   get openLeases(): readonly KeptHold[] {
     return [...this.#leases.values()];
   }
 
-  #path(agentId: AgentId): core.AccountPath {
-    const account = this.#account(agentId);
-    return account.parentId === null ? [account] : [account, ...this.#path(account.parentId)];
-  }
-
-  #store(path: core.AccountPath): void {
-    for (const account of path) this.#accounts.set(account.agentId, account);
-  }
-
-  #account(agentId: AgentId): Account {
+  #account(agentId: AgentId): LedgerAccount {
     const account = this.#accounts.get(agentId);
     invariant(account !== undefined, `${agentId} has an account`);
     return account;

@@ -109,7 +109,7 @@ export function continueRun(
     role: root.role.name,
     task: root.task,
     limits: runtime.tree.limits,
-    budget: runtime.ledger.remaining(root.identity.agentId),
+    budget: root.account.remaining(),
     pauses: run.pauses,
     pausedMs,
     ...sessionOf(runtime),

@@ -50,7 +50,7 @@ export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRun {
     agents: nodes.map(pausedAgent),
     definitions: definitions.toJSON(),
     prices: pricesUsed(nodes, tree.pricesBefore).map((used) => structuredClone(used)),
-    accounts: ledger.snapshot().map((account) => structuredClone(account)),
+    accounts: ledger.snapshot(),
     ...(runtime.session === undefined ? {} : { session: runtime.session.ref }),
   });
 }
@@ -73,7 +73,7 @@ export function restore(
   const pausedMs = clock.nowMs() - run.pausedAtMs;
   for (const { agentId, state } of run.agents)
     if (state.status === "paused" || state.status === "pending")
-      ledger.standStill(agentId, pausedMs);
+      ledger.gate(agentId).excludeTime(pausedMs);
   for (const agent of run.agents) {
     const role = roles.get(agent.agentId);
     invariant(role !== undefined, `${agent.agentPath} has a role`);
@@ -151,7 +151,6 @@ function restoredAgent(runtime: RunRuntime, agent: RestoredAgent, role: AgentRol
     state: agent.state,
     inFlight: agent.inFlight,
     account: ledger.gate(agentId),
-    ledger,
     before: { startedAtMs, children, subagentsBelow: 0, ordinals, execution, isDetached },
     limits: parent?.limits ?? tree.limits,
     toolLimits: restoredToolLimits(runtime, place, { rules: agent.toolRules, draft: agent.draft }),

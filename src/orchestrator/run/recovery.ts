@@ -164,7 +164,7 @@ function runEnded(runId: RunId): EspalierError {
 
 /** Charges model calls of which nobody knows what became, by estimate: they may have been made, and paid for. */
 export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
-  const { tree, ledger, recorder } = run;
+  const { tree, recorder } = run;
   for (const { agentId, lease, hold, charged } of lost) {
     const node = tree.find(agentId);
     if (node === undefined) continue;
@@ -172,10 +172,11 @@ export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
     const call = { ...lease, lastStep: lease.lastStep };
     const abandoned = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
     const usage = charged === undefined ? abandoned : withAttempt(charged, hold, abandoned);
-    ledger.settle(lease.leaseId, usage);
+    const { account } = node;
+    account.settle(call, usage);
     const { leaseId } = lease;
-    const remaining = ledger.remaining(agentId);
-    const runRemaining = ledger.gate(agentId).runRemaining();
+    const remaining = account.remaining();
+    const runRemaining = account.runRemaining();
     const place = { ...node.identity, executionId: null, stepId: null, callId: null };
     const lostCall = { provider: model.provider, model: model.id };
     const settled = { leaseId, usage, remaining, runRemaining, lostCall };

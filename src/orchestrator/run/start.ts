@@ -59,8 +59,10 @@ export function startRun(settings: Settings, request: RunRequest): Run {
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   });
-  const account = runtime.ledger.account(root.identity.agentId);
-  runtime.journal?.created(root, { account, isBackground: false });
+  runtime.journal?.created(root, {
+    account: runtime.ledger.account(root.identity.agentId),
+    isBackground: false,
+  });
   session?.begin(runtime.runId);
   return new Run(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
 }

@@ -38,7 +38,7 @@ export const TOLD_TO_END: SpawnRefusal = Object.freeze({
 
 /** The role that may be started as things stand, or why it may not. Takes nothing. */
 function startable(
-  { tree, ledger, registry }: RunRuntime,
+  { tree, registry }: RunRuntime,
   parent: AgentRuntime,
   request: SpawnRequest,
   ahead = 0,
@@ -47,7 +47,7 @@ function startable(
   if ("code" in role) return role;
   const refusal = tree.refusalBelow(parent, ahead);
   if (refusal !== undefined) return refusal;
-  const spent = ledger.exhaustedForChild(parent.identity.agentId);
+  const spent = parent.account.exhaustedForChild();
   return spent === undefined ? role : exhausted(spent);
 }
 

@@ -4,7 +4,8 @@
 import type { Budget } from "../../policies/budget.ts";
 import type { Correlation } from "../../protocol/event.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { BudgetLedger, ReachedThreshold } from "../budget/ledger.ts";
+import type { ReachedThreshold } from "../budget/agent-account.ts";
+import type { BudgetLedger } from "../budget/ledger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import type { RunTree } from "./run-tree.ts";
 
@@ -36,11 +37,9 @@ export function grantBudget(
   field?: string,
 ): () => void {
   const { agentId, agentPath } = node.identity;
-  ledger.grant(agentId, grant, field);
+  const { by, budget } = ledger.grant(agentId, grant, field);
   node.time.rearm();
-  const { by } = grant;
-  const budget = ledger.lastGrant(agentId)?.budget ?? {};
-  const remaining = ledger.remaining(agentId);
+  const remaining = node.account.remaining();
   return () =>
     void recorder.record(placeOf(node), {
       type: "budget.granted",

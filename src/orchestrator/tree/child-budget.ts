@@ -17,13 +17,13 @@ export interface Reply {
 
 /** The limits of a subagent's account, and the audit of what its role asked for and does not get. */
 export function childBudget(
-  { ledger, tree }: RunRuntime,
+  { tree }: RunRuntime,
   parent: AgentRuntime,
   role: AgentRole,
   { group, members }: Reply,
 ): ChildLimits {
-  const { agentId, agentPath: source } = parent.identity;
-  const read = (): Remaining => ledger.remainingForChildren(agentId);
+  const { agentPath: source } = parent.identity;
+  const read = (): Remaining => parent.account.remainingForChildren();
   const shared = childLimits({
     share: parent.role.delegation.share,
     definition: role.budget,

@@ -50,10 +50,10 @@ function siblingOf(child: AgentRuntime): Sibling {
   return { childName, role: role.name, result };
 }
 
-function constraintsOf({ ledger, tree }: RunRuntime, parent: AgentRuntime): ParentConstraints {
-  const { identity, toolLimits } = parent;
+function constraintsOf({ tree }: RunRuntime, parent: AgentRuntime): ParentConstraints {
+  const { account, toolLimits } = parent;
   return {
-    remaining: ledger.remainingForChildren(identity.agentId),
+    remaining: account.remainingForChildren(),
     subagentsLeft: tree.subagentsLeft(parent),
     deniedTools: toolLimits.removed.map(({ toolName }) => toolName),
   };

@@ -26,7 +26,7 @@ export function continued(
     return { code: "group_decided", message: `Not continued: ${group.decision}` };
   const refusal = impossible(child, request) ?? inFlight(parent, child, request, call);
   if (refusal !== undefined) return refusal;
-  const spent = run.ledger.exhaustedForChild(parent.identity.agentId);
+  const spent = parent.account.exhaustedForChild();
   if (spent !== undefined) return exhausted(spent);
   return continueAgent(run, child, {
     task,

@@ -42,7 +42,7 @@ export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
   const parentAgentId = parent?.identity.agentId ?? null;
   const identity = Object.freeze({ runId, agentId, parentAgentId, agentPath, depth, executionId });
   const reserve = spendLimitsOf(role.delegation.reserve);
-  ledger.open(
+  const account = ledger.open(
     { agentId, path: agentPath, limits, reserve, wallTimeMs, deadlineAtMs },
     parentAgentId,
   );
@@ -52,8 +52,7 @@ export function createAgent(run: RunRuntime, made: AgentFacts): AgentRuntime {
       ...made,
       identity,
       state: pendingState({ ...openingOf(made, executionId), prefix: NO_PREFIX }),
-      account: ledger.gate(agentId),
-      ledger,
+      account,
       limits: parent?.limits ?? tree.limits,
     });
     tree.add(agent);
@@ -121,8 +120,7 @@ export function continueAgent(
   const state = transition(rested, { type: "nextExecution", messages });
   if (state.status !== "pending") throw new Error("A next execution is pending.");
   const nowMs = clock.nowMs();
-  const { agentId } = identity;
-  ledger.standStill(agentId, nowMs - (rested.telemetry.endedAtMs ?? nowMs));
+  ledger.gate(identity.agentId).excludeTime(nowMs - (rested.telemetry.endedAtMs ?? nowMs));
   const agent = new AgentRuntime(run, {
     identity: Object.freeze({ ...identity, executionId }),
     role,
@@ -133,7 +131,6 @@ export function continueAgent(
     spawnStepId,
     state,
     account: ended.account,
-    ledger,
     limits: parent?.limits ?? tree.limits,
     toolLimits: ended.toolLimits,
     draft: ended.draft,

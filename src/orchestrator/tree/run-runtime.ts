@@ -85,9 +85,11 @@ export class RunRuntime implements AgentRun {
       ],
       eventCount: restored?.eventCount ?? 0,
     });
+    const { journal } = this;
     this.ledger = new BudgetLedger(this.clock, {
       onThreshold: (reached) => recordThreshold(this, reached),
-      onOperation: (done) => this.journal?.append({ type: "ledger", done }),
+      onOperation:
+        journal === undefined ? undefined : (done) => journal.append({ type: "ledger", done }),
     });
     this.definitions = new RunDefinitions(restored?.definitions, (hash, text) =>
       this.journal?.append({ type: "definition", hash, text }),

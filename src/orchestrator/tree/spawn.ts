@@ -96,8 +96,11 @@ function announce(
 ): void {
   const { parent, task } = child;
   const isBackground = request.background === true;
-  const account = run.ledger.account(child.identity.agentId);
-  run.journal?.created(child, { account, isBackground, nth: call.nth ?? 0 });
+  run.journal?.created(child, {
+    account: run.ledger.account(child.identity.agentId),
+    isBackground,
+    nth: call.nth ?? 0,
+  });
   if (parent === undefined) return;
   run.recorder.record(parent.scope(call), {
     type: "subagent.spawned",

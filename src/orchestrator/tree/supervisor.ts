@@ -46,7 +46,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       agent.settle(settled);
       return settled;
     } finally {
-      this.run.ledger.releaseOpen(agent.identity.agentId);
+      agent.account.releaseOpen();
       if (agent.rested === undefined) agent.close();
     }
   }

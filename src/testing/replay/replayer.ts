@@ -209,8 +209,7 @@ export class Replayer {
    */
   #timeOf({ record, atMs, isLate }: EffectCue): number | undefined {
     if (atMs === undefined || isLate || this.#score.hasDeadlines) return atMs;
-    const isKnown = this.#runtime.tree.find(record.agentId) !== undefined;
-    const deadlineAtMs = isKnown ? this.#runtime.ledger.deadlineAtMs(record.agentId) : null;
+    const deadlineAtMs = this.#runtime.tree.find(record.agentId)?.account.deadlineAtMs() ?? null;
     return deadlineAtMs === null ? atMs : Math.min(atMs, deadlineAtMs - 1);
   }
 

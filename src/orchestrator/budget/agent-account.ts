@@ -1,0 +1,349 @@
+// AgentAccount: the account that an agent holds, with all that it may ask of the ledger. Owns the agent's open leases.
+//
+// B2. A lease is settled or released exactly once; a second attempt throws.
+// B6. An operation works out what comes of it first, and writes then: what throws has changed nothing. The watch hears of what is done.
+
+import type {
+  BudgetGate,
+  BudgetRefusal,
+  Lease,
+  LeaseAsk,
+  LeaseOutcome,
+  Overshoot,
+  Remaining,
+} from "../../agent/budget-gate.ts";
+import { invariant } from "../../kernel/assert.ts";
+import type { Clock } from "../../kernel/clock.ts";
+import { sameJson } from "../../kernel/json.ts";
+import type { Amounts, SpendAxis } from "../../policies/budget.ts";
+import { reachedThresholds } from "../../policies/budget-thresholds.ts";
+import type { Account } from "../../protocol/account.ts";
+import type { AgentId, LeaseId } from "../../protocol/ids.ts";
+import {
+  addUsage,
+  isCountable,
+  NO_USAGE,
+  subtractUsage,
+  type Usage,
+  type UsageReport,
+} from "../../protocol/usage.ts";
+import { LedgerAccount } from "./ledger-account.ts";
+import * as arithmetic from "./ledger-arithmetic.ts";
+import type { Booking, KeptHold, LedgerOperation } from "./ledger-operation.ts";
+
+/** A part of a limit that is spent by now. */
+export interface ReachedThreshold {
+  /** Whose limit it is. */
+  readonly agentId: AgentId;
+  readonly accountPath: string;
+  readonly axis: SpendAxis | "wallTimeMs";
+  readonly threshold: number;
+  readonly spent: number;
+  readonly maximum: number;
+}
+
+/** What happens to a ledger. Must not throw. */
+export interface LedgerWatch {
+  /** Called once for each threshold of each limit, when what was spent is on the accounts. */
+  readonly onThreshold?: ((reached: ReachedThreshold) => void) | undefined;
+  /** Called with each operation, when it is done. */
+  readonly onOperation?: ((done: LedgerOperation) => void) | undefined;
+}
+
+/** An ask for a lease; `leaseId`: the open lease that is to cover one more attempt. */
+export interface AccountAsk {
+  readonly account: AgentAccount;
+  readonly ask: LeaseAsk;
+  readonly leaseId: LeaseId | undefined;
+}
+
+/** What an account needs of its ledger. */
+interface Ledger {
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly watch: LedgerWatch;
+  /** Undefined until the first has to wait. */
+  readonly line: { touch(account: LedgerAccount): void } | undefined;
+  nextLeaseId(): LeaseId;
+  ask(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome>;
+  /** So much was spent: emits the thresholds that this has reached, and serves those who wait. */
+  spent(account: LedgerAccount, usage: Usage): void;
+  serve(): void;
+}
+
+interface OpenLease {
+  readonly leaseId: LeaseId;
+  /** All that it holds. */
+  hold: Amounts;
+  /** The parts of each attempt of the call, the first one first; nothing once it has ended. */
+  readonly parts: Amounts[];
+  /** What attempts that have ended used. */
+  charged: Usage;
+}
+
+const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
+const NEW_CHILD_AXES = ["steps", ...arithmetic.REPLY_AXES] as const;
+const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
+
+export class AgentAccount extends LedgerAccount implements BudgetGate {
+  readonly #ledger: Ledger;
+  #leases = NO_LEASES;
+
+  constructor(ledger: Ledger, account: Account, parent: LedgerAccount | undefined) {
+    super(account, parent);
+    this.#ledger = ledger;
+  }
+
+  // Model calls
+
+  reserve(ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+    return this.#ledger.ask({ account: this, ask, leaseId: undefined }, signal);
+  }
+
+  extend(
+    { leaseId, inputTokens, maxOutputTokens }: Lease,
+    { price, minOutputTokens }: Partial<Pick<LeaseAsk, "price" | "minOutputTokens">>,
+    signal: AbortSignal,
+  ): Promise<LeaseOutcome> {
+    this.#lease(leaseId);
+    const ask: LeaseAsk = { inputTokens, maxOutputTokens, minOutputTokens, price, steps: 0 };
+    return this.#ledger.ask({ account: this, ask, leaseId }, signal);
+  }
+
+  /** Opens a lease with a hold that was found to fit. */
+  openLease(hold: Amounts, waitedMs: number): LeaseOutcome {
+    const { agentId } = this;
+    const leaseId = this.#ledger.nextLeaseId();
+    this.hold(hold);
+    this.#ledger.line?.touch(this);
+    this.#leases = [...this.#leases, { leaseId, hold, parts: [hold], charged: NO_USAGE }];
+    const { inputTokens, outputTokens: maxOutputTokens } = hold;
+    const lastStep = this.limiting === undefined ? undefined : arithmetic.lastStep(this);
+    const given = { leaseId, inputTokens, maxOutputTokens };
+    this.#ledger.watch.onOperation?.({
+      operation: "lease",
+      agentId,
+      lease: lastStep === undefined ? given : { ...given, lastStep },
+      hold,
+      waitedMs,
+    });
+    return { type: "granted", lease: { ...given, lastStep }, waitedMs };
+  }
+
+  /** Gives a hold that was found to fit to one more attempt of an open lease. */
+  extendLease(leaseId: LeaseId, hold: Amounts, waitedMs: number): LeaseOutcome {
+    const open = this.#lease(leaseId);
+    this.#holdMore(open, hold);
+    const { inputTokens, outputTokens: maxOutputTokens } = hold;
+    const lease = { leaseId, inputTokens, maxOutputTokens, lastStep: undefined };
+    return { type: "granted", lease: { ...lease, attempt: open.parts.length }, waitedMs };
+  }
+
+  #holdMore(lease: OpenLease, hold: Amounts): void {
+    const { leaseId } = lease;
+    this.hold(hold);
+    this.#ledger.line?.touch(this);
+    lease.hold = arithmetic.joined(lease.hold, hold);
+    lease.parts.push(hold);
+    this.#ledger.watch.onOperation?.({ operation: "extend", leaseId, hold });
+  }
+
+  charge({ leaseId, attempt = 1 }: Pick<Lease, "leaseId" | "attempt">, usage: Usage): void {
+    const lease = this.#lease(leaseId);
+    const hold = lease.parts[attempt - 1];
+    invariant(hold !== undefined, "B2: an attempt that is charged was leased");
+    this.book(hold, usage);
+    this.#ledger.line?.touch(this);
+    lease.hold = arithmetic.parted(lease.hold, hold);
+    lease.parts[attempt - 1] = arithmetic.NO_AMOUNTS;
+    lease.charged = addUsage(lease.charged, usage);
+    this.#ledger.watch.onOperation?.({ operation: "charge", leaseId, hold, usage });
+    this.#ledger.spent(this, usage);
+  }
+
+  settle({ leaseId }: Pick<Lease, "leaseId">, usage: Usage): void {
+    const lease = this.#lease(leaseId);
+    const { hold, charged } = lease;
+    const rest = charged === NO_USAGE ? usage : notCharged(usage, charged);
+    this.book(hold, rest);
+    this.#ledger.line?.touch(this);
+    this.#leases = without(this.#leases, lease);
+    this.#ledger.watch.onOperation?.({ operation: "settle", leaseId, usage });
+    this.#ledger.spent(this, rest);
+  }
+
+  /** Gives an unused lease back (B2). */
+  release({ leaseId }: Pick<Lease, "leaseId">): void {
+    const lease = this.#lease(leaseId);
+    this.giveBack(lease.hold);
+    this.#ledger.line?.touch(this);
+    this.#leases = without(this.#leases, lease);
+    this.#ledger.watch.onOperation?.({ operation: "release", leaseId });
+    this.#ledger.serve();
+  }
+
+  releaseOpen(): readonly LeaseId[] {
+    const open = this.#leases.map(({ leaseId }) => leaseId);
+    for (const leaseId of open) this.release({ leaseId });
+    return open;
+  }
+
+  get hasLeases(): boolean {
+    return this.#leases.length > 0;
+  }
+
+  /** Takes over a lease that is open still: what it holds is in the figures. */
+  adopt({ lease: { leaseId }, hold, charged = NO_USAGE }: KeptHold): void {
+    this.#leases = [...this.#leases, { leaseId, hold, parts: [hold], charged }];
+  }
+
+  /** Does once more what a journal tells of a call in flight: a replay does not make it. False: the lease is not its own. */
+  redo(done: Booking): boolean {
+    const { leaseId, hold } = done;
+    const lease = this.#leases.find((one) => one.leaseId === leaseId);
+    if (lease === undefined) return false;
+    if (done.operation === "extend") {
+      this.#holdMore(lease, hold);
+      return true;
+    }
+    const index = lease.parts.findIndex((part) => sameJson(part, hold));
+    if (index !== -1) this.charge({ leaseId, attempt: index + 1 }, done.usage);
+    return true;
+  }
+
+  #lease(leaseId: LeaseId): OpenLease {
+    for (const lease of this.#leases) if (lease.leaseId === leaseId) return lease;
+    invariant(false, `B2: ${leaseId} is settled or released once`);
+  }
+
+  // Tool calls
+
+  chargeToolCall(): BudgetRefusal | undefined {
+    const { agentId } = this;
+    const refusal = arithmetic.toolCallRefusal(this, this.#ledger.clock);
+    if (refusal !== undefined) return refusal;
+    this.bookToolCall();
+    this.#ledger.line?.touch(this);
+    this.#ledger.watch.onOperation?.({ operation: "toolCall", agentId });
+    this.#ledger.spent(this, ONE_TOOL_CALL);
+    return undefined;
+  }
+
+  // What is left, and what was used
+
+  exhausted(): BudgetRefusal | undefined {
+    return arithmetic.exhausted(this, this.#ledger.clock);
+  }
+
+  exhaustedForChild(): BudgetRefusal | undefined {
+    return arithmetic.exhausted(this, this.#ledger.clock, NEW_CHILD_AXES, null);
+  }
+
+  overshoots(): readonly Overshoot[] {
+    return arithmetic.overshoots(this);
+  }
+
+  remaining(): Remaining {
+    return arithmetic.remaining(this, this.#ledger.clock);
+  }
+
+  remainingWith({ leaseId }: Pick<Lease, "leaseId">): Remaining {
+    const { hold: returned } = this.#lease(leaseId);
+    return arithmetic.remaining(this, this.#ledger.clock, { returned });
+  }
+
+  remainingForChildren(): Remaining {
+    return arithmetic.remaining(this, this.#ledger.clock, { asker: null });
+  }
+
+  runRemaining(): Remaining {
+    return arithmetic.remaining(this.root, this.#ledger.clock);
+  }
+
+  usage(): UsageReport {
+    const own = { ...this.own };
+    const total = { ...this.total };
+    return { own, descendants: subtractUsage(total, own), total };
+  }
+
+  /** The account as it is stored. */
+  snapshot(): Account {
+    return this.snapshotAt(this.#ledger.clock.nowMs());
+  }
+
+  // Time
+
+  get stoodMs(): number {
+    return this.standsStill ? this.stoodMsAt(this.#ledger.clock.nowMs()) : this.stoodMsAt(0);
+  }
+
+  deadlineAtMs(): number | null {
+    return this.isTimed ? arithmetic.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
+  }
+
+  ownDeadlineAtMs(): number | null {
+    return this.isTimed ? arithmetic.ownDeadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
+  }
+
+  timeSpent(): { readonly maximum: number; readonly spent: number } | undefined {
+    return this.timeLimitMs === null
+      ? undefined
+      : arithmetic.timeSpent(this, this.#ledger.clock.nowMs());
+  }
+
+  emitThresholds(before: number): void {
+    const time = this.timeSpent();
+    if (time !== undefined)
+      emitReached(this.#ledger.watch, this, { axis: "wallTimeMs", before, ...time });
+  }
+
+  stopTime(): void {
+    invariant(!this.standsStill, "a clock that goes can stand still");
+    const { agentId } = this;
+    const atMs = this.#ledger.clock.nowMs();
+    this.standFrom(atMs);
+    this.#ledger.watch.onOperation?.({ operation: "stand", agentId, atMs });
+  }
+
+  resumeTime(): void {
+    invariant(this.standsStill, "a clock that stands still can go on");
+    this.#setStood(this.stoodMs);
+  }
+
+  /** Books time that counts for no limit in time of its own: between pause and resume, or between two executions. */
+  excludeTime(ms: number): void {
+    invariant(Number.isFinite(ms) && ms >= 0, "a clock stands still for a time from 0 up");
+    this.#setStood(this.stoodMs + ms);
+  }
+
+  #setStood(stoodMs: number): void {
+    const { agentId } = this;
+    this.stood(stoodMs);
+    this.#ledger.watch.onOperation?.({ operation: "goOn", agentId, stoodMs });
+  }
+}
+
+/** What was spent of a limit before, and what is spent by now. */
+interface Spending extends Pick<ReachedThreshold, "axis" | "maximum" | "spent"> {
+  readonly before: number;
+}
+
+/** Emits the thresholds of a limit that were reached since. */
+export function emitReached(
+  { onThreshold }: LedgerWatch,
+  { agentId, path: accountPath }: LedgerAccount,
+  { axis, maximum, before, spent }: Spending,
+): void {
+  if (onThreshold === undefined) return;
+  for (const threshold of reachedThresholds(maximum, before, spent))
+    onThreshold({ agentId, accountPath, axis, threshold, spent, maximum });
+}
+
+/** What a call used in all, without what its attempts were charged. */
+function notCharged(usage: Usage, charged: Usage): Usage {
+  invariant(isCountable(usage), "usage is in whole amounts from 0 up");
+  return subtractUsage(usage, charged);
+}
+
+function without(leases: readonly OpenLease[], ended: OpenLease): readonly OpenLease[] {
+  return leases.length === 1 ? NO_LEASES : leases.filter((lease) => lease !== ended);
+}
