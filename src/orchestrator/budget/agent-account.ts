@@ -65,8 +65,9 @@ interface Ledger {
   readonly line: { touch(account: LedgerAccount): void } | undefined;
   nextLeaseId(): LeaseId;
   ask(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome>;
-  /** So much was spent: emits the thresholds that this has reached, and serves those who wait. */
+  /** So much was spent: emits the thresholds that this has reached. */
   spent(account: LedgerAccount, usage: Usage): void;
+  /** Answers those in the line who can be answered now. */
   serve(): void;
 }
 
@@ -158,6 +159,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
     lease.charged = addUsage(lease.charged, usage);
     this.#ledger.watch.onOperation?.({ operation: "charge", leaseId, hold, usage });
     this.#ledger.spent(this, usage);
+    this.#ledger.serve();
   }
 
   settle({ leaseId }: Pick<Lease, "leaseId">, usage: Usage): void {
@@ -169,6 +171,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
     this.#leases = without(this.#leases, lease);
     this.#ledger.watch.onOperation?.({ operation: "settle", leaseId, usage });
     this.#ledger.spent(this, rest);
+    this.#ledger.serve();
   }
 
   /** Gives an unused lease back (B2). */

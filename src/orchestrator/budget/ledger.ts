@@ -135,7 +135,7 @@ export class BudgetLedger {
   /** Waits in line while calls in flight may make room; never rejects. */
   ask(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
     if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
-    if (this.line !== undefined) this.serve();
+    this.serve();
     const { account, ask } = asked;
     const outcome = reserve(account, ask, this.clock);
     const isFree = outcome.type === "refused" || this.line?.isContested(account) !== true;
@@ -161,12 +161,11 @@ export class BudgetLedger {
     return promise;
   }
 
-  /** So much was spent: emits the thresholds that this has reached, and serves those who wait. */
+  /** So much was spent: emits the thresholds that this has reached. */
   spent(account: LedgerAccount, usage: Usage): void {
-    if (this.watch.onThreshold !== undefined)
-      for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
-        this.#emitReached(at, usage);
-    if (this.line !== undefined) this.serve();
+    if (this.watch.onThreshold === undefined) return;
+    for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
+      this.#emitReached(at, usage);
   }
 
   #emitReached(at: LedgerAccount, usage: Usage): void {
