@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 
-import { isPromiseLike, valueInTime } from "../kernel/cancel.ts";
+import { isPromiseLike } from "../kernel/cancel.ts";
+import { valueInTime } from "../kernel/timed-work.ts";
 import { shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";

@@ -1,4 +1,4 @@
-import { runTimed } from "../kernel/cancel.ts";
+import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { hookAbandoned, hookFailed, hookTimedOut, type HookPlace } from "./hook-error.ts";
 import type { HookSelf } from "./hook-points.ts";

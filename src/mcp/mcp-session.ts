@@ -9,7 +9,7 @@ import {
   type Tool,
 } from "@modelcontextprotocol/client";
 
-import { runTimed } from "../kernel/cancel.ts";
+import { runTimed } from "../kernel/timed-work.ts";
 import { messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";

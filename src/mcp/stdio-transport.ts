@@ -9,7 +9,7 @@ import { ChildProcess } from "node:child_process";
 
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-import { runTimed } from "../kernel/cancel.ts";
+import { runTimed } from "../kernel/timed-work.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/error.ts";
 import { warnOnce } from "../kernel/warn-once.ts";

@@ -1,7 +1,8 @@
 // May a call run? Guards, the check whether it needs an approval, and the watch for calls that repeat themselves give one verdict:
 // deny beats ask beats allow, and a call is asked about once (C9, C12). Nothing of it rejects.
 
-import { isPromiseLike, runTimed, valueInTime } from "../../kernel/cancel.ts";
+import { isPromiseLike } from "../../kernel/cancel.ts";
+import { runTimed, valueInTime } from "../../kernel/timed-work.ts";
 import { shown } from "../../kernel/check.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";

@@ -1,4 +1,4 @@
-import { runTimed } from "../../kernel/cancel.ts";
+import { runTimed } from "../../kernel/timed-work.ts";
 import { checkKeys } from "../../kernel/check.ts";
 import type { ToolContext } from "../tool-context.ts";
 import type { ToolRuntime } from "../tool-runtime.ts";

@@ -1,0 +1,55 @@
+// Foreign work that has a time of its own, besides the signal that ends it.
+
+import {
+  invoke,
+  linkedController,
+  runBounded,
+  type BoundedOutcome,
+  type Bounds,
+} from "./cancel.ts";
+
+/** How work with a time of its own ended. `timed_out`: it had not settled by then, and its signal was aborted. */
+export type TimedOutcome<T> = BoundedOutcome<T> | { readonly type: "timed_out" };
+
+/**
+ * Runs foreign work that may ignore its signal and may never settle. Always resolves: at the latest `timeoutMs` after the call, or
+ * `graceMs` after the signal was aborted.
+ */
+export function runTimed<T>(
+  work: (signal: AbortSignal) => T | PromiseLike<T>,
+  bounds: Bounds & { readonly timeoutMs: number },
+): Promise<TimedOutcome<T>> {
+  const { clock, timeoutMs, graceMs } = bounds;
+  // Two controllers: running out of time aborts the work's signal, but starts no grace.
+  const heard = linkedController(bounds.signal);
+  const waited = linkedController(bounds.signal);
+  const over = Promise.withResolvers<never>();
+  const racing = (): Promise<T> =>
+    Promise.race([over.promise, invoke(() => work(heard.controller.signal))]);
+  return new Promise((resolve) => {
+    const settle = (outcome: TimedOutcome<T>): void => {
+      stopTimer();
+      heard.unlink();
+      waited.unlink();
+      resolve(outcome);
+    };
+    const stopTimer = clock.setTimer(timeoutMs, () => {
+      settle({ type: "timed_out" });
+      over.reject(new Error("The time is up.")); // No grace period is waited for any more.
+      heard.controller.abort(new DOMException("The time is up.", "TimeoutError"));
+    });
+    const limits = { signal: waited.controller.signal, clock, graceMs };
+    void runBounded(racing, limits).then(settle);
+  });
+}
+
+/** What a foreign promise comes to. Rejects with what it rejects with, or with an error if it took too long. */
+export async function valueInTime(
+  given: PromiseLike<unknown>,
+  bounds: Bounds & { readonly timeoutMs: number },
+): Promise<unknown> {
+  const outcome = await runTimed(() => given, bounds);
+  if (outcome.type === "threw") throw outcome.error;
+  if (outcome.type === "returned") return outcome.value;
+  throw new Error(`it did not answer within ${bounds.timeoutMs} ms`);
+}
