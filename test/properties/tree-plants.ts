@@ -133,7 +133,7 @@ export const PLANTS: readonly Plant[] = [
     from: "while (awaited !== this.#detached);",
     to: "while (awaited === undefined);",
     law: /T2|L2|not at rest|S3/,
-    seed: 360,
+    seed: 3_253,
   },
   {
     name: "what a subagent reported is lost over a pause",
