@@ -16,6 +16,16 @@ export class WrappedTime {
     this.#sinceMs = clock.nowMs();
   }
 
+  /** Runs a part of what they go around. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    const leave = this.inside();
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
   /** What they go around begins, and ends when this is called. Both may happen several times, also at once. */
   inside(): () => void {
     this.#turn();

@@ -108,7 +108,7 @@ async function runBatch(
     if (isAgainst(end) && isReplyOver(agent, state, plan, known)) replyCalls.end();
   };
   const ends = await Promise.all(
-    plan.calls.map((call) => callTool(agent, replyCalls, { ...call, onEnd })),
+    plan.calls.map((call) => callTool(agent, replyCalls.place, { ...call, onEnd })),
   );
   const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
   const usage = { ...NO_USAGE, toolCalls: plan.charged };

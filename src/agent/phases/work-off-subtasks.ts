@@ -52,7 +52,7 @@ async function delegate(
   try {
     const value =
       childId === undefined
-        ? await spawnWithHooks(agent, place, request, { stepId, history, group: [], nth })
+        ? await spawnWithHooks({ agent, place }, request, { stepId, history, group: [], nth })
         : await agent.run.subagents.resume(agent, childId, { stepId });
     return { type: "returned", value };
   } catch (cause) {

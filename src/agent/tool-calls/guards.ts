@@ -1,4 +1,4 @@
-// May a call run? Guards, the check whether it needs an approval, and the watch for calls that repeat themselves give one verdict:
+// May a call run? Guards, the check whether it needs an approval, and the watch for calls that repeat themselves give one decision:
 // deny beats ask beats allow, and a call is asked about once (C9, C12). Nothing of it rejects.
 
 import { isPromiseLike } from "../../kernel/cancel.ts";
@@ -9,7 +9,6 @@ import { isRecord } from "../../kernel/json.ts";
 import { joinSentences } from "../../kernel/sentence.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import { type BoundCall } from "../../tools/bind-call.ts";
 import { deniedCall, type RejectedCall } from "../../tools/rejected-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import {
@@ -19,63 +18,50 @@ import {
   type GuardedCall,
   type NamedGuard,
 } from "../../tools/tool-guard.ts";
-import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { PlannedCall } from "../effects.ts";
-import type { AgentRuntime } from "../agent-runtime.ts";
-import { callServices, toolContext, type PlacedCall } from "./call-context.ts";
+import { OpenCall } from "./open-call.ts";
+import { needsApproval, repetition, type GuardableCall } from "./needs-decision.ts";
 import { usedArguments } from "./used-arguments.ts";
 
-/** A call about which guards are asked. */
-export type GuardableCall = Exclude<BoundCall, { readonly type: "rejected" | "finish" }>;
-
 /** What is to be done with a call. */
-export type Verdict =
+export type Decision =
   | { readonly type: "allow" }
   | { readonly type: "ask"; readonly reason: string }
   | { readonly type: "deny"; readonly rejected: RejectedCall };
 
-const ALLOW: Verdict = Object.freeze({ type: "allow" });
+const ALLOW: Decision = Object.freeze({ type: "allow" });
 
-/** The verdict on a call that is made for the first time; at once where nobody has to be heard. */
-export function judge(
-  agent: AgentRuntime,
-  call: PlacedCall,
-  bound: GuardableCall,
-): Verdict | Promise<Verdict> {
-  const watchers = watchersOf(agent, call, bound);
-  return isWatched(watchers) || needsCheck(call, bound)
-    ? judgeFully(agent, call, bound, watchers)
-    : ALLOW;
-}
-
-/** True if a delegation does not begin without a word of guards, hooks or whoever is asked. */
-export function isJudged(agent: AgentRuntime, call: PlacedCall, bound: GuardableCall): boolean {
-  return isWatched(watchersOf(agent, call, bound));
-}
-
-function watchersOf(agent: AgentRuntime, call: PlacedCall, bound: GuardableCall): Watchers {
-  const repeated = repetition(call, bound) ?? repeatedDelegation(agent, call, bound);
-  const guards = guardsFor(agent.guards, bound.tool.name);
-  const others = [...denialOf(call.planned.denial), ...(repeated === undefined ? [] : [repeated])];
-  return { guards, others };
-}
-
-function isWatched({ guards, others }: Watchers): boolean {
-  return guards.length > 0 || others.length > 0;
+/** The decision on a call that is made for the first time. */
+export async function decide(call: OpenCall, bound: GuardableCall): Promise<Decision> {
+  const { agent, planned } = call;
+  const repeated = repetition(call, bound);
+  const guarded = await askGuards(call, bound, {
+    guards: guardsFor(agent.guards, bound.tool.name),
+    others: [
+      ...denialOf(planned.denial),
+      ...(repeated === undefined
+        ? []
+        : [{ guard: repeated.guard, answer: { type: "ask", reason: repeated.reason } } as const]),
+    ],
+  });
+  if (guarded.type === "deny" || !needsApproval(call, bound)) return guarded;
+  const approval = await checkApproval(call, bound);
+  if (approval.type !== "ask") return approval.type === "deny" ? approval : guarded;
+  if (guarded.type !== "ask") return approval;
+  return { type: "ask", reason: joinSentences([guarded.reason, approval.reason]) };
 }
 
 /**
- * The verdict on a call that was approved before: guards, as they are now, and a hook (`denied`) can deny it still; that they want it
+ * The decision on a call that was approved before: guards, as they are now, and a hook (`denied`) can deny it still; that they want it
  * asked about is answered (C50).
  */
-export async function judgeAgain(
-  agent: AgentRuntime,
-  call: PlacedCall,
+export async function decideAgain(
+  call: OpenCall,
   bound: GuardableCall,
   denied?: PlannedCall["denial"],
-): Promise<Verdict> {
-  const guards = guardsFor(agent.guards, bound.tool.name);
-  const guarded = await askGuards(agent, call, bound, { guards, others: denialOf(denied) });
+): Promise<Decision> {
+  const guards = guardsFor(call.agent.guards, bound.tool.name);
+  const guarded = await askGuards(call, bound, { guards, others: denialOf(denied) });
   return guarded.type === "deny" ? guarded : ALLOW;
 }
 
@@ -95,70 +81,13 @@ interface NamedAnswer {
   readonly answer: GuardAnswer;
 }
 
-async function judgeFully(
-  agent: AgentRuntime,
-  call: PlacedCall,
-  bound: GuardableCall,
-  watchers: Watchers,
-): Promise<Verdict> {
-  const guarded = await askGuards(agent, call, bound, watchers);
-  if (guarded.type === "deny" || !needsCheck(call, bound)) return guarded;
-  const approval = await checkApproval(agent, call, bound);
-  if (approval.type !== "ask") return approval.type === "deny" ? approval : guarded;
-  if (guarded.type !== "ask") return approval;
-  return { type: "ask", reason: joinSentences([guarded.reason, approval.reason]) };
-}
-
-/** The watch for calls that repeat themselves (R74). It counts calls of function tools: the same call, one right after the other. */
-function repetition({ planned }: PlacedCall, bound: GuardableCall): NamedAnswer | undefined {
-  const { identicalCalls, settings } = planned;
-  const { maxIdenticalCalls } = settings;
-  if (bound.type !== "function" || maxIdenticalCalls === "unlimited") return undefined;
-  if (identicalCalls < maxIdenticalCalls) return undefined;
-  const { name } = bound.tool;
-  const reason =
-    identicalCalls === 0
-      ? `No call of ${name} may be made unasked.`
-      : `${name} was called with the same arguments ${identicalCalls + 1} times in a row.`;
-  return { guard: "identical-calls", answer: { type: "ask", reason } };
-}
-
-/** The same watch over delegations: the same role with the same task, anywhere in the run (X21). Calls of one reply count once. */
-function repeatedDelegation(
-  agent: AgentRuntime,
-  { place, planned }: PlacedCall,
-  bound: GuardableCall,
-): NamedAnswer | undefined {
-  const { maxIdenticalDelegations: most } = agent.role.delegation;
-  if (bound.tool.name !== SPAWN_TOOL_NAME || most === "unlimited" || !isRecord(bound.input))
-    return undefined;
-  const { task, continue: childName } = bound.input;
-  const { call, history, group } = planned;
-  const asked = { stepId: place.stepId, callId: call.callId, history, group };
-  const role =
-    typeof childName === "string" && childName.trim() !== ""
-      ? agent.run.subagents
-          .serviceFor(agent, asked)
-          .list()
-          .find((one) => one.childName === childName)?.role
-      : bound.input["role"];
-  if (typeof role !== "string" || typeof task !== "string") return undefined;
-  const before = agent.run.subagents.delegationsBefore({ role, task }, place.stepId);
-  if (before < most) return undefined;
-  const reason =
-    before === 0
-      ? `No ${role} may be started unasked.`
-      : `${role} was started with the same task ${before} times in this run.`;
-  return { guard: "identical-delegations", answer: { type: "ask", reason } };
-}
-
 async function askGuards(
-  agent: AgentRuntime,
-  call: PlacedCall,
+  call: OpenCall,
   bound: GuardableCall,
   { guards, others }: Watchers,
-): Promise<Verdict> {
+): Promise<Decision> {
   if (guards.length === 0 && others.length === 0) return ALLOW;
+  const { agent } = call;
   const rest = agent.time.working();
   const guarded: GuardedCall = Object.freeze({
     toolName: bound.tool.name,
@@ -169,22 +98,19 @@ async function askGuards(
   const asked = await Promise.all(
     guards.map(async (named): Promise<NamedAnswer> => ({
       guard: named.name,
-      answer: await askGuard(agent, call, named, guarded),
+      answer: await askGuard(call, named, guarded),
     })),
   );
   rest();
   const answers = [...asked, ...others];
-  const verdict = verdictOf(bound, answers);
-  agent.emit(
-    {
-      type: "tool.guarded",
-      toolName: guarded.toolName,
-      decision: verdict.type,
-      answers: answers.map(said),
-    },
-    { stepId: call.place.stepId, callId: guarded.callId },
-  );
-  return verdict;
+  const decision = decisionOf(bound, answers);
+  call.emit({
+    type: "tool.guarded",
+    toolName: guarded.toolName,
+    decision: decision.type,
+    answers: answers.map(said),
+  });
+  return decision;
 }
 
 function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answers"][number] {
@@ -194,8 +120,7 @@ function said({ guard, answer }: NamedAnswer): EventBody<"tool.guarded">["answer
 
 /** A guard that breaks, takes too long or gives no answer has denied the call (R66). */
 async function askGuard(
-  agent: AgentRuntime,
-  { place, planned, signal: callSignal }: PlacedCall,
+  { agent, place, planned, signal: callSignal }: OpenCall,
   named: NamedGuard,
   guarded: GuardedCall,
 ): Promise<GuardAnswer> {
@@ -265,7 +190,7 @@ function denial(reason: string): GuardAnswer {
 }
 
 /** Deny beats ask beats allow, in whatever order they are given; reasons of the winning kind are all told. */
-function verdictOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Verdict {
+function decisionOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Decision {
   const denials = answers.flatMap(({ guard, answer }) =>
     answer.type === "deny" ? [{ guard, reason: answer.reason }] : [],
   );
@@ -280,26 +205,16 @@ function verdictOf({ tool }: GuardableCall, answers: readonly NamedAnswer[]): Ve
   return first === undefined ? ALLOW : { type: "ask", reason: joinSentences([first, ...others]) };
 }
 
-function needsCheck({ planned }: PlacedCall, bound: GuardableCall): boolean {
-  if (bound.type !== "function") return false;
-  return (bound.use.needsApproval ?? planned.settings.needsApproval) !== false;
-}
-
 /** Whether the tool itself wants an approval, and why. A check that throws refuses the call. */
-async function checkApproval(
-  agent: AgentRuntime,
-  call: PlacedCall,
-  bound: GuardableCall,
-): Promise<Verdict> {
+async function checkApproval(call: OpenCall, bound: GuardableCall): Promise<Decision> {
   if (bound.type !== "function") return ALLOW;
   const { tool, use } = bound;
-  const services = callServices(agent, call);
-  services.close();
+  const asking = new OpenCall(call.agent, call.place, call.planned);
+  asking.close(); // What it asks for on the side goes nowhere.
   try {
     const wanted = use.needsApproval ?? call.planned.settings.needsApproval;
-    const given: unknown =
-      typeof wanted === "function" ? wanted(toolContext(agent, call, services)) : wanted;
-    const answer: unknown = isPromiseLike(given) ? await inTime(agent, call, given) : given;
+    const given: unknown = typeof wanted === "function" ? wanted(asking.context) : wanted;
+    const answer: unknown = isPromiseLike(given) ? await inTime(call, given) : given;
     if (answer === false) return ALLOW;
     if (answer === true) return { type: "ask", reason: plainReason(tool.name) };
     if (typeof answer === "string" && answer !== "") return { type: "ask", reason: answer };
@@ -318,11 +233,7 @@ export function plainReason(toolName: string): string {
   return `${toolName} needs an approval.`;
 }
 
-async function inTime(
-  agent: AgentRuntime,
-  { signal }: PlacedCall,
-  given: PromiseLike<unknown>,
-): Promise<unknown> {
+async function inTime({ agent, signal }: OpenCall, given: PromiseLike<unknown>): Promise<unknown> {
   const rest = agent.time.working();
   try {
     return await valueInTime(given, { ...agent.bounds, signal });

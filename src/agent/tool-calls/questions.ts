@@ -23,12 +23,13 @@ import { rebindCall, type OwnCall } from "../../tools/bind-call.ts";
 import { deniedText, type RejectedCall } from "../../tools/rejected-call.ts";
 import { redactSecrets } from "../../tools/redact-secrets.ts";
 import type { Approver } from "../approver.ts";
-import type { CallEnd, EffectPlace, PlannedCall } from "../effects.ts";
+import type { CallEnd, PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
 import { applyChain } from "./apply-chain.ts";
-import { judge, judgeAgain, plainReason } from "./guards.ts";
+import { decide, decideAgain, plainReason } from "./guards.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { PlacedCall } from "./call-context.ts";
+import type { FailedOutcome } from "./call-outcome.ts";
+import type { OpenCall } from "./open-call.ts";
 import { askedArguments } from "./used-arguments.ts";
 
 export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
@@ -36,6 +37,10 @@ export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
 export type Permission =
   | { readonly type: "granted"; readonly bound: OwnCall }
   | Refused
+  /** It cannot run as things stand: nobody was asked about it. */
+  | { readonly type: "impossible"; readonly outcome: FailedOutcome }
+  /** A delegation that had started subagents when its process died: they are adopted. */
+  | { readonly type: "adopted"; readonly bound: Extract<OwnCall, { readonly type: "delegation" }> }
   | { readonly type: "cancelled" }
   | Deferred;
 
@@ -46,70 +51,53 @@ export interface Refused {
   readonly failure?: ErrorRecord;
 }
 
-/** May this call run? Asks whoever can say so; never rejects. At once where nobody has to be asked. */
-export function askForPermission(
-  agent: AgentRuntime,
-  call: PlacedCall,
+/** A call about which a question was open when the run was paused. */
+export function answered(
+  call: OpenCall,
   bound: OwnCall,
+  deferral: Extract<PlannedCall["deferral"], { readonly type: "question" }>,
 ): Permission | Promise<Permission> {
-  const { deferral, answer } = call.planned;
-  if (deferral?.type === "question") {
-    const { question } = deferral;
-    if (answer === undefined && !isOverdue(agent, question)) return { type: "deferred", deferral };
-    return decided(agent, call, bound, { question, answer });
-  }
-  if (call.signal.aborted) return { type: "cancelled" };
-  const verdict = judge(agent, call, bound);
-  if (verdict instanceof Promise) return judged(agent, call, bound, verdict);
-  return verdict.type === "allow"
-    ? { type: "granted", bound }
-    : judged(agent, call, bound, Promise.resolve(verdict));
+  const { answer } = call.planned;
+  const { question } = deferral;
+  if (answer === undefined && !isOverdue(call.agent, question))
+    return { type: "deferred", deferral };
+  return decided(call, bound, { question, answer });
 }
 
-async function judged(
-  agent: AgentRuntime,
-  call: PlacedCall,
-  bound: OwnCall,
-  asked: ReturnType<typeof judgeAgain>,
-): Promise<Permission> {
-  const verdict = await asked;
+/** Lets guards decide, and asks the approver if one of them, or the tool, wants it. */
+export async function askedAbout(call: OpenCall, bound: OwnCall): Promise<Permission> {
+  const decision = await decide(call, bound);
   if (call.signal.aborted) return { type: "cancelled" };
-  if (verdict.type === "allow") return { type: "granted", bound };
-  if (verdict.type === "deny") return { type: "refused", rejected: verdict.rejected };
-  const { reason } = verdict;
-  const question = questionAbout(agent, call, {
+  if (decision.type === "allow") return { type: "granted", bound };
+  if (decision.type === "deny") return { type: "refused", rejected: decision.rejected };
+  const { reason } = decision;
+  const question = questionAbout(call, {
     kind: "approval",
     reason,
     input: askedArguments(bound),
   });
-  agent.emit({ type: "question.asked", question }, at(call));
-  return await ask(agent, call, bound, question);
+  call.emit({ type: "question.asked", question });
+  return await ask(call, bound, question);
 }
 
-async function ask(
-  agent: AgentRuntime,
-  call: PlacedCall,
-  bound: OwnCall,
-  question: Question,
-): Promise<Permission> {
-  const settle = agent.time.asking();
-  const { approver, unanswered } = agent.run.settings.approvals;
-  const said =
-    approver === undefined ? {} : await askApprover(agent, call, approver, { question, bound });
+async function ask(call: OpenCall, bound: OwnCall, question: Question): Promise<Permission> {
+  const settle = call.agent.time.asking();
+  const { approver, unanswered } = call.agent.run.settings.approvals;
+  const said = approver === undefined ? {} : await askApprover(call, approver, { question, bound });
   if (call.signal.aborted) {
-    recordAnswer(agent, call, question, { answer: "denied", by: "end" });
+    recordAnswer(call, question, { answer: "denied", by: "end" });
     settle();
     return { type: "cancelled" };
   }
   const { answer, failure } = said;
-  const isLate = isOverdue(agent, question);
-  const mayWait = unanswered === "pause" || agent.run.pauseSignal.aborted;
+  const isLate = isOverdue(call.agent, question);
+  const mayWait = unanswered === "pause" || call.agent.run.pauseSignal.aborted;
   if (answer === undefined && !isLate && mayWait) {
     const reason = joinSentences([question.reason, ...(failure === undefined ? [] : [failure])]);
     return deferred(call, { ...question, reason });
   }
   settle();
-  return decided(agent, call, bound, { question, ...(isLate ? {} : said) });
+  return decided(call, bound, { question, ...(isLate ? {} : said) });
 }
 
 /** What came of a question; neither: no answer was given, or not in time. */
@@ -120,22 +108,21 @@ interface Said {
 }
 
 async function askApprover(
-  agent: AgentRuntime,
-  call: PlacedCall,
+  call: OpenCall,
   approver: Approver,
   { question, bound }: { readonly question: Question; readonly bound: OwnCall },
 ): Promise<Said> {
   const linked = linkedController(call.signal);
   const { controller } = linked;
-  const { clock } = agent.run;
+  const { clock } = call.agent.run;
   if (question.deadlineAtMs !== null) {
     const leftMs = question.deadlineAtMs - clock.nowMs();
     void sleep(clock, leftMs, controller.signal).then(() => controller.abort());
   }
   const { signal } = controller;
   const giveUp = (): void => controller.abort();
-  if (agent.run.pauseSignal.aborted) giveUp();
-  else agent.run.pauseSignal.addEventListener("abort", giveUp, { once: true });
+  if (call.agent.run.pauseSignal.aborted) giveUp();
+  else call.agent.run.pauseSignal.addEventListener("abort", giveUp, { once: true });
   try {
     const bounded = await runBounded(() => approver(question, { signal }), {
       signal,
@@ -159,12 +146,12 @@ async function askApprover(
     const what = redactSecrets(messageOf(cause));
     warnOnce(
       approver,
-      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${agent.run.settings.approvals.unanswered === "deny" ? "the call is denied" : "the question stays open"}.`,
+      `The approver gave no answer that can be used for ${question.toolName} (${what}); ${call.agent.run.settings.approvals.unanswered === "deny" ? "the call is denied" : "the question stays open"}.`,
     );
     return { failure: `The approver gave no answer that can be used (${what}).` };
   } finally {
     controller.abort();
-    agent.run.pauseSignal.removeEventListener("abort", giveUp);
+    call.agent.run.pauseSignal.removeEventListener("abort", giveUp);
     linked.unlink();
   }
 }
@@ -190,8 +177,7 @@ function misfit(answer: Answer, { tool }: OwnCall): string | undefined {
 
 /** What becomes of the call, now that nothing more is waited for. */
 function decided(
-  agent: AgentRuntime,
-  call: PlacedCall,
+  call: OpenCall,
   bound: OwnCall,
   { question, answer, failure }: Said & { readonly question: Question },
 ): Permission | Promise<Permission> {
@@ -199,15 +185,15 @@ function decided(
     const { arguments: changed } = answer;
     const by = decider(call);
     const change = changed === undefined ? {} : { arguments: changed };
-    recordAnswer(agent, call, question, { answer: "approved", by, ...change });
-    if (changed !== undefined) return changedCall(agent, call, bound, changed);
+    recordAnswer(call, question, { answer: "approved", by, ...change });
+    if (changed !== undefined) return changedCall(call, bound, changed);
     if (call.planned.deferral === undefined) return { type: "granted", bound };
     return isAsShown(bound, question)
-      ? permittedAgain(agent, call, bound)
+      ? permittedAgain(call, bound)
       : blocked(bound.tool, "It is not the call any more that was approved: its schema changed.");
   }
-  const { reason: given, by } = denial(agent, call, { question, answer, failure });
-  recordAnswer(agent, call, question, { answer: "denied", by, reason: given });
+  const { reason: given, by } = denial(call, { question, answer, failure });
+  recordAnswer(call, question, { answer: "denied", by, reason: given });
   const reason = withCause(given, question);
   const text = deniedText(question.toolName, reason);
   return {
@@ -228,49 +214,44 @@ function isAsShown(bound: OwnCall, { argumentsHash }: Question): boolean {
 }
 
 /** A call that was approved before the run was paused, or its process died: guards as they are now can deny it still (C50). */
-export async function permittedAgain(
-  agent: AgentRuntime,
-  call: PlacedCall,
-  bound: OwnCall,
-): Promise<Permission> {
-  const verdict = await judgeAgain(agent, call, bound);
+export async function permittedAgain(call: OpenCall, bound: OwnCall): Promise<Permission> {
+  const decision = await decideAgain(call, bound);
   if (call.signal.aborted) return { type: "cancelled" };
-  return verdict.type === "deny"
-    ? { type: "refused", rejected: verdict.rejected }
+  return decision.type === "deny"
+    ? { type: "refused", rejected: decision.rejected }
     : { type: "granted", bound };
 }
 
 /** A call whose arguments an answer changed: hooks and guards may still deny it, and it is checked again (C44). What was approved is what runs. */
 async function changedCall(
-  agent: AgentRuntime,
-  call: PlacedCall,
+  call: OpenCall,
   { tool }: OwnCall,
   input: JsonValue,
 ): Promise<Permission> {
   const { place, planned } = call;
   const { toolName, callId } = planned.call;
   const point = "beforeTool";
-  const chain = agent.hooks.chain(point, toolName);
+  const chain = call.agent.hooks.chain(point, toolName);
   const asked = { toolName, callId, arguments: input };
   try {
-    const { patch, by } = await applyChain(agent, {
+    const { patch, by } = await applyChain(call.agent, {
       point,
       chain,
       input: asked,
       place,
-      at: at(call),
+      at: call.position,
     });
     const again = rebindCall(tool, input);
     if (again.type === "rejected") return { type: "refused", rejected: again };
     const { deny: reason } = patch;
     const denied = reason === undefined ? undefined : { by: by ?? point, reason };
-    const verdict = await judgeAgain(agent, call, again, denied);
+    const decision = await decideAgain(call, again, denied);
     if (call.signal.aborted) return { type: "cancelled" };
-    return verdict.type === "deny"
-      ? { type: "refused", rejected: verdict.rejected }
+    return decision.type === "deny"
+      ? { type: "refused", rejected: decision.rejected }
       : { type: "granted", bound: again };
   } catch (cause) {
-    if (agent.signal.aborted) return { type: "cancelled" };
+    if (call.agent.signal.aborted) return { type: "cancelled" };
     return { ...blocked(tool, "A hook before it failed."), failure: errorRecord(cause) };
   }
 }
@@ -283,20 +264,19 @@ function blocked(tool: OwnCall["tool"], reason: string): Refused {
 type By = EventBody<"question.answered">["by"];
 
 function denial(
-  agent: AgentRuntime,
-  call: PlacedCall,
+  call: OpenCall,
   { question, answer, failure }: Said & { readonly question: Question },
 ): { readonly reason: string; readonly by: By } {
   if (answer?.type === "denied") return { reason: answer.reason, by: decider(call) };
   if (failure !== undefined) return { reason: failure, by: "approver" };
-  if (isOverdue(agent, question)) return { reason: "Nobody answered in time.", by: "deadline" };
+  if (isOverdue(call.agent, question))
+    return { reason: "Nobody answered in time.", by: "deadline" };
   return { reason: "There is nobody who could approve it.", by: "nobody" };
 }
 
 /** A question about a call, under an id that its place gives. */
 export function questionAbout(
-  agent: AgentRuntime,
-  { place, planned }: PlacedCall,
+  { agent, place, planned }: OpenCall,
   about: {
     readonly kind: QuestionKind;
     readonly reason: string;
@@ -324,18 +304,17 @@ export function questionAbout(
 
 /** Says what was answered, and by whom. */
 export function recordAnswer(
-  agent: AgentRuntime,
-  call: PlacedCall,
+  call: OpenCall,
   question: Question,
   said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
 ): void {
   const { questionId, toolName, askedAtMs } = question;
-  const waitedMs = agent.nowMs() - askedAtMs;
-  agent.emit({ type: "question.answered", questionId, toolName, ...said, waitedMs }, at(call));
+  const waitedMs = call.agent.nowMs() - askedAtMs;
+  call.emit({ type: "question.answered", questionId, toolName, ...said, waitedMs });
 }
 
 /** The call waits for the answer. */
-export function deferred({ planned }: PlacedCall, question: Question): Deferred {
+export function deferred({ planned }: OpenCall, question: Question): Deferred {
   const { callId } = planned.call;
   const argumentsText = JSON.stringify(question.arguments);
   const callHash = callHashOf(planned.call);
@@ -346,18 +325,11 @@ export function deferred({ planned }: PlacedCall, question: Question): Deferred 
 }
 
 /** A question that was deferred is answered by whoever resumes the run. */
-function decider({ planned }: PlacedCall): By {
+function decider({ planned }: OpenCall): By {
   return planned.deferral === undefined ? "approver" : "caller";
 }
 
 /** True once the answer would come too late. */
 export function isOverdue(agent: AgentRuntime, { deadlineAtMs }: Question): boolean {
   return deadlineAtMs !== null && agent.nowMs() >= deadlineAtMs;
-}
-
-function at({ place, planned }: PlacedCall): {
-  readonly stepId: EffectPlace["stepId"];
-  readonly callId: PlannedCall["call"]["callId"];
-} {
-  return { stepId: place.stepId, callId: planned.call.callId };
 }

@@ -4,16 +4,18 @@
 import { cancelReasonOf, onAbort } from "../../kernel/cancel.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { EffectPlace } from "../effects.ts";
+import type { CallPlace } from "./open-call.ts";
 
 export class ReplyCalls {
-  readonly place: EffectPlace;
+  /** Where each of them stands. */
+  readonly place: CallPlace;
   readonly #agent: AgentRuntime;
   readonly #controller = new AbortController();
   /** Listens to the agent no longer. */
   readonly release: () => void;
 
   constructor(agent: AgentRuntime, place: EffectPlace) {
-    this.place = place;
+    this.place = { ...place, signal: this.signal };
     this.#agent = agent;
     const isOver = agent.startSignal.aborted;
     this.release = isOver ? () => undefined : onAbort(agent.startSignal, () => this.end());

@@ -1,0 +1,174 @@
+// OpenCall: one tool call, from its plan to its end. Owns what it asks for on the side: subtasks, reports of progress, subagents. Closed
+// when the call has ended: what comes later goes nowhere.
+
+import { checkAmount, checkKeys, checkText, mismatch } from "../../kernel/check.ts";
+import { deepFreeze } from "../../kernel/json.ts";
+import type { EventBody, EventDraft } from "../../protocol/event.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import {
+  SpawnRequestSchema,
+  type SpawnOutcome,
+  type SpawnRequest,
+} from "../../protocol/subagent.ts";
+import type { ToolContext, ToolProgress } from "../../tools/tool-context.ts";
+import type { EventPosition } from "../agent-identity.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { EffectPlace, PlannedCall } from "../effects.ts";
+import type { DelegatedCall } from "../run-ports.ts";
+
+/** Where a call stands. */
+export interface CallPlace extends EffectPlace {
+  /** Aborted when the call has to end: with its agent, when that stops, and when the calls of its reply are ended. */
+  readonly signal: AbortSignal;
+}
+
+/** Reports of one call that become events; more would be noise that costs. */
+const MOST_REPORTS = 1_000;
+
+export const TOO_LATE: SpawnOutcome = deepFreeze<SpawnOutcome>({
+  type: "refused",
+  refusal: {
+    code: "setup_failed",
+    message: "Not started: the call that asked for the subagent had ended.",
+  },
+});
+
+export class OpenCall {
+  readonly agent: AgentRuntime;
+  readonly place: CallPlace;
+  readonly planned: PlannedCall;
+  /** Of its events. */
+  readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
+  #subtasks: readonly SpawnRequest[] = [];
+  #spawned: readonly Promise<SpawnOutcome>[] = [];
+  #reports = 0;
+  #isClosed = false;
+
+  constructor(agent: AgentRuntime, place: CallPlace, planned: PlannedCall) {
+    this.agent = agent;
+    this.place = place;
+    this.planned = planned;
+    this.position = { stepId: place.stepId, callId: planned.call.callId };
+  }
+
+  get signal(): AbortSignal {
+    return this.place.signal;
+  }
+
+  get toolName(): string {
+    return this.planned.call.toolName;
+  }
+
+  /** The call as the tree sees it. */
+  get delegated(): DelegatedCall {
+    const { history, group } = this.planned;
+    return { ...this.position, history, group };
+  }
+
+  /** The same call with what it is bound to by now. */
+  boundTo(bound: PlannedCall["bound"]): OpenCall {
+    if (bound === this.planned.bound) return this;
+    return new OpenCall(this.agent, this.place, { ...this.planned, bound });
+  }
+
+  emit(body: EventBody, contents?: EventDraft["contents"]): void {
+    this.agent.emit(body, this.position, contents);
+  }
+
+  /** Throws `invalid_option` for what is no request. */
+  queueSubtask(request: unknown): void {
+    const asked = spawnRequest("subtask", request);
+    if (asked.background === true) {
+      const advice = "A subtask is worked off before the next model call.";
+      throw mismatch("subtask.background", "left out", true, advice);
+    }
+    if (!this.#isClosed) this.#subtasks = [...this.#subtasks, asked];
+  }
+
+  /** Throws `invalid_option` or `invalid_definition` for what says nothing. */
+  reportProgress(progress: ToolProgress): void {
+    checkKeys("progress", progress, ["done", "total", "message"]);
+    const { done, total, message } = progress;
+    if (done !== undefined) checkAmount("progress.done", done);
+    if (total !== undefined) checkAmount("progress.total", total);
+    if (message !== undefined) checkText("progress.message", message);
+    if (this.#isClosed || this.#reports >= MOST_REPORTS) return;
+    this.#reports += 1;
+    this.emit({
+      type: "tool.progressed",
+      toolName: this.toolName,
+      ...(done === undefined ? {} : { done }),
+      ...(total === undefined ? {} : { total }),
+      ...(message === undefined ? {} : { message }),
+    });
+  }
+
+  /** Starts a subagent for the call, unless the call has ended. `nth`: how many it has started before. */
+  spawn(start: (nth: number) => Promise<SpawnOutcome>): Promise<SpawnOutcome> {
+    if (this.#isClosed) return Promise.resolve(TOO_LATE);
+    const spawned = start(this.#spawned.length);
+    spawned.catch(() => undefined); // A delegation may start it and look away.
+    this.#spawned = [...this.#spawned, spawned];
+    return spawned;
+  }
+
+  get hasSpawned(): boolean {
+    return this.#spawned.length > 0;
+  }
+
+  /** Waits for the subagents that the call has started: none outlives it (T2). */
+  children(): Promise<readonly PromiseSettledResult<SpawnOutcome>[]> {
+    return Promise.allSettled(this.#spawned);
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Gives the subtasks that were queued. */
+  close(): readonly SpawnRequest[] {
+    this.#isClosed = true;
+    return this.#subtasks;
+  }
+
+  /** What the tool may know and do. */
+  get context(): ToolContext {
+    const { agent, place, planned } = this;
+    const { runId, agentId, agentPath, depth, executionId } = agent.identity;
+    const { callId } = planned.call;
+    return Object.freeze({
+      runId,
+      agentId,
+      agentPath,
+      depth,
+      executionId,
+      stepNumber: place.stepNumber,
+      callId,
+      idempotencyKey: `${runId}/${place.stepId}/${callId}`,
+      retryCount: planned.retryCount,
+      maxRetries: planned.settings.maxRetries,
+      messages: planned.history.messages,
+      signal: place.signal,
+      metadata: agent.metadata,
+      queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
+      reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
+    });
+  }
+}
+
+/** The subagents in the background among these. */
+export function startedIds(
+  children: readonly PromiseSettledResult<SpawnOutcome>[],
+): readonly AgentId[] {
+  return children.flatMap((child) =>
+    child.status === "fulfilled" && child.value.type === "started" ? [child.value.childId] : [],
+  );
+}
+
+/** Throws `invalid_option` for what is no request. */
+export function spawnRequest(field: string, request: unknown): SpawnRequest {
+  const parsed = SpawnRequestSchema.safeParse(request);
+  if (parsed.success) return parsed.data;
+  const advice = "Both are texts, not empty; the role is a name.";
+  throw mismatch(field, "an object with role and task", request, advice);
+}

@@ -1,0 +1,236 @@
+// How a call is recorded: that it began and how it ended, or, if it does not run, that it was rejected. Hooks after it see its result, and the
+// model reads the text that is left. Nothing of it rejects.
+
+import type { JsonValue } from "../../kernel/json.ts";
+import type { Chain } from "../../hooks/hook-set.ts";
+import type { EventBody } from "../../protocol/event.ts";
+import type { SpanContent } from "../../protocol/span-content.ts";
+import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
+import type { ToolExecution } from "../../protocol/tool-outcome.ts";
+import { argumentsOf } from "../../tools/bind-call.ts";
+import { descriptorOf } from "../../tools/tool.ts";
+import type { CallEnd, PlannedCall } from "../effects.ts";
+import { errorRecord } from "../error-record.ts";
+import { applyChain } from "./apply-chain.ts";
+import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
+import type { PausedChild } from "./delegate.ts";
+import { NOT_BEGUN, withinRetries } from "./failed-outcome.ts";
+import type { OpenCall } from "./open-call.ts";
+import { formatted, type Formatted } from "./shown-outcome.ts";
+import { usedArguments } from "./used-arguments.ts";
+
+/** Runs `work` between the events that say so. `queuedMs`: how long it waited for a slot. */
+export async function perform(
+  call: OpenCall,
+  work: () => Promise<CallOutcome | PausedChild>,
+  queuedMs = 0,
+): Promise<CallEnd> {
+  const { agent, planned, toolName } = call;
+  const startedAtMs = agent.nowMs();
+  const isResumed = planned.deferral?.type === "subagent";
+  const type = isResumed ? "tool.resumed" : "tool.started";
+  call.emit({ type, toolName, ...descriptorOf(planned.bound.tool) });
+  agent.recordContent(call.position, () => argumentsContent(planned));
+  const { bound } = planned;
+  // Read before the tool runs: it may change what it was given.
+  const given = bound.type === "rejected" ? {} : { arguments: usedArguments(bound) };
+  const worked = await work();
+  if (worked.type === "paused") return paused(call, worked, startedAtMs);
+  const spans = worked.spans ?? spanOf("tool", startedAtMs, agent.nowMs());
+  const conclusion = concluded(call, worked);
+  const { outcome, spans: after } = conclusion instanceof Promise ? await conclusion : conclusion;
+  const endedAtMs = agent.nowMs();
+  agent.recordContent(call.position, () => ({ type: "result", text: outcome.text }));
+  call.emit(ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }));
+  const end = {
+    ...executed(planned, { startedAtMs, endedAtMs }, { ...given, ...outcome }),
+    ...timed([...spans, ...after]),
+  };
+  planned.onEnd(end);
+  return end;
+}
+
+/** A delegation that waits for a paused subagent. */
+function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallEnd {
+  const { agent, planned, toolName, position } = call;
+  call.emit({ type: "tool.paused", toolName });
+  const { childId, subtasks = [], startedIds = [] } = worked;
+  const argumentsText = JSON.stringify(writtenArguments(planned));
+  const left = {
+    ...(subtasks.length === 0 ? {} : { subtasks }),
+    ...(startedIds.length === 0 ? {} : { startedIds }),
+  };
+  const { callId } = position;
+  const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
+  return { type: "deferred", deferral, ...timed(spanOf("tool", startedAtMs, agent.nowMs())) };
+}
+
+/** A call that does not run: one event says so. */
+export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
+  const startedAtMs = call.agent.nowMs();
+  const conclusion = concluded(call, refused);
+  const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
+  return { ...recordRejected(call, startedAtMs, outcome), ...timed(spans) };
+}
+
+/** A call of which nothing has happened when its agent is told to end: hooks do not see it. */
+export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.nowMs()): CallEnd {
+  return recordRejected(call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
+}
+
+function recordRejected(
+  call: OpenCall,
+  startedAtMs: number,
+  outcome: Formatted<FailedOutcome>,
+): CallEnd {
+  const { agent, planned } = call;
+  call.emit(rejected(planned, outcome), () => [
+    argumentsContent(planned),
+    { type: "result", text: outcome.text },
+  ]);
+  const end = executed(planned, { startedAtMs, endedAtMs: agent.nowMs() }, outcome);
+  planned.onEnd(end);
+  return end;
+}
+
+interface Concluded<Outcome extends CallOutcome> {
+  readonly outcome: Formatted<Outcome>;
+  readonly spans: readonly TimeSpan[];
+}
+
+/** What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none. */
+function concluded<Outcome extends CallOutcome>(
+  call: OpenCall,
+  worked: Outcome,
+): Concluded<Outcome> | Promise<Concluded<Outcome>> {
+  const { agent, planned, toolName } = call;
+  const workedAtMs = agent.nowMs();
+  const counted = worked.type === "retry" ? withinRetries(planned, worked) : worked;
+  const chain = agent.hooks.chain("afterTool", toolName);
+  const shown = (followed: Outcome): Concluded<Outcome> => {
+    const followedAtMs = agent.nowMs();
+    const outcome = formatted(planned, followed);
+    const formatting = spanOf("formatting", followedAtMs, agent.nowMs());
+    return { outcome, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...formatting] };
+  };
+  return chain.length === 0 ? shown(counted) : followUp(call, counted, chain).then(shown);
+}
+
+/** Lets the hooks that follow a call see its result, and change what the model reads of it. */
+async function followUp<Outcome extends CallOutcome>(
+  call: OpenCall,
+  outcome: Outcome,
+  chain: Chain<"afterTool">,
+): Promise<Outcome> {
+  const { agent, place, planned, toolName, position } = call;
+  if (agent.signal.aborted) return outcome;
+  const { type, text } = outcome;
+  const { callId } = position;
+  try {
+    const { patch } = await applyChain(agent, {
+      point: "afterTool",
+      chain,
+      input: { toolName, callId, arguments: writtenArguments(planned), outcome: type, text },
+      place,
+      at: position,
+    });
+    const { metadata } = patch;
+    const noted = metadata === undefined ? {} : { metadata };
+    const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
+    return { ...outcome, ...rewritten, ...noted };
+  } catch (cause) {
+    return agent.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
+  }
+}
+
+function argumentsContent(planned: PlannedCall): SpanContent {
+  return { type: "arguments", value: writtenArguments(planned) };
+}
+
+/** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
+export function writtenArguments({ bound, argumentsText }: PlannedCall): JsonValue {
+  if ("input" in bound) return bound.input;
+  try {
+    return argumentsOf(argumentsText);
+  } catch {
+    return argumentsText;
+  }
+}
+
+/** The event that says how a call ended. */
+function ended(
+  toolName: string,
+  outcome: Formatted,
+  times: { readonly durationMs: number; readonly queuedMs: number },
+): EventBody<"tool.ended"> {
+  const { type, text, fullText, shownCharacters, attachments, usage } = outcome;
+  const { errorCode, severity } = outcome;
+  return {
+    type: "tool.ended",
+    toolName,
+    outcome: type,
+    success: type === "succeeded",
+    ...(errorCode === undefined ? {} : { errorCode }),
+    ...(severity === undefined ? {} : { severity }),
+    resultCharacters: (fullText ?? text).length,
+    ...(shownCharacters === undefined ? {} : { shownCharacters }),
+    ...(attachments === undefined ? {} : { attachments: attachments.length }),
+    ...times,
+    ...(usage === undefined ? {} : { usage }),
+  };
+}
+
+/** The event that says that a call does not run. */
+function rejected(
+  { call, bound }: PlannedCall,
+  outcome: Formatted<FailedOutcome>,
+): EventBody<"tool.rejected"> {
+  const { type, text, fullText, shownCharacters, errorCode, severity } = outcome;
+  const { blockedBy, reason, spawn } = outcome;
+  return {
+    type: "tool.rejected",
+    toolName: call.toolName,
+    ...descriptorOf(bound.tool),
+    outcome: type,
+    errorCode,
+    severity,
+    ...(blockedBy === undefined ? {} : { blockedBy }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(spawn === undefined ? {} : { spawn }),
+    resultCharacters: (fullText ?? text).length,
+    ...(shownCharacters === undefined ? {} : { shownCharacters }),
+  };
+}
+
+/** A call with its result. */
+export function executed(
+  { call, settings }: PlannedCall,
+  times: Pick<ToolExecution, "startedAtMs" | "endedAtMs">,
+  outcome: Formatted,
+): CallEnd {
+  const { type, text, fullText, errorCode, causeCode, severity, blockedBy } = outcome;
+  const { arguments: given } = outcome;
+  const { structured, attachments, metadata, failure, isShortened } = outcome;
+  const { subtasks = [], startedIds = [], reportedIds = [] } = outcome;
+  const execution: ToolExecution = {
+    call,
+    ...(given === undefined ? {} : { arguments: given }),
+    type,
+    text,
+    ...(fullText === undefined ? {} : { fullText }),
+    ...(structured === undefined ? {} : { structured }),
+    ...(attachments === undefined ? {} : { attachments }),
+    ...(errorCode === undefined ? {} : { errorCode }),
+    ...(causeCode === undefined ? {} : { causeCode }),
+    ...(severity === undefined ? {} : { severity }),
+    ...(blockedBy === undefined ? {} : { blockedBy }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(subtasks.length === 0 ? {} : { subtasks }),
+    ...(startedIds.length === 0 ? {} : { startedIds }),
+    ...(reportedIds.length === 0 ? {} : { reportedIds }),
+    ...times,
+  };
+  const isToSummarize = isShortened && settings.longResults === "summarize";
+  const broken = failure === undefined ? {} : { failure };
+  return { type: "executed", execution, isToSummarize, ...broken };
+}
