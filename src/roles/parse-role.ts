@@ -4,7 +4,8 @@
 import { checkKeys, misdefinition } from "../kernel/check.ts";
 import { EspalierError } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
-import { defineAgent, type AgentDefinition, type AgentRole } from "../agent/agent-role.ts";
+import type { AgentRole } from "../agent/agent-role.ts";
+import { defineAgent, type AgentDefinition } from "../agent/define-agent.ts";
 import { firstPart } from "./field-path.ts";
 import { roleText, type RoleText } from "./role-text.ts";
 import { CODE_FIELDS, DATA_FIELDS, FILE_FIELDS } from "./role-fields.ts";

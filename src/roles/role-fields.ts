@@ -1,7 +1,7 @@
 // Which fields of a definition a role file may say, and which only code can. What `defineAgent` learns to take must be entered here: the
 // compiler asks for it.
 
-import type { AgentDefinition } from "../agent/agent-role.ts";
+import type { AgentDefinition } from "../agent/define-agent.ts";
 
 /** `data` stands in a file as in code, `names` are looked up, `text` is what follows the front matter, `code` no file can say. */
 type FieldKind = "data" | "names" | "text" | "code";

@@ -4,7 +4,7 @@ import { checkKeys, checkList, misdefinition, mismatch } from "../kernel/check.t
 import { EspalierError, messageOf } from "../kernel/error.ts";
 import { isRecord } from "../kernel/json.ts";
 import { asSentence } from "../kernel/sentence.ts";
-import type { AgentDefinition } from "../agent/agent-role.ts";
+import type { AgentDefinition } from "../agent/define-agent.ts";
 import type { Model } from "../model/model.ts";
 import { checkTool } from "../tools/check-tool.ts";
 import { checkNames } from "../tools/tool-set.ts";

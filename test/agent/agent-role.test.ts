@@ -4,7 +4,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { BUILT_IN_SECTIONS } from "../../src/agent/request-sections.ts";
 import { observe } from "../../src/hooks/hook.ts";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";

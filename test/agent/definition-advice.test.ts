@@ -6,7 +6,7 @@ import { z } from "zod";
 import * as mini from "zod/mini";
 import * as early from "zod/v3";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { jsonSchema } from "../../src/tools/arguments/input-schema.ts";

@@ -6,7 +6,8 @@ import { readFileSync } from "node:fs";
 
 import { expect } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { aiSdkModel } from "../../src/model/ai-sdk/ai-sdk-model.ts";
 import { SDK_STREAMS } from "../fixtures/streams/ai-sdk.ts";
 import { approve } from "../../src/protocol/question.ts";

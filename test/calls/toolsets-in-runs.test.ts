@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { SpawnOutcome } from "../../src/protocol/subagent.ts";
 import { approve, giveResult } from "../../src/protocol/question.ts";

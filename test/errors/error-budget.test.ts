@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { ErrorBudget } from "../../src/policies/error-budget.ts";

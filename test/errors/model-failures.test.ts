@@ -3,7 +3,8 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { ModelErrorCode } from "../../src/kernel/error.ts";

@@ -4,7 +4,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { observe, transform } from "../../src/hooks/hook.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";

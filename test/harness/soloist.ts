@@ -1,4 +1,5 @@
-import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import {
   ScriptedModel,
   type ScriptedModelOptions,

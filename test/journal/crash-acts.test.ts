@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";

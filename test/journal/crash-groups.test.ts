@@ -2,7 +2,7 @@
 
 import { test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { gate } from "../harness/run-scripted.ts";
 import { aborted, killedEverywhere, opens, type Play } from "./crash-play.ts";

@@ -2,7 +2,7 @@
 
 import { test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { killedEverywhere, playThrough, turns, type Play } from "./crash-play.ts";
 import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 

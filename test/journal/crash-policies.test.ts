@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
 import { allOf, toolWasCalled } from "../../src/policies/stop-conditions.ts";

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Answer, Question } from "../../src/protocol/question.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";

@@ -4,7 +4,7 @@ import { test } from "vitest";
 
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { gate } from "../harness/run-scripted.ts";

@@ -3,7 +3,8 @@
 
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { replyOf, type Thought } from "./thinkers.ts";

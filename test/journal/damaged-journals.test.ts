@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 
 import { beforeAll, expect, test } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RunIdSchema, type RunId } from "../../src/protocol/ids.ts";

@@ -1,6 +1,7 @@
 // A subagent for scenes of deaths.
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { turns } from "./crash-play.ts";
 import { countedTool, thinker } from "./thinkers.ts";
 

@@ -4,7 +4,8 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
 import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";

@@ -3,7 +3,8 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -4,7 +4,7 @@
 import { test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { defineDelegation } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { comesToTheSame } from "../journals/play.ts";

@@ -6,7 +6,8 @@ import * as fc from "fast-check";
 import { expect, vi } from "vitest";
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { proves } from "../harness/proves.ts";
 import { Cast, type Act, type Build } from "../journals/cast.ts";

@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { processStep, transform } from "../../src/hooks/hook.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";

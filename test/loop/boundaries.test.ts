@@ -4,7 +4,7 @@
 import { describe, expect } from "vitest";
 
 import type { AgentState } from "../../src/agent/agent-state.ts";
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { processStep, transform } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";

@@ -6,7 +6,7 @@ import { z } from "zod";
 
 import { ModelError } from "../../src/model/model-error.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { ToolChoice } from "../../src/protocol/model-settings.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";

@@ -5,7 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 
 import { expect } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { PhaseReport } from "../../src/agent/run-agent.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";

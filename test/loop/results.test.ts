@@ -3,7 +3,7 @@
 
 import { expect } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { AgentState } from "../../src/agent/agent-state.ts";
 import { observe, transform } from "../../src/hooks/hook.ts";
 import type { ModelReply } from "../../src/model/model.ts";

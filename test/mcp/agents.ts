@@ -1,6 +1,7 @@
 // An agent that makes the calls a test wants, in one reply each, and what came of them.
 
-import type { AgentDefinition, AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";
 import { asks, says, type ScriptStep } from "../../src/testing/scripted-model.ts";

@@ -5,7 +5,7 @@ import { describe, expect } from "vitest";
 
 import { connectMcp, type McpServer } from "../../src/mcp/connect-mcp.ts";
 import type { McpOptions } from "../../src/mcp/mcp-options.ts";
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import type { ToolExecution } from "../../src/protocol/tool-outcome.ts";

@@ -1,6 +1,6 @@
 // The cast of tests about compaction: an agent whose history outgrows its window, and a model that counts characters.
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { Compaction } from "../../src/agent/compaction.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import {

@@ -7,7 +7,7 @@ import type { AgentState } from "../../src/agent/agent-state.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { StoredMessageSchema } from "../../src/protocol/message.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

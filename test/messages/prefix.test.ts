@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { expect, test } from "vitest";
 
-import { defineAgent, type AgentDefinition } from "../../src/agent/agent-role.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { Message } from "../../src/protocol/message.ts";

@@ -4,7 +4,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { checkMadeReply } from "../../src/model/check-made-reply.ts";
 import { checkReply } from "../../src/model/check-reply.ts";
 import type { Model, ModelReply } from "../../src/model/model.ts";

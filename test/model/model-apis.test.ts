@@ -5,7 +5,7 @@ import type { ChatCompletionCreateParamsNonStreaming } from "openai/resources/ch
 import type { ResponseCreateParamsNonStreaming } from "openai/resources/responses/responses";
 import { afterEach, describe, expect, test, vi } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { GenerateOptions, ModelRequest } from "../../src/model/model.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import type { ModelSettings } from "../../src/protocol/model-settings.ts";

@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { proves } from "../harness/proves.ts";
 import { EspalierError } from "../../src/kernel/error.ts";

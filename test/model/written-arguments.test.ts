@@ -4,7 +4,7 @@
 import { expect } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { approve } from "../../src/protocol/question.ts";

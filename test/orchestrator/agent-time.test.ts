@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { AgentTime } from "../../src/agent/agent-time.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";

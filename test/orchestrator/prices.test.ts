@@ -4,7 +4,8 @@
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { Model } from "../../src/model/model.ts";
 import { openai, type OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import { PRICES_AS_OF, PRICES_SOURCE } from "../../src/model/price-table.ts";

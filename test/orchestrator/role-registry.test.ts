@@ -3,7 +3,8 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent, type AgentDefinition, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { Model } from "../../src/model/model.ts";
 import { PRICES_AS_OF } from "../../src/model/price-table.ts";

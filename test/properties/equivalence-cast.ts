@@ -3,7 +3,8 @@
 
 import { z } from "zod";
 
-import { defineAgent, SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
+import { SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { FINISH_TOOL_NAME } from "../../src/agent/finish-tool.ts";
 import type { Model, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";

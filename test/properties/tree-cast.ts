@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { guardOf, modelOf, TOOLS, type Outside } from "./tree-foreign.ts";
 import { hookOf } from "./tree-hooks.ts";
 import { nameOf, type WorldRole } from "./tree-world.ts";

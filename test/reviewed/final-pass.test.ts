@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";

@@ -3,7 +3,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";

@@ -7,7 +7,8 @@ import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { observe } from "../../src/hooks/hook.ts";
 import type { Model } from "../../src/model/model.ts";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";

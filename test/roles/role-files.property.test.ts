@@ -4,7 +4,8 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy, type Thrown } from "../support/thrown.ts";
 import { parsed, save, search, strong, written } from "./role-folder.ts";

@@ -6,7 +6,7 @@ import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { rejectionOf } from "../support/thrown.ts";
 import { EspalierError } from "../../src/kernel/error.ts";

@@ -5,7 +5,8 @@ import type { ResponseOutputItem } from "openai/resources/responses/responses";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";

@@ -4,7 +4,7 @@
 
 import { expect, test } from "vitest";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform, wrapModelCall, wrapToolCall } from "../../src/hooks/hook.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";

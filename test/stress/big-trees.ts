@@ -1,6 +1,7 @@
 // Trees of thousands, with models that answer from the request alone, and a count of what the run asks of its surroundings.
 
-import { defineAgent, SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
+import { SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";

@@ -1,6 +1,6 @@
 // A lead with one child in the background, which works until the test lets it give its result.
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { AtEnd } from "../../src/policies/delegation-policy.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { gate, scene, type Gate, type Scene } from "../harness/run-scripted.ts";

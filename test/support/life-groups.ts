@@ -3,7 +3,7 @@
 import { expect } from "vitest";
 import type { OnFailure } from "../../src/policies/delegation-policy.ts";
 import { says, type ScriptedReply, type ScriptStep } from "../../src/testing/scripted-model.ts";
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { outcomes } from "./life-cast.ts";
 import { payTool } from "./pause-scenes.ts";

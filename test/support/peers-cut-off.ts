@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { toolWasCalled } from "../../src/policies/stop-conditions.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";
 import { tool, use } from "../tree/cast.ts";

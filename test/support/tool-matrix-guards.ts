@@ -1,7 +1,8 @@
 // Guards with every answer in every sequence, the tool's own wish to be asked about, and whoever answers; and what must come of it,
 // worked out from what the documents say.
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { approve, deny, type Answer, type Question } from "../../src/protocol/question.ts";

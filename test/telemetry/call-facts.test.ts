@@ -7,7 +7,7 @@ import type { Model } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { openai } from "../../src/model/openai/openai-model.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";

@@ -11,7 +11,7 @@ import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import type { Tracing } from "../../src/protocol/event-sink.ts";
 import { approve, giveResult } from "../../src/protocol/question.ts";
 import type { SpanContent } from "../../src/protocol/span-content.ts";
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import { structureOf } from "../../src/telemetry/content/content-messages.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";

@@ -21,7 +21,8 @@ import {
 } from "@opentelemetry/api";
 import { describe, expect, test } from "vitest";
 
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { OpenSpans } from "../../src/orchestrator/durability/open-spans.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";

@@ -5,7 +5,7 @@
 import { sample } from "fast-check";
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { METRICS } from "../../src/telemetry/metrics/metric-names.ts";

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import { says, type ScriptedReply } from "../../src/testing/scripted-model.ts";

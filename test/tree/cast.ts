@@ -3,12 +3,8 @@
 
 import { z } from "zod";
 
-import {
-  defineAgent,
-  SPAWN_TOOL_NAME,
-  type AgentDefinition,
-  type AgentRole,
-} from "../../src/agent/agent-role.ts";
+import { SPAWN_TOOL_NAME, type AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { ModelRequest } from "../../src/model/model.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";

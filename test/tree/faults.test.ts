@@ -7,7 +7,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import type { Model } from "../../src/model/model.ts";
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { gate, scene } from "../harness/run-scripted.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { proves } from "../harness/proves.ts";
 import { gate, scene, type Scene } from "../harness/run-scripted.ts";

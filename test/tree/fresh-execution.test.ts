@@ -3,7 +3,7 @@
 
 import { describe, expect } from "vitest";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import { says, type ScriptStep } from "../../src/testing/scripted-model.ts";
 import { ToolError, ToolRetryError } from "../../src/tools/tool-error.ts";
 import { proves } from "../harness/proves.ts";

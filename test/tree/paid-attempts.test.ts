@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { ModelError } from "../../src/model/model-error.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { EventSink } from "../../src/protocol/event-sink.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

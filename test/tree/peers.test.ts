@@ -2,7 +2,7 @@
 // Method: the same small programs, one block for each thing that was seen.
 
 import { describe, expect, test } from "vitest";
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { JsonObject } from "../../src/kernel/json.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { Budget } from "../../src/policies/budget.ts";

@@ -3,7 +3,7 @@
 
 import { expect, test } from "vitest";
 
-import { defineAgent } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { RunTree } from "../../src/orchestrator/tree/run-tree.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";

@@ -5,7 +5,8 @@
 import { describe, expect, test } from "vitest";
 
 import type { Model } from "../../src/model/model.ts";
-import { defineAgent, type AgentRole } from "../../src/agent/agent-role.ts";
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
 import { says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { z } from "zod";

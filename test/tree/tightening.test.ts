@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { AgentDefinition } from "../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { Budget } from "../../src/policies/budget.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";

@@ -1,7 +1,8 @@
 // Roles that a model writes when it delegates: the intersection of what it asks for and what its own role's ceiling allows (X27).
 
 import { messageOf } from "../../kernel/error.ts";
-import { defineAgent, type AgentRole } from "../../agent/agent-role.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
+import { defineAgent } from "../../agent/define-agent.ts";
 import type { RoleDraft, SpawnRefusal } from "../../protocol/subagent.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { RoleRegistry } from "./role-registry.ts";

@@ -2,7 +2,8 @@
 
 import { misdefinition } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { delegationToolNames, requirePrice, type AgentRole } from "../../agent/agent-role.ts";
+import { delegationToolNames, type AgentRole } from "../../agent/agent-role.ts";
+import { requirePrice } from "../../agent/define-agent.ts";
 import type { Model } from "../../model/model.ts";
 import type { Budget } from "../../policies/budget.ts";
 

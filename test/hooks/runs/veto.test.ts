@@ -8,7 +8,7 @@ import { transform, processStep, type Hook } from "../../../src/hooks/hook.ts";
 import type { StopInput } from "../../../src/hooks/hook-points.ts";
 import { ModelError } from "../../../src/model/model-error.ts";
 import { asks, says, type ScriptedReply } from "../../../src/testing/scripted-model.ts";
-import type { AgentDefinition } from "../../../src/agent/agent-role.ts";
+import type { AgentDefinition } from "../../../src/agent/define-agent.ts";
 import { defineTool } from "../../../src/tools/define-tool.ts";
 import { toolGuard } from "../../../src/tools/tool-guard.ts";
 import { proves } from "../../harness/proves.ts";

@@ -1,0 +1,386 @@
+// How a role is defined: what it takes, checked once, field by field.
+
+import type { z } from "zod";
+
+import {
+  checkCount,
+  checkKeys,
+  checkList,
+  checkMethods,
+  checkName,
+  checkText,
+  defaultAdvice,
+  misdefinition,
+  mismatch,
+} from "../kernel/check.ts";
+import { EspalierError } from "../kernel/error.ts";
+import { MOST_TOKENS } from "../model/count-tokens.ts";
+import type { Model, ModelServer } from "../model/model.ts";
+import {
+  checkModelSettings,
+  copyModelSettings,
+  SETTING_NAMES,
+  toolChoiceAmong,
+} from "../model/check-model-settings.ts";
+import { checkPrice } from "../model/model-price.ts";
+import { MAX_TEMPERATURE } from "../model/temperature.ts";
+import { PRICES_AS_OF } from "../model/price-table.ts";
+import { checkBudget, type Budget } from "../policies/budget.ts";
+import { delegationPolicy, type DelegationPolicy } from "../policies/delegation-policy.ts";
+import type { StopCondition } from "../policies/stop-conditions.ts";
+import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
+import {
+  subagentContextPolicy,
+  type SubagentContextPolicy,
+} from "../policies/subagent-context-policy.ts";
+import { checkLimits, type SubagentLimits } from "../policies/subagent-limits.ts";
+import { checkHooks, type Hook } from "../hooks/hook.ts";
+import {
+  errorBudget,
+  errorPolicy,
+  type ErrorBudget,
+  type ErrorPolicy,
+} from "../policies/error-budget.ts";
+import { checkTool, isTool, isToolset } from "../tools/check-tool.ts";
+import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
+import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
+import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
+import { checkNames } from "../tools/tool-set.ts";
+import { toolDefaults } from "../tools/check-tool-settings.ts";
+import type { ToolDefaults } from "../tools/tool-settings.ts";
+import { compactionOf, type Compaction } from "./compaction.ts";
+import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
+import { placedSections, type RequestSection } from "./request-sections.ts";
+import { roleCeiling, type RoleCeiling } from "./role-ceiling.ts";
+import { delegationToolNames, SPAWN_TOOL_NAME, type AgentRole } from "./agent-role.ts";
+
+/** What `defineAgent` takes. */
+export interface AgentDefinition {
+  /** Letters, digits, `_` and `-`, at most 64, a letter first. */
+  readonly name: string;
+  /** What a supervisor is told about it. Required of roles that are spawned. */
+  readonly purpose?: string;
+  /** What the agent is told: its system prompt. */
+  readonly instructions: string;
+  readonly model: Model;
+  readonly tools?: readonly (FunctionTool | ExternalTool | DelegationTool)[];
+  /** What holds for its tools where they do not say themselves. */
+  readonly toolDefaults?: ToolDefaults;
+  /** What says of each tool call whether it may run, here and in every agent below: nobody below may do what is forbidden here (T4). */
+  readonly guards?: readonly ToolGuard[];
+  /** Which of its tools the agent is offered, step by step. Default: all. */
+  readonly toolFilters?: readonly ToolFilter[];
+  /** How many failures of tool calls each agent of this role bears. Default 5 in all, 3 in a row, 10 requests for a corrected call. */
+  readonly errorBudget?: Partial<ErrorBudget>;
+  /** What is done when a call is denied, or a tool was retried too often. */
+  readonly errorPolicy?: Partial<ErrorPolicy>;
+  /** Roles that it may spawn, as values, or by name if they are defined elsewhere in the tree (also its own). Gives it `SpawnSubagent`. */
+  readonly subagents?: readonly (AgentRole | string)[];
+  /** What its subagents inherit. Default: nothing. */
+  readonly context?: Partial<SubagentContextPolicy>;
+  /** How it delegates: in the background, with which part of its budget, and what one failure means for the others. */
+  readonly delegation?: Partial<DelegationPolicy>;
+  /**
+   * Bounds on the tree below each agent of this role, next to those of the run: what is looser than above has no effect (X16).
+   * `maxDepth` is counted from the root of the run, `maxTotalSubagents` below the agent.
+   */
+  readonly limits?: Partial<SubagentLimits>;
+  /** Lets the model write roles when it delegates, up to this (X27). Default: it may start `subagents` only. */
+  readonly ceiling?: RoleCeiling;
+  /** Upper limits for each agent of this role with its descendants. */
+  readonly budget?: Budget;
+  /** Ends every request with a line that says what is left of the budget, where anything is limited (X6). Default false. */
+  readonly showBudget?: boolean;
+  /** Asked before the first step and after every step, next to the budget. */
+  readonly stopWhen?: readonly StopCondition[];
+  /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
+  readonly hooks?: readonly Hook[];
+  /**
+   * On the last step that a `steps` budget allows, the model gets no tools (but `Finish`, if it has to give a typed result) and is told
+   * to finish: `true`, or what it is to be told. Without a `steps` budget on its path it does nothing.
+   * Its text is then the result of an agent that was stopped by `steps_limit`. Default: it is not told, and simply stopped.
+   */
+  readonly wrapUp?: boolean | string;
+  /**
+   * What is part of every request besides instructions and history: a memory, the state of the work, a reminder. Default: nothing. See
+   * `RequestSection`.
+   */
+  readonly sections?: readonly RequestSection[];
+  /** When and how far the history is made shorter. Default: never. */
+  readonly compaction?: Compaction;
+  /** Most tokens that one reply may have, up to a thousand million. Default 8,192; clamped to what the budget has left. */
+  readonly maxOutputTokens?: number;
+  /** From 0 to 2. Left out: the provider's default. */
+  readonly temperature?: number;
+  /**
+   * How the model is to answer agents of this role, over what its adapter was told. What the model cannot be asked is refused here.
+   * `toolChoice`: which tools it may call; `required` and names of tools hold for the first step of an agent, so that it can end.
+   */
+  readonly modelSettings?: ModelSettings & { readonly toolChoice?: ToolChoice };
+  /** A zod object schema of its result. The agent must then end by calling the `Finish` tool with a value that fits. */
+  readonly output?: z.ZodType;
+}
+
+const ROLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+const ROLE_NAME_WORDS = "letters, digits, _ and -, at most 64, a letter first";
+const DEFAULT_MAX_OUTPUT_TOKENS = 8192;
+const PROVIDERS_DEFAULT = "Leave it out for the provider's default.";
+const FIELDS = [
+  "name",
+  "purpose",
+  "instructions",
+  "model",
+  "tools",
+  "toolDefaults",
+  "guards",
+  "toolFilters",
+  "errorBudget",
+  "errorPolicy",
+  "subagents",
+  "context",
+  "delegation",
+  "limits",
+  "ceiling",
+  "budget",
+  "showBudget",
+  "stopWhen",
+  "hooks",
+  "wrapUp",
+  "sections",
+  "compaction",
+  "maxOutputTokens",
+  "temperature",
+  "modelSettings",
+  "output",
+];
+
+/**
+ * Defines a role.
+ *
+ * @throws EspalierError `invalid_definition`, `invalid_option`, `duplicate_tool` or `price_unknown`, naming the field.
+ */
+export function defineAgent(definition: AgentDefinition): AgentRole {
+  checkKeys("agent", definition, FIELDS);
+  const { name, model } = definition;
+  checkName("agent.name", name, ROLE_NAME, ROLE_NAME_WORDS);
+  checkText(`${name}.instructions`, definition.instructions);
+  if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
+  checkModel(`${name}.model`, model);
+  const { tools: given = [], subagents = [], stopWhen = [], hooks = [], output } = definition;
+  checkList(`${name}.tools`, given, toolListAdvice(given));
+  for (const [field, list] of Object.entries({ subagents, stopWhen, hooks }))
+    checkList(`${name}.${field}`, list);
+  const tools =
+    output === undefined ? [...given] : [...given, finishTool(`${name}.output`, output)];
+  checkTools(name, tools);
+  checkSubagents(name, subagents);
+  const { limits = {}, showBudget = false, ceiling } = definition;
+  checkLimits(`${name}.limits`, limits);
+  if (typeof showBudget !== "boolean")
+    throw mismatch(`${name}.showBudget`, "true or false", showBudget, "Say which.");
+  if (definition.budget !== undefined) checkBudget(`${name}.budget`, definition.budget);
+  const budget = Object.freeze({ ...definition.budget });
+  if (budget.costUsd !== undefined) requirePrice(`${name}.budget.costUsd`, { name, model });
+  if (definition.maxOutputTokens !== undefined)
+    checkMaxOutputTokens(name, definition.maxOutputTokens, model);
+  if (definition.temperature !== undefined)
+    checkTemperature(`${name}.temperature`, definition.temperature);
+  checkConditions(name, stopWhen);
+  checkHooks(`${name}.hooks`, hooks);
+  const { guards = [], toolFilters = [] } = definition;
+  checkGuards(`${name}.guards`, guards);
+  checkFilters(`${name}.toolFilters`, toolFilters);
+  const delegation = delegationPolicy(`${name}.delegation`, definition.delegation ?? {});
+  const toolNames = [
+    ...tools.map((tool) => tool.name),
+    ...delegationToolNames({ subagents, ceiling, delegation }),
+  ];
+  checkFilterNames(name, toolFilters, toolNames);
+  const maxOutputTokens = definition.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS;
+  return Object.freeze({
+    name,
+    purpose: definition.purpose,
+    instructions: definition.instructions,
+    model,
+    tools: Object.freeze(tools),
+    toolDefaults: toolDefaults(`${name}.toolDefaults`, definition.toolDefaults ?? {}),
+    guards: Object.freeze([...guards]),
+    toolFilters: Object.freeze([...toolFilters]),
+    errorBudget: errorBudget(`${name}.errorBudget`, definition.errorBudget ?? {}),
+    errorPolicy: errorPolicy(`${name}.errorPolicy`, definition.errorPolicy ?? {}),
+    subagents: Object.freeze([...subagents]),
+    context: subagentContextPolicy(`${name}.context`, definition.context ?? {}),
+    delegation,
+    limits: Object.freeze({ ...limits }),
+    ceiling:
+      ceiling === undefined ? undefined : roleCeiling(`${name}.ceiling`, ceiling, checkModel),
+    budget,
+    showBudget,
+    stopWhen: Object.freeze([...stopWhen]),
+    hooks: Object.freeze([...hooks]),
+    wrapUp: wrapUpOf(name, definition.wrapUp, output !== undefined),
+    sections: placedSections(`${name}.sections`, definition.sections ?? []),
+    compaction: compactionOf(`${name}.compaction`, definition.compaction, maxOutputTokens),
+    maxOutputTokens,
+    temperature: definition.temperature,
+    ...settingsOf(definition, toolNames),
+    hasOutput: output !== undefined,
+  });
+}
+
+/** Throws `price_unknown` if a cost limit at `field` would cover a model whose price nobody knows: unknown is never zero (R57). */
+export function requirePrice(
+  field: string,
+  role: { readonly name: string; readonly model: Model },
+): void {
+  if (role.model.price !== undefined) return;
+  throw new EspalierError({
+    code: "price_unknown",
+    message: `Expected a price for model ${role.model.id} of role ${role.name}, which ${field} limits, got none. Our table of ${PRICES_AS_OF} has prices only for models at OpenAI itself, and not this one there. Give the model a price, as in openai(id, { price }), or leave the cost limit out.`,
+    data: { field, role: role.name, model: role.model.id },
+  });
+}
+
+function checkModel(field: string, model: Model): void {
+  const fits = typeof model === "object" && model !== null && typeof model.generate === "function";
+  if (!fits)
+    throw misdefinition(field, "a model", model, 'Use openai("…") or a model of your own.');
+  checkText(`${field}.id`, model.id);
+  checkText(`${field}.provider`, model.provider);
+  for (const ability of ["countTokens", "assertReady", "checkSettings"] as const) {
+    if (model[ability] !== undefined) checkMethods(field, model, [ability]);
+  }
+  if (model.price !== undefined) checkPrice(`${field}.price`, model.price);
+  if (model.replayKey !== undefined) checkText(`${field}.replayKey`, model.replayKey);
+  if (model.minOutputTokens !== undefined)
+    checkCount(`${field}.minOutputTokens`, model.minOutputTokens, defaultAdvice(1));
+  if (model.server !== undefined) checkServer(`${field}.server`, model.server);
+}
+
+function checkServer(field: string, server: ModelServer): void {
+  checkKeys(field, server, ["address", "port"]);
+  const { address, port } = server;
+  checkText(`${field}.address`, address);
+  if (port !== undefined) checkCount(`${field}.port`, port, "Leave it out where it says nothing.");
+}
+
+const TOOL_KINDS = ["function", "external", "delegation", "finish"] as const;
+
+/** What to do about tools that are no list; undefined: what holds for any list. */
+function toolListAdvice(tools: unknown): string | undefined {
+  if (isToolset(tools)) return "Give its tools: server.tools.";
+  return isTool(tools) ? "Put it in brackets." : undefined;
+}
+
+function checkTools(name: string, tools: readonly Tool[]): void {
+  for (const [index, tool] of tools.entries())
+    checkTool(`${name}.tools[${index}]`, tool, TOOL_KINDS, "Make it with defineTool({ … }).");
+  checkNames(name, tools);
+  const reserved = tools.find(
+    (tool) =>
+      tool.name === SPAWN_TOOL_NAME || (tool.name === FINISH_TOOL_NAME && tool.kind !== "finish"),
+  );
+  if (reserved !== undefined) {
+    throw misdefinition(`${name}.tools`, "no tool of a reserved name", reserved.name, "Rename it.");
+  }
+}
+
+/** A filter for a tool that is not there would take nothing away. */
+function checkFilterNames(
+  name: string,
+  filters: readonly ToolFilter[],
+  names: readonly string[],
+): void {
+  for (const [index, filter] of filters.entries()) {
+    const stray = filter.tools?.find((tool) => !names.includes(tool));
+    if (stray === undefined) continue;
+    const field = `${name}.toolFilters[${index}].tools`;
+    const expected = `names of its tools (${names.join(", ")})`;
+    throw misdefinition(field, expected, stray, "Name them as the model calls them.");
+  }
+}
+
+function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]): void {
+  for (const [index, subagent] of subagents.entries()) {
+    if (typeof subagent === "string") continue;
+    const fits = typeof subagent === "object" && subagent !== null && "hasOutput" in subagent;
+    if (fits) continue;
+    throw misdefinition(
+      `${name}.subagents[${index}]`,
+      "a role or the name of one",
+      subagent,
+      "Use defineAgent({ … }).",
+    );
+  }
+}
+
+function settingsOf(
+  { name, model, modelSettings: given, output }: AgentDefinition,
+  toolNames: readonly string[],
+): Pick<AgentRole, "modelSettings" | "toolChoice"> {
+  if (given === undefined) return { modelSettings: undefined, toolChoice: undefined };
+  const field = `${name}.modelSettings`;
+  checkKeys(field, given, [...SETTING_NAMES, "toolChoice"]);
+  checkModelSettings(field, given);
+  const settings = copyModelSettings(given);
+  model.checkSettings?.(settings);
+  const { toolChoice } = given;
+  if (toolChoice === "none" && output !== undefined) {
+    const advice = "A role with an output ends by a call of Finish: say auto, or leave it out.";
+    throw misdefinition(`${field}.toolChoice`, "a choice that lets it end", toolChoice, advice);
+  }
+  return {
+    modelSettings: settings,
+    toolChoice:
+      toolChoice === undefined
+        ? undefined
+        : toolChoiceAmong(`${field}.toolChoice`, toolChoice, toolNames),
+  };
+}
+
+function checkMaxOutputTokens(name: string, tokens: number, { id, minOutputTokens }: Model): void {
+  checkCount(`${name}.maxOutputTokens`, tokens, defaultAdvice(DEFAULT_MAX_OUTPUT_TOKENS));
+  if (tokens === 0)
+    throw mismatch(`${name}.maxOutputTokens`, "at least 1", tokens, "A reply needs room.");
+  if (minOutputTokens !== undefined && tokens < minOutputTokens) {
+    const expected = `at least ${minOutputTokens}`;
+    throw mismatch(`${name}.maxOutputTokens`, expected, tokens, `${id} takes no lower cap.`);
+  }
+  if (tokens > MOST_TOKENS) {
+    const advice = "Each call holds room for so many tokens of the budget.";
+    throw mismatch(`${name}.maxOutputTokens`, `at most ${MOST_TOKENS}`, tokens, advice);
+  }
+}
+
+function checkTemperature(field: string, value: unknown): void {
+  if (typeof value === "number" && value >= 0 && value <= MAX_TEMPERATURE) return;
+  throw mismatch(field, `a number from 0 to ${MAX_TEMPERATURE}`, value, PROVIDERS_DEFAULT);
+}
+
+const WRAP_UP_NOTICE =
+  "This is your last step: you cannot use tools any more. Answer now with what you have, and say what is left undone.";
+
+const WRAP_UP_WITH_RESULT = `This is your last step: call ${FINISH_TOOL_NAME} now with what you have. You cannot use other tools any more.`;
+
+function wrapUpOf(
+  name: string,
+  given: boolean | string | undefined,
+  hasOutput: boolean,
+): string | undefined {
+  if (given === undefined || given === false) return undefined;
+  if (given === true) return hasOutput ? WRAP_UP_WITH_RESULT : WRAP_UP_NOTICE;
+  checkText(`${name}.wrapUp`, given);
+  return given;
+}
+
+function checkConditions(name: string, conditions: readonly StopCondition[]): void {
+  for (const [index, condition] of conditions.entries()) {
+    if (typeof condition === "function") continue;
+    throw misdefinition(
+      `${name}.stopWhen[${index}]`,
+      "a function",
+      condition,
+      "See toolWasCalled().",
+    );
+  }
+}
