@@ -29,20 +29,15 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 /** The clock of the machine. Its timers keep the process alive only while something waits for them. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  monotonicMs,
+  monotonicMs: () => performance.now(),
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer),
 };
 
 /** The same, but nothing that waits keeps the process alive. */
 export const idleClock: Clock = {
-  nowMs: () => Date.now(),
-  monotonicMs,
+  ...systemClock,
   setTimer: (delayMs, wake) => setTimer(delayMs, wake, (timer) => timer.unref()),
 };
-
-function monotonicMs(): number {
-  return toMicroseconds(performance.now());
-}
 
 /** Milliseconds without what is less than a microsecond. Sums of rounded times have no noise if they are rounded again. */
 export function toMicroseconds(ms: number): number {
@@ -55,25 +50,25 @@ export function toMicroseconds(ms: number): number {
  * another process gave to the run; where the wall clock of this one is behind it, time goes on from there. Default: the wall clock alone.
  */
 export function steadyClock(clock: Clock, notBeforeMs = -Infinity): SteadyClock {
-  let lastMs = toMicroseconds(clock.monotonicMs());
+  let lastUs = Math.round(clock.monotonicMs() * 1_000);
   const beginsAtMs = Math.max(Math.floor(clock.nowMs()), Math.ceil(notBeforeMs));
-  const originMs = beginsAtMs - Math.floor(lastMs);
-  const fineMs = (): number => {
+  const originMs = beginsAtMs - Math.floor(lastUs / 1_000);
+  // Whole microseconds: their sums are exact.
+  const readUs = (): number => {
     try {
-      lastMs = toMicroseconds(clock.monotonicMs());
+      lastUs = Math.round(clock.monotonicMs() * 1_000);
     } catch (cause) {
       warnOnce(clock, `The clock threw (${messageOf(cause)}); time stands still until it works.`);
     }
-    return lastMs;
+    return lastUs;
   };
-  const monotonicMs = (): number => Math.floor(fineMs());
   return {
-    stampMs: () => toMicroseconds(originMs + fineMs()),
-    nowMs: () => originMs + monotonicMs(),
-    monotonicMs,
+    stampMs: () => (originMs * 1_000 + readUs()) / 1_000,
+    nowMs: () => originMs + Math.floor(readUs() / 1_000),
+    monotonicMs: () => Math.floor(readUs() / 1_000),
     setTimer: (delayMs, wake) => {
       // From the beginning of this millisecond, as `nowMs` counts: so it wakes when that shows the time that was waited for.
-      const nowMs = fineMs();
+      const nowMs = readUs() / 1_000;
       return clock.setTimer(Math.max(0, delayMs - (nowMs - Math.floor(nowMs))), wake);
     },
   };
