@@ -421,7 +421,7 @@ export class AgentRuntime {
 
   /** Records what is said within the span of a position; `content` is made only if a trace shows it. */
   recordContent(at: EventPosition, content: () => SpanContent): void {
-    this.run.recorder.tell(this.scope(at), content);
+    this.run.recorder.recordContent?.(this.scope(at), content);
   }
 
   /** Runs what belongs to a position: `correlation()` gives its ids to all that it begins. */

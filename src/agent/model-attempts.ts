@@ -200,6 +200,7 @@ async function askModel(agent: AgentRuntime, turn: Turn, queuedMs: number): Prom
   }
   const error = outcome.type === "failed" ? outcome.error : CANCELLED_CALL;
   const isRetryable = outcome.type === "failed" && outcome.isRetryable;
+  agent.run.noteFailedCall(agent.identity.agentPath, error);
   agent.emit(
     { type: "model.failed", error, isRetryable, usage: outcome.usage, attempts, queuedMs },
     place,

@@ -6,10 +6,11 @@ import type { Pace } from "../kernel/pace.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { Correlation, EventBody, EventDraft, EspalierEvent } from "../protocol/event.ts";
+import type { Correlation, EventBody, EventDraft, TraceIds } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
+import type { ErrorRecord } from "../protocol/stop.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../protocol/subagent.ts";
 import type { ContinueRequest, SubagentService } from "../tools/tool-context.ts";
 import type { NamedGuard } from "../tools/tool-guard.ts";
@@ -57,18 +58,20 @@ export interface RunPorts<Agent> {
   hooksOf(role: AgentRole): HookSet;
   /** An agent fails: the first failure of a tree is told from those that follow from it. */
   noteFailure(agentId: AgentId): void;
+  /** A model call failed: the run fails, too, if that was not in the script of the model. */
+  noteFailedCall(agentPath: string, error: ErrorRecord): void;
 }
 
-/** Takes what happens, and runs what belongs to a position. */
+/** Records what happens, and runs what belongs to a position. */
 export interface Recorder {
-  /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
-  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): EspalierEvent;
+  /** Gives the ids of the event in its trace. `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
+  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): TraceIds;
   /** Runs what belongs to a scope: `correlation()` gives its ids to all that it begins. */
   at<T>(scope: Correlation, work: () => T): T;
   /** The same for foreign code that has a span: inside that. */
   within<T>(scope: Correlation, work: () => Promise<T>): Promise<T>;
-  /** Records what is said within the span of a scope, which must be open; `content` is made only if a trace shows it. */
-  tell(scope: Correlation, content: () => SpanContent): void;
+  /** Records what is said within the span of a scope, which must be open; undefined unless a trace shows it. */
+  readonly recordContent: ((scope: Correlation, content: () => SpanContent) => void) | undefined;
 }
 
 /** How many model calls and tool bodies run at once: `work` runs when there is room, or not at all if `signal` is aborted before. */

@@ -1,6 +1,6 @@
 import type { SpanContent } from "./span-content.ts";
 import type { Closing, EventMoment, Moment, Note, Opening } from "./span-scope.ts";
-import type { Correlation, EspalierEvent, EventDraft, TraceIds } from "./event.ts";
+import type { Correlation, EspalierEvent, EventBody, EventDraft, TraceIds } from "./event.ts";
 
 /** Takes events: a log, a metric, a live view. */
 export interface EventSink {
@@ -15,14 +15,14 @@ export interface EventSink {
 export interface Tracing {
   /** Opens, closes or finds the span of an event and gives its ids. Called once for each event, in order, before all sinks. */
   place(draft: EventDraft): TraceIds;
+  /** The same in place of it, for an event that no sink takes and that needs no time. Left out: each event is placed. */
+  readonly follow?: ((scope: Correlation, body: EventBody) => TraceIds) | undefined;
   /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
   within<T>(scope: Correlation, work: () => T): T;
-  /** The ids of the innermost span that is open at a place; undefined if its run is not open. */
+  /** The ids of the innermost span that is open at a scope; undefined if its run is not open. */
   idsOf(scope: Correlation): TraceIds | undefined;
-  /**
-   * Takes what was said within the span of a place, while that is open. Left out: nothing is said to it, and nothing is made for it.
-   */
-  readonly told?: ((scope: Correlation, content: SpanContent) => void) | undefined;
+  /** Takes what was said within the span of a scope, while that is open. Left out: no content is made. */
+  readonly recordContent?: ((scope: Correlation, content: SpanContent) => void) | undefined;
   /**
    * Ends spans that had not ended when their process died, before the run goes on in this one (E3). The outermost first. `atUs`: when the
    * last event of the dead process happened, on the time line of spans. Left out: nothing is ended.

@@ -42,8 +42,8 @@ proves(["R178"], "content is off unless an option or a variable says otherwise",
   ] as const) {
     vi.stubEnv(CAPTURE, word);
     expect([
-      openTelemetry().told === undefined,
-      openTelemetry({ content: choice }).told === undefined,
+      openTelemetry().recordContent === undefined,
+      openTelemetry({ content: choice }).recordContent === undefined,
     ]).toEqual([choice, !choice]);
   }
 });
@@ -52,7 +52,10 @@ test("the variable is read when the tracing is made", () => {
   vi.stubEnv(CAPTURE, "SPAN_ONLY");
   const tracing = openTelemetry();
   vi.stubEnv(CAPTURE, "NO_CONTENT");
-  expect([tracing.told === undefined, openTelemetry().told === undefined]).toEqual([false, true]);
+  expect([
+    tracing.recordContent === undefined,
+    openTelemetry().recordContent === undefined,
+  ]).toEqual([false, true]);
 });
 
 test("content that is to be in events only is nowhere, and one warning says so", async () => {

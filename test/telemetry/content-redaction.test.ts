@@ -96,10 +96,10 @@ test("the copy is a copy: what the tool works with is never frozen", async () =>
       place: (draft) => tracing.place(draft),
       within: (scope, work) => tracing.within(scope, work),
       idsOf: (scope) => tracing.idsOf(scope),
-      told: (scope, content) => {
+      recordContent: (scope, content) => {
         if (content.type === "arguments") last = content.value;
         const before = Object.isFrozen(last);
-        tracing.told?.(scope, content);
+        tracing.recordContent?.(scope, content);
         if (content.type === "arguments") expect(Object.isFrozen(last)).toBe(before);
       },
     },

@@ -273,8 +273,8 @@ test("a call that fails says what was asked, and a span that a sampler left out 
 test("content whose call is not open is on no span: not on the agent's, nor on that of another call", async () => {
   const recording = recorder();
   const tracing = openTelemetry({ tracer: recording.tracer, content: true });
-  const { told } = tracing;
-  if (told === undefined) expect.fail("content is on");
+  const { recordContent } = tracing;
+  if (recordContent === undefined) expect.fail("content is on");
   const stray: readonly SpanContent[] = [
     { type: "request", messages: [], tools: [] },
     {
@@ -291,19 +291,19 @@ test("content whose call is not open is on no span: not on the agent's, nor on t
       const ids = tracing.place(draft);
       const { correlation } = draft;
       for (const content of stray) {
-        told({ ...correlation, callId: null, stepId: null }, content);
+        recordContent({ ...correlation, callId: null, stepId: null }, content);
         if (
           draft.body.type === "tool.started" &&
           content.type !== "arguments" &&
           content.type !== "result"
         )
-          told(correlation, content);
+          recordContent(correlation, content);
       }
       return ids;
     },
     within: (scope, work) => tracing.within(scope, work),
     idsOf: (scope) => tracing.idsOf(scope),
-    told: undefined,
+    recordContent: undefined,
   };
   const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
   await scene({ tracing: astray }).run(role);
@@ -315,12 +315,12 @@ test("a tracing that fails to take content is left out, and the run goes on as w
   for (const failing of [1, 2, 3, 4]) {
     const local = localTracing();
     let pieces = 0;
-    const told = (): void => {
+    const recordContent = (): void => {
       pieces += 1;
       if (pieces === failing) throw new Error("no room");
     };
     const { role } = soloist([asks("look", {}), says("Done.")], { tools: [spyTool("look")] });
-    const result = await scene({ tracing: { ...local, told } }).run(role);
+    const result = await scene({ tracing: { ...local, recordContent } }).run(role);
     await new Promise((resolve) => setImmediate(resolve));
     expect([result.text, pieces, takeWarnings()]).toEqual([
       "Done.",
@@ -332,11 +332,11 @@ test("a tracing that fails to take content is left out, and the run goes on as w
 
 test("nothing is made for a tracing that does not ask for content", async () => {
   const local = localTracing();
-  expect([local.told, openTelemetry().told, openTelemetry({ content: false }).told]).toEqual([
-    undefined,
-    undefined,
-    undefined,
-  ]);
+  expect([
+    local.recordContent,
+    openTelemetry().recordContent,
+    openTelemetry({ content: false }).recordContent,
+  ]).toEqual([undefined, undefined, undefined]);
 });
 
 function neverAsked(): undefined {

@@ -6,7 +6,6 @@ import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/run-agent.ts";
-import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Correlation, EspalierEvent, EventBody } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
@@ -68,7 +67,6 @@ export class Run {
   readonly #root: AgentRuntime;
   readonly #beginning: RunBeginning;
   readonly #stepper = new Stepper();
-  readonly #mismatches = new MismatchWatch();
   /** Agents that were continued once more at the end, since they had to end. */
   readonly #late = new Set<AgentRuntime>();
   /** Where its first event stands in the traces. */
@@ -91,12 +89,10 @@ export class Run {
 
   /** @internal Use `Orchestrator.start`. */
   constructor(supervisor: Supervisor, root: AgentRuntime, beginning: RunBeginning) {
-    const { runId, recorder } = supervisor.run;
-    this.runId = runId;
+    this.runId = supervisor.run.runId;
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
-    recorder.subscribe(this.#mismatches);
     // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
     root.signal.addEventListener("abort", () => this.#stepper.open(), { once: true });
     this.result = this.#kept(this.#drive());
@@ -398,7 +394,7 @@ export class Run {
     this.#isOver = true; // Before its last event: nothing is granted after it.
     const result = concluded(this.#supervisor.run, this.#root, this.#pauseFacts(0));
     await this.#supervisor.run.journal?.close(result.status === "paused" ? "paused" : "ended");
-    const mismatch = this.#mismatches.first;
+    const { mismatch } = this.#supervisor.run;
     this.#close(mismatch === undefined ? undefined : { cause: mismatch });
     if (mismatch !== undefined) throw mismatch;
     return result;
@@ -430,16 +426,4 @@ function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } 
 /** The ids of an event about the run itself. */
 function runScope({ identity }: AgentRuntime): Correlation {
   return { ...identity, executionId: null, stepId: null, callId: null };
-}
-
-/** Looks out for calls that a `ScriptedModel` did not expect: errors of the test, which no agent, hook or summary may get over. */
-class MismatchWatch implements EventSink {
-  first: EspalierError | undefined;
-
-  take(event: EspalierEvent): void {
-    if (event.type !== "model.failed" || event.error.data["error"] !== "script_mismatch") return;
-    const { agentPath, error } = event;
-    const message = `${agentPath}: ${error.message}`;
-    this.first ??= new EspalierError({ code: "script_mismatch", message, data: { agentPath } });
-  }
 }

@@ -6,7 +6,8 @@ import { messageOf } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import { standingAt, type Standpoint } from "../../protocol/correlation.ts";
+import type { Recorder } from "../../agent/run-ports.ts";
+import { standingAt } from "../../protocol/correlation.ts";
 import type { EventSink, LostSpan, Tracing } from "../../protocol/event-sink.ts";
 import type {
   Correlation,
@@ -18,45 +19,41 @@ import type {
 import type { SpanContent } from "../../protocol/span-content.ts";
 import type { EventMoment } from "../../protocol/span-scope.ts";
 
-export class EventRecorder {
+export class EventRecorder implements Recorder {
+  recordContent: Recorder["recordContent"];
   readonly #clock: SteadyClock;
   #tracing: Tracing;
   readonly #sinks: Set<EventSink>;
-  #seq = 0;
+  #seq: number;
   #lastIds: TraceIds | undefined;
-  #lastPlace: Correlation | undefined;
+  #lastScope: Correlation | undefined;
 
   constructor(options: {
     readonly clock: SteadyClock;
     readonly tracing: Tracing;
     readonly sinks: readonly EventSink[];
-    /** Events of the run before it was paused; numbering goes on from there. Default 0. */
+    /** Events of the run before it was paused: the next one has the number after them. Default 0. */
     readonly eventCount?: number;
   }) {
     this.#seq = options.eventCount ?? 0;
     this.#clock = options.clock;
     this.#tracing = options.tracing;
     this.#sinks = new Set(options.sinks);
+    if (this.#tracing.recordContent !== undefined)
+      this.recordContent = (scope, content) => this.#recordContent(scope, content);
   }
 
-  /** Records one event and gives it to everyone who listens. `contents`: see `EventDraft`. */
-  record(
-    correlation: Correlation,
-    body: EventBody,
-    contents?: EventDraft["contents"],
-  ): EspalierEvent {
-    const atMs = this.#clock.stampMs();
+  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): TraceIds {
     this.#seq += 1;
-    this.#lastPlace = correlation;
-    const said = contents === undefined ? {} : { contents };
-    const ids = this.#place({ seq: this.#seq, atMs, correlation, body, ...said });
-    const event: EspalierEvent = { seq: this.#seq, atMs, ...correlation, ...ids, ...body };
-    deepFreeze(event);
-    if (this.#sinks.size > 0) {
-      const standpoint = { correlation, traceIds: () => event };
-      standingAt(standpoint, () => this.#sinks.forEach((sink) => this.#hand(sink, event)));
+    this.#lastScope = scope;
+    const tracing = this.#tracing;
+    if (this.#sinks.size > 0 || tracing.follow === undefined)
+      return this.#emit(scope, body, contents);
+    try {
+      return (this.#lastIds = tracing.follow(scope, body));
+    } catch (cause) {
+      return this.#withoutTracing(cause);
     }
-    return event;
   }
 
   /** How many events the run has. */
@@ -64,37 +61,36 @@ export class EventRecorder {
     return this.#seq;
   }
 
-  /** Runs a model call or a tool body inside the span of its place: once, whatever the tracing does. */
-  within<T>(correlation: Correlation, work: () => Promise<T>): Promise<T> {
+  /** Builds the event, and gives it to all who listen. */
+  #emit(scope: Correlation, body: EventBody, contents: EventDraft["contents"]): TraceIds {
+    const seq = this.#seq;
+    const atMs = this.#clock.stampMs();
+    const draft = { seq, atMs, correlation: scope, body };
+    const ids = this.#place(contents === undefined ? draft : { ...draft, contents });
+    if (this.#sinks.size === 0) return ids;
+    const event: EspalierEvent = deepFreeze({ seq, atMs, ...scope, ...ids, ...body });
+    standingAt({ correlation: scope, traceIds: () => ids }, () => {
+      for (const sink of this.#sinks) hand(sink, event);
+    });
+    return ids;
+  }
+
+  within<T>(scope: Correlation, work: () => Promise<T>): Promise<T> {
+    // Once, whatever the tracing does.
     let begun: Promise<T> | undefined;
-    const begin = (): Promise<T> => (begun ??= this.at(correlation, work));
+    const begin = (): Promise<T> => (begun ??= this.at(scope, work));
     try {
-      const given = this.#tracing.within(correlation, begin);
+      const given = this.#tracing.within(scope, begin);
       if (given !== begun) given.catch(() => undefined);
       if (begun === undefined) throw new Error("within() did not run what it was given");
     } catch (cause) {
-      this.#doWithoutTracing(cause);
+      this.#withoutTracing(cause);
     }
     return begin();
   }
 
-  /** Gives the tracing what is said within the span of a place; nothing is made for one that does not show it. */
-  tell(correlation: Correlation, content: () => SpanContent): void {
-    if (this.#tracing.told === undefined) return;
-    try {
-      this.#tracing.told(correlation, content());
-    } catch (cause) {
-      this.#doWithoutTracing(cause);
-    }
-  }
-
-  /** Runs what belongs to a place: `correlation()` gives its ids to all that it begins. */
-  at<T>(correlation: Correlation, work: () => T): T {
-    const standpoint: Standpoint = {
-      correlation,
-      traceIds: () => this.#idsOf(correlation),
-    };
-    return standingAt(standpoint, work);
+  at<T>(scope: Correlation, work: () => T): T {
+    return standingAt({ correlation: scope, traceIds: () => this.#idsOf(scope) }, work);
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
@@ -102,16 +98,16 @@ export class EventRecorder {
     try {
       if (lost.length > 0) this.#tracing.endLost?.(lost, atUs);
     } catch (cause) {
-      this.#doWithoutTracing(cause);
+      this.#withoutTracing(cause);
     }
   }
 
   /** Gives the run up where it is; see `Tracing.leave`. */
-  leave(correlation: Correlation): void {
+  leave(scope: Correlation): void {
     try {
-      this.#tracing.leave?.(this.#momentAt(correlation), "left");
+      this.#tracing.leave?.(this.#momentAt(scope), "left");
     } catch (cause) {
-      this.#doWithoutTracing(cause);
+      this.#withoutTracing(cause);
     }
   }
 
@@ -130,48 +126,57 @@ export class EventRecorder {
       this.#lastIds = this.#tracing.place(draft);
       return this.#lastIds;
     } catch (cause) {
-      this.#doWithoutTracing(cause);
-      return this.#tracing.place(draft);
+      return this.#withoutTracing(cause);
     }
   }
 
-  /** After the end of a run these are the ids of its last event: whoever was left behind may still write a line. */
-  #idsOf(correlation: Correlation): TraceIds | undefined {
+  #recordContent(scope: Correlation, content: () => SpanContent): void {
     try {
-      return this.#tracing.idsOf(correlation) ?? this.#lastIds;
+      this.#tracing.recordContent?.(scope, content());
     } catch (cause) {
-      this.#doWithoutTracing(cause);
-      return this.#lastIds;
+      this.#withoutTracing(cause);
     }
   }
 
-  /** A tracing that throws is left out from then on, and forgets the run; the events stay in the trace that they began. */
-  #doWithoutTracing(cause: unknown): void {
+  /** After the end of a run these are the ids of its last event: what was left behind may still write a line. */
+  #idsOf(scope: Correlation): TraceIds | undefined {
+    try {
+      return this.#tracing.idsOf(scope) ?? this.#lastIds;
+    } catch (cause) {
+      return this.#withoutTracing(cause);
+    }
+  }
+
+  /**
+   * A tracing that throws is left out from then on, and forgets the run; the events stay in the trace that they began. Gives the ids that they
+   * have from now on.
+   */
+  #withoutTracing(cause: unknown): TraceIds {
     const tracing = this.#tracing;
     warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run goes on without it.`);
     const { traceId, spanId } = this.#lastIds ?? mintTraceIds(randomHex, undefined);
     const ids = { traceId, spanId };
+    this.#lastIds = ids;
     this.#tracing = { place: () => ids, within: (_scope, work) => work(), idsOf: () => ids };
-    if (this.#lastPlace === undefined) return;
+    this.recordContent = undefined;
+    if (this.#lastScope === undefined) return ids;
     try {
-      tracing.leave?.(this.#momentAt(this.#lastPlace), "abandoned");
+      tracing.leave?.(this.#momentAt(this.#lastScope), "abandoned");
     } catch {
       // It was complained of already.
     }
+    return ids;
   }
+}
 
-  #hand(sink: EventSink, event: EspalierEvent): void {
-    const complain = (cause: unknown): void => {
-      warnOnce(
-        sink,
-        `An event sink threw at ${event.type} (${messageOf(cause)}); the run goes on.`,
-      );
-    };
-    try {
-      const given: unknown = sink.take(event);
-      if (given instanceof Promise) given.catch(complain);
-    } catch (cause) {
-      complain(cause);
-    }
+function hand(sink: EventSink, event: EspalierEvent): void {
+  const complain = (cause: unknown): void => {
+    warnOnce(sink, `An event sink threw at ${event.type} (${messageOf(cause)}); the run goes on.`);
+  };
+  try {
+    const given: unknown = sink.take(event);
+    if (given instanceof Promise) given.catch(complain);
+  } catch (cause) {
+    complain(cause);
   }
 }

@@ -2,6 +2,7 @@
 // where the run is kept, if it is.
 
 import { steadyClock, type SteadyClock } from "../../kernel/clock.ts";
+import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
 import { Pace } from "../../kernel/pace.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
@@ -12,6 +13,7 @@ import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts"
 import { textHash } from "../../protocol/definition.ts";
 import { RunIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import { toolSet, type ToolSet } from "../../tools/tool-set.ts";
 import { BudgetLedger } from "../budget/ledger.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
@@ -59,6 +61,8 @@ export class RunRuntime implements AgentRun {
   readonly session: RunSession | undefined;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;
+  /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may get over. */
+  mismatch: EspalierError | undefined;
   readonly #tools = new Map<AgentRole, ToolSet>();
   readonly #hooks = new Map<AgentRole, HookSet>();
 
@@ -112,6 +116,12 @@ export class RunRuntime implements AgentRun {
 
   noteFailure(agentId: AgentId): void {
     this.tree.noteFailure(agentId);
+  }
+
+  noteFailedCall(agentPath: string, error: ErrorRecord): void {
+    if (error.data["error"] !== "script_mismatch") return;
+    const message = `${agentPath}: ${error.message}`;
+    this.mismatch ??= new EspalierError({ code: "script_mismatch", message, data: { agentPath } });
   }
 
   /** The tools of a role, with those by which it delegates if it may. */

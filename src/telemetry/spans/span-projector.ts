@@ -68,7 +68,7 @@ export class SpanProjector implements Tracing {
   readonly #content: ContentSettings | undefined;
   readonly #scopes: ScopeTree<OpenSpan>;
   /** Only if content was switched on. */
-  readonly told: Tracing["told"];
+  readonly recordContent: Tracing["recordContent"];
 
   /** `mintHex` gives ids to runs that no SDK records. */
   constructor(tracer: Tracer, mintHex: MintHex, options: ProjectorOptions = {}) {
@@ -78,7 +78,8 @@ export class SpanProjector implements Tracing {
     this.#globals = options.globals;
     const { content, metrics } = options;
     this.#content = content;
-    if (content !== undefined) this.told = (scope, said) => this.#tell(content, scope, said);
+    if (content !== undefined)
+      this.recordContent = (scope, said) => this.#write(content, scope, said);
     const keeper: ScopeKeeper<OpenSpan> = {
       open: (body, moment, parent) => this.#open(body, moment, parent),
       note: (open, body, moment) => this.#note(open, body, moment),
@@ -245,7 +246,7 @@ export class SpanProjector implements Tracing {
     return parent === undefined ? rootedIn(open) : open;
   }
 
-  #tell(settings: ContentSettings, scope: Correlation, content: SpanContent): void {
+  #write(settings: ContentSettings, scope: Correlation, content: SpanContent): void {
     const open = this.#scopes.find(scope);
     if (open !== undefined) writeContent(settings, { ...open, scope }, content);
   }
