@@ -44,7 +44,7 @@ function treeOf(shape: Shape, size: number): Tree {
 }
 
 function treeOfTens(size: number): Tree {
-  let root = worker;
+  let root: AgentRole = worker;
   let [agents, modelCalls] = [1, 1];
   for (let level = Math.round(Math.log10(size)); level > 0; level -= 1) {
     root = lead(`lead${level}`, root, FAN_OUT, FAN_OUT);

@@ -1,7 +1,7 @@
 // The public surface of espalier. Whatever is exported here is a promise; everything is named.
 
 // Define
-export type { AgentRole } from "./agent/agent-role.ts";
+export type { AgentRole, OutputOf } from "./agent/agent-role.ts";
 export { defineAgent, type AgentDefinition } from "./agent/define-agent.ts";
 export type { Compaction, CompactionStrategy } from "./agent/compaction.ts";
 export type {

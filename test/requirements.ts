@@ -675,6 +675,12 @@ const requirements = {
   M19: {
     text: "A schema that has a strict form is sent in it where that is asked for, and what fits it fits the schema once the added nulls are taken out; one that has none is refused with the path",
   },
+  H10: {
+    text: "The result of a run has the type of its role's `output`, alike for start, resume, recover and fork, in what `result`, `settled`, `orThrow` and `cancel` give; without a role, of the roles of the orchestrator",
+  },
+  H11: {
+    text: "A typed result may be asked for by a JSON Schema, which is shown, checked and corrected like that of a tool",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

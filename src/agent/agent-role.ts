@@ -1,5 +1,7 @@
 // A role: the immutable definition of an agent. Many agents, also at once, may live by one role.
 
+import type { z } from "zod";
+
 import { misdefinition } from "../kernel/check.ts";
 import type { Hook } from "../hooks/hook.ts";
 import type { Model } from "../model/model.ts";
@@ -10,6 +12,7 @@ import type { StopCondition } from "../policies/stop-conditions.ts";
 import type { SubagentContextPolicy } from "../policies/subagent-context-policy.ts";
 import type { SubagentLimits } from "../policies/subagent-limits.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
+import type { JsonSchemaInput } from "../tools/arguments/input-schema.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { ToolFilter } from "../tools/tool-filter.ts";
 import type { ToolGuard } from "../tools/tool-guard.ts";
@@ -18,8 +21,12 @@ import type { Compaction } from "./compaction.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { RoleCeiling } from "./role-ceiling.ts";
 
-/** An agent's definition, checked and frozen. Made by `defineAgent`. */
-export interface AgentRole {
+/** The typed result of agents of a role; of several roles: that of any. */
+export type OutputOf<Role extends AgentRole> =
+  Role extends AgentRole<infer Output> ? Output : never;
+
+/** An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none. */
+export interface AgentRole<out Output = unknown> {
   readonly name: string;
   readonly purpose: string | undefined;
   readonly instructions: string;
@@ -49,7 +56,9 @@ export interface AgentRole {
   readonly temperature: number | undefined;
   readonly modelSettings: ModelSettings | undefined;
   readonly toolChoice: ToolChoice | undefined;
-  /** True if it must end with a typed result. */
+  /** The schema of the typed result with which it must end; undefined: it gives text. */
+  readonly output: z.ZodType<Output> | JsonSchemaInput<Output> | undefined;
+  /** True if there is such a schema. */
   readonly hasOutput: boolean;
 }
 

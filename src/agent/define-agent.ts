@@ -42,6 +42,7 @@ import {
   type ErrorPolicy,
 } from "../policies/error-budget.ts";
 import { checkTool, isTool, isToolset } from "../tools/check-tool.ts";
+import type { JsonSchemaInput } from "../tools/arguments/input-schema.ts";
 import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
@@ -55,7 +56,7 @@ import { roleCeiling, type RoleCeiling } from "./role-ceiling.ts";
 import { delegationToolNames, SPAWN_TOOL_NAME, type AgentRole } from "./agent-role.ts";
 
 /** What `defineAgent` takes. */
-export interface AgentDefinition {
+export interface AgentDefinition<Output = unknown> {
   /** Letters, digits, `_` and `-`, at most 64, a letter first. */
   readonly name: string;
   /** What a supervisor is told about it. Required of roles that are spawned. */
@@ -117,8 +118,11 @@ export interface AgentDefinition {
    * `toolChoice`: which tools it may call; `required` and names of tools hold for the first step of an agent, so that it can end.
    */
   readonly modelSettings?: ModelSettings & { readonly toolChoice?: ToolChoice };
-  /** A zod object schema of its result. The agent must then end by calling the `Finish` tool with a value that fits. */
-  readonly output?: z.ZodType;
+  /**
+   * The schema of its result: a zod object schema, or `jsonSchema({ … })`. The agent must then end by calling the `Finish` tool with a
+   * value that fits, which is the `output` of the result.
+   */
+  readonly output?: z.ZodType<Output> | JsonSchemaInput<Output>;
 }
 
 const ROLE_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
@@ -159,7 +163,9 @@ const FIELDS = [
  *
  * @throws EspalierError `invalid_definition`, `invalid_option`, `duplicate_tool` or `price_unknown`, naming the field.
  */
-export function defineAgent(definition: AgentDefinition): AgentRole {
+export function defineAgent<Output = undefined>(
+  definition: AgentDefinition<Output>,
+): AgentRole<Output> {
   checkKeys("agent", definition, FIELDS);
   const { name, model } = definition;
   checkName("agent.name", name, ROLE_NAME, ROLE_NAME_WORDS);
@@ -178,9 +184,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkLimits(`${name}.limits`, limits);
   if (typeof showBudget !== "boolean")
     throw mismatch(`${name}.showBudget`, "true or false", showBudget, "Say which.");
-  if (definition.budget !== undefined) checkBudget(`${name}.budget`, definition.budget);
-  const budget = Object.freeze({ ...definition.budget });
-  if (budget.costUsd !== undefined) requirePrice(`${name}.budget.costUsd`, { name, model });
+  const budget = budgetOf(definition);
   if (definition.maxOutputTokens !== undefined)
     checkMaxOutputTokens(name, definition.maxOutputTokens, model);
   if (definition.temperature !== undefined)
@@ -224,6 +228,7 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
     maxOutputTokens,
     temperature: definition.temperature,
     ...settingsOf(definition, toolNames),
+    output,
     hasOutput: output !== undefined,
   });
 }
@@ -312,6 +317,12 @@ function checkSubagents(name: string, subagents: readonly (AgentRole | string)[]
       "Use defineAgent({ … }).",
     );
   }
+}
+
+function budgetOf({ name, model, budget: given = {} }: AgentDefinition): Budget {
+  checkBudget(`${name}.budget`, given);
+  if (given.costUsd !== undefined) requirePrice(`${name}.budget.costUsd`, { name, model });
+  return Object.freeze({ ...given });
 }
 
 function settingsOf(

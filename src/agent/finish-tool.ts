@@ -1,20 +1,18 @@
 import { z } from "zod";
 
-import type { JsonValue } from "../kernel/json.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { bindWith } from "../tools/make-tool.ts";
+import type { InputSchema } from "../tools/arguments/argument-problems.ts";
+import { inputSchema, type ToolInput } from "../tools/arguments/input-schema.ts";
 import { zodInput } from "../tools/arguments/zod-input.ts";
 import type { FinishTool } from "../tools/tool.ts";
 import { FINISH_TOOL_NAME } from "../protocol/tool-rule.ts";
-import { noZodSchema } from "../tools/arguments/unusable-schema.ts";
 
 export { FINISH_TOOL_NAME };
 
 /** Makes the tool whose arguments are the agent's result. Misfits go back to the model like those of any tool; how often, the loop says (X20). */
-export function finishTool(field: string, output: z.ZodType): FinishTool {
-  if (!(output instanceof z.ZodType)) throw noZodSchema(field, output, "Use z.object({ … }).");
-  const shape = zodInput(field, output, false);
-  const schema = zodInput(field, output.pipe(JsonValueSchema), false);
+export function finishTool(field: string, output: ToolInput): FinishTool {
+  const shape = inputSchema(field, output, { isStrict: false });
   return Object.freeze({
     name: FINISH_TOOL_NAME,
     description: "Ends your work with your result. Call it once, alone, when you are done.",
@@ -22,8 +20,21 @@ export function finishTool(field: string, output: z.ZodType): FinishTool {
     settings: UNBOUNDED,
     isSequential: false,
     kind: "finish",
-    bind: (input: JsonValue) => bindWith(schema, input, (result) => result),
+    bind: output instanceof z.ZodType ? zodResult(field, output) : jsonResult(shape),
   });
+}
+
+/** What the schema makes of the arguments, which has to be JSON. */
+function zodResult(field: string, output: z.ZodType): FinishTool["bind"] {
+  const schema = zodInput(field, output.pipe(JsonValueSchema), false);
+  return (input) => bindWith(schema, input, (result) => result);
+}
+
+function jsonResult(schema: InputSchema<unknown>): FinishTool["bind"] {
+  return (input) => {
+    const bound = bindWith(schema, input, () => undefined);
+    return bound.type === "valid" ? { ...bound, use: bound.input } : bound;
+  };
 }
 
 const UNBOUNDED = Object.freeze({ maxRetries: Number.MAX_SAFE_INTEGER });

@@ -1,7 +1,8 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
 import { checkText, misdefinition, mismatch } from "../kernel/check.ts";
-import { checkRole, type AgentRole } from "../agent/agent-role.ts";
+import { checkRole, type AgentRole, type OutputOf } from "../agent/agent-role.ts";
+import type { JsonValue } from "../kernel/json.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import { forkedRun } from "./run/fork-run.ts";
@@ -37,7 +38,7 @@ import {
 } from "./run/recovery.ts";
 import { assertReady, rootRole, takePause } from "./run/resumption.ts";
 import { RoleRegistry } from "./tree/role-registry.ts";
-import type { Run } from "./run/run.ts";
+import type { LiveRun, Run } from "./run/run.ts";
 import type { RunResult } from "./run/run-result.ts";
 import {
   checkForkOptions,
@@ -56,14 +57,14 @@ import { standing } from "./durability/restored-run.ts";
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
- * nothing else of its runs.
+ * nothing else of its runs. `Roles`: those that it was given, from which `resume`, `recover` and `fork` know the type of a result.
  */
-export class Orchestrator {
+export class Orchestrator<Roles extends AgentRole = AgentRole> {
   readonly #settings: Settings;
   readonly #live = new LiveRuns();
 
   /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
-  constructor(options: OrchestratorOptions = {}) {
+  constructor(options: OrchestratorOptions<Roles> = {}) {
     this.#settings = settingsOf(options);
   }
 
@@ -74,6 +75,7 @@ export class Orchestrator {
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
    * nobody has (`unknown_tool`), an option is not usable, or the orchestrator was closed (`invalid_state`).
    */
+  start<Output>(role: AgentRole<Output>, task: string, options?: StartOptions): Run<Output>;
   start(role: AgentRole, task: string, options: StartOptions = {}): Run {
     this.#live.assertOpen();
     checkRole("role", role);
@@ -104,6 +106,11 @@ export class Orchestrator {
    * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process went
    * on from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
    */
+  resume<Role extends AgentRole = Roles>(
+    stored: PausedRun | string,
+    answers?: readonly Answer[],
+    options?: ResumeOptions<Role>,
+  ): Run<OutputOf<Role>>;
   resume(
     stored: PausedRun | string,
     answers: readonly Answer[] = [],
@@ -135,6 +142,10 @@ export class Orchestrator {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
+  recover<Role extends AgentRole = Roles>(
+    runId: string,
+    options?: RecoverOptions<Role>,
+  ): Promise<Run<OutputOf<Role>>>;
   async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
     this.#live.assertOpen();
     checkText("runId", runId);
@@ -145,7 +156,7 @@ export class Orchestrator {
     );
   }
 
-  async #recovered(keeper: Keeper, runId: RunId, options: RecoverOptions): Promise<Run> {
+  async #recovered(keeper: Keeper, runId: RunId, options: RecoverOptions): Promise<LiveRun> {
     const { takeOver = false, signal } = options;
     const ready = (found: FoldedRun): Continuation => this.#readyToRecover(found, options);
     const { ownership, folded, going } = await claimed(keeper, runId, { takeOver, ready });
@@ -172,6 +183,7 @@ export class Orchestrator {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store; `invalid_state`, if it was closed.
    */
+  recoverAll(): Promise<RecoveredRuns<OutputOf<Roles>>>;
   async recoverAll(): Promise<RecoveredRuns> {
     this.#live.assertOpen();
     const keeper = this.#keeperOrThrow();
@@ -227,7 +239,7 @@ export class Orchestrator {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  async resultOf(runId: string): Promise<RunResult> {
+  async resultOf(runId: string): Promise<RunResult<JsonValue>> {
     checkText("runId", runId);
     const { store } = this.#keeperOrThrow();
     const id = RunIdSchema.parse(runId);
@@ -259,6 +271,10 @@ export class Orchestrator {
    * are not there; `invalid_option` if the root has no such step, or its history up to it was left out by a compaction; and what `start`
    * throws of roles and models.
    */
+  fork<Role extends AgentRole = Roles>(
+    stored: PausedRun | string,
+    options?: ForkOptions<Role>,
+  ): Run<OutputOf<Role>>;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
     checkForkOptions(options);
@@ -292,7 +308,7 @@ export class Orchestrator {
   }
 
   /** A run that begins, or goes on, here. */
-  #led(run: Run, signal: AbortSignal | undefined): Run {
+  #led(run: LiveRun, signal: AbortSignal | undefined): LiveRun {
     this.#live.add(run);
     if (signal !== undefined) run.cancelWith(signal);
     return run;

@@ -108,15 +108,11 @@ test.each<readonly [string, () => unknown]>([
   ],
   // Schemas that look alike.
   [
-    "lead.output to be a zod object schema, got an object. Use z.object({ … }).",
-    roleOf({ output: jsonSchema({ type: "object" }) }),
-  ],
-  [
-    "lead.output to be a zod object schema, got an object. Use z.object({ … }).",
+    "lead.output to be a zod object schema, got an object. Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.",
     roleOf({ output: { type: "object" } }),
   ],
   [
-    "lead.output to be a zod object schema, got null. Use z.object({ … }).",
+    "lead.output to be a zod object schema, got null. Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.",
     roleOf({ output: null }),
   ],
   [`lead.output to be ${OTHER_ZOD}`, roleOf({ output: mini.object({}) })],

@@ -14,7 +14,7 @@ import { restore, rolesOf } from "./pause-run.ts";
 import { chargeLost, reapply } from "./recovery.ts";
 import { assertReady, grantsFor, rootRole, stoppedNotice } from "./resumption.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
-import { Run } from "./run.ts";
+import { LiveRun } from "./run.ts";
 import { roleTools, type RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { resumedSession } from "../sessions/sessions.ts";
@@ -68,7 +68,7 @@ export interface Kept {
 
 /** A run that goes on, and what its agents share. */
 export interface ContinuedRun {
-  readonly run: Run;
+  readonly run: LiveRun;
   readonly runtime: RunRuntime;
 }
 
@@ -134,5 +134,5 @@ export function continueRun(
   const allowed = (): Promise<void> | undefined => journal?.claimed();
   const { pauses } = run;
   const beginning = { pauses, answered, event, allowed, before, afterwards };
-  return { run: new Run(supervisor, root, beginning), runtime };
+  return { run: new LiveRun(supervisor, root, beginning), runtime };
 }

@@ -3,22 +3,22 @@
 
 import { EspalierError } from "../../kernel/error.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import type { Run } from "./run.ts";
+import type { LiveRun } from "./run.ts";
 
 export class LiveRuns {
   /** In the order in which they began. */
-  readonly #runs = new Set<Run>();
+  readonly #runs = new Set<LiveRun>();
   /** Recoveries that have no run yet. */
   #recoveries = 0;
   #isClosed = false;
   #isEmpty = Promise.withResolvers<void>();
 
-  get all(): readonly Run[] {
+  get all(): readonly LiveRun[] {
     return [...this.#runs];
   }
 
   /** The newest of this id: one that was taken over may still be on its way out. */
-  find(runId: RunId): Run | undefined {
+  find(runId: RunId): LiveRun | undefined {
     return this.all.findLast((run) => run.runId === runId);
   }
 
@@ -32,7 +32,7 @@ export class LiveRuns {
     });
   }
 
-  add(run: Run): void {
+  add(run: LiveRun): void {
     this.#runs.add(run);
     run.whenOver(() => {
       this.#runs.delete(run);

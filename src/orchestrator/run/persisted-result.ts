@@ -2,7 +2,7 @@
 
 import { snapshotOf } from "../../agent/agent-snapshot.ts";
 import { EspalierError } from "../../kernel/error.ts";
-import { deepFreeze } from "../../kernel/json.ts";
+import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "../durability/paused-run.ts";
@@ -30,7 +30,7 @@ export function resultRecord({ agents, prices, session }: RunResult, atMs: numbe
  * The result of a run that has ended, or that is paused. Throws `invalid_state` for another one, and `invalid_journal` if an agent is not
  * at rest.
  */
-export function keptResult(folded: FoldedRun): RunResult {
+export function keptResult(folded: FoldedRun): RunResult<JsonValue> {
   const { run, said, status, recordCount } = folded;
   if (status === "open" || said === undefined) throw notAtRest(folded);
   try {
@@ -40,7 +40,7 @@ export function keptResult(folded: FoldedRun): RunResult {
   }
 }
 
-function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult {
+function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult<JsonValue> {
   const { run, status } = folded;
   const { runId, traceId, definitions, subagentsByDepth, refusalsByCode, accounts, failedIds } =
     run;

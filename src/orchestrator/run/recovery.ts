@@ -15,9 +15,9 @@ import type { Run } from "./run.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /** What became of the runs of a store that were lost. */
-export interface RecoveredRuns {
+export interface RecoveredRuns<out Output = unknown> {
   /** Those that are under way again, oldest first. */
-  readonly runs: readonly Run[];
+  readonly runs: readonly Run<Output>[];
   /** Those that could not be recovered. They stay as they were. */
   readonly failed: readonly FailedRecovery[];
 }

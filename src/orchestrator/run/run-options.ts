@@ -43,9 +43,9 @@ export interface StartOptions {
 }
 
 /** What goes with a resumption. */
-export interface ResumeOptions {
-  /** The root's role, if it is not among the orchestrator's `roles`. */
-  readonly role?: AgentRole;
+export interface ResumeOptions<out Role extends AgentRole = AgentRole> {
+  /** The root's role, if it is not among the orchestrator's `roles`, or to have its type of result. */
+  readonly role?: Role;
   /** More budget, for a run that was paused, or that was stopped by a limit: that one goes on only with a grant (X7). */
   readonly grants?: readonly ResumeGrant[];
   /** As in `StartOptions`. */
@@ -57,7 +57,9 @@ export interface ResumeOptions {
 }
 
 /** What goes with a recovery. */
-export interface RecoverOptions extends ResumeOptions {
+export interface RecoverOptions<
+  out Role extends AgentRole = AgentRole,
+> extends ResumeOptions<Role> {
   /** Answers to questions that were open when the run stopped. For one that was paused: to all of them. */
   readonly answers?: readonly Answer[];
   /** Take the run over though somebody seems to lead it: that process is told at its next record. Default false. */
@@ -75,7 +77,7 @@ export interface ResumeGrant {
 }
 
 /** What goes with a fork. */
-export interface ForkOptions {
+export interface ForkOptions<out Role extends AgentRole = AgentRole> {
   /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
   readonly atStep?: number;
   /** What the root is told next. Default: nothing; it goes on from where it was. */
@@ -86,7 +88,7 @@ export interface ForkOptions {
    * The root's role. It may differ from the one before in all but its name, also if the orchestrator's `roles` have another one of that
    * name: this one holds in the fork. Default: the one among those `roles`.
    */
-  readonly role?: AgentRole;
+  readonly role?: Role;
   /** As in `StartOptions`. */
   readonly onText?: (piece: TextPiece) => void;
   /** As in `StartOptions`. */

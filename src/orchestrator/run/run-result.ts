@@ -34,8 +34,8 @@ export interface AgentError extends ErrorRecord {
   readonly agentPath: string;
 }
 
-/** How a run ended, or that it is paused. Holds no live object; survives JSON. */
-export interface RunResult {
+/** How a run ended, or that it is paused. Holds no live object; survives JSON. `Output`: the typed result that the root's role declares. */
+export interface RunResult<out Output = unknown> {
   readonly runId: RunId;
   /** The trace that shows the run. */
   readonly traceId: string;
@@ -61,8 +61,8 @@ export interface RunResult {
   readonly session: SessionOutcome | undefined;
   /** The root's last text. */
   readonly text: string;
-  /** The root's typed result. */
-  readonly output: JsonValue | undefined;
+  /** The root's typed result; undefined if its role declares none, and as long as it has given none. */
+  readonly output: Output | undefined;
   /** The root's steps. */
   readonly steps: readonly StepRecord[];
   readonly usage: RunUsage;
@@ -94,7 +94,11 @@ export interface ResultParts {
 }
 
 /** The result of a run all of whose agents rest. */
-export function runResult(tree: RunTree, ledger: BudgetLedger, parts: ResultParts): RunResult {
+export function runResult(
+  tree: RunTree,
+  ledger: BudgetLedger,
+  parts: ResultParts,
+): RunResult<JsonValue> {
   const { nodes, subagentsByDepth, refusalsByCode, failedIds } = tree;
   const runId = nodes[0]?.identity.runId;
   if (runId === undefined) throw new Error("A run has a root.");
@@ -127,7 +131,7 @@ export interface WholeResult
   readonly failedIds: readonly AgentId[];
 }
 
-export function resultOfAgents(parts: WholeResult): RunResult {
+export function resultOfAgents(parts: WholeResult): RunResult<JsonValue> {
   const agents = parts.rested.map((agent) => agentReport(agent, parts.atMs));
   const [root] = agents;
   const conversation = parts.rested[0]?.rested.conversation;

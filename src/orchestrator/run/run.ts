@@ -55,13 +55,92 @@ export interface GrantOptions {
 
 const DEFAULT_MAX_BACKLOG = 10_000;
 
-/** The caller's handle on one tree execution. Made by `Orchestrator.start` and `Orchestrator.resume`. */
-export class Run {
+/**
+ * The caller's handle on one tree execution. Made by `Orchestrator.start`, `resume`, `recover` and `fork`. `Output`: the typed result of the
+ * root, as its role declares it; undefined: it declares none.
+ */
+export interface Run<out Output = unknown> {
   readonly runId: RunId;
   /**
    * How the run ended, or that it is paused. A failed run has a result, too, with status `failed`; `orThrow()` rejects for it. Rejects only if the
    * run could not be kept (`store_failed`, `run_fenced`, …) or a scripted model was asked for more than its script (`script_mismatch`).
    */
+  readonly result: Promise<RunResult<Output>>;
+  /** The result once agents have ended, too, that were detached from the tree (X9). Without such ones the same as `result`. */
+  readonly settled: Promise<RunResult<Output>>;
+  /**
+   * The result of a run that completed: `const { text } = await orchestrator.start(role, task).orThrow()`.
+   *
+   * Rejects with a `RunError` if it failed, was stopped, cancelled or paused. Its message says why, its code is `run_failed`,
+   * `run_stopped`, `run_cancelled` or `run_paused`, and its `result` is the one that `result` has. Rejects like `result` besides.
+   */
+  orThrow(): Promise<RunResult<Output>>;
+  /**
+   * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
+   * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
+   *
+   * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `event_backlog_overflow`, if this reader is
+   * too slow, and what `result` rejects with, after the last event.
+   */
+  events(options?: EventsOptions): AsyncIterableIterator<EspalierEvent, undefined>;
+  /**
+   * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
+   * Called in the same tick as `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
+   *
+   * @throws EspalierError `already_iterating` if somebody iterates already. From the iteration: what `result` rejects with.
+   */
+  iterate(): AsyncIterableIterator<PhaseReport, undefined>;
+  /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
+  cancel(message?: string): Promise<RunResult<Output>>;
+  /**
+   * Cancels one agent with all below it. Its parent goes on, with a cancelled result.
+   *
+   * @throws EspalierError `unknown_agent` if the run has no agent of this id.
+   */
+  cancelAgent(agentId: AgentId, message?: string): void;
+  /**
+   * Asks the tree to pause: every agent comes to rest before its next step, or before the tool calls of the step that is open. A model
+   * call that is being prepared, or under way, is made first.
+   * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended. Once the root has
+   * ended there is nothing to resume: detached agents go on.
+   */
+  requestPause(): void;
+  /**
+   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer go on (X23).
+   * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
+   * `agentId`: default the root.
+   *
+   * @throws EspalierError `invalid_definition` for a text that is empty, `unknown_agent`.
+   */
+  steer(text: string, agentId?: AgentId): Promise<Delivery>;
+  /**
+   * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
+   * goes on. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
+   */
+  skipToolCalls(reason?: string): void;
+  /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
+  requestStop(message?: string): void;
+  /**
+   * Adds to limits of an agent's budget while the run goes on (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
+   * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
+   * False: the run was over, and nothing was granted.
+   *
+   * @throws EspalierError `invalid_option` if nothing is granted, nobody is named, or the agent has no limit of its own on an axis;
+   * `unknown_agent`.
+   */
+  grant(budget: Budget, options: GrantOptions): boolean;
+  /**
+   * Everything of a run at rest, as JSON: to fork it, to go on with one that a limit stopped, or, if it is paused, what its result has as
+   * `pausedRun`. Made anew at each call.
+   *
+   * @throws EspalierError `invalid_state` while the run goes on.
+   */
+  snapshot(): PausedRun;
+}
+
+/** A run that this process leads. */
+export class LiveRun implements Run {
+  readonly runId: RunId;
   readonly result: Promise<RunResult>;
   readonly #supervisor: Supervisor;
   readonly #root: AgentRuntime;
@@ -87,7 +166,6 @@ export class Run {
   /** What follows the end of the run. */
   readonly #afterwards: (() => void)[] = [];
 
-  /** @internal Use `Orchestrator.start`. */
   constructor(supervisor: Supervisor, root: AgentRuntime, beginning: RunBeginning) {
     this.runId = supervisor.run.runId;
     this.#supervisor = supervisor;
@@ -98,31 +176,17 @@ export class Run {
     this.result = this.#kept(this.#drive());
   }
 
-  /** The result once agents have ended, too, that were detached from the tree (X9). Without such ones the same as `result`. */
   get settled(): Promise<RunResult> {
     // Made when it is asked for: who reads `result` only has an error there, and nowhere else.
     return (this.#settled ??= this.result.then((result) => this.#tail ?? result));
   }
 
-  /**
-   * The result of a run that completed: `const { text } = await orchestrator.start(role, task).orThrow()`.
-   *
-   * Rejects with a `RunError` if it failed, was stopped, cancelled or paused. Its message says why, its code is `run_failed`,
-   * `run_stopped`, `run_cancelled` or `run_paused`, and its `result` is the one that `result` has. Rejects like `result` besides.
-   */
   async orThrow(): Promise<RunResult> {
     const result = await this.result;
     if (result.status === "completed") return result;
     throw new RunError(result, result.status);
   }
 
-  /**
-   * All events of the tree, in order, from now on; from the first if called in the same tick as `start` or `resume`.
-   * Ends with the run, or with its pause, once that is kept; reading slowly never slows the run.
-   *
-   * @throws EspalierError `invalid_option` or `unknown_agent` at once. From the iteration: `event_backlog_overflow`, if this reader is
-   * too slow, and what `result` rejects with, after the last event.
-   */
   events(options: EventsOptions = {}): AsyncIterableIterator<EspalierEvent, undefined> {
     checkKeys("events options", options, ["maxBacklog", "agentId"]);
     const { maxBacklog = DEFAULT_MAX_BACKLOG, agentId } = options;
@@ -139,12 +203,6 @@ export class Run {
     return backlog;
   }
 
-  /**
-   * The phases of the root, one by one: from now on the loop waits between any two of them until the next is asked for.
-   * Called in the same tick as `start`, it sees them all. Breaking off, or throwing, cancels the run and waits for its end.
-   *
-   * @throws EspalierError `already_iterating` if somebody iterates already. From the iteration: what `result` rejects with.
-   */
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {
     if (!this.#stepper.close()) {
       throw new EspalierError({
@@ -158,24 +216,18 @@ export class Run {
     });
   }
 
-  /** Cancels the whole tree, leaves first, and gives the result. A tool or model that ignores its signal is left behind after the grace period. */
   async cancel(message = "The caller cancelled the run."): Promise<RunResult> {
     checkText("message", message);
     this.#cancelNode(this.#root, message);
     return await this.settled;
   }
 
-  /**
-   * Cancels one agent with all below it. Its parent goes on, with a cancelled result.
-   *
-   * @throws EspalierError `unknown_agent` if the run has no agent of this id.
-   */
   cancelAgent(agentId: AgentId, message = "The caller cancelled the agent."): void {
     checkText("message", message);
     this.#cancelNode(this.#node(agentId), message);
   }
 
-  /** @internal Cancels the run when the signal is aborted, or at once if it is. Use `StartOptions.signal`. */
+  /** Cancels the run when the signal is aborted, or at once if it is. */
   cancelWith(signal: AbortSignal): void {
     const cancel = (): void => {
       const message = asSentence(`The signal of the run was aborted: ${messageOf(signal.reason)}`);
@@ -185,7 +237,7 @@ export class Run {
     else this.whenOver(onAbort(signal, cancel));
   }
 
-  /** @internal Calls `heed` once the run rests, or broke off: before its result is there. */
+  /** Calls `heed` once the run rests, or broke off: before its result is there. */
   whenOver(heed: () => void): void {
     this.#afterwards.push(heed);
   }
@@ -196,12 +248,6 @@ export class Run {
     node.cancel(message);
   }
 
-  /**
-   * Asks the tree to pause: every agent comes to rest before its next step, or before the tool calls of the step that is open. A model
-   * call that is being prepared, or under way, is made first.
-   * The result then has the status `paused`, and its `pausedRun` can be resumed. An agent that ends meanwhile has ended. Once the root has
-   * ended there is nothing to resume: detached agents go on.
-   */
   requestPause(): void {
     const { tree, journal } = this.#supervisor.run;
     if (this.#root.hasEnded) return;
@@ -209,13 +255,6 @@ export class Run {
     tree.requestPause();
   }
 
-  /**
-   * Writes to an agent while it runs: the message is in its next model call, and makes an agent that was about to answer go on (X23).
-   * Resolves with the step before which it was read, or with the status in which the agent came to rest without reading it.
-   * `agentId`: default the root.
-   *
-   * @throws EspalierError `invalid_definition` for a text that is empty, `unknown_agent`.
-   */
   steer(text: string, agentId: AgentId = this.#root.identity.agentId): Promise<Delivery> {
     checkText("text", text);
     const { mailbox } = this.#node(agentId);
@@ -223,17 +262,12 @@ export class Run {
     return mailbox.write(text);
   }
 
-  /**
-   * Leaves out the calls that the root's model has asked for and that have not begun: each gets `reason` as its result, and the agent
-   * goes on. For callers of `iterate()`, between infer and execute. It holds for the step that is open, or for the next one if none is.
-   */
   skipToolCalls(reason = "The caller left it out."): void {
     checkText("reason", reason);
     this.#supervisor.run.journal?.append({ type: "skip", message: reason });
     this.#root.mailbox.skip(reason);
   }
 
-  /** Asks the tree to stop: effects under way end by themselves, nothing further starts. Takes effect before the next phase of each agent. */
   requestStop(message = "The caller asked the run to stop."): void {
     checkText("message", message);
     const reason = { code: "stop_requested", message, data: {} };
@@ -242,14 +276,6 @@ export class Run {
     this.#supervisor.run.tree.stop(signal);
   }
 
-  /**
-   * Adds to limits of an agent's budget while the run goes on (X7): `{ steps: 3 }` is three steps more. Who waits for it is served; an
-   * agent that has been stopped already stays so. Only limits that the agent has itself can be raised; a `deadlineAtMs` is never moved.
-   * False: the run was over, and nothing was granted.
-   *
-   * @throws EspalierError `invalid_option` if nothing is granted, nobody is named, or the agent has no limit of its own on an axis;
-   * `unknown_agent`.
-   */
   grant(budget: Budget, options: GrantOptions): boolean {
     checkKeys("grant options", options, ["by", "agentId"]);
     const { by, agentId = this.#root.identity.agentId } = options;
@@ -264,12 +290,6 @@ export class Run {
     return true;
   }
 
-  /**
-   * Everything of a run at rest, as JSON: to fork it, to go on with one that a limit stopped, or, if it is paused, what its result has as
-   * `pausedRun`. Made anew at each call.
-   *
-   * @throws EspalierError `invalid_state` while the run goes on.
-   */
   snapshot(): PausedRun {
     if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts(1));
     throw new EspalierError({

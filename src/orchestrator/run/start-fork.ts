@@ -9,7 +9,7 @@ import type { ContinuedRun } from "./continue-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { AS_ROOT, NO_HISTORY, started } from "./start.ts";
 import type { Settings } from "../tree/orchestrator-options.ts";
-import { Run } from "./run.ts";
+import { LiveRun } from "./run.ts";
 import { restore } from "./pause-run.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { NewRun } from "../tree/run-runtime.ts";
@@ -43,5 +43,5 @@ export function startFork(settings: Settings, parts: ForkParts): ContinuedRun {
   const root = continueAgent(runtime, rested, { ...AS_ROOT, task: rested.task, message });
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
-  return { run: new Run(supervisor, root, { ...NO_HISTORY, event }), runtime };
+  return { run: new LiveRun(supervisor, root, { ...NO_HISTORY, event }), runtime };
 }

@@ -16,7 +16,7 @@ import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
 import { frozenMetadata, type StartOptions } from "./run-options.ts";
-import { Run } from "./run.ts";
+import { LiveRun } from "./run.ts";
 import { warnOfStrayToolNames } from "./stray-tool-names.ts";
 
 /** What is to run. */
@@ -29,7 +29,7 @@ export interface RunRequest {
 }
 
 /** Starts a run; see `Orchestrator.start` for what it throws before anything is made. */
-export function startRun(settings: Settings, request: RunRequest): Run {
+export function startRun(settings: Settings, request: RunRequest): LiveRun {
   const { role, task, options, journal } = request;
   const { budget = {}, deadlineAtMs, onText } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
@@ -64,7 +64,7 @@ export function startRun(settings: Settings, request: RunRequest): Run {
     isBackground: false,
   });
   session?.begin(runtime.runId);
-  return new Run(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
+  return new LiveRun(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});

@@ -37,7 +37,7 @@ import { localTracing } from "../tree/local-tracing.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "../tree/limiter.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
-export interface OrchestratorOptions {
+export interface OrchestratorOptions<out Roles extends AgentRole = AgentRole> {
   /** Bounds on the shape of each tree. Default 3 / 5 / 10. */
   readonly limits?: Partial<SubagentLimits>;
   /** How much of one tree goes on at once. Default 32 model calls, 32 tool calls. */
@@ -50,7 +50,7 @@ export interface OrchestratorOptions {
    */
   readonly graceMs?: number;
   /** Roles that others refer to by name and that no `subagents` list holds as a value, and the roots of runs that are to be resumed. */
-  readonly roles?: readonly AgentRole[];
+  readonly roles?: readonly Roles[];
   /** What watches and changes all agents, before the hooks of their roles. */
   readonly hooks?: readonly Hook[];
   /** What says of each tool call of any agent whether it may run, before the guards of roles. */

@@ -12,7 +12,7 @@ import {
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
 import { startFork } from "../../orchestrator/run/start-fork.ts";
-import { Run } from "../../orchestrator/run/run.ts";
+import { LiveRun } from "../../orchestrator/run/run.ts";
 import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
 import {
   settingsOf,
@@ -94,7 +94,7 @@ function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
     account: runtime.ledger.account(root.identity.agentId),
     isBackground: false,
   });
-  const run = new Run(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
+  const run = new LiveRun(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
   return { runtime, run };
 }
 

@@ -11,11 +11,13 @@ import { jsonSchemaReader, objectSchema, plainSchema } from "./json-schema-input
 import { isZodLike, noZodSchema } from "./unusable-schema.ts";
 import { zodInput } from "./zod-input.ts";
 
-/** A JSON Schema as the input of a tool from elsewhere. Made by `jsonSchema`. */
-export interface JsonSchemaInput {
+/** A JSON Schema of arguments, or of a typed result. Made by `jsonSchema`. `Value`: what fits it. */
+export interface JsonSchemaInput<out Value = unknown> {
   readonly kind: "jsonSchema";
   /** Frozen. */
   readonly schema: JsonObject;
+  /** For the compiler alone: never there. */
+  readonly valueType?: Value;
 }
 
 /** What a tool may name as its input. */
@@ -24,7 +26,9 @@ export type ToolInput = z.ZodType | JsonSchemaInput;
 /** What a tool with this input gets. */
 export type InputOf<Input extends ToolInput> = Input extends z.ZodType
   ? z.output<Input>
-  : JsonObject;
+  : Input extends JsonSchemaInput<infer Value>
+    ? Value
+    : never;
 
 /** How arguments are checked. */
 export interface InputOptions {
@@ -33,12 +37,12 @@ export interface InputOptions {
 }
 
 /**
- * Makes a JSON Schema the input of a tool, for tools that are not written in TypeScript. It is read by the rules of 2020-12, or of
- * draft 7 where it says so in `$schema`.
+ * Makes a JSON Schema the input of a tool, or the `output` of an agent, where it is not written in TypeScript. It is read by the rules of
+ * 2020-12, or of draft 7 where it says so in `$schema`. `Value`: the type of what fits it, which the compiler takes from you unseen.
  *
  * @throws EspalierError `invalid_definition` if it is not the JSON Schema of an object. The rest is checked when the tool is defined.
  */
-export function jsonSchema(schema: JsonObject): JsonSchemaInput {
+export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaInput<Value> {
   const field = "jsonSchema.schema";
   if (isZodLike(schema)) {
     const advice = "Give a zod schema to input as it is.";

@@ -1,0 +1,93 @@
+// Goal: a typed result comes out of every way to start a run and to go on with one, in the type of its role (H10), also by a JSON Schema (H11).
+// Method: one role that asks before it works, started, resumed, recovered and forked; the types stand beside the values.
+
+import { expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+import type { AgentRole } from "../../src/agent/agent-role.ts";
+import { defineAgent } from "../../src/agent/define-agent.ts";
+import type { JsonObject } from "../../src/kernel/json.ts";
+import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
+import { approve } from "../../src/protocol/question.ts";
+import { memoryStore } from "../../src/store/memory-store.ts";
+import { asks, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
+import { jsonSchema } from "../../src/tools/arguments/input-schema.ts";
+import { proves } from "../harness/proves.ts";
+import { scene } from "../harness/run-scripted.ts";
+import { payTool } from "../support/pause-scenes.ts";
+import { told } from "../tree/cast.ts";
+
+const Review = z.object({ verdict: z.enum(["good", "bad"]) });
+type Review = z.output<typeof Review>;
+
+const GOOD = asks("Finish", { verdict: "good" });
+
+function reviewer(script: readonly ScriptStep[]): AgentRole<Review> {
+  const model = new ScriptedModel(script);
+  const tools = [payTool()];
+  return defineAgent({ name: "reviewer", instructions: "Review.", model, tools, output: Review });
+}
+
+proves(["H10"], "a run that is started, resumed, recovered or forked has it", async () => {
+  const role = reviewer([asks("pay", { amount: 1 }), GOOD, GOOD, GOOD]);
+  const store = memoryStore();
+  const orchestrator = new Orchestrator({ roles: [role], store });
+  const run = orchestrator.start(role, "Review it.");
+  const { pausedRun, questions, output: none } = await run.result;
+  expectTypeOf(none).toEqualTypeOf<Review | undefined>();
+  expect([none, questions.length]).toEqual([undefined, 1]);
+  if (pausedRun === undefined) throw new Error("It is paused.");
+  const answers = questions.map((question) => approve(question));
+
+  const elsewhere = new Orchestrator();
+  const resumed = elsewhere.resume(structuredClone(pausedRun), answers, { role });
+  expectTypeOf((await resumed.result).output).toEqualTypeOf<Review | undefined>();
+  expect((await resumed.result).output).toEqual({ verdict: "good" });
+
+  const recovered = await orchestrator.recover(run.runId, { answers });
+  const { output } = await recovered.orThrow();
+  expectTypeOf(output).toEqualTypeOf<Review | undefined>();
+  expect(output).toEqual({ verdict: "good" });
+
+  const forked = orchestrator.fork(recovered.snapshot(), { message: "Once more." });
+  expectTypeOf((await forked.settled).output).toEqualTypeOf<Review | undefined>();
+  expect((await forked.settled).output).toEqual({ verdict: "good" });
+  expect((await orchestrator.resultOf(run.runId)).output).toEqual({ verdict: "good" });
+});
+
+proves(
+  ["H11"],
+  "what does not fit a JSON Schema goes back to the model, and what fits is the result",
+  async () => {
+    const model = new ScriptedModel([
+      asks("Finish", { count: "many" }),
+      asks("Finish", { count: "3" }),
+    ]);
+    const schema = {
+      type: "object",
+      properties: { count: { type: "integer" } },
+      required: ["count"],
+      additionalProperties: false,
+    };
+    const output = jsonSchema<{ readonly count: number }>(schema);
+    const role = defineAgent({ name: "counter", instructions: "Count.", model, output });
+    const stage = scene();
+    const run = stage.orchestrator.start(role, "Count.");
+    const result = await run.result;
+    expect([result.status, result.output]).toEqual(["completed", { count: 3 }]);
+    expectTypeOf(result.output?.count).toEqualTypeOf<number | undefined>();
+    expect(told(model.requests[1])).toEqual([
+      'The arguments of Finish do not fit its schema:\n- count: expected an integer, got "many"\nCorrect them and call Finish again.',
+    ]);
+    expect(model.requests[0]?.tools.map(({ inputSchema }) => inputSchema)).toEqual([schema]);
+  },
+);
+
+test("a JSON Schema without a type gives a JSON object", async () => {
+  const model = new ScriptedModel([asks("Finish", { any: ["thing"] })]);
+  const output = jsonSchema({ type: "object" });
+  const role = defineAgent({ name: "loose", instructions: "Find.", model, output });
+  const { output: found } = await new Orchestrator().start(role, "Find.").orThrow();
+  expectTypeOf(found).toEqualTypeOf<JsonObject | undefined>();
+  expect(found).toEqual({ any: ["thing"] });
+});

@@ -1,0 +1,141 @@
+// Goal: what a role's `output` says is the type of the result, whichever way a run is started or goes on, and a wrong use of it is an error
+// in the user's file (H10).
+// Method: the types that inference finds in code without type arguments, and uses that must not compile.
+
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+import {
+  defineAgent,
+  jsonSchema,
+  Orchestrator,
+  type AgentRole,
+  type JsonObject,
+  type JsonValue,
+  type Model,
+  type OutputOf,
+  type PausedRun,
+  type Run,
+  type RunResult,
+} from "../../src/index.ts";
+
+declare const model: Model;
+declare const paused: PausedRun;
+
+interface Review {
+  readonly verdict: "good" | "bad";
+  readonly notes?: readonly string[] | undefined;
+}
+
+const basics = { instructions: "Work.", purpose: "Works.", model };
+const ReviewSchema = z.object({ verdict: z.enum(["good", "bad"]), score: z.number().default(0) });
+type Scored = z.output<typeof ReviewSchema>;
+
+const writer = defineAgent({ ...basics, name: "writer" });
+const reviewer = defineAgent({ ...basics, name: "reviewer", output: ReviewSchema });
+const counter = defineAgent({
+  ...basics,
+  name: "counter",
+  output: z.object({ count: z.string().transform((text) => text.length) }),
+});
+const imported = defineAgent({
+  ...basics,
+  name: "imported",
+  output: jsonSchema<Review>({ type: "object" }),
+});
+const loose = defineAgent({ ...basics, name: "loose", output: jsonSchema({ type: "object" }) });
+
+test("a role has the type of its output: what the schema makes of the arguments", () => {
+  expectTypeOf(writer).toEqualTypeOf<AgentRole<undefined>>();
+  expectTypeOf(reviewer).toEqualTypeOf<AgentRole<Scored>>();
+  expectTypeOf(counter).toEqualTypeOf<AgentRole<{ count: number }>>();
+  expectTypeOf(imported).toEqualTypeOf<AgentRole<Review>>();
+  expectTypeOf(loose).toEqualTypeOf<AgentRole<JsonObject>>();
+  expectTypeOf<OutputOf<typeof reviewer>>().toEqualTypeOf<Scored>();
+  expectTypeOf<OutputOf<typeof reviewer | typeof counter>>().toEqualTypeOf<
+    Scored | { count: number }
+  >();
+});
+
+test("every role is a role, wherever one is asked for", () => {
+  const roles: readonly AgentRole[] = [writer, reviewer, counter, imported, loose];
+  expectTypeOf(roles).items.toEqualTypeOf<AgentRole>();
+  const lead = defineAgent({ ...basics, name: "lead", subagents: [...roles, "writer"] });
+  expectTypeOf(lead).toEqualTypeOf<AgentRole<undefined>>();
+  // @ts-expect-error -- a role with another output
+  const wrong: AgentRole<{ count: number }> = reviewer;
+  void wrong;
+  // @ts-expect-error -- a schema of something else than what is said
+  defineAgent<{ count: number }>({ ...basics, name: "wrong", output: ReviewSchema });
+  // @ts-expect-error -- no schema
+  defineAgent({ ...basics, name: "wrong", output: { verdict: "good" } });
+});
+
+test("a run that is started has the output of its role in all that gives a result", async () => {
+  const orchestrator = new Orchestrator();
+  const run = orchestrator.start(reviewer, "Review it.");
+  expectTypeOf(run).toEqualTypeOf<Run<Scored>>();
+  expectTypeOf(run.result).resolves.toEqualTypeOf<RunResult<Scored>>();
+  expectTypeOf(run.settled).resolves.toEqualTypeOf<RunResult<Scored>>();
+  expectTypeOf(run.orThrow).returns.resolves.toEqualTypeOf<RunResult<Scored>>();
+  expectTypeOf(run.cancel).returns.resolves.toEqualTypeOf<RunResult<Scored>>();
+  const { output } = await run.result;
+  expectTypeOf(output).toEqualTypeOf<Scored | undefined>();
+  // @ts-expect-error -- it may have failed
+  void output.verdict;
+  // @ts-expect-error -- no such field
+  void output?.verdikt;
+  const session = await orchestrator.session("s");
+  const chat = orchestrator.start(imported, "Review it.", { session });
+  expectTypeOf(chat).toEqualTypeOf<Run<Review>>();
+  expectTypeOf(
+    (await orchestrator.start(writer, "Write.").result).output,
+  ).toEqualTypeOf<undefined>();
+});
+
+test("a run that goes on has the output of the role that is handed in, or of those of the orchestrator", async () => {
+  const bare = new Orchestrator();
+  expectTypeOf(bare.resume(paused)).toEqualTypeOf<Run>();
+  expectTypeOf(bare.fork(paused)).toEqualTypeOf<Run>();
+  expectTypeOf(await bare.recover("run")).toEqualTypeOf<Run>();
+  expectTypeOf((await bare.resume(paused).result).output).toEqualTypeOf<unknown>();
+
+  const one = new Orchestrator({ roles: [reviewer] });
+  expectTypeOf(one.resume(paused, [])).toEqualTypeOf<Run<Scored>>();
+  expectTypeOf(one.fork(paused, { atStep: 1 })).toEqualTypeOf<Run<Scored>>();
+  expectTypeOf(await one.recover("run", { takeOver: true })).toEqualTypeOf<Run<Scored>>();
+  expectTypeOf((await one.recoverAll()).runs).items.toEqualTypeOf<Run<Scored>>();
+
+  const two = new Orchestrator({ roles: [reviewer, counter] });
+  expectTypeOf((await two.resume(paused).result).output).toEqualTypeOf<
+    Scored | { count: number } | undefined
+  >();
+  expectTypeOf(two.resume(paused, [], { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
+  expectTypeOf(two.resume(paused, [], { role: imported })).toEqualTypeOf<Run<Review>>();
+  expectTypeOf(two.fork(paused, { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
+  expectTypeOf(await two.recover("run", { role: counter })).toEqualTypeOf<Run<{ count: number }>>();
+  expectTypeOf(
+    bare.fork(paused, { role: defineAgent({ ...basics, name: "made", output: ReviewSchema }) }),
+  ).toEqualTypeOf<Run<Scored>>();
+  // @ts-expect-error -- the run of another role
+  const wrong: Run<Review> = two.resume(paused, [], { role: counter });
+  void wrong;
+  // @ts-expect-error -- what it gives follows from roles alone
+  const guessed: Run<Review> = bare.resume(paused);
+  void guessed;
+});
+
+test("of a run that is only known by its id, a result is JSON", async () => {
+  const orchestrator = new Orchestrator({ roles: [reviewer] });
+  expectTypeOf((await orchestrator.resultOf("run")).output).toEqualTypeOf<JsonValue | undefined>();
+  expectTypeOf(orchestrator.runs()).items.toEqualTypeOf<Run>();
+  expectTypeOf(orchestrator.find("run")).toEqualTypeOf<Run | undefined>();
+});
+
+test("code that takes any run, any result or any orchestrator takes those with a type", () => {
+  const show = (_run: Run, _result: Promise<RunResult>, _orchestrator: Orchestrator): void =>
+    undefined;
+  const orchestrator = new Orchestrator({ roles: [reviewer, counter] });
+  const run = orchestrator.start(reviewer, "Review it.");
+  show(run, run.result, orchestrator);
+});
