@@ -6,7 +6,7 @@ import type { Pace } from "../kernel/pace.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { Correlation, EventBody, EventDraft, TraceIds } from "../protocol/event.ts";
+import type { Correlation, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
@@ -64,8 +64,8 @@ export interface RunPorts<Agent> {
 
 /** Records what happens, and runs what belongs to a position. */
 export interface Recorder {
-  /** Gives the ids of the event in its trace. `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
-  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): TraceIds;
+  /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
+  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): void;
   /** Runs what belongs to a scope: `correlation()` gives its ids to all that it begins. */
   at<T>(scope: Correlation, work: () => T): T;
   /** The same for foreign code that has a span: inside that. */

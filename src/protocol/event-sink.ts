@@ -15,10 +15,13 @@ export interface EventSink {
 export interface Tracing {
   /** Opens, closes or finds the span of an event and gives its ids. Called once for each event, in order, before all sinks. */
   place(draft: EventDraft): TraceIds;
-  /** The same in place of it, for an event that no sink takes and that needs no time. Left out: each event is placed. */
+  /**
+   * Instead of `place` while no sink takes the events of the run, for those with which a span begins or ends, without their time. Left out:
+   * each event is placed.
+   */
   readonly follow?: ((scope: Correlation, body: EventBody) => TraceIds) | undefined;
   /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
-  within<T>(scope: Correlation, work: () => T): T;
+  within<T>(scope: Correlation, work: () => Promise<T>): Promise<T>;
   /** The ids of the innermost span that is open at a scope; undefined if its run is not open. */
   idsOf(scope: Correlation): TraceIds | undefined;
   /** Takes what was said within the span of a scope, while that is open. Left out: no content is made. */

@@ -92,7 +92,8 @@ test("ids by chance differ and have the format of W3C Trace Context", () => {
 });
 
 test("user code runs as it is", () => {
-  expect(localTracing().within(new RunScript().root.correlation(), () => "done")).toBe("done");
+  const done = Promise.resolve("done");
+  expect(localTracing().within(new RunScript().root.correlation(), () => done)).toBe(done);
 });
 
 test("pooled chance is handed out once, in pieces of the size asked for", () => {

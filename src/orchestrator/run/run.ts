@@ -6,7 +6,7 @@ import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/run-agent.ts";
-import type { Correlation, EspalierEvent, EventBody } from "../../protocol/event.ts";
+import type { Correlation, EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
 import { checkGrant, type Budget } from "../../policies/budget.ts";
@@ -54,6 +54,7 @@ export interface GrantOptions {
 }
 
 const DEFAULT_MAX_BACKLOG = 10_000;
+const NO_TRACE: TraceIds = { traceId: "", spanId: "" };
 
 /**
  * The caller's handle on one tree execution. Made by `Orchestrator.start`, `resume`, `recover` and `fork`. `Output`: the typed result of the
@@ -149,7 +150,7 @@ export class LiveRun implements Run {
   /** Agents that were continued once more at the end, since they had to end. */
   readonly #late = new Set<AgentRuntime>();
   /** Where its first event stands in the traces. */
-  #trace: Pick<PauseFacts, "traceId" | "spanId" | "isSampled"> = { traceId: "", spanId: "" };
+  #trace: TraceIds = NO_TRACE;
   readonly #backlogs = new Set<EventBacklog>();
   #hasBegun = false;
   /** It rests, or broke off. */
@@ -332,7 +333,8 @@ export class LiveRun implements Run {
     const { event, before, afterwards } = this.#beginning;
     const { recorder } = this.#supervisor.run;
     before?.();
-    const { traceId, spanId, isSampled } = recorder.record(runScope(this.#root), event());
+    recorder.record(runScope(this.#root), event());
+    const { traceId, spanId, isSampled } = recorder.lastIds ?? NO_TRACE;
     this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();
     this.#hasBegun = true;

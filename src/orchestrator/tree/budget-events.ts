@@ -41,7 +41,7 @@ export function grantBudget(
   node.time.rearm();
   const remaining = node.account.remaining();
   return () =>
-    void recorder.record(placeOf(node), {
+    recorder.record(placeOf(node), {
       type: "budget.granted",
       accountPath: agentPath,
       budget,

@@ -4,7 +4,6 @@
 import type { SteadyClock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Recorder } from "../../agent/run-ports.ts";
 import { standingAt } from "../../protocol/correlation.ts";
@@ -16,18 +15,37 @@ import type {
   EventDraft,
   TraceIds,
 } from "../../protocol/event.ts";
-import type { SpanContent } from "../../protocol/span-content.ts";
-import type { EventMoment } from "../../protocol/span-scope.ts";
+import type { Closing, Opening } from "../../protocol/span-scope.ts";
+
+/** Events with which a span begins or ends. */
+const BOUNDS: Readonly<Record<(Opening | Closing)["type"], true>> = {
+  "run.started": true,
+  "run.resumed": true,
+  "run.paused": true,
+  "run.ended": true,
+  "agent.started": true,
+  "agent.resumed": true,
+  "agent.paused": true,
+  "agent.ended": true,
+  "model.requested": true,
+  "model.replied": true,
+  "model.failed": true,
+  "tool.started": true,
+  "tool.resumed": true,
+  "tool.paused": true,
+  "tool.rejected": true,
+  "tool.ended": true,
+};
 
 export class EventRecorder implements Recorder {
-  recordContent: Recorder["recordContent"];
+  readonly recordContent: Recorder["recordContent"];
   readonly #clock: SteadyClock;
-  #tracing: Tracing;
+  readonly #tracing: Tracing;
   readonly #sinks: Set<EventSink>;
   #seq: number;
   #lastIds: TraceIds | undefined;
-  #lastScope: Correlation | undefined;
 
+  /** `tracing`: throws of none of its methods. */
   constructor(options: {
     readonly clock: SteadyClock;
     readonly tracing: Tracing;
@@ -35,25 +53,34 @@ export class EventRecorder implements Recorder {
     /** Events of the run before it was paused: the next one has the number after them. Default 0. */
     readonly eventCount?: number;
   }) {
+    const { tracing } = options;
     this.#seq = options.eventCount ?? 0;
     this.#clock = options.clock;
-    this.#tracing = options.tracing;
+    this.#tracing = tracing;
     this.#sinks = new Set(options.sinks);
-    if (this.#tracing.recordContent !== undefined)
-      this.recordContent = (scope, content) => this.#recordContent(scope, content);
+    if (tracing.recordContent !== undefined)
+      this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
-  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): TraceIds {
+  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): void {
     this.#seq += 1;
-    this.#lastScope = scope;
     const tracing = this.#tracing;
-    if (this.#sinks.size > 0 || tracing.follow === undefined)
-      return this.#emit(scope, body, contents);
-    try {
-      return (this.#lastIds = tracing.follow(scope, body));
-    } catch (cause) {
-      return this.#withoutTracing(cause);
-    }
+    if (this.#sinks.size > 0 || tracing.follow === undefined) this.#emit(scope, body, contents);
+    else if (Object.hasOwn(BOUNDS, body.type)) this.#lastIds = tracing.follow(scope, body);
+  }
+
+  /** Builds the event, and gives it to all who listen. */
+  #emit(scope: Correlation, body: EventBody, contents: EventDraft["contents"]): void {
+    const seq = this.#seq;
+    const atMs = this.#clock.stampMs();
+    const draft = { seq, atMs, correlation: scope, body };
+    const ids = this.#tracing.place(contents === undefined ? draft : { ...draft, contents });
+    this.#lastIds = ids;
+    if (this.#sinks.size === 0) return;
+    const event: EspalierEvent = deepFreeze({ seq, atMs, ...scope, ...ids, ...body });
+    standingAt({ correlation: scope, traceIds: () => ids }, () => {
+      for (const sink of this.#sinks) hand(sink, event);
+    });
   }
 
   /** How many events the run has. */
@@ -61,111 +88,36 @@ export class EventRecorder implements Recorder {
     return this.#seq;
   }
 
-  /** Builds the event, and gives it to all who listen. */
-  #emit(scope: Correlation, body: EventBody, contents: EventDraft["contents"]): TraceIds {
-    const seq = this.#seq;
-    const atMs = this.#clock.stampMs();
-    const draft = { seq, atMs, correlation: scope, body };
-    const ids = this.#place(contents === undefined ? draft : { ...draft, contents });
-    if (this.#sinks.size === 0) return ids;
-    const event: EspalierEvent = deepFreeze({ seq, atMs, ...scope, ...ids, ...body });
-    standingAt({ correlation: scope, traceIds: () => ids }, () => {
-      for (const sink of this.#sinks) hand(sink, event);
-    });
-    return ids;
+  /** The ids of the last event with which a span began or ended. */
+  get lastIds(): TraceIds | undefined {
+    return this.#lastIds;
   }
 
   within<T>(scope: Correlation, work: () => Promise<T>): Promise<T> {
-    // Once, whatever the tracing does.
-    let begun: Promise<T> | undefined;
-    const begin = (): Promise<T> => (begun ??= this.at(scope, work));
-    try {
-      const given = this.#tracing.within(scope, begin);
-      if (given !== begun) given.catch(() => undefined);
-      if (begun === undefined) throw new Error("within() did not run what it was given");
-    } catch (cause) {
-      this.#withoutTracing(cause);
-    }
-    return begin();
+    return this.#tracing.within(scope, () => this.at(scope, work));
   }
 
   at<T>(scope: Correlation, work: () => T): T {
-    return standingAt({ correlation: scope, traceIds: () => this.#idsOf(scope) }, work);
+    // What was left behind at the end of a run may still write a line: that has the ids of the last event.
+    const traceIds = (): TraceIds | undefined => this.#tracing.idsOf(scope) ?? this.#lastIds;
+    return standingAt({ correlation: scope, traceIds }, work);
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
   endLost(lost: readonly LostSpan[], atUs: number): void {
-    try {
-      if (lost.length > 0) this.#tracing.endLost?.(lost, atUs);
-    } catch (cause) {
-      this.#withoutTracing(cause);
-    }
+    if (lost.length > 0) this.#tracing.endLost?.(lost, atUs);
   }
 
   /** Gives the run up where it is; see `Tracing.leave`. */
   leave(scope: Correlation): void {
-    try {
-      this.#tracing.leave?.(this.#momentAt(scope), "left");
-    } catch (cause) {
-      this.#withoutTracing(cause);
-    }
-  }
-
-  #momentAt(correlation: Correlation): EventMoment {
-    return { seq: this.#seq, atMs: this.#clock.stampMs(), correlation };
+    const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), correlation: scope };
+    this.#tracing.leave?.(moment, "left");
   }
 
   /** Adds a sink; the returned function takes it away again. */
   subscribe(sink: EventSink): () => void {
     this.#sinks.add(sink);
     return () => this.#sinks.delete(sink);
-  }
-
-  #place(draft: EventDraft): TraceIds {
-    try {
-      this.#lastIds = this.#tracing.place(draft);
-      return this.#lastIds;
-    } catch (cause) {
-      return this.#withoutTracing(cause);
-    }
-  }
-
-  #recordContent(scope: Correlation, content: () => SpanContent): void {
-    try {
-      this.#tracing.recordContent?.(scope, content());
-    } catch (cause) {
-      this.#withoutTracing(cause);
-    }
-  }
-
-  /** After the end of a run these are the ids of its last event: what was left behind may still write a line. */
-  #idsOf(scope: Correlation): TraceIds | undefined {
-    try {
-      return this.#tracing.idsOf(scope) ?? this.#lastIds;
-    } catch (cause) {
-      return this.#withoutTracing(cause);
-    }
-  }
-
-  /**
-   * A tracing that throws is left out from then on, and forgets the run; the events stay in the trace that they began. Gives the ids that they
-   * have from now on.
-   */
-  #withoutTracing(cause: unknown): TraceIds {
-    const tracing = this.#tracing;
-    warnOnce(tracing, `The tracing threw (${messageOf(cause)}); the run goes on without it.`);
-    const { traceId, spanId } = this.#lastIds ?? mintTraceIds(randomHex, undefined);
-    const ids = { traceId, spanId };
-    this.#lastIds = ids;
-    this.#tracing = { place: () => ids, within: (_scope, work) => work(), idsOf: () => ids };
-    this.recordContent = undefined;
-    if (this.#lastScope === undefined) return ids;
-    try {
-      tracing.leave?.(this.#momentAt(this.#lastScope), "abandoned");
-    } catch {
-      // It was complained of already.
-    }
-    return ids;
   }
 }
 

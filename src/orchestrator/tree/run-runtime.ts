@@ -21,6 +21,7 @@ import type { RunJournal } from "../durability/run-journal.ts";
 import type { RunSession } from "../sessions/run-session.ts";
 import { recordThreshold } from "./budget-events.ts";
 import { EventRecorder } from "./event-recorder.ts";
+import { GuardedTracing } from "./guarded-tracing.ts";
 import { limiter } from "./limiter.ts";
 import { hasObserver, observerSink } from "./observer-sink.ts";
 import type { Settings } from "./orchestrator-options.ts";
@@ -69,7 +70,7 @@ export class RunRuntime implements AgentRun {
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
     const { registry, onText, restored, session, answers = new Map() } = made;
-    const { ids, tracing, limits } = settings;
+    const { ids, tracing, givenTracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
     this.onText = onText;
@@ -81,7 +82,7 @@ export class RunRuntime implements AgentRun {
     this.tree = new RunTree(restored?.limits ?? limits, restored);
     this.recorder = new EventRecorder({
       clock: this.clock,
-      tracing,
+      tracing: givenTracing === undefined ? tracing : new GuardedTracing(tracing, this.clock),
       sinks: [
         ...(this.journal === undefined ? [] : [this.journal.sink]),
         ...settings.sinks,
