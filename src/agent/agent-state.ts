@@ -3,6 +3,7 @@
 import { EspalierError } from "../kernel/error.ts";
 import type { LastStep } from "./budget-gate.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
+import { shared } from "../kernel/shared.ts";
 import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { FinishReason } from "../model/model.ts";
 import type { TaggedHistory } from "./message-tags.ts";
@@ -205,7 +206,7 @@ export function pendingState(
 ): PendingState {
   const { messages, prefix, tags = NONE, leftOut = NONE, added = 0 } = opening;
   const conversation = { messages, prefix, tags, leftOut, added };
-  return deepFreeze({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
+  return shared({ status: "pending", conversation, log: NOTHING_DONE, telemetry: NOT_STARTED });
 }
 
 /** The open step. Throws `invalid_state` where there is none: nothing is made up by looking (R37, R38). */

@@ -140,7 +140,7 @@ function fullDisk(): EventSink {
 }
 
 const lateContext: Tracing["within"] = (_scope, work) => {
-  work();
+  void work();
   throw new Error("no context");
 };
 
