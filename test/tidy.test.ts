@@ -21,10 +21,11 @@ function agentFilesWith(word: RegExp): readonly string[] {
 }
 
 test("L1: stop signals from outside are read in one place, and only the loop asks for it", () => {
-  expect(agentFilesWith(/\.takeSignals\(/)).toEqual(["src/agent/life-cycle.ts"]);
-  expect(agentFilesWith(/\bheed(Signals)?\(agent, /)).toEqual([
-    "src/agent/life-cycle.ts", // where heed takes the signals first, and the wish to pause after them
+  expect(agentFilesWith(/\.takeSignals\(/)).toEqual(["src/agent/stop-requests.ts"]);
+  expect(agentFilesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
+    "src/agent/life-cycle.ts", // what came while its subagents ended
     "src/agent/run-agent.ts",
+    "src/agent/stop-requests.ts", // where the signals are handled first, and the request to pause after them
   ]);
 });
 

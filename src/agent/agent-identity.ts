@@ -20,6 +20,16 @@ export interface EventPosition {
   readonly modelCallNumber?: number;
 }
 
+/** Where an effect stands in its execution. */
+export interface EffectPosition {
+  readonly stepId: StepId;
+  readonly stepNumber: number;
+  /** Set for a model call whose step is counted already: its first request was too long for the model, and it is asked anew. */
+  readonly isCounted?: true;
+  /** Set for a model call besides that of the step: its name there, and the tool call that it serves. Without one it is in no step. */
+  readonly aside?: { readonly name: string; readonly callId?: CallId };
+}
+
 /** What a parent calls the subagent at this path: the end of it, such as `researcher#2`. */
 export function childNameOf(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);

@@ -379,6 +379,12 @@ export class AgentRuntime {
     if (this.#inFlight?.isSettled(lease.leaseId) !== true) this.account.settle(lease, usage);
   }
 
+  /** Gives back, unused, what the agent still holds of the budget. */
+  releaseOpenLeases(): void {
+    for (const leaseId of this.account.releaseOpen())
+      this.record({ type: "budget.released", leaseId });
+  }
+
   /** Books one tool call, unless it was booked before the process died, or says which limit forbids it. */
   chargeToolCall(): BudgetRefusal | undefined {
     return this.#inFlight?.takeCharge() === true ? undefined : this.account.chargeToolCall();

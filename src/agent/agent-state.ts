@@ -1,6 +1,7 @@
 // The state of one agent: a frozen value, moved by transition() alone. Configuration (the role) is not in it.
 
 import { EspalierError } from "../kernel/error.ts";
+import type { AgentIdentity, EffectPosition, EventPosition } from "./agent-identity.ts";
 import type { LastStep } from "./budget-gate.ts";
 import { deepFreeze, type JsonValue } from "../kernel/json.ts";
 import { shared } from "../kernel/shared.ts";
@@ -8,7 +9,13 @@ import type { MeasuredPrefix } from "../model/count-tokens.ts";
 import type { FinishReason } from "../model/model.ts";
 import type { TaggedHistory } from "./message-tags.ts";
 import { NO_FAILURES, type FailureCounts } from "../policies/failure-counts.ts";
-import type { AgentId, CallId, ExecutionId, StepId } from "../protocol/ids.ts";
+import {
+  stepIdOf,
+  type AgentId,
+  type CallId,
+  type ExecutionId,
+  type StepId,
+} from "../protocol/ids.ts";
 import type { AssistantMessage, Message } from "../protocol/message.ts";
 import type { Question } from "../protocol/question.ts";
 import type { StepContext } from "../protocol/step-context.ts";
@@ -151,6 +158,7 @@ interface Parts {
 /** Before the first step of an execution. */
 export interface PendingState extends Parts {
   readonly status: "pending";
+  readonly step?: undefined;
 }
 export interface RunningState extends Parts {
   readonly status: "running";
@@ -168,6 +176,7 @@ export interface EndedState extends Parts {
   readonly status: TerminalStatus;
   readonly executionId: ExecutionId;
   readonly reason: StopReason;
+  readonly step?: undefined;
 }
 export type AgentState = PendingState | RunningState | PausedState | EndedState;
 /** A state in which the loop leaves an execution. */
@@ -211,7 +220,7 @@ export function pendingState(
 
 /** The open step. Throws `invalid_state` where there is none: nothing is made up by looking (R37, R38). */
 export function openStepOf(state: AgentState): OpenStep {
-  const step = stepOf(state);
+  const { step } = state;
   if (step !== undefined) return step;
   throw new EspalierError({
     code: "invalid_state",
@@ -220,31 +229,47 @@ export function openStepOf(state: AgentState): OpenStep {
   });
 }
 
-/** The open step, if there is one. */
-export function stepOf(state: AgentState): OpenStep | undefined {
-  return state.status === "running" || state.status === "paused" ? state.step : undefined;
-}
-
 /** True if the request of the open step was refused as too long, the history is still that long, and nothing tells the execution to stop. */
 export function isTooLong(state: AgentState): boolean {
   const { overflows, signals } = state.log;
-  return overflows > 0 && signals.length === 0 && stepOf(state)?.error !== undefined;
+  return overflows > 0 && signals.length === 0 && state.step?.error !== undefined;
 }
 
 /** True while there is an open step whose request was refused as too long, and that has no reply yet. */
 export function isAskedAnew(state: AgentState): boolean {
-  const step = stepOf(state);
+  const { step } = state;
   return step !== undefined && step.reply === undefined && step.usage.steps > 0;
+}
+
+/** True if calls of the open step, or subtasks, have no result yet: there may be something to wait for. */
+export function isWaiting({ step, log }: AgentState): boolean {
+  return (step !== undefined && step.deferrals.length > 0) || log.subtasks.length > 0;
 }
 
 /** True while there is an open step to which the model has replied. */
 export function hasReply(state: AgentState): boolean {
-  return stepOf(state)?.reply !== undefined;
+  return state.step?.reply !== undefined;
+}
+
+/** Where the step that is open, or will be opened next, stands. */
+export function stepPosition(
+  { identity: { executionId } }: { readonly identity: AgentIdentity },
+  state: AgentState,
+): EffectPosition {
+  const stepNumber = state.log.steps.length + 1;
+  const stepId = state.step?.stepId ?? stepIdOf(executionId, stepNumber);
+  return isAskedAnew(state) ? { stepId, stepNumber, isCounted: true } : { stepId, stepNumber };
+}
+
+/** The step to which an event about the state belongs: the open one, or the last. */
+export function eventPosition(state: AgentState): EventPosition {
+  const step = state.step ?? state.log.steps.at(-1);
+  return step === undefined ? {} : { stepId: step.stepId };
 }
 
 /** Calls of the open step's reply that have no result yet, in call order. */
 export function pendingCallsOf(state: AgentState): AssistantMessage["toolCalls"] {
-  const step = stepOf(state);
+  const { step } = state;
   if (step?.reply === undefined) return NONE;
   const { toolCalls } = step.reply.message;
   if (step.executions.length === 0) return toolCalls;
@@ -263,14 +288,14 @@ export function isAnswered(state: AgentState): boolean {
 
 /** The questions that the agent itself waits for, in call order. */
 export function questionsOf(state: AgentState): readonly Question[] {
-  const deferrals = stepOf(state)?.deferrals ?? NONE;
+  const deferrals = state.step?.deferrals ?? NONE;
   if (deferrals.length === 0) return NONE;
   return deferrals.flatMap((one) => (one.type === "question" ? [one.question] : []));
 }
 
 /** The subagents that it waits for and that are paused. */
 export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
-  const deferrals = stepOf(state)?.deferrals ?? NONE;
+  const deferrals = state.step?.deferrals ?? NONE;
   if (deferrals.length === 0 && state.log.subtasks.length === 0) return NONE;
   const delegated = deferrals.flatMap((deferral) =>
     deferral.type === "subagent" ? [deferral.childId] : [],
@@ -281,7 +306,7 @@ export function pausedChildrenOf(state: AgentState): readonly AgentId[] {
 /** The subagents in the background whose results are not in the history yet, as the calls of the open step leave it. */
 export function backgroundOf(state: AgentState): readonly AgentId[] {
   const { background } = state.log;
-  const step = stepOf(state);
+  const { step } = state;
   if (step === undefined || step.isIncorporated) return background;
   const started = [...step.executions, ...step.deferrals].flatMap((one) =>
     "startedIds" in one ? (one.startedIds ?? NONE) : NONE,
@@ -294,7 +319,7 @@ export function backgroundOf(state: AgentState): readonly AgentId[] {
 
 /** The last text that the model wrote in this execution, the open step included; empty if it wrote none. */
 export function lastTextOf(state: AgentState): string {
-  const open = stepOf(state)?.reply?.message.text;
+  const open = state.step?.reply?.message.text;
   if (open !== undefined && open !== "") return open;
   return state.log.steps.findLast((step) => step.io.text !== "")?.io.text ?? "";
 }

@@ -6,8 +6,9 @@ import type { StopReason } from "../protocol/stop.ts";
 import { failureClass } from "../protocol/tool-failure.ts";
 import type { ToolExecution } from "../protocol/tool-outcome.ts";
 import { descriptorOf } from "../tools/tool.ts";
+import { winningSignal } from "../policies/stop-signals.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
-import { isAnswered, pendingCallsOf, stepOf, type AgentState } from "./agent-state.ts";
+import { isAnswered, pendingCallsOf, type AgentState } from "./agent-state.ts";
 import { transition } from "./transition.ts";
 
 /** When a step ends, and why its agent does, if it does. */
@@ -17,9 +18,10 @@ interface StepEnd {
 }
 
 /** The state with a result for every call of its open step, and all of them in the history. */
-export function answerRest(agent: AgentRuntime, state: AgentState, end: StepEnd): AgentState {
-  const step = stepOf(state);
+export function answerRest(agent: AgentRuntime, state: AgentState, atMs: number): AgentState {
+  const { step } = state;
   if (step === undefined) return state;
+  const end = { atMs, reason: winningSignal(state.log.signals)?.reason };
   const delegated = new Set(
     step.deferrals.flatMap((one) => (one.type === "subagent" ? [one.callId] : [])),
   );

@@ -16,8 +16,9 @@ import {
 } from "../policies/stop-conditions.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { consult } from "./consult.ts";
-import type { AgentState, FiredParts } from "./agent-state.ts";
-import { elapsed, eventPlace, failWith, raise } from "./life-cycle.ts";
+import { failWith, addSignal } from "./stop-requests.ts";
+import { eventPosition, type AgentState, type FiredParts } from "./agent-state.ts";
+import { elapsed } from "./life-cycle.ts";
 import { transition } from "./transition.ts";
 
 /** Asks all of them at once, and raises what they give in the order of the role's list. One that breaks fails the execution (R62). */
@@ -26,7 +27,7 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
   const { fired = {} } = state.log;
   if (stopWhen.length === 0 || agent.isEnding) return state;
   const facts = factsOf(agent, state);
-  const place = eventPlace(state);
+  const place = eventPosition(state);
   const said = await Promise.all(
     stopWhen.map((condition, index) =>
       consult(agent, () => ask(agent, condition, index, { facts, fired }), place),
@@ -38,7 +39,7 @@ export async function askConditions(agent: AgentRuntime, state: AgentState): Pro
     const name = conditionName(agent, index);
     const { reasons, firing } = consulted.value;
     return reasons.reduce<AgentState>(
-      (raised, reason) => raise(agent, raised, { source: "stop_condition", reason, name }),
+      (raised, reason) => addSignal(agent, raised, { source: "stop_condition", reason, name }),
       remembering(current, firing),
     );
   }, state);

@@ -3,16 +3,21 @@
 
 import type { CallId } from "../protocol/ids.ts";
 import type { Lease, LeaseOutcome } from "./budget-gate.ts";
-import type { CallEnd, EffectPlace, InferOutcome, PlannedCall } from "./effects.ts";
+import type { CallEnd, InferOutcome, PlannedCall } from "./effects.ts";
+import type { EffectPosition } from "./agent-identity.ts";
 
 export interface EffectLog {
   /** The lease of a model call. */
-  reserve(place: EffectPlace, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome>;
+  reserve(place: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome>;
   /** A model call: once, and what it came to is kept before it is acted upon (D1, D2). */
-  infer(place: EffectPlace, lease: Lease, work: () => Promise<InferOutcome>): Promise<InferOutcome>;
+  infer(
+    place: EffectPosition,
+    lease: Lease,
+    work: () => Promise<InferOutcome>,
+  ): Promise<InferOutcome>;
   /** The same for a tool call. `work` makes the call, or the one that is made in its place. */
   callTool(
-    place: EffectPlace,
+    place: EffectPosition,
     call: PlannedCall,
     work: (call: PlannedCall) => Promise<CallEnd>,
   ): Promise<CallEnd>;

@@ -2,7 +2,6 @@
 // rejects: failures are data. Where the run is kept, each has a name by its position, and its log knows what it came to (effect-log.ts).
 
 import type { ModelReply } from "../model/model.ts";
-import type { CallId, StepId } from "../protocol/ids.ts";
 import type { Message, ToolCall } from "../protocol/message.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { StepRecord } from "../protocol/step-record.ts";
@@ -14,16 +13,6 @@ import type { BoundCall } from "../tools/bind-call.ts";
 import type { EffectiveSettings } from "../tools/tool-settings.ts";
 import type { Deferral } from "./agent-state.ts";
 import type { BudgetRefusal } from "./budget-gate.ts";
-/** Where an effect stands in its execution. */
-export interface EffectPlace {
-  readonly stepId: StepId;
-  readonly stepNumber: number;
-  /** Set for a model call whose step is counted already: its first request was too long for the model, and it is asked anew. */
-  readonly isCounted?: true;
-  /** Set for a model call besides that of the step: its name there, and the tool call that it serves. Without one it is in no step. */
-  readonly aside?: { readonly name: string; readonly callId?: CallId };
-}
-
 /** What is known of a request besides what is in it. */
 export interface RequestFacts {
   /** True if its length in tokens is an estimate, in part at least. */

@@ -6,7 +6,7 @@ import { deepFreeze } from "../kernel/json.ts";
 import { ExecutionIdSchema } from "../protocol/ids.ts";
 import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "../protocol/stop.ts";
 import { openStepOf, partsOf, STATE_PARTS, StepSnapshotSchema } from "./agent-snapshot.ts";
-import { stepOf, type AgentState } from "./agent-state.ts";
+import { type AgentState } from "./agent-state.ts";
 
 const KeptStepSchema = StepSnapshotSchema.extend({ error: ErrorRecordSchema.exactOptional() });
 const executionId = ExecutionIdSchema;
@@ -22,7 +22,7 @@ const KeptStateSchema = z.discriminatedUnion("status", [
 
 /** The state without what is transient. */
 export function keptState(state: AgentState): object {
-  const open = stepOf(state);
+  const open = state.step;
   return open === undefined ? state : { ...state, step: { ...open, input: undefined } };
 }
 

@@ -14,14 +14,15 @@ import { NO_USAGE, subtractUsage, type Usage } from "../protocol/usage.ts";
 import type { EventPosition } from "./agent-identity.ts";
 import type { Lease } from "./budget-gate.ts";
 import { callUsage, type CallEnd } from "./call-usage.ts";
-import type { EffectPlace, InferOutcome } from "./effects.ts";
+import type { InferOutcome } from "./effects.ts";
+import type { EffectPosition } from "./agent-identity.ts";
 import { errorRecord } from "./error-record.ts";
 import { parametersOf } from "./step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 
 /** A model call that is paid for. */
 export interface InferCall {
-  readonly place: EffectPlace;
+  readonly place: EffectPosition;
   readonly lease: Lease;
   readonly request: ModelRequest;
   readonly isEstimated: boolean;

@@ -15,7 +15,8 @@ import { timed, type TimeSpan } from "../protocol/step-timing.ts";
 import { addUsage, NO_USAGE, type Usage } from "../protocol/usage.ts";
 import type { BudgetRefusal, Lease, LeaseAsk, LeaseOutcome } from "./budget-gate.ts";
 import { callUsage } from "./call-usage.ts";
-import type { EffectPlace, InferOutcome, RequestFacts } from "./effects.ts";
+import type { InferOutcome, RequestFacts } from "./effects.ts";
+import type { EffectPosition } from "./agent-identity.ts";
 import { hookContext } from "./hook-bounds.ts";
 import { errorRecord } from "./error-record.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -25,7 +26,7 @@ import { WrappedTime } from "./wrapped-time.ts";
 /** Asks for the right to one model call; waits in line while calls in flight may still make room (X2). Never rejects. */
 export async function reserve(
   agent: AgentRuntime,
-  place: EffectPlace,
+  place: EffectPosition,
   ask: LeaseAsk,
 ): Promise<LeaseOutcome> {
   const { account, log, startSignal } = agent;

@@ -1,24 +1,19 @@
 // THE LOOP. One execution of one agent, as six phases that the caller may step through. It alone says which phase is due, and it alone
-// takes in stop signals from outside (L1): everything else only raises them. Between two effects all is synchronous.
+// takes in stop signals from outside (L1): everything else only asks for them. Between two effects all is synchronous.
 
 import type { AgentRuntime } from "./agent-runtime.ts";
 import {
   hasReply,
   isAnswered,
   isTooLong,
+  isWaiting,
   pendingCallsOf,
   type AgentState,
   type RestingState,
 } from "./agent-state.ts";
-import {
-  begin,
-  fail,
-  heed,
-  heedSignals,
-  pauseIfWaiting,
-  rest,
-  type PreparedCall,
-} from "./life-cycle.ts";
+import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
+import { pauseIfWaiting } from "./pausing.ts";
+import { begin, settle, type PreparedCall } from "./life-cycle.ts";
 import { decide } from "./phases/decide.ts";
 import { evaluate } from "./phases/evaluate.ts";
 import { executeTools } from "./phases/execute-tools.ts";
@@ -51,45 +46,72 @@ export interface PhaseStepper {
 /** Runs an execution to its end, or to a pause, from its beginning or from a pause. `stepper`: default none, and the loop runs freely. */
 export async function runAgent(agent: AgentRuntime, stepper?: PhaseStepper): Promise<RestingState> {
   const from = agent.activate();
-  const over = async (phase: Phase, left: AgentState): Promise<AgentState> => {
-    agent.run.journal?.phaseOver(agent, phase, left);
-    if (stepper !== undefined) await stepper.step({ phase, state: left });
-    return left;
-  };
+  const over = phaseListener(agent, stepper);
   let state: AgentState = from;
   try {
     state = begin(agent, from);
-    while (goesOn((state = heed(agent, state)))) {
+    while (continues((state = handleRequests(agent, state)))) {
       let call: PreparedCall | undefined;
-      // A process may have died between a refusal and what decide makes of it.
-      if (!hasReply(state) && !isTooLong(state)) {
+      if (needsReply(state)) {
         ({ state, call } = await prepare(agent, state));
-        state = pauseIfWaiting(agent, heedSignals(agent, await over("prepare", state)));
+        await over?.("prepare", state);
+        state = interrupted(agent, state);
       }
-      if (call !== undefined && goesOn(state))
-        state = await over("infer", await infer(agent, state, call));
-      if (hasReply(state) && goesOn((state = heedSignals(agent, state))))
-        state = await over("evaluate", evaluate(agent, state));
-      if (pendingCallsOf(state).length > 0 && goesOn((state = heed(agent, state)))) {
+      if (call !== undefined && continues(state)) {
+        state = await infer(agent, state, call);
+        await over?.("infer", state);
+      }
+      if (hasReply(state) && continues((state = handleStopRequests(agent, state)))) {
+        state = evaluate(agent, state);
+        await over?.("evaluate", state);
+      }
+      if (pendingCallsOf(state).length > 0 && continues((state = handleRequests(agent, state)))) {
         state = await executeTools(agent, state);
-        state = pauseIfWaiting(agent, heedSignals(agent, await over("execute", state)));
+        await over?.("execute", state);
+        state = interrupted(agent, state);
       }
-      if (isAnswered(state)) state = await over("incorporate", incorporate(agent, state));
+      if (isAnswered(state)) {
+        state = incorporate(agent, state);
+        await over?.("incorporate", state);
+      }
       if (state.status === "running") {
-        state = await decide(agent, heedSignals(agent, state));
-        await over("decide", state);
+        state = await decide(agent, handleStopRequests(agent, state));
+        await over?.("decide", state);
       }
     }
   } catch (cause) {
     // What broke before the beginning was recorded has begun nothing: an execution that fails begins, too (L2).
-    const begun = state === from ? begin(agent, from) : state;
-    state = fail(agent, begun, cause);
+    state = fail(agent, state === from ? begin(agent, from) : state, cause);
   }
-  const rested = await rest(agent, state);
-  await over(rested.status === "paused" ? "paused" : "ended", rested);
-  return rested;
+  const settled = await settle(agent, state);
+  await over?.(settled.status === "paused" ? "paused" : "ended", settled);
+  return settled;
 }
 
-function goesOn(state: AgentState): boolean {
+function continues(state: AgentState): boolean {
   return state.status === "running" && state.log.signals.length === 0;
+}
+
+/** A process may have died between the refusal of a request and what decide makes of it. */
+function needsReply(state: AgentState): boolean {
+  return !hasReply(state) && !isTooLong(state);
+}
+
+/** Takes in the stop signals that came meanwhile, and pauses if there is something to wait for. */
+function interrupted(agent: AgentRuntime, state: AgentState): AgentState {
+  const handled = handleStopRequests(agent, state);
+  return isWaiting(handled) ? pauseIfWaiting(agent, handled) : handled;
+}
+
+/** Keeps a phase that is over, and holds the loop until the next one is asked for; undefined: neither is wanted. */
+function phaseListener(
+  agent: AgentRuntime,
+  stepper: PhaseStepper | undefined,
+): ((phase: Phase, state: AgentState) => Promise<void> | undefined) | undefined {
+  const { journal } = agent.run;
+  if (journal === undefined && stepper === undefined) return undefined;
+  return (phase, state) => {
+    journal?.phaseOver(agent, phase, state);
+    return stepper?.step({ phase, state });
+  };
 }

@@ -28,7 +28,6 @@ import {
   isAskedAnew,
   NO_PREFIX,
   pendingState,
-  stepOf,
   type AgentState,
   type Deferral,
   type EndedState,
@@ -467,7 +466,7 @@ function toolMessage(execution: ToolExecution): ToolMessage {
 }
 
 function illegal(state: AgentState, change: Change): EspalierError {
-  const step = stepOf(state) === undefined ? "" : " with an open step";
+  const step = state.step === undefined ? "" : " with an open step";
   return new EspalierError({
     code: "illegal_transition",
     message: `Expected a change that a ${state.status} execution${step} allows, got ${change.type}. See the table in transition.ts.`,

@@ -10,7 +10,6 @@ import {
   pausedChildrenOf,
   pendingCallsOf,
   questionsOf,
-  stepOf,
   type AgentState,
   type Deferral,
   type RestingState,
@@ -177,7 +176,7 @@ const anyRestingState: fc.Arbitrary<RestingState> = fc
     if (state.status === "pending")
       return resting(after(state, changes().markStarted, { type: "pause", reason }));
     if (state.status !== "running") return resting(state);
-    const open = stepOf(state) !== undefined;
+    const open = state.step !== undefined;
     if (isPaused || open) return resting(transition(state, { type: "pause", reason }));
     return resting(transition(state, { ...changes().end, reason }));
   });
@@ -194,7 +193,7 @@ proves(["R47"], "any state at rest comes back from its JSON text, frozen", () =>
   const seen = new Set<string>();
   fc.assert(
     fc.property(anyRestingState, (state) => {
-      seen.add(`${state.status}${stepOf(state) === undefined ? "" : " in a step"}`);
+      seen.add(`${state.status}${state.step === undefined ? "" : " in a step"}`);
       const before = structuredClone(state);
       const back = thereAndBack(state);
       expect(back).toStrictEqual(lasting(state));
@@ -363,7 +362,7 @@ proves(
           "context deferrals executions hiddenTools isIncorporated lastStep messageCount number startedAtMs stepId timing usage",
         ),
       );
-      const back = stepOf(stateOf(snapshot));
+      const back = stateOf(snapshot).step;
       expect([back?.input, back?.error, back?.messageCount]).toEqual([[], undefined, 1]);
     }
     // An error that ends the run is no part of the holder alone: the log has it.

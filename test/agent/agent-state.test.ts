@@ -12,7 +12,6 @@ import {
   pendingCallsOf,
   pendingState,
   questionsOf,
-  stepOf,
 } from "../../src/agent/agent-state.ts";
 import { proves } from "../harness/proves.ts";
 import {
@@ -35,7 +34,6 @@ const QUESTIONS = [
   pausedChildrenOf,
   pendingCallsOf,
   questionsOf,
-  stepOf,
 ] as const;
 
 proves(
@@ -95,7 +93,7 @@ test("a state has a reply from the reply to the record of its step, a pause incl
 
 test("a pause between steps has no open step, one within a step has it", () => {
   const { rested, deferred, waiting } = states();
-  expect([stepOf(rested), stepOf(waiting)]).toEqual([undefined, stepOf(deferred)]);
+  expect([rested.step, waiting.step]).toEqual([undefined, deferred.step]);
   expect(openStepOf(waiting).stepId).toBe(STEP_ID);
   expect(thrownBy(() => openStepOf(rested)).code).toBe("invalid_state");
 });

@@ -4,7 +4,7 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 
-import { openStepOf, stepOf, type AgentState } from "../../src/agent/agent-state.ts";
+import { openStepOf, type AgentState } from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
@@ -113,7 +113,7 @@ proves(
     fc.assert(
       fc.property(anyChanges, (list) => {
         driven(list, (before, change, next) => {
-          const step = stepOf(next);
+          const step = next.step;
           const calls = callsOf(next).map(({ callId }) => callId);
           const known = (step?.executions ?? []).map(({ call }) => call.callId);
           expect(known).toEqual(calls.filter((call) => known.includes(call)));
@@ -123,7 +123,7 @@ proves(
           if (change.type !== "compact")
             expect(answeredIn(next).slice(answeredIn(before).length)).toEqual(added);
           if (change.type === "recordStep" && callsOf(before).length > 0)
-            expect(stepOf(before)?.isIncorporated).toBe(true);
+            expect(before.step?.isIncorporated).toBe(true);
           for (const { tools } of next.log.steps)
             expect(tools.executions.map(({ call }) => call)).toEqual(tools.calls);
         });
@@ -142,9 +142,9 @@ proves(["R39", "R42"], "in any order of changes, a step is recorded once (L4)", 
       driven(list, (before, change, next) => {
         if (change.type === "nextExecution") opened = 0;
         // A step whose request was too long is shown anew.
-        if (change.type === "openStep" && stepOf(before) === undefined) opened += 1;
+        if (change.type === "openStep" && before.step === undefined) opened += 1;
         if (change.type === "recordStep") recorded += 1;
-        const isOpen = stepOf(next) !== undefined;
+        const isOpen = next.step !== undefined;
         expect(next.log.steps.length + Number(isOpen)).toBe(opened);
         if (change.type === "nextExecution") return;
         expect(next.log.steps.slice(0, before.log.steps.length)).toEqual(before.log.steps);
@@ -166,7 +166,7 @@ proves(
           if (change.type !== "pause") return;
           paused += 1;
           expect(next).toEqual({ ...before, status: "paused", reason: change.reason });
-          expect(stepOf(next)).toBe(stepOf(before));
+          expect(next.step).toBe(before.step);
           if (other.type !== "resume") expect(moved(next, other)).toBeUndefined();
           expect(transition(next, { type: "resume" })).toStrictEqual(before);
         });
@@ -178,7 +178,7 @@ proves(
 );
 
 function callsOf(state: AgentState): readonly ToolCall[] {
-  return stepOf(state)?.reply?.message.toolCalls ?? [];
+  return state.step?.reply?.message.toolCalls ?? [];
 }
 
 /** The calls that have a result in the history, in order. */

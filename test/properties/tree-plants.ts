@@ -57,9 +57,9 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a lease that is not used is not given back",
-    file: "agent/life-cycle.ts",
-    from: "for (const leaseId of agent.account.releaseOpen())",
-    to: "for (const leaseId of agent.isEnding ? [] : agent.account.releaseOpen())",
+    file: "agent/agent-runtime.ts",
+    from: "for (const leaseId of this.account.releaseOpen())",
+    to: "for (const leaseId of this.isEnding ? [] : this.account.releaseOpen())",
     law: /B2/,
     seed: 143,
   },
@@ -193,8 +193,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a letter is lost by a pause, and its reader goes on without it",
-    file: "agent/life-cycle.ts",
-    from: "isReplyDue(agent, heeded) ||",
+    file: "agent/pausing.ts",
+    from: "isReplyDue(agent, state) ||",
     to: "",
     law: /L3: .*ends with assistant/,
     seed: 14_116,

@@ -8,12 +8,13 @@ import type { EventPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { NO_PREFIX } from "../agent-state.ts";
 import { chargedUsage } from "../call-usage.ts";
-import type { EffectPlace, InferOutcome } from "../effects.ts";
+import type { InferOutcome } from "../effects.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import { callModel, reserve } from "../model-call.ts";
 
 /** A call to make. */
 export interface AsideCall {
-  readonly place: EffectPlace;
+  readonly place: EffectPosition;
   /** Where its events belong. */
   readonly at: EventPosition;
   readonly request: ModelRequest;

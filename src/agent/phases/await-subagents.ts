@@ -3,7 +3,8 @@
 import { EspalierError } from "../../kernel/error.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState } from "../agent-state.ts";
-import { fail, pauseForSubagents } from "../life-cycle.ts";
+import { fail } from "../stop-requests.ts";
+import { pauseForSubagents } from "../pausing.ts";
 
 /** Waits until they rest, somebody writes to the agent, or it must end. Paused if one of them is and there is nothing to read. */
 export async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {

@@ -12,9 +12,9 @@ import {
 import type { Message } from "../../protocol/message.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { NO_PREFIX, type AgentState } from "../agent-state.ts";
+import { NO_PREFIX, type AgentState, eventPosition, stepPosition } from "../agent-state.ts";
 import { consultHooks } from "../consult-hooks.ts";
-import { eventPlace, failWith, stepPlace } from "../life-cycle.ts";
+import { failWith } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { FEWEST_SUMMARY_TOKENS, SUMMARY_PART } from "../compaction.ts";
 import { askAside } from "./aside-call.ts";
@@ -64,7 +64,7 @@ export async function compact(
   const hooked = await consultHooks(agent, {
     point: "beforeCompaction",
     stepNumber: state.log.steps.length + 1,
-    place: eventPlace(state),
+    place: eventPosition(state),
     input: { messages, inputTokens: tokensBefore, maxInputTokens: maxInputTokens ?? tokensBefore },
   });
   if (hooked?.type === "cancelled") return state;
@@ -94,7 +94,7 @@ export async function compact(
       ...(characters === undefined || agent.isEnding ? {} : { summaryCharacters: characters }),
       ...(usage === undefined ? {} : { usage }),
     },
-    eventPlace(state),
+    eventPosition(state),
   );
   return agent.isEnding ? compacted : withSubagentList(agent, compacted);
 }
@@ -150,7 +150,7 @@ async function summarized(agent: AgentRuntime, state: AgentState, wish: Wish): P
   if (left < FEWEST_SUMMARY_TOKENS) return NOT_SUMMED;
   const room: SummaryRoom = { maxOutputTokens: left, maxInputTokens };
   const { usage, waitedMs, text } = await askAside(agent, {
-    place: { ...stepPlace(agent, state), aside: { name: summaryName(state) } },
+    place: { ...stepPosition(agent, state), aside: { name: summaryName(state) } },
     at: {},
     request: summaryRequest(cut.dropped, room),
   });

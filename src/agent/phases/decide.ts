@@ -11,24 +11,18 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   isTooLong,
   lastTextOf,
-  pausedChildrenOf,
-  stepOf,
+  isWaiting,
   type AgentState,
+  eventPosition,
 } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult-hooks.ts";
 import { consult } from "../consult.ts";
 import { hookBounds } from "../hook-bounds.ts";
 import { FINISH_TOOL_NAME } from "../finish-tool.ts";
-import {
-  completeStep,
-  dismissChildren,
-  eventPlace,
-  fail,
-  failWith,
-  listOvershoots,
-  raise,
-} from "../life-cycle.ts";
+import { fail, failWith, listOvershoots, addSignal } from "../stop-requests.ts";
+import { dismissChildren } from "../leave-subagents.ts";
+import { completeStep } from "../life-cycle.ts";
 import { stepOutcome, type StepOutcome } from "../step-outcome.ts";
 import { transition } from "../transition.ts";
 import { compact } from "./compact.ts";
@@ -64,13 +58,15 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
 
 /** Completes the step, and lets processors and conditions see it. */
 async function close(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const closing = stepOf(state)?.lastStep;
-  const alone = pausedChildrenOf(state).length === 0 ? state : await dismissChildren(agent, state);
+  const closing = state.step?.lastStep;
+  const alone = isWaiting(state) ? await dismissChildren(agent, state) : state;
   const completed = completeStep(agent, alone);
   if (completed === alone) return stalled(agent, alone);
   const isTold = completed.log.signals.some(({ reason }) => reason.code === "steps_limit");
   const closed =
-    closing === undefined || isTold ? completed : raise(agent, completed, lastStepSignal(closing));
+    closing === undefined || isTold
+      ? completed
+      : addSignal(agent, completed, lastStepSignal(closing));
   const seen = agent.hooks.processors.length === 0 ? closed : await process(agent, closed);
   return agent.role.stopWhen.length === 0 ? seen : await askConditions(agent, seen);
 }
@@ -82,7 +78,7 @@ async function shorten(
   outcome: StepOutcome,
 ): Promise<AgentState> {
   const shorter = await compact(agent, concluded(agent, state, outcome));
-  const error = stepOf(state)?.error;
+  const error = state.step?.error;
   const isSame = shorter.conversation.messages === state.conversation.messages;
   return isSame && error !== undefined && !agent.isEnding
     ? failWith(agent, shorter, error)
@@ -141,11 +137,13 @@ async function stop(
   const isAnswer = outcome.signal.reason.code === "completed";
   const mayVeto = isAnswer && vetoes < MAX_VETOES;
   const signal = isAnswer && !mayVeto ? OVERRULED : outcome.signal;
-  const hooked = mayVeto
+  const point = agent.identity.depth === 0 ? "stop" : "subagentStop";
+  const isHooked = mayVeto && agent.hooks.points.has(point);
+  const hooked = isHooked
     ? await consultHooks(agent, {
-        point: agent.identity.depth === 0 ? "stop" : "subagentStop",
+        point,
         stepNumber: steps.length,
-        place: eventPlace(state),
+        place: eventPosition(state),
         input: { text: lastTextOf(state), output, steps, isActive: vetoes > 0, vetoes },
       })
     : undefined;
@@ -153,7 +151,7 @@ async function stop(
     return concluded(agent, failWith(agent, state, hooked.error), outcome);
   const goOn = hooked?.type === "patched" ? hooked.patch.goOn : undefined;
   if (goOn === undefined || hooked?.type !== "patched")
-    return concluded(agent, raise(agent, listOvershoots(agent, state), signal), outcome);
+    return concluded(agent, addSignal(agent, listOvershoots(agent, state), signal), outcome);
   const message = notice(goOn);
   const vetoed = transition(withoutOutput(state), { type: "recordVeto", message });
   const by = hooked.changedBy.at(-1)?.hook;
@@ -200,7 +198,7 @@ function concluded(
       ...(vetoedBy === undefined ? {} : { vetoedBy }),
       signals: state.log.signals,
     },
-    eventPlace(state),
+    eventPosition(state),
   );
   return state;
 }

@@ -1,18 +1,17 @@
-// What others wrote to the agent, from outside or out of the background, goes into its history with the model call that shows it
+// Messages to the agent, from outside or out of the background, go into its history with the model call that shows it
 // (X10, X23).
 
 import type { UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { MailboxMessage } from "../mailbox.ts";
-import type { AgentState } from "../agent-state.ts";
-import { stepPlace, type Prepared } from "../life-cycle.ts";
+import { stepPosition, type AgentState } from "../agent-state.ts";
+import { type Prepared } from "../life-cycle.ts";
 import { transition } from "../transition.ts";
 
 /** The state as it will be if the model call that shows the messages is made. */
-export function withLetters(state: AgentState, letters: readonly MailboxMessage[]): AgentState {
-  if (letters.length === 0) return state;
-  const messages = letters.map(messageOf);
-  const reportedIds = letters.flatMap(({ from }) => from ?? []);
+export function withMessages(state: AgentState, mail: readonly MailboxMessage[]): AgentState {
+  const messages = mail.map(messageOf);
+  const reportedIds = mail.flatMap(({ from }) => from ?? []);
   return transition(state, { type: "addMessages", messages, reportedIds });
 }
 
@@ -20,16 +19,16 @@ export function withLetters(state: AgentState, letters: readonly MailboxMessage[
 export function delivered(
   agent: AgentRuntime,
   { state, call }: Prepared,
-  letters: readonly MailboxMessage[],
+  mail: readonly MailboxMessage[],
 ): Prepared {
-  const place = stepPlace(agent, state);
-  for (const { text, from, by = from } of letters) {
+  const place = stepPosition(agent, state);
+  for (const { text, from, by = from } of mail) {
     const origin = from === undefined ? "steering" : "report";
     const sender = by === undefined ? {} : { fromAgentId: by };
     const characters = text.length;
     agent.record({ type: "message.delivered", origin, characters, ...sender }, place);
   }
-  return { state: withLetters(state, letters), call };
+  return { state: withMessages(state, mail), call };
 }
 
 function messageOf({ text, from }: MailboxMessage): UserMessage {

@@ -5,7 +5,7 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import type { LastStep } from "../budget-gate.ts";
 import { budgetSignal } from "../budget-signal.ts";
-import { raise } from "../life-cycle.ts";
+import { addSignal } from "../stop-requests.ts";
 
 /**
  * A reply that wants nothing further is never stopped by a limit: it is the answer, as a text or as a typed result (R8, C36). A reply
@@ -18,9 +18,9 @@ export function evaluate(agent: AgentRuntime, state: AgentState): AgentState {
     ({ toolName }) => agent.tools.find(toolName)?.kind !== "finish",
   );
   if (wanted.length === 0) return state;
-  if (step.lastStep !== undefined) return raise(agent, state, lastStepSignal(step.lastStep));
+  if (step.lastStep !== undefined) return addSignal(agent, state, lastStepSignal(step.lastStep));
   const refusal = agent.account.exhausted();
-  return refusal === undefined ? state : raise(agent, state, budgetSignal(refusal));
+  return refusal === undefined ? state : addSignal(agent, state, budgetSignal(refusal));
 }
 
 /** The steps are used up, and the model was told so in time (C6). */

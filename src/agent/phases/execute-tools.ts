@@ -2,7 +2,7 @@
 // somebody outside is put off.
 
 import type { ToolCall } from "../../protocol/message.ts";
-import { spanOf, timingOf } from "../../protocol/step-timing.ts";
+import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
@@ -13,12 +13,12 @@ import { openStepOf, pendingCallsOf, type AgentState } from "../agent-state.ts";
 import { raiseFailures } from "./raise-failures.ts";
 import { budgetSignal } from "../budget-signal.ts";
 import type { CallEnd } from "../effects.ts";
-import { failWith } from "../life-cycle.ts";
+import { failWith } from "../stop-requests.ts";
 import { callTool } from "../tool-calls/call-tool.ts";
 import { ReplyCalls } from "../tool-calls/reply-calls.ts";
 import { transition } from "../transition.ts";
-import { planCalls, type Plan } from "./plan-calls.ts";
-import { rewriteCalls } from "./rewrite-calls.ts";
+import { asWritten, planCalls, type Plan } from "./plan-calls.ts";
+import { rewriteCalls, type HookedCalls } from "./rewrite-calls.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 /** One batch after the other; calls of a batch run at once. What a call waits for, those of later batches wait for, too (R125). */
@@ -93,15 +93,12 @@ async function runBatch(
   { calls, replyCalls, skipped }: Batch,
 ): Promise<Done> {
   const step = openStepOf(state);
-  const askedAtMs = agent.nowMs();
-  const asked = rewriteCalls(agent, step, calls);
-  const rewritten = asked instanceof Promise ? await asked : asked;
-  const hookSpans = spanOf("hooks", askedAtMs, agent.nowMs());
-  const hookFailures = rewritten.flatMap(({ change }) =>
-    change?.type === "failed" ? [change.error] : [],
-  );
+  const hooked = agent.hooks.points.has("beforeTool")
+    ? await rewriteCalls(agent, step, calls)
+    : { rewritten: calls.map((call) => asWritten(step, call)), ...NO_HOOKS_ASKED };
+  const isFailing = hooked.failures.length > 0;
   const skip = skipped ?? agent.mailbox.takeSkip();
-  const plan = planCalls(agent, state, rewritten, { isFailing: hookFailures.length > 0, skip });
+  const plan = planCalls(agent, state, hooked.rewritten, { isFailing, skip });
   const known: CallEnd[] = [];
   const onEnd = (end: CallEnd): void => {
     known.push(end);
@@ -112,7 +109,7 @@ async function runBatch(
   );
   const deferrals = ends.flatMap((end) => (end.type === "deferred" ? [end.deferral] : []));
   const usage = { ...NO_USAGE, toolCalls: plan.charged };
-  const timing = timingOf([...hookSpans, ...ends.flatMap(({ spans }) => spans ?? [])]);
+  const timing = timingOf([...hooked.spans, ...ends.flatMap(({ spans }) => spans ?? [])]);
   const charged = transition(state, { type: "addUsage", usage, timing });
   const executed = ends.flatMap((end) => (end.type === "executed" ? [end] : []));
   const isFailed = executed.some(({ failure }) => failure !== undefined);
@@ -128,11 +125,13 @@ async function runBatch(
       : transition(recorded, { type: "recordOutput", output: plan.output });
   return {
     state: next,
-    failures: [...hookFailures, ...executed.flatMap(({ failure }) => failure ?? [])],
-    isOver: hookFailures.length > 0 || isReplyOver(agent, state, plan, ends),
+    failures: [...hooked.failures, ...executed.flatMap(({ failure }) => failure ?? [])],
+    isOver: isFailing || isReplyOver(agent, state, plan, ends),
     skip,
   };
 }
+
+const NO_HOOKS_ASKED = { spans: [], failures: [] } as const satisfies Partial<HookedCalls>;
 
 /** True for a call that counts against the agent: however many calls a reply has, few of them make it worth looking at all. */
 function isAgainst(end: CallEnd): boolean {

@@ -1,8 +1,9 @@
 // incorporate: the results go into the history, one for every call, in call order.
 
+import { hasFailures } from "../../policies/failure-counts.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { stepOf, type AgentState } from "../agent-state.ts";
-import { raise } from "../life-cycle.ts";
+import { type AgentState } from "../agent-state.ts";
+import { addSignal } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 import { raiseFailures } from "./raise-failures.ts";
 
@@ -11,10 +12,11 @@ import { raiseFailures } from "./raise-failures.ts";
  * signal here: a limit that refused one, or failures beyond the error budget, unless the result was given and nothing further is wanted.
  */
 export function incorporate(agent: AgentRuntime, state: AgentState): AgentState {
-  const step = stepOf(state);
+  const { step } = state;
   const incorporated = transition(state, { type: "incorporate" });
   const { limit } = step ?? {};
-  const limited = limit === undefined ? incorporated : raise(agent, incorporated, limit);
-  if (limited.log.output !== undefined) return limited;
-  return raiseFailures(agent, limited, { before: state, executions: step?.executions ?? [] });
+  const limited = limit === undefined ? incorporated : addSignal(agent, incorporated, limit);
+  const { executions = [] } = step ?? {};
+  const isCounted = limited.log.output === undefined && hasFailures(state.log.failures, executions);
+  return isCounted ? raiseFailures(agent, limited, { before: state, executions }) : limited;
 }

@@ -9,9 +9,10 @@ import type { AssistantMessage } from "../../protocol/message.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import { openStepOf, type AgentState, type StepReply } from "../agent-state.ts";
+import { openStepOf, type AgentState, type StepReply, stepPosition } from "../agent-state.ts";
 import { chargedUsage } from "../call-usage.ts";
-import { failWith, openStep, raise, stepPlace, type PreparedCall } from "../life-cycle.ts";
+import { failWith, addSignal } from "../stop-requests.ts";
+import { openStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel } from "../model-call.ts";
 import { transition } from "../transition.ts";
 import { budgetSignal } from "../budget-signal.ts";
@@ -27,7 +28,7 @@ export async function infer(
 ): Promise<AgentState> {
   const { account } = agent;
   const state = openStep(agent, before, call);
-  const place = stepPlace(agent, state);
+  const place = stepPosition(agent, state);
   const { stepId } = place;
   const outcome = await callModel(agent, { place, ...call });
   const charge = chargedUsage(agent.model, call.lease, outcome);
@@ -50,7 +51,7 @@ export async function infer(
       return charged;
     case "refused":
       agent.record({ type: "budget.denied", ...outcome.refusal }, { stepId });
-      return raise(agent, charged, budgetSignal(outcome.refusal));
+      return addSignal(agent, charged, budgetSignal(outcome.refusal));
     case "failed":
       return mayCompact(agent, charged, outcome.error)
         ? transition(charged, { type: "recordOverflow", error: outcome.error })

@@ -6,16 +6,11 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { AgentState, MadeSection } from "../agent-state.ts";
 import { consult } from "../consult.ts";
 import type { Consulted } from "../effects.ts";
-import { failWith, stepPlace } from "../life-cycle.ts";
-import {
-  BUILT_IN_SECTIONS,
-  type PlacedSection,
-  type SectionContext,
-  type SectionText,
-} from "../request-sections.ts";
+import { failWith } from "../stop-requests.ts";
+import { stepPosition, type AgentState, type MadeSection } from "../agent-state.ts";
+import { type PlacedSection, type SectionContext, type SectionText } from "../request-sections.ts";
 import { transition } from "../transition.ts";
 
 /** What the sections of a role say in one request, by name; those with nothing to say, and those in the history, are not in it. */
@@ -24,15 +19,10 @@ export type SectionMessages = ReadonlyMap<string, Message>;
 /** Sections that were made, and the state that knows of it. */
 export interface MadeSections {
   readonly state: AgentState;
-  readonly messages: SectionMessages;
+  readonly sections: SectionMessages;
 }
 
 export const NO_SECTIONS: SectionMessages = new Map();
-
-/** True if the role adds sections to its requests. */
-export function hasOwnSections({ role }: AgentRuntime): boolean {
-  return role.sections.length > BUILT_IN_SECTIONS.length;
-}
 
 /** Makes what is due: `step` sections every time, the others once in an execution. One that breaks fails the agent. */
 export async function makeSections(agent: AgentRuntime, state: AgentState): Promise<MadeSections> {
@@ -43,7 +33,7 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
     ({ name, lifeCycle, text }) => text !== undefined && (lifeCycle === "step" || !known.has(name)),
   );
   const texts = await textsOf(agent, state, due);
-  if (!(texts instanceof Map)) return { state: texts, messages: NO_SECTIONS };
+  if (!(texts instanceof Map)) return { state: texts, sections: NO_SECTIONS };
   const lasting = due.filter(({ lifeCycle }) => lifeCycle !== "step");
   const next = lasting.length === 0 ? state : recorded(state, lasting, texts);
   const kept = next.log.sections ?? [];
@@ -52,7 +42,7 @@ export async function makeSections(agent: AgentRuntime, state: AgentState): Prom
     const text = section.lifeCycle === "persistent" ? undefined : said.get(section.name);
     return text === undefined ? [] : [[section.name, messageOfSection(section, text)] as const];
   });
-  return { state: next, messages: new Map(messages) };
+  return { state: next, sections: new Map(messages) };
 }
 
 /** What sections say, by name, or the state of an agent that one of them failed. */
@@ -61,7 +51,7 @@ async function textsOf(
   state: AgentState,
   due: readonly PlacedSection[],
 ): Promise<Map<string, string | undefined> | AgentState> {
-  const { stepId } = stepPlace(agent, state);
+  const { stepId } = stepPosition(agent, state);
   const asked = due.flatMap(({ name, text }) =>
     typeof text === "function" ? [{ name, text }] : [],
   );
@@ -158,7 +148,7 @@ function contextOf(
     depth,
     role: agent.role.name,
     executionId,
-    stepNumber: stepPlace(agent, state).stepNumber,
+    stepNumber: stepPosition(agent, state).stepNumber,
     messages: state.conversation.messages,
     steps: state.log.steps,
     usage: state.telemetry.usage,

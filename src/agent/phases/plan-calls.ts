@@ -2,15 +2,12 @@
 
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
 import { retriesOf } from "../../policies/failure-counts.ts";
-import { removalReason } from "../../policies/context-notes.ts";
 import { identicalCallsBefore } from "../../policies/identical-calls.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
-import type { RemovedTool } from "../../protocol/tool-rule.ts";
+import type { ErrorRecord } from "../../protocol/stop.ts";
 import { argumentsOf, bindCall, type BoundCall } from "../../tools/bind-call.ts";
-import { deniedCall, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
-import type { Tool } from "../../tools/tool.ts";
+import { deniedCall } from "../../tools/rejected-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import {
   openStepOf,
@@ -21,7 +18,25 @@ import {
 } from "../agent-state.ts";
 import type { BudgetRefusal } from "../budget-gate.ts";
 import type { PlannedCall } from "../effects.ts";
-import type { Rewritten } from "./rewrite-calls.ts";
+import { cutShort, dropAnswer, overLimit, unbegunCall, withheldCall } from "./withheld-call.ts";
+
+/** A call with the arguments that it is to have. */
+export interface Rewritten {
+  readonly call: ToolCall;
+  readonly argumentsText: string;
+  /** What the hooks before it came to, besides other arguments. */
+  readonly change:
+    | { readonly type: "denied"; readonly reason: string; readonly by: string }
+    | { readonly type: "failed"; readonly error: ErrorRecord }
+    | { readonly type: "cancelled" }
+    | undefined;
+}
+
+/** A call that no hook has changed. One that was put off keeps the arguments that it had then. */
+export function asWritten({ deferrals }: OpenStep, call: ToolCall): Rewritten {
+  const deferral = deferrals.find(({ callId }) => callId === call.callId);
+  return { call, argumentsText: (deferral ?? call).argumentsText, change: undefined };
+}
 
 /** A call that was checked and admitted, or not. */
 type CheckedCall = Omit<PlannedCall, "onEnd">;
@@ -61,7 +76,7 @@ export function planCalls(
     before = plan;
     const { deferral } = plan;
     const bound = isFailing
-      ? unbegun(agent.tools.find(plan.call.toolName))
+      ? unbegunCall(agent.tools.find(plan.call.toolName))
       : boundCall(agent, step, rewritten, skip);
     if (deferral?.type === "subagent") return { ...plan, bound };
     if (deferral !== undefined && bound.type === "rejected") dropAnswer(agent, step, plan);
@@ -162,114 +177,21 @@ function drafted(
   };
 }
 
+/** The call as its tool takes it, unless it may not begin. */
 function boundCall(
   agent: AgentRuntime,
   step: OpenStep,
   { call, argumentsText, change }: Rewritten,
   skip: string | undefined,
 ): BoundCall {
-  const { hiddenTools } = step;
-  const tool = agent.tools.find(call.toolName);
-  if (change?.type === "cancelled") return unbegun(tool);
-  if (skip !== undefined) return rejected("skipped", `Not executed: ${skip}`, { tool });
-  const offered = offeredNames(agent, hiddenTools);
-  const removals = agent.removedTools.filter(({ toolName }) => toolName === call.toolName);
-  if (tool === undefined && removals.length > 0)
-    return removedTool(call.toolName, removals, offered);
-  const filters = hiddenTools.filter(({ toolName }) => toolName === call.toolName);
-  if (filters.length === 0) {
-    const bound = bindCall(agent.tools, { ...call, argumentsText }, offered);
-    // No guard is asked about the typed result: a hook may deny it alone.
-    if (bound.type === "finish" && change?.type === "denied") return deniedCall(bound.tool, change);
-    return bound.type === "rejected" && isCutOff(step, call) ? cutCall(step, bound) : bound;
-  }
-  const text = `Not executed: ${call.toolName} is not available in this step. ${choiceOf(offered)}`;
-  const by = filters.map(({ filter }) => filter).join(", ");
-  return rejected("tool_not_available", text, { tool, by });
-}
-
-/** The last call of a reply that its cap ended may be a part of one. */
-function isCutOff({ reply }: OpenStep, { callId }: ToolCall): boolean {
-  return reply?.finishReason === "length" && reply.message.toolCalls.at(-1)?.callId === callId;
-}
-
-/** Why the arguments do not fit, which the model would not know. */
-function cutCall({ context }: OpenStep, call: RejectedCall): RejectedCall {
-  if (call.tool === undefined) return call;
-  const { maxOutputTokens } = context.parameters;
-  const cause = `Your reply was cut off at its limit of ${maxOutputTokens} output tokens, in the middle of this call. Write less.`;
-  return { ...call, text: `${cause}\n${call.text}` };
-}
-
-function choiceOf(offered: readonly string[]): string {
-  return offered.length === 0
-    ? "You have no tools in this step; answer in text."
-    : `Your tools are: ${offered.join(", ")}.`;
-}
-
-/** A tool of its role that the agent does not have, since somebody above it said so (T4). */
-function removedTool(
-  toolName: string,
-  removals: readonly RemovedTool[],
-  offered: readonly string[],
-): RejectedCall {
-  const reasons = removals.map(removalReason).join("; ");
-  const text = `Not executed: you cannot use ${toolName} (${reasons}). ${choiceOf(offered)}`;
-  const by = [...new Set(removals.map(({ source }) => source))].join(", ");
-  return rejected("tool_not_available", text, { tool: undefined, by });
-}
-
-/** The tools that the model was shown in this step. */
-function offeredNames(
-  { tools }: AgentRuntime,
-  hiddenTools: OpenStep["hiddenTools"],
-): readonly string[] {
-  if (hiddenTools.length === 0) return tools.names;
-  const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
-  return tools.names.filter((name) => !hidden.has(name));
-}
-
-/** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
-function dropAnswer(
-  agent: AgentRuntime,
-  { stepId }: OpenStep,
-  { call, deferral, answer }: Draft,
-): void {
-  if (deferral?.type !== "question") return;
-  const { questionId, kind, askedAtMs } = deferral.question;
-  const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
-  agent.record(
-    {
-      type: "question.answered",
-      questionId,
-      toolName: call.toolName,
-      answer: given,
-      by: answer === undefined ? "end" : "caller",
-      reason: "The call could not run any more.",
-      waitedMs: agent.nowMs() - askedAtMs,
-    },
-    { stepId, callId: call.callId },
-  );
-}
-
-/** The agent was told to end, or fails, before the call. */
-function unbegun(tool: Tool | undefined): RejectedCall {
-  return rejected("not_executed", UNBEGUN_TEXT, { tool });
-}
-
-function overLimit(
-  { axis, accountPath, maximum, kept }: BudgetRefusal,
-  tool: Tool | undefined,
-): RejectedCall {
-  const rest = kept === undefined ? "" : `, but for ${kept} that it keeps for itself`;
-  const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
-  return rejected(axis === "wallTimeMs" ? "time_limit" : "tool_calls_limit", text, { tool });
-}
-
-function rejected(
-  code: ToolFailureCode,
-  text: string,
-  { tool, by }: { readonly tool: Tool | undefined; readonly by?: string },
-): RejectedCall {
-  return { type: "rejected", tool, code, text, ...(by === undefined ? {} : { by }) };
+  const { tools } = agent;
+  const isPlain = change === undefined && skip === undefined && step.hiddenTools.length === 0;
+  const withheld =
+    isPlain && tools.find(call.toolName) !== undefined
+      ? undefined
+      : withheldCall(agent, step, call, { isCancelled: change?.type === "cancelled", skip });
+  const bound = withheld ?? bindCall(tools, { ...call, argumentsText });
+  // No guard is asked about the typed result: a hook may deny it alone.
+  if (bound.type === "finish" && change?.type === "denied") return deniedCall(bound.tool, change);
+  return bound.type === "rejected" ? cutShort(step, call, bound) : bound;
 }

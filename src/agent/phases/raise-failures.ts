@@ -1,8 +1,7 @@
-import { hasFailures } from "../../policies/failure-counts.ts";
 import { failureSignals } from "../../policies/failure-signals.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState, OpenStep } from "../agent-state.ts";
-import { raise } from "../life-cycle.ts";
+import { addSignal } from "../stop-requests.ts";
 
 /** Raises what calls of the step make the execution stop for. `before`: the state in which they are not counted yet. */
 export function raiseFailures(
@@ -11,10 +10,9 @@ export function raiseFailures(
   { before, executions }: { readonly before: AgentState } & Pick<OpenStep, "executions">,
 ): AgentState {
   const { failures } = before.log;
-  if (!hasFailures(failures, executions)) return state;
   const { errorBudget: budget, errorPolicy: policy } = agent.role;
   return failureSignals(failures, executions, { budget, policy }).reduce<AgentState>(
-    (current, signal) => raise(agent, current, signal),
+    (current, signal) => addSignal(agent, current, signal),
     state,
   );
 }

@@ -2,47 +2,41 @@
 
 import type { JsonValue } from "../../kernel/json.ts";
 import type { ToolCall } from "../../protocol/message.ts";
+import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import { argumentsOf } from "../../tools/bind-call.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { Deferral, OpenStep } from "../agent-state.ts";
+import type { OpenStep } from "../agent-state.ts";
 import { heard, askHooks, type HookQuestion } from "../consult-hooks.ts";
+import { asWritten, type Rewritten } from "./plan-calls.ts";
 
-/** A call with the arguments that it is to have. */
-export interface Rewritten {
-  readonly call: ToolCall;
-  readonly argumentsText: string;
-  /** What the hooks before it came to, besides other arguments. */
-  readonly change:
-    | { readonly type: "denied"; readonly reason: string; readonly by: string }
-    | { readonly type: "failed"; readonly error: ErrorRecord }
-    | { readonly type: "cancelled" }
-    | undefined;
+/** Calls as hooks left them, what that took of the time, and the hooks that broke. */
+export interface HookedCalls {
+  readonly rewritten: readonly Rewritten[];
+  readonly spans: readonly TimeSpan[];
+  readonly failures: readonly ErrorRecord[];
 }
 
-/** Asks the hooks of all calls at once; at once itself if there are none. Calls that were put off have been through it (R28). */
-export function rewriteCalls(
+/** Asks the hooks of all calls at once. Calls that were put off have been through it (R28). */
+export async function rewriteCalls(
   agent: AgentRuntime,
   step: OpenStep,
   calls: readonly ToolCall[],
-): readonly Rewritten[] | Promise<readonly Rewritten[]> {
-  const deferrals = new Map(step.deferrals.map((deferral) => [deferral.callId, deferral]));
-  const asked = calls.map((call) => ask(agent, step, call, deferrals.get(call.callId)));
-  return asked.some(({ answer }) => answer !== undefined)
-    ? heardOut(agent, asked)
-    : asked.map(({ rewritten }) => rewritten);
-}
-
-async function heardOut(
-  agent: AgentRuntime,
-  asked: readonly Asked[],
-): Promise<readonly Rewritten[]> {
-  const answers = await Promise.all(asked.map(async ({ answer }) => await answer));
-  return asked.map(({ rewritten, question }, index) => {
+): Promise<HookedCalls> {
+  const askedAtMs = agent.nowMs();
+  const asked = calls.map((call) => ask(agent, step, call));
+  const isAsked = asked.some(({ answer }) => answer !== undefined);
+  const answers = isAsked ? await Promise.all(asked.map(async ({ answer }) => await answer)) : [];
+  const rewritten = asked.map((one, index) => {
     const answer = answers[index];
-    if (answer === undefined || question === undefined) return rewritten;
-    return applied(agent, rewritten, question, answer);
+    if (answer === undefined || one.question === undefined) return one.rewritten;
+    return applied(agent, one.rewritten, one.question, answer);
   });
+  return {
+    rewritten,
+    spans: spanOf("hooks", askedAtMs, agent.nowMs()),
+    failures: rewritten.flatMap(({ change }) => (change?.type === "failed" ? [change.error] : [])),
+  };
 }
 
 type BeforeTool = HookQuestion<"beforeTool">;
@@ -54,21 +48,16 @@ interface Asked {
   readonly answer?: ReturnType<typeof askHooks<"beforeTool">>;
 }
 
-function ask(
-  agent: AgentRuntime,
-  step: OpenStep,
-  call: ToolCall,
-  deferral: Deferral | undefined,
-): Asked {
+function ask(agent: AgentRuntime, step: OpenStep, call: ToolCall): Asked {
   const { callId, toolName } = call;
-  const { argumentsText } = deferral ?? call;
-  const rewritten: Rewritten = { call, argumentsText, change: undefined };
-  const { hooks } = agent;
-  const isHooked = hooks.points.has("beforeTool") && hooks.chain("beforeTool", toolName).length > 0;
+  const rewritten = asWritten(step, call);
+  const { argumentsText } = rewritten;
+  const isHooked = agent.hooks.chain("beforeTool", toolName).length > 0;
   const isHidden = step.hiddenTools.some((hidden) => hidden.toolName === toolName);
   const isKnown = agent.tools.find(toolName) !== undefined && !isHidden;
   const input = isHooked && isKnown ? parsed(argumentsText) : undefined;
-  if (deferral !== undefined || input === undefined) return { rewritten };
+  const isPutOff = step.deferrals.some((deferral) => deferral.callId === callId);
+  if (isPutOff || input === undefined) return { rewritten };
   const question: BeforeTool = {
     point: "beforeTool",
     stepNumber: step.number,

@@ -7,7 +7,8 @@ import type { ToolExecution } from "../../protocol/tool-outcome.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import { openStepOf, type AgentState } from "../agent-state.ts";
-import type { CallEnd, EffectPlace } from "../effects.ts";
+import type { CallEnd } from "../effects.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import { transition } from "../transition.ts";
 import { askAside, type AsideReply } from "./aside-call.ts";
 
@@ -16,7 +17,7 @@ type Executed = Extract<CallEnd, { readonly type: "executed" }>;
 /** A result that is to be summarised. */
 interface LongResult {
   readonly execution: ToolExecution;
-  readonly place: EffectPlace;
+  readonly place: EffectPosition;
   readonly maxCharacters: number;
   readonly request: ModelRequest;
 }
@@ -107,7 +108,7 @@ function summarized({ execution, maxCharacters }: LongResult, summary: string): 
 }
 
 function eventPlace({ place, execution }: LongResult): {
-  readonly stepId: EffectPlace["stepId"];
+  readonly stepId: EffectPosition["stepId"];
   readonly callId: ToolExecution["call"]["callId"];
 } {
   return { stepId: place.stepId, callId: execution.call.callId };

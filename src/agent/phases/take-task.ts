@@ -4,7 +4,8 @@ import type { AgentRuntime } from "../agent-runtime.ts";
 import type { AgentState } from "../agent-state.ts";
 import { askConditions } from "../ask-conditions.ts";
 import { consultHooks } from "../consult-hooks.ts";
-import { failWith, raise } from "../life-cycle.ts";
+import { briefed } from "../life-cycle.ts";
+import { failWith, addSignal } from "../stop-requests.ts";
 import { transition } from "../transition.ts";
 
 /** Puts the task into the history, as hooks of the root changed it; a refused one leaves no trace there (R90). */
@@ -26,14 +27,10 @@ export async function takeTask(agent: AgentRuntime, state: AgentState): Promise<
     const reason = { code: "input_refused", message: refusal, data: {} };
     const name = hooked?.changedBy.at(-1)?.hook;
     const signal = { source: "hook" as const, reason, ...(name === undefined ? {} : { name }) };
-    return raise(agent, unbriefed(state), signal);
+    return addSignal(agent, unbriefed(state), signal);
   }
   const text = hooked?.patch.task ?? task;
-  const briefed = transition(state, {
-    type: "brief",
-    messages: [{ role: "user", text, origin: "task" }],
-  });
-  return await askConditions(agent, briefed);
+  return await askConditions(agent, briefed(state, text));
 }
 
 function unbriefed(state: AgentState): AgentState {

@@ -4,17 +4,18 @@ import { delegationText } from "../../tools/delegation-text.ts";
 import type { SpawnOutcome } from "../../protocol/subagent.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { AgentState, Subtask } from "../agent-state.ts";
-import type { Consulted, EffectPlace, History } from "../effects.ts";
+import type { Consulted, History } from "../effects.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import { errorRecord } from "../error-record.ts";
-import { failWith, stepPlace } from "../life-cycle.ts";
+import { failWith } from "../stop-requests.ts";
+import { stepPosition, type AgentState, type Subtask } from "../agent-state.ts";
 import { spawnWithHooks } from "../tool-calls/spawn.ts";
 import { transition } from "../transition.ts";
 
 /** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */
 export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
   const { subtasks } = state.log;
-  const place = stepPlace(agent, state);
+  const place = stepPosition(agent, state);
   const open = subtasks.filter(({ text }) => text === undefined);
   const history = { messages: state.conversation.messages, steps: state.log.steps };
   const outcomes = await Promise.all(
@@ -44,7 +45,7 @@ export async function workOffSubtasks(agent: AgentRuntime, state: AgentState): P
 /** A delegation without a model call behind it; its agent's time stands still, as in any other. Never rejects. */
 async function delegate(
   agent: AgentRuntime,
-  place: EffectPlace,
+  place: EffectPosition,
   { request, childId }: Subtask,
   { history, nth }: { readonly history: History; readonly nth: number },
 ): Promise<Consulted<SpawnOutcome>> {

@@ -4,7 +4,7 @@ import type { PointInput, PointPatch, TransformPoint } from "../../hooks/hook-po
 import type { Chain } from "../../hooks/hook-set.ts";
 import { runChain } from "../../hooks/run-chain.ts";
 import type { EventPosition } from "../agent-identity.ts";
-import type { EffectPlace } from "../effects.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import { hookBounds } from "../hook-bounds.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 
@@ -13,7 +13,7 @@ export interface ChainCall<P extends TransformPoint> {
   readonly point: P;
   readonly chain: Chain<P>;
   readonly input: PointInput[P];
-  readonly place: Pick<EffectPlace, "stepNumber">;
+  readonly place: Pick<EffectPosition, "stepNumber">;
   /** Where the event belongs that says what was changed. */
   readonly at: EventPosition;
 }

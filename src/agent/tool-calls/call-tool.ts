@@ -12,14 +12,14 @@ import { concludeDelegation, delegate } from "./delegate.ts";
 import { callExternally } from "./external-call.ts";
 import { rejectedOutcome } from "./failed-outcome.ts";
 import { authorizeOnce } from "./kept-permit.ts";
-import { OpenCall, type CallPlace } from "./open-call.ts";
+import { OpenCall, type CallPosition } from "./open-call.ts";
 import type { Permission } from "./questions.ts";
 import { perform, reject, rejectUnbegun, writtenArguments } from "./record.ts";
 import { runTool } from "./run-tool.ts";
 
 export function callTool(
   agent: AgentRuntime,
-  place: CallPlace,
+  place: CallPosition,
   planned: PlannedCall,
 ): Promise<CallEnd> {
   return agent.log === undefined
@@ -27,7 +27,7 @@ export function callTool(
     : agent.log.callTool(place, planned, (one) => called(agent, place, one));
 }
 
-function called(agent: AgentRuntime, place: CallPlace, planned: PlannedCall): Promise<CallEnd> {
+function called(agent: AgentRuntime, place: CallPosition, planned: PlannedCall): Promise<CallEnd> {
   const call = new OpenCall(agent, place, planned);
   return agent.at(call.position, () => stages(call));
 }

@@ -13,11 +13,12 @@ import {
 import type { ToolContext, ToolProgress } from "../../tools/tool-context.ts";
 import type { EventPosition } from "../agent-identity.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { EffectPlace, PlannedCall } from "../effects.ts";
+import type { PlannedCall } from "../effects.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 
 /** Where a call stands. */
-export interface CallPlace extends EffectPlace {
+export interface CallPosition extends EffectPosition {
   /** Aborted when the call has to end: with its agent, when that stops, and when the calls of its reply are ended. */
   readonly signal: AbortSignal;
 }
@@ -35,7 +36,7 @@ export const TOO_LATE: SpawnOutcome = deepFreeze<SpawnOutcome>({
 
 export class OpenCall {
   readonly agent: AgentRuntime;
-  readonly place: CallPlace;
+  readonly place: CallPosition;
   readonly planned: PlannedCall;
   /** Of its events. */
   readonly position: Required<Pick<EventPosition, "stepId" | "callId">>;
@@ -44,7 +45,7 @@ export class OpenCall {
   #reports = 0;
   #isClosed = false;
 
-  constructor(agent: AgentRuntime, place: CallPlace, planned: PlannedCall) {
+  constructor(agent: AgentRuntime, place: CallPosition, planned: PlannedCall) {
     this.agent = agent;
     this.place = place;
     this.planned = planned;

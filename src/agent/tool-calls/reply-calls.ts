@@ -3,18 +3,18 @@
 
 import { cancelReasonOf, onAbort } from "../../kernel/cancel.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { EffectPlace } from "../effects.ts";
-import type { CallPlace } from "./open-call.ts";
+import type { EffectPosition } from "../agent-identity.ts";
+import type { CallPosition } from "./open-call.ts";
 
 export class ReplyCalls {
   /** Where each of them stands. */
-  readonly place: CallPlace;
+  readonly place: CallPosition;
   readonly #agent: AgentRuntime;
   readonly #controller = new AbortController();
   /** Listens to the agent no longer. */
   readonly release: () => void;
 
-  constructor(agent: AgentRuntime, place: EffectPlace) {
+  constructor(agent: AgentRuntime, place: EffectPosition) {
     this.place = { ...place, signal: this.signal };
     this.#agent = agent;
     const isOver = agent.startSignal.aborted;

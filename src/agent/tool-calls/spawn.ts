@@ -3,14 +3,14 @@
 import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
-import type { EffectPlace } from "../effects.ts";
+import type { EffectPosition } from "../agent-identity.ts";
 import type { DelegatedCall } from "../run-ports.ts";
 import { applyChain } from "./apply-chain.ts";
 
 /** The agent that delegates, and the step in which it does. */
 export interface Delegator {
   readonly agent: AgentRuntime;
-  readonly place: EffectPlace;
+  readonly place: EffectPosition;
 }
 
 /** Starts a subagent with the task as hooks changed it. Rejects with the coded error of a hook that broke, and with nothing else. */

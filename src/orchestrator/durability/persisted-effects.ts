@@ -6,7 +6,8 @@ import type { LeaseOutcome, Lease } from "../../agent/budget-gate.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import type { CallEnd, EffectPlace, InferOutcome, PlannedCall } from "../../agent/effects.ts";
+import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
+import type { EffectPosition } from "../../agent/agent-identity.ts";
 import type { CallId, LeaseId } from "../../protocol/ids.ts";
 import type { JournalWriter } from "./journal.ts";
 
@@ -19,13 +20,13 @@ export class PersistedEffects implements EffectLog {
     this.#agent = agent;
   }
 
-  async reserve(place: EffectPlace, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
+  async reserve(place: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
     return this.#agent.inFlight?.takeLease(modelEffectName(place)) ?? (await work());
   }
 
   /** A request goes out once its lease is kept: what a crash loses of it is known, and charged. */
   async infer(
-    place: EffectPlace,
+    place: EffectPosition,
     { leaseId }: Lease,
     work: () => Promise<InferOutcome>,
   ): Promise<InferOutcome> {
@@ -39,7 +40,7 @@ export class PersistedEffects implements EffectLog {
   }
 
   async callTool(
-    place: EffectPlace,
+    place: EffectPosition,
     call: PlannedCall,
     work: (call: PlannedCall) => Promise<CallEnd>,
   ): Promise<CallEnd> {

@@ -4,7 +4,6 @@
 import { shown } from "../../kernel/check.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord, parseJson, type JsonValue } from "../../kernel/json.ts";
-import { stepOf } from "../../agent/agent-state.ts";
 import { problemWith } from "../../agent/tool-calls/questions.ts";
 import {
   AnswerSchema,
@@ -90,7 +89,7 @@ function listOf(given: unknown): readonly unknown[] {
 /** What is asked must be the call of the history, and what would run must be what is asked (X17). */
 function checkCall({ state }: RestoredAgent, question: Question): void {
   const { callId, questionId, agentPath, toolName, argumentsHash } = question;
-  const step = stepOf(state);
+  const { step } = state;
   const deferral = step?.deferrals.find((one) => one.callId === callId);
   if (deferral?.type !== "question") return;
   const isShown =

@@ -9,7 +9,7 @@ import { messageOf } from "../../kernel/error.ts";
 import type { JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { stepOf, type RestingState } from "../../agent/agent-state.ts";
+import { type RestingState } from "../../agent/agent-state.ts";
 import { runAgent, type PhaseStepper } from "../../agent/run-agent.ts";
 import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
 import type { Correlation } from "../../protocol/event.ts";
@@ -243,7 +243,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     }
     // A call whose end is kept has given the agent the result.
     if (parent.inFlight?.facts.reportedIds.has(childId) === true)
-      parent.noteReported(childId, stepOf(parent.standingState)?.stepId);
+      parent.noteReported(childId, parent.standingState.step?.stepId);
     else parent.mailbox.report(childId, reportText(this.#resultOf(child)));
   }
 

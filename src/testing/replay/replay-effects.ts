@@ -7,7 +7,8 @@ import type { Lease, LeaseOutcome } from "../../agent/budget-gate.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { modelEffectName, toolEffectName } from "../../agent/effect-names.ts";
 import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.ts";
-import type { CallEnd, EffectPlace, InferOutcome, PlannedCall } from "../../agent/effects.ts";
+import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
+import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
 import { executed } from "../../agent/tool-calls/record.ts";
 import { formatted } from "../../agent/tool-calls/shown-outcome.ts";
@@ -29,11 +30,11 @@ export class ReplayEffects implements EffectLog {
     this.#agent = agent;
   }
 
-  async reserve(place: EffectPlace, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
+  async reserve(place: EffectPosition, work: () => Promise<LeaseOutcome>): Promise<LeaseOutcome> {
     return this.#agent.inFlight?.takeLease(modelEffectName(place)) ?? (await work());
   }
 
-  async infer(place: EffectPlace, _lease: Lease): Promise<InferOutcome> {
+  async infer(place: EffectPosition, _lease: Lease): Promise<InferOutcome> {
     const name = modelEffectName(place);
     const outcome = this.outcome(name) ?? (await this.#turn(name));
     return outcome === undefined
@@ -41,7 +42,7 @@ export class ReplayEffects implements EffectLog {
       : InferOutcomeSchema.parse(outcome);
   }
 
-  callTool(place: EffectPlace, call: PlannedCall, work: Work): Promise<CallEnd> {
+  callTool(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
     const name = toolEffectName(place, call);
     const { type } = call.bound;
     const { agentId } = this.#agent.identity;
@@ -66,7 +67,7 @@ export class ReplayEffects implements EffectLog {
   }
 
   /** The delegation as a call that a guard or a hook has forbidden; undefined: none has. */
-  #refused({ stepId }: EffectPlace, { call, bound }: PlannedCall): RejectedCall | undefined {
+  #refused({ stepId }: EffectPosition, { call, bound }: PlannedCall): RejectedCall | undefined {
     const { agentId } = this.#agent.identity;
     const refusal = this.#stage.forbiddance(agentId, stepId, call.callId);
     if (refusal === undefined || bound.type !== "delegation") return undefined;
@@ -85,7 +86,7 @@ export class ReplayEffects implements EffectLog {
   }
 
   /** The subagents are replayed themselves; the call begins and ends in its turn. */
-  async #delegated(place: EffectPlace, call: PlannedCall, work: Work): Promise<CallEnd> {
+  async #delegated(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
     const permit = permitOf(place, call);
     if (this.#stage.hasEnd(this.#agent.identity.agentId, permit)) {
       const allowed = await this.#turn(permit);
@@ -146,7 +147,7 @@ export class ReplayEffects implements EffectLog {
   }
 }
 
-function permitOf({ stepNumber }: EffectPlace, { index }: PlannedCall): string {
+function permitOf({ stepNumber }: EffectPosition, { index }: PlannedCall): string {
   return `permit.${stepNumber}.${index}`;
 }
 

@@ -6,7 +6,6 @@ import { z } from "zod";
 import { withDelta } from "../../kernel/json-delta.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { keptState, stateFromKept } from "../../agent/kept-state.ts";
-import { stepOf } from "../../agent/agent-state.ts";
 import { foldJournal, type FoldedRun } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import { readPausedRun } from "../../orchestrator/durability/paused-run.ts";
@@ -242,7 +241,7 @@ export function placesOf(beginning: Beginning): AgentPlaces {
   if (beginning.type === "started") return new Map();
   return new Map(
     beginning.run.agents.map(({ agentId, agentPath, state }) => {
-      const stepNumber = stepOf(state)?.number ?? state.log.steps.at(-1)?.number ?? 0;
+      const stepNumber = state.step?.number ?? state.log.steps.at(-1)?.number ?? 0;
       return [agentId, { agentPath, stepNumber }];
     }),
   );

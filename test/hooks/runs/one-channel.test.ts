@@ -27,10 +27,20 @@ function filesWith(pattern: RegExp, under = "src/"): readonly string[] {
 }
 
 proves(["R92"], "only the loop's own modules read stop signals", () => {
-  expect(filesWith(/\.takeSignals\(/)).toEqual(["life-cycle.ts"]);
-  expect(filesWith(/\bheed(Signals)?\(agent, /)).toEqual(["life-cycle.ts", "run-agent.ts"]);
-  expect(filesWith(/\bwinningSignal\(/)).toEqual(["life-cycle.ts", "stop-signals.ts"]);
-  const readers = ["decide.ts", "life-cycle.ts", "prepare.ts", "run-agent.ts", "step-outcome.ts"];
+  expect(filesWith(/\.takeSignals\(/)).toEqual(["stop-requests.ts"]);
+  expect(filesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
+    "life-cycle.ts",
+    "run-agent.ts",
+    "stop-requests.ts",
+  ]);
+  expect(filesWith(/\bwinningSignal\(/)).toEqual([
+    "answer-rest.ts",
+    "leave-subagents.ts",
+    "life-cycle.ts",
+    "stop-signals.ts",
+  ]);
+  const loop = ["decide.ts", "life-cycle.ts", "pausing.ts", "run-agent.ts", "stop-requests.ts"];
+  const readers = [...loop, "answer-rest.ts", "leave-subagents.ts", "step-outcome.ts"];
   // What was heard before a crash is not heard again; what was heard is reported.
   const keepers = ["agent-report.ts", "agent-runtime.ts", "transition.ts"];
   expect(filesWith(/log\.signals\b/)).toEqual([...readers, ...keepers].toSorted());

@@ -1,0 +1,95 @@
+// Pauses: an agent waits for answers, for subagents that are paused, or since its caller asked for it (R26).
+
+import type { StopReason } from "../protocol/stop.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import {
+  backgroundOf,
+  eventPosition,
+  isTooLong,
+  pausedChildrenOf,
+  questionsOf,
+  type AgentState,
+  type PausedState,
+} from "./agent-state.ts";
+import { transition } from "./transition.ts";
+
+/** Pauses as the caller asked, unless something is due before: a signal, an answer that was given, what is before the model now. */
+export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentState {
+  if (state.status !== "running" || agent.isCatchingUp) return state;
+  const isDue =
+    agent.hasDueBelow() ||
+    isReplyDue(agent, state) ||
+    isTooLong(state) ||
+    questionsOf(state).some(({ questionId }) => agent.answerTo(questionId) !== undefined);
+  return isDue || state.log.signals.length > 0 ? state : pause(state, REQUESTED);
+}
+
+/** The agent has answered and continues only for a message that it was sent: that is not kept over a pause, so it is read first. */
+function isReplyDue({ mailbox }: AgentRuntime, state: AgentState): boolean {
+  const isBetweenSteps = state.step === undefined;
+  return (
+    isBetweenSteps &&
+    mailbox.hasMessages &&
+    state.conversation.messages.at(-1)?.role === "assistant"
+  );
+}
+
+/** Pauses if there is something to wait for, and nothing says that the execution must stop. */
+export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentState {
+  if (state.status !== "running" || state.log.signals.length > 0) return state;
+  const questions = questionsOf(state);
+  const children = pausedChildrenOf(state);
+  if (questions.length === 0 && children.length === 0) return state;
+  if (questions.length === 0 && agent.mailbox.isPauseRequested) return pause(state, REQUESTED);
+  const asked = questions.map(({ toolName }) => toolName).join(", ");
+  const message =
+    questions.length === 0 ? "Subagents are paused." : `Somebody has to answer for: ${asked}.`;
+  const data = { questions: questions.length, pausedSubagents: children.length };
+  return pause(state, { code: "answers_needed", message, data });
+}
+
+const REQUESTED: StopReason = {
+  code: "pause_requested",
+  message: "The caller asked the run to pause.",
+  data: {},
+};
+
+/** The agent has nothing to do but to wait for subagents in the background, and one of them is paused. */
+export function pauseForSubagents(agent: AgentRuntime, state: AgentState): AgentState {
+  if (agent.mailbox.isPauseRequested) return pause(state, REQUESTED);
+  const data = { questions: 0, pausedSubagents: backgroundOf(state).length };
+  return pause(state, { code: "answers_needed", message: "Subagents are paused.", data });
+}
+
+function pause(state: AgentState, reason: StopReason): AgentState {
+  return transition(state, { type: "pause", reason });
+}
+
+/** What a paused agent still holds of the budget goes back; it settles after its subagents in the background have. */
+export async function settlePaused(agent: AgentRuntime, state: PausedState): Promise<PausedState> {
+  const { reason, log } = state;
+  const background = backgroundOf(state);
+  if (background.length > 0) await agent.run.subagents.settled(agent, background, "rest");
+  agent.releaseOpenLeases();
+  const steps = log.steps.length;
+  const usage = agent.account.usage();
+  agent.record(
+    { type: "agent.paused", role: agent.role.name, reason, steps, usage },
+    eventPosition(state),
+  );
+  return state;
+}
+
+/** Says of questions that are open at the end of an agent that nobody answers them any more. */
+export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: number): void {
+  const { stepId } = eventPosition(state);
+  const at = stepId === undefined ? {} : { stepId };
+  for (const { questionId, toolName, callId, askedAtMs, kind } of questionsOf(state)) {
+    const answer = kind === "approval" ? "denied" : "failure";
+    const waitedMs = nowMs - askedAtMs;
+    agent.record(
+      { type: "question.answered", questionId, toolName, answer, by: "end", waitedMs },
+      { ...at, callId },
+    );
+  }
+}

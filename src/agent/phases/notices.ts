@@ -1,0 +1,81 @@
+// What the model is told at the end of one request: that the step is its last, and what is left of the budget. Neither is kept in the history.
+
+import { deepFreeze } from "../../kernel/json.ts";
+import { estimateMessageTokens } from "../../model/count-tokens.ts";
+import type { ModelRequest } from "../../model/model.ts";
+import { budgetLine } from "../../policies/budget-line.ts";
+import type { Message } from "../../protocol/message.ts";
+import type { AgentRole } from "../agent-role.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { AgentState } from "../agent-state.ts";
+import type { Lease, Remaining } from "../budget-gate.ts";
+import { FINISH_TOOL_NAME } from "../finish-tool.ts";
+import { BUILT_IN_SECTIONS, type BuiltInSection } from "../request-sections.ts";
+import { leftAtStep } from "../step-context.ts";
+
+/** Texts by section. */
+export type Notices = { readonly [Name in BuiltInSection]?: string | undefined };
+
+/** What the model would be told, as things stand. */
+export function noticesNow({ role, account }: AgentRuntime, state: AgentState): Notices {
+  const remaining = (): Remaining => leftAtStep(state, account.remaining());
+  const isLast = role.wrapUp !== undefined && (remaining()["steps"] ?? Infinity) <= 1;
+  return { wrapUp: isLast ? role.wrapUp : undefined, budget: budgetNotice(role, remaining) };
+}
+
+/** A request with its notices, and what they take. */
+export interface Noticed {
+  readonly request: ModelRequest;
+  readonly tokens: number;
+  /** The model can do nothing but finish. */
+  readonly isClosing: boolean;
+}
+
+/** The request with what the model is told now that its call is paid for. `planned`: what it would have been told before. */
+export function withNotices(
+  { role, account }: AgentRuntime,
+  state: AgentState,
+  request: ModelRequest,
+  { lease, planned }: { readonly lease: Lease; readonly planned: Notices },
+): Noticed {
+  const remaining = (): Remaining => leftAtStep(state, account.remainingWith(lease));
+  const isClosing = planned.wrapUp !== undefined && lease.lastStep !== undefined;
+  const told: Notices = {
+    wrapUp: isClosing ? planned.wrapUp : undefined,
+    budget: budgetNotice(role, remaining),
+  };
+  const messages = BUILT_IN_SECTIONS.flatMap(({ name }): readonly Message[] => {
+    const text = told[name];
+    return text === undefined ? [] : [{ role: "user", text, origin: "notice" }];
+  });
+  const open = isClosing ? closingRequest(request) : request;
+  return {
+    request:
+      messages.length === 0
+        ? open
+        : deepFreeze({ ...open, messages: [...open.messages, ...messages] }),
+    tokens: noticeTokens(told),
+    isClosing,
+  };
+}
+
+/** The request of the last step that the budget allows: the model can do nothing but finish (R64, C6). */
+function closingRequest(request: ModelRequest): ModelRequest {
+  const { toolChoice: _choice, ...rest } = request;
+  const tools = request.tools.filter(({ name }) => name === FINISH_TOOL_NAME);
+  return Object.freeze({ ...rest, tools });
+}
+
+/** The line that says what is left of the budget, for roles that show it; undefined: nothing is limited (X6). */
+function budgetNotice({ showBudget }: AgentRole, remaining: () => Remaining): string | undefined {
+  return showBudget ? budgetLine(remaining()) : undefined;
+}
+
+/** A line may grow a little while its request waits for its lease: $0.01 becomes $0.0099. */
+const LINE_SLACK_TOKENS = 2;
+
+/** Tokens that the notices may add to a request. */
+export function noticeTokens({ wrapUp, budget }: Notices): number {
+  const line = budget === undefined ? 0 : estimateMessageTokens(budget) + LINE_SLACK_TOKENS;
+  return line + (wrapUp === undefined ? 0 : estimateMessageTokens(wrapUp));
+}

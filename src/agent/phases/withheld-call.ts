@@ -1,0 +1,123 @@
+// Calls that may not begin: left out, removed, hidden in the step, over a limit, or not there at all.
+
+import { removalReason } from "../../policies/context-notes.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
+import type { RemovedTool } from "../../protocol/tool-rule.ts";
+import { UNBEGUN_TEXT, unknownTool, type RejectedCall } from "../../tools/rejected-call.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { OpenStep } from "../agent-state.ts";
+import type { BudgetRefusal } from "../budget-gate.ts";
+import type { PlannedCall } from "../effects.ts";
+
+/** Why the call may not begin; undefined: nothing keeps it. */
+export function withheldCall(
+  agent: AgentRuntime,
+  { hiddenTools }: OpenStep,
+  { toolName }: ToolCall,
+  { isCancelled, skip }: { readonly isCancelled: boolean; readonly skip: string | undefined },
+): RejectedCall | undefined {
+  const tool = agent.tools.find(toolName);
+  if (isCancelled) return unbegunCall(tool);
+  if (skip !== undefined) return rejected("skipped", `Not executed: ${skip}`, { tool });
+  const offered = offeredNames(agent, hiddenTools);
+  const filters = hiddenTools.filter((hidden) => hidden.toolName === toolName);
+  if (tool === undefined) {
+    const removals = agent.removedTools.filter((removed) => removed.toolName === toolName);
+    if (removals.length > 0) return removedTool(toolName, removals, offered);
+  }
+  if (filters.length > 0) {
+    const text = `Not executed: ${toolName} is not available in this step. ${choiceOf(offered)}`;
+    const by = filters.map(({ filter }) => filter).join(", ");
+    return rejected("tool_not_available", text, { tool, by });
+  }
+  return tool === undefined ? unknownTool(offered, toolName) : undefined;
+}
+
+/** A rejected call with what the model would not know: the last call of a reply that its cap ended may be a part of one. */
+export function cutShort(
+  { reply, context }: OpenStep,
+  { callId }: ToolCall,
+  call: RejectedCall,
+): RejectedCall {
+  const isCutOff =
+    reply?.finishReason === "length" && reply.message.toolCalls.at(-1)?.callId === callId;
+  if (!isCutOff || call.tool === undefined) return call;
+  const { maxOutputTokens } = context.parameters;
+  const cause = `Your reply was cut off at its limit of ${maxOutputTokens} output tokens, in the middle of this call. Write less.`;
+  return { ...call, text: `${cause}\n${call.text}` };
+}
+
+function choiceOf(offered: readonly string[]): string {
+  return offered.length === 0
+    ? "You have no tools in this step; answer in text."
+    : `Your tools are: ${offered.join(", ")}.`;
+}
+
+/** A tool of its role that the agent does not have, since somebody above it said so (T4). */
+function removedTool(
+  toolName: string,
+  removals: readonly RemovedTool[],
+  offered: readonly string[],
+): RejectedCall {
+  const reasons = removals.map(removalReason).join("; ");
+  const text = `Not executed: you cannot use ${toolName} (${reasons}). ${choiceOf(offered)}`;
+  const by = [...new Set(removals.map(({ source }) => source))].join(", ");
+  return rejected("tool_not_available", text, { tool: undefined, by });
+}
+
+/** The tools that the model was shown in this step. */
+function offeredNames(
+  { tools }: AgentRuntime,
+  hiddenTools: OpenStep["hiddenTools"],
+): readonly string[] {
+  if (hiddenTools.length === 0) return tools.names;
+  const hidden = new Set(hiddenTools.map(({ toolName }) => toolName));
+  return tools.names.filter((name) => !hidden.has(name));
+}
+
+/** A question about a call was answered, but the call cannot run any more: what was said is kept for audit. */
+export function dropAnswer(
+  agent: AgentRuntime,
+  { stepId }: OpenStep,
+  { call, deferral, answer }: Pick<PlannedCall, "call" | "deferral" | "answer">,
+): void {
+  if (deferral?.type !== "question") return;
+  const { questionId, kind, askedAtMs } = deferral.question;
+  const given = answer?.type ?? (kind === "approval" ? "denied" : "failure");
+  agent.record(
+    {
+      type: "question.answered",
+      questionId,
+      toolName: call.toolName,
+      answer: given,
+      by: answer === undefined ? "end" : "caller",
+      reason: "The call could not run any more.",
+      waitedMs: agent.nowMs() - askedAtMs,
+    },
+    { stepId, callId: call.callId },
+  );
+}
+
+/** The agent had to end, or fails, before the call. */
+export function unbegunCall(tool: Tool | undefined): RejectedCall {
+  return rejected("not_executed", UNBEGUN_TEXT, { tool });
+}
+
+export function overLimit(
+  { axis, accountPath, maximum, kept }: BudgetRefusal,
+  tool: Tool | undefined,
+): RejectedCall {
+  const rest = kept === undefined ? "" : `, but for ${kept} that it keeps for itself`;
+  const text = `Not executed: the ${axis} budget of ${accountPath}, which is ${maximum}, is used up${rest}. Answer with what you have.`;
+  return rejected(axis === "wallTimeMs" ? "time_limit" : "tool_calls_limit", text, { tool });
+}
+
+function rejected(
+  code: ToolFailureCode,
+  text: string,
+  { tool, by }: { readonly tool: Tool | undefined; readonly by?: string },
+): RejectedCall {
+  return { type: "rejected", tool, code, text, ...(by === undefined ? {} : { by }) };
+}

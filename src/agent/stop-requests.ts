@@ -1,0 +1,60 @@
+// Stop signals: taken in from outside, added, and what a failure becomes. The loop alone asks for those from outside (L1).
+
+import type { ErrorRecord, StopSignal } from "../protocol/stop.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import { eventPosition, type AgentState } from "./agent-state.ts";
+import { overshootSignal } from "./budget-signal.ts";
+import { errorRecord } from "./error-record.ts";
+import { pauseIfPossible } from "./pausing.ts";
+import { transition } from "./transition.ts";
+
+/** Takes in what came from outside: requests to stop, and else the request to pause. */
+export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
+  const handled = handleStopRequests(agent, state);
+  return agent.mailbox.isPauseRequested ? pauseIfPossible(agent, handled) : handled;
+}
+
+/** Takes in the stop signals that came from outside. */
+export function handleStopRequests(agent: AgentRuntime, state: AgentState): AgentState {
+  const { mailbox } = agent;
+  if (state.status !== "running" || !mailbox.hasSignals || agent.isCatchingUp) return state;
+  return mailbox
+    .takeSignals()
+    .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
+}
+
+/** Adds a stop signal and says so. */
+export function addSignal(agent: AgentRuntime, state: AgentState, signal: StopSignal): AgentState {
+  agent.record({ type: "signal.raised", signal }, eventPosition(state));
+  return transition(state, { type: "addSignal", signal });
+}
+
+/** Lists the limits of the agent that its replies have passed, unless a signal says so already (C36). None of them stops anything. */
+export function listOvershoots(agent: AgentRuntime, state: AgentState): AgentState {
+  const passed = agent.account.overshoots();
+  if (passed.length === 0) return state;
+  const isListed = (signal: StopSignal): boolean =>
+    state.log.signals.some(
+      ({ source, reason: { data } }) =>
+        source === "budget" &&
+        data["axis"] === signal.reason.data["axis"] &&
+        data["accountPath"] === signal.reason.data["accountPath"],
+    );
+  return passed
+    .map(overshootSignal)
+    .filter((signal) => !isListed(signal))
+    .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
+}
+
+/** The one failure path (R16): whatever broke becomes one error in the log and one signal. */
+export function fail(agent: AgentRuntime, state: AgentState, cause: unknown): AgentState {
+  return failWith(agent, state, errorRecord(cause));
+}
+
+/** The same for an error that is data already. */
+export function failWith(agent: AgentRuntime, state: AgentState, error: ErrorRecord): AgentState {
+  const failed = transition(state, { type: "failWith", error });
+  const signal = failed.log.signals.at(-1);
+  if (signal !== undefined) agent.record({ type: "signal.raised", signal }, eventPosition(state));
+  return failed;
+}
