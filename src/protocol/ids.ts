@@ -54,3 +54,24 @@ export function questionIdOf(stepId: StepId, index: number): QuestionId {
 export function messageIdOf(executionId: ExecutionId, number: number): MessageId {
   return MessageIdSchema.parse(`${executionId}.m${number}`);
 }
+
+/**
+ * The key of a call among those of its agent that are open. A step has one model call, or as many as hooks make of it; a tool call has an id:
+ * a prefix keeps the two apart. `type`: of an event about the call, or `model` or `tool`.
+ */
+export function callKey(
+  type: string,
+  {
+    stepId,
+    callId,
+    modelCallNumber = 1,
+  }: {
+    readonly stepId: StepId | null;
+    readonly callId: CallId | null;
+    readonly modelCallNumber?: number;
+  },
+): string {
+  return type.startsWith("model")
+    ? `model ${stepId} ${callId} ${modelCallNumber}`
+    : `tool ${callId}`;
+}

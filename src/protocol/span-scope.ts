@@ -15,7 +15,7 @@
 
 import { assertNever } from "../kernel/assert.ts";
 import type { Correlation, EventBody, EventDraft, EventType } from "./event.ts";
-import type { AgentId, RunId } from "./ids.ts";
+import { callKey, type AgentId, type RunId } from "./ids.ts";
 
 /** Events with which a scope begins. */
 export type Opening = RunOpening | AgentOpening | CallOpening;
@@ -406,14 +406,4 @@ function scopeAbove<Scope>(
 ): Scope | undefined {
   const parent = parentAgentId === null ? undefined : run?.agents.get(parentAgentId);
   return (parent?.held ?? run?.held)?.scope;
-}
-
-/** Steps have one model call, or as many as hooks make of it; calls have one tool: a prefix keeps their ids apart. */
-function callKey(
-  type: EventType | "model" | "tool",
-  { stepId, callId, modelCallNumber = 1 }: Correlation,
-): string {
-  return type.startsWith("model")
-    ? `model ${stepId} ${callId} ${modelCallNumber}`
-    : `tool ${callId}`;
 }

@@ -3,9 +3,9 @@
 // Owns the ids of what is open, by the rules of `ScopeTree`. Nothing is kept of a run that has ended or is paused.
 
 import { mintTraceIds, randomHex, type MintHex } from "../../kernel/trace-ids.ts";
-import type { Correlation, EventBody, TraceIds } from "../../protocol/event.ts";
+import type { Correlation, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
 import type { Tracing } from "../../protocol/event-sink.ts";
-import type { AgentId, RunId } from "../../protocol/ids.ts";
+import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
 
 interface OpenRun {
   readonly ids: TraceIds;
@@ -16,27 +16,31 @@ interface OpenRun {
 interface OpenAgent {
   readonly ids: TraceIds;
   readonly executionId: Correlation["executionId"];
-  /** Its model calls and tool calls: see `modelKey` and `toolKey`. */
+  /** Its model calls and tool calls: see `callKey`. */
   readonly calls: Map<string, TraceIds>;
 }
 
 export function localTracing(mintHex: MintHex = randomHex): Tracing {
   const runs = new Map<RunId, OpenRun>();
-  const follow = (scope: Correlation, body: EventBody): TraceIds => {
+  const follow = (scope: Correlation, { type }: EventBody): TraceIds => {
     const { runId } = scope;
-    const { type } = body;
-    if (type === "run.started" || type === "run.resumed") {
-      const ids = mintTraceIds(mintHex, undefined);
-      runs.set(runId, { ids, agents: new Map() });
-      return ids;
-    }
     const run = runs.get(runId);
-    if (run === undefined) return mintTraceIds(mintHex, undefined);
-    if (type === "run.ended" || type === "run.paused") {
-      runs.delete(runId);
-      return run.ids;
+    switch (type) {
+      case "run.started":
+      case "run.resumed": {
+        const ids = mintTraceIds(mintHex, undefined);
+        runs.set(runId, { ids, agents: new Map() });
+        return ids;
+      }
+      case "run.paused":
+      case "run.ended":
+        runs.delete(runId);
+        return run?.ids ?? mintTraceIds(mintHex, undefined);
+      default:
+        return run === undefined
+          ? mintTraceIds(mintHex, undefined)
+          : followAgent(run, mintHex, scope, type);
     }
-    return followAgent(run, mintHex, scope, type);
   };
   return {
     place: ({ correlation, body }) => follow(correlation, body),
@@ -54,7 +58,7 @@ function followAgent(
   run: OpenRun,
   mintHex: MintHex,
   scope: Correlation,
-  type: EventBody["type"],
+  type: EventType,
 ): TraceIds {
   const { agentId, executionId } = scope;
   if (type === "agent.started" || type === "agent.resumed") {
@@ -64,49 +68,41 @@ function followAgent(
   }
   const agent = agentAt(run, scope);
   if (agent === undefined) return idsAbove(run, scope);
+  if (type === "agent.paused" || type === "agent.ended") {
+    run.agents.delete(agentId);
+    return agent.ids;
+  }
   const { calls } = agent;
+  const key = callKey(type, scope);
   switch (type) {
-    case "agent.ended":
-    case "agent.paused":
-      run.agents.delete(agentId);
-      return agent.ids;
     case "model.requested":
-      return opened(agent, modelKey(scope), mintTraceIds(mintHex, run.ids));
     case "tool.started":
-    case "tool.resumed":
-      return opened(agent, toolKey(scope), mintTraceIds(mintHex, run.ids));
-    case "tool.rejected":
-      calls.delete(toolKey(scope));
+    case "tool.resumed": {
+      const ids = mintTraceIds(mintHex, run.ids);
+      calls.set(key, ids);
+      return ids;
+    }
+    case "tool.rejected": // It begins and ends.
+      calls.delete(key);
       return mintTraceIds(mintHex, run.ids);
     case "model.replied":
     case "model.failed":
-      return closed(agent, modelKey(scope));
-    case "tool.ended":
     case "tool.paused":
-      return closed(agent, toolKey(scope));
-    case "model.retried":
-    case "model.warned":
-      return calls.get(modelKey(scope)) ?? agent.ids;
+    case "tool.ended": {
+      const ids = calls.get(key) ?? agent.ids;
+      calls.delete(key);
+      return ids;
+    }
     default:
-      return (scope.callId === null ? undefined : calls.get(toolKey(scope))) ?? agent.ids;
+      return calls.get(key) ?? agent.ids;
   }
-}
-
-function opened({ calls }: OpenAgent, key: string, ids: TraceIds): TraceIds {
-  calls.set(key, ids);
-  return ids;
-}
-
-function closed({ ids, calls }: OpenAgent, key: string): TraceIds {
-  const found = calls.get(key);
-  calls.delete(key);
-  return found ?? ids;
 }
 
 function innermost(run: OpenRun, scope: Correlation): TraceIds {
   const agent = agentAt(run, scope);
   if (agent === undefined) return idsAbove(run, scope);
-  return agent.calls.get(toolKey(scope)) ?? agent.calls.get(modelKey(scope)) ?? agent.ids;
+  const { calls, ids } = agent;
+  return calls.get(callKey("tool", scope)) ?? calls.get(callKey("model", scope)) ?? ids;
 }
 
 /** The agent of a scope, unless an earlier execution of it is meant. */
@@ -122,12 +118,4 @@ function agentAt(
 function idsAbove({ ids, agents }: OpenRun, { parentAgentId }: Correlation): TraceIds {
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
   return parent?.ids ?? ids;
-}
-
-function modelKey({ stepId, callId, modelCallNumber = 1 }: Correlation): string {
-  return `model ${stepId} ${callId} ${modelCallNumber}`;
-}
-
-function toolKey({ callId }: Correlation): string {
-  return `tool ${callId}`;
 }

@@ -149,8 +149,9 @@ export class RunRuntime implements AgentRun {
 
   /** Shows events to the hooks that observe, if there are any. */
   #observers(): readonly ReturnType<typeof observerSink>[] {
-    const hooks = [this.settings.hooks, ...[...this.registry.all].map((role) => role.hooks)];
-    return hooks.some(hasObserver)
+    const roles = [...this.registry.all];
+    const hooks = [...this.settings.hooks, ...roles.flatMap((role) => role.hooks)];
+    return hooks.length > 0 && hasObserver(hooks)
       ? [observerSink(this.tree, (role: AgentRole) => this.hooksOf(role))]
       : [];
   }
