@@ -44,12 +44,14 @@ export function boundedAttributes(attributes: Attributes): {
   readonly bounded: Attributes;
   readonly shortened: readonly string[];
 } {
-  const long = Object.entries(attributes).filter(([, value]) => isTooLong(value));
-  if (long.length === 0) return { bounded: attributes, shortened: [] };
-  for (const [name, value] of long) offenders.warn(name, warningOf(name, value));
+  const shortened = tooLong(attributes);
+  if (shortened.length === 0) return { bounded: attributes, shortened };
   const bounded = { ...attributes };
-  for (const [name, value] of long) bounded[name] = shortenedValue(value);
-  return { bounded, shortened: long.map(([name]) => name) };
+  for (const name of shortened) {
+    offenders.warn(name, warningOf(name, attributes[name]));
+    bounded[name] = shortenedValue(attributes[name]);
+  }
+  return { bounded, shortened };
 }
 
 /** The same for an event on a span, where OpenTelemetry exports what is undefined as a value without a type. */
@@ -58,9 +60,20 @@ export function eventAttributes(attributes: Attributes): Attributes {
   return boundedAttributes(Object.fromEntries(there)).bounded;
 }
 
-function isTooLong(value: AttributeValue | undefined): boolean {
-  return charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
+/** The names of those that are too long. */
+function tooLong(attributes: Attributes): readonly string[] {
+  let names: string[] | undefined;
+  for (const [name, value] of Object.entries(attributes)) {
+    const isLong =
+      typeof value === "string"
+        ? value.length > MAX_ATTRIBUTE_CHARACTERS
+        : typeof value === "object" && charactersOf(value) > MAX_ATTRIBUTE_CHARACTERS;
+    if (isLong) (names ??= []).push(name);
+  }
+  return names ?? NONE;
 }
+
+const NONE: readonly string[] = Object.freeze([]);
 
 /** Of a list, with what its entries cost besides. */
 function charactersOf(value: AttributeValue | undefined): number {

@@ -71,7 +71,8 @@ class Teller {
     const above = parent === undefined ? undefined : this.#told.get(parent.spanId);
     if (above !== undefined && beginsTrace(lost) && isAgent(lost)) tellContinued(above, told);
     if (isOwn) this.#tellOnward(told, lost);
-    for (const { body, ...moment } of notes) tellNote(told, body, moment);
+    if (told.span.isRecording())
+      for (const { body, ...moment } of notes) tellNote(told, body, moment);
     this.#told.set(ids.spanId, told);
     return told;
   }

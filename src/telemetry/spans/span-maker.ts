@@ -80,8 +80,8 @@ export class SpanMaker {
     if (span.isRecording()) {
       plan.trace.spans += 1;
       noteShortened(span, sampled.shortened);
-      setAttributes(span, placeAttributes(moment, run.conversationId));
-      setAttributes(span, openingAttributes(body, role));
+      const place = placeAttributes(moment, run.conversationId);
+      setAttributes(span, { ...place, ...openingAttributes(body, role) });
     }
     return {
       span,

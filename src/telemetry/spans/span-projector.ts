@@ -49,6 +49,24 @@ import { partIdIn, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
 import { tellAbandoned, tellClosed, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
+/** What happens within spans and is in the event log alone. */
+const SILENT: ReadonlySet<Note["type"]> = new Set<Note["type"]>([
+  "step.started",
+  "step.completed",
+  "model.warned",
+  "tools.filtered",
+  "tool.guarded",
+  "tool.progressed",
+  "reply.filtered",
+  "request.repaired",
+  "result.summarized",
+  "hook.applied",
+  "section.cleared",
+  "budget.released",
+  "subagent.detached",
+  "continuation.evaluated",
+]);
+
 export interface ProjectorOptions {
   /** Spans of a trace after which further agents begin another one. Default: there is no such number. */
   readonly maxSpansPerTrace?: number;
@@ -252,9 +270,10 @@ export class SpanProjector implements Tracing {
   }
 
   #note(open: OpenSpan, body: Note, moment: Moment): void {
+    if (SILENT.has(body.type) || !open.span.isRecording()) return;
     tellNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
-    const side = open.span.isRecording() ? sideSpanOf(body, moment, open.startedAtUs) : undefined;
+    const side = sideSpanOf(body, moment, open.startedAtUs);
     if (side === undefined) return;
     this.#maker.beside(open, open.context, side, moment);
     const within = { sinceUs: open.startedAtUs, span: open.span.spanContext() };
@@ -275,7 +294,7 @@ export class SpanProjector implements Tracing {
     { origin, fromAgentId }: EventBody<"message.delivered">,
     { correlation }: Moment,
   ): void {
-    if (origin !== "steering" || fromAgentId === undefined || !span.isRecording()) return;
+    if (origin !== "steering" || fromAgentId === undefined) return;
     const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
     const writer = this.#scopes.find({ ...correlation, ...place, agentId: fromAgentId });
     if (writer !== undefined) span.addLink(linkTo(LINK.messageFrom, writer.span.spanContext()));

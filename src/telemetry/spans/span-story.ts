@@ -22,10 +22,9 @@ import { hrTimeOf } from "./span-maker.ts";
 /** OpenTelemetry keeps 128 links of a span: some are left for others than these. */
 const MOST_AWAITED = 100;
 
-/** Something happened within a span. */
+/** Something happened within a span that records. */
 export function tellNote(open: OpenSpan, body: Note, moment: Moment): void {
   const { span, isToolCall } = open;
-  if (!span.isRecording()) return;
   if (isToolCall) describeDelegation(open, body);
   const isCall = moment.correlation.callId !== null;
   const event = spanEventOf(body, moment) ?? (isCall ? undefined : subtaskEventOf(body));
