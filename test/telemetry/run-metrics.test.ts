@@ -6,13 +6,8 @@
 import { describe, expect, test } from "vitest";
 
 import { LeaseIdSchema } from "../../src/protocol/ids.ts";
-import { ScopeTree, type Moment, type Opening } from "../../src/protocol/span-scope.ts";
 import { MOST_VALUES } from "../../src/telemetry/metrics/instruments.ts";
-import {
-  measured,
-  RunMetrics,
-  type MeasuredScope,
-} from "../../src/telemetry/metrics/run-metrics.ts";
+import { RunMetrics } from "../../src/telemetry/metrics/run-metrics.ts";
 import { SpanProjector } from "../../src/telemetry/spans/span-projector.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
@@ -214,14 +209,9 @@ test("a run that is left to another process: no durations, but what went up is d
   lead.asksLeave("call_1", "pay");
   const { meter, read } = metricRecorder();
   const metrics = new RunMetrics({ meter });
-  const tree = new ScopeTree(
-    measured(
-      { open: opened, note: () => {}, close: () => {}, abandon: () => {}, end: () => {} },
-      metrics,
-    ),
-  );
-  for (const draft of run.drafts) tree.place(draft);
-  tree.leave({ seq: 99, atMs: 5_000, correlation: lead.correlation() }, "left");
+  const projector = new SpanProjector(recorder().tracer, String, { metrics });
+  placeAll(projector, run.drafts);
+  projector.leave({ seq: 99, atMs: 5_000, correlation: lead.correlation() }, "left");
   const readings = await read();
   expect(metrics.openRuns).toBe(0);
   expect(
@@ -338,10 +328,6 @@ describe("few values", () => {
     expect(JSON.stringify(measuredTeam().drafts)).toContain(CANARY);
   });
 });
-
-function opened(opening: Opening, { atMs }: Moment): MeasuredScope {
-  return { opening, startedAtMs: atMs, role: "lead" };
-}
 
 function pendingOf(count: number): readonly string[] {
   return [`espalier.approvals.pending | agent.name=lead tool.name=pay | ${count}`];

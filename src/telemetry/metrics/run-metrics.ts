@@ -15,14 +15,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type {
-  Abandonment,
-  Closing,
-  Moment,
-  Note,
-  Opening,
-  ScopeKeeper,
-} from "../../protocol/span-scope.ts";
+import type { Abandonment, Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
 import { addUsage, type Usage } from "../../protocol/usage.ts";
 import { AgentTally } from "./agent-tally.ts";
 import { GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
@@ -187,33 +180,6 @@ export class RunMetrics {
       warnOnce(this, `Metrics have gaps, since they could not be measured: ${messageOf(cause)}`);
     }
   }
-}
-
-/** The same keeper, with all that it keeps measured. */
-export function measured<Scope extends MeasuredScope>(
-  keeper: ScopeKeeper<Scope>,
-  metrics: RunMetrics,
-): ScopeKeeper<Scope> {
-  return {
-    open: (body, moment, parent) => {
-      const scope = keeper.open(body, moment, parent);
-      metrics.opened(scope, moment);
-      return scope;
-    },
-    note: (scope, body, moment) => {
-      metrics.noted(scope, body, moment);
-      keeper.note(scope, body, moment);
-    },
-    close: (scope, body, moment) => {
-      metrics.closed(scope, body, moment);
-      keeper.close(scope, body, moment);
-    },
-    abandon: (scope, moment, why) => {
-      metrics.abandoned(scope, moment, why);
-      keeper.abandon(scope, moment, why);
-    },
-    end: (scope, moment) => keeper.end(scope, moment),
-  };
 }
 
 function note({ run }: Place, { role }: MeasuredScope, body: Note, moment: Moment): void {

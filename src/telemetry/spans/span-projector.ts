@@ -31,7 +31,6 @@ import {
   type Moment,
   type Note,
   type Opening,
-  type ScopeKeeper,
 } from "../../protocol/span-scope.ts";
 import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
@@ -41,7 +40,7 @@ import { spanIdFrom, traceIdAfter, traceIdFrom, type WantedIds } from "./derived
 import { LINK } from "../gen-ai-attributes.ts";
 import { tellLost } from "./lost-spans.ts";
 import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
-import { measured, type RunMetrics } from "../metrics/run-metrics.ts";
+import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { unmarked } from "./run-baggage.ts";
 import { sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
@@ -98,17 +97,29 @@ export class SpanProjector implements Tracing {
     this.#content = content;
     if (content !== undefined)
       this.recordContent = (scope, said) => this.#write(content, scope, said);
-    const keeper: ScopeKeeper<OpenSpan> = {
-      open: (body, moment, parent) => this.#open(body, moment, parent),
-      note: (open, body, moment) => this.#note(open, body, moment),
-      close: (open, body, moment) => this.#close(open, body, moment),
-      abandon: (open, moment, why) => tellAbandoned(open, moment, why),
+    this.#scopes = new ScopeTree<OpenSpan>({
+      open: (body, moment, parent) => {
+        const open = this.#open(body, moment, parent);
+        metrics?.opened(open, moment);
+        return open;
+      },
+      note: (open, body, moment) => {
+        metrics?.noted(open, body, moment);
+        this.#note(open, body, moment);
+      },
+      close: (open, body, moment) => {
+        metrics?.closed(open, body, moment);
+        this.#close(open, body, moment);
+      },
+      abandon: (open, moment, why) => {
+        metrics?.abandoned(open, moment, why);
+        tellAbandoned(open, moment, why);
+      },
       end: (open, moment) => {
         expectNoMore(open);
         tellEnd(open, moment);
       },
-    };
-    this.#scopes = new ScopeTree(metrics === undefined ? keeper : measured(keeper, metrics));
+    });
   }
 
   place(draft: EventDraft): TraceIds {
