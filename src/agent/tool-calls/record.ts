@@ -36,10 +36,14 @@ export async function perform(
   const given = bound.type === "rejected" ? {} : { arguments: usedArguments(bound) };
   const worked = await work();
   if (worked.type === "paused") return paused(call, worked, startedAtMs);
-  const spans = worked.spans ?? spanOf("tool", startedAtMs, agent.nowMs());
-  const conclusion = concluded(call, worked);
-  const { outcome, spans: after } = conclusion instanceof Promise ? await conclusion : conclusion;
-  const endedAtMs = agent.nowMs();
+  const workedAtMs = agent.nowMs();
+  const spans = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
+  const conclusion = concluded(call, worked, workedAtMs);
+  const {
+    outcome,
+    spans: after,
+    endedAtMs,
+  } = conclusion instanceof Promise ? await conclusion : conclusion;
   agent.recordContent(call.position, () => ({ type: "result", text: outcome.text }));
   call.emit(ended(toolName, outcome, { durationMs: endedAtMs - startedAtMs, queuedMs }));
   const end = {
@@ -68,7 +72,7 @@ function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallE
 /** A call that does not run: one event says so. */
 export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
   const startedAtMs = call.agent.nowMs();
-  const conclusion = concluded(call, refused);
+  const conclusion = concluded(call, refused, startedAtMs);
   const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
   return { ...recordRejected(call, startedAtMs, outcome), ...timed(spans) };
 }
@@ -96,24 +100,28 @@ function recordRejected(
 interface Concluded<Outcome extends CallOutcome> {
   readonly outcome: Formatted<Outcome>;
   readonly spans: readonly TimeSpan[];
+  readonly endedAtMs: number;
 }
 
 /** What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none. */
 function concluded<Outcome extends CallOutcome>(
   call: OpenCall,
   worked: Outcome,
+  workedAtMs: number,
 ): Concluded<Outcome> | Promise<Concluded<Outcome>> {
   const { agent, planned, toolName } = call;
-  const workedAtMs = agent.nowMs();
   const counted = worked.type === "retry" ? withinRetries(planned, worked) : worked;
   const chain = agent.hooks.chain("afterTool", toolName);
-  const shown = (followed: Outcome): Concluded<Outcome> => {
-    const followedAtMs = agent.nowMs();
+  const shown = (followed: Outcome, followedAtMs: number): Concluded<Outcome> => {
     const outcome = formatted(planned, followed);
-    const formatting = spanOf("formatting", followedAtMs, agent.nowMs());
-    return { outcome, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...formatting] };
+    const endedAtMs = agent.nowMs();
+    const formatting = spanOf("formatting", followedAtMs, endedAtMs);
+    const spans = [...spanOf("hooks", workedAtMs, followedAtMs), ...formatting];
+    return { outcome, spans, endedAtMs };
   };
-  return chain.length === 0 ? shown(counted) : followUp(call, counted, chain).then(shown);
+  return chain.length === 0
+    ? shown(counted, workedAtMs)
+    : followUp(call, counted, chain).then((followed) => shown(followed, agent.nowMs()));
 }
 
 /** Lets the hooks that follow a call see its result, and change what the model reads of it. */
