@@ -47,7 +47,7 @@ export function toMicroseconds(ms: number): number {
 /**
  * The clock of one run in one process. Its `nowMs` is the wall clock as it is at this call, carried on by the monotonic clock: it never
  * goes back, whatever the wall clock is set to, and the difference of two readings is a duration. Reading it does not throw. `notBeforeMs`: the last time stamp that
- * another process gave to the run; where the wall clock of this one is behind it, time goes on from there. Default: the wall clock alone.
+ * another process gave to the run; where the wall clock of this one is behind it, time continues from there. Default: the wall clock alone.
  */
 export function steadyClock(clock: Clock, notBeforeMs = -Infinity): SteadyClock {
   let lastUs = Math.round(clock.monotonicMs() * 1_000);

@@ -86,7 +86,7 @@ export interface EspalierErrorOptions {
 
 const MARK = Symbol.for("espalier.error");
 
-/** The one error class of espalier. Told apart by `code`; recognised across copies of the package by `is`. */
+/** The one error class of espalier. Distinguished by `code`; recognised across copies of the package by `is`. */
 export class EspalierError extends Error {
   override readonly name = "EspalierError";
   readonly code: ErrorCode;

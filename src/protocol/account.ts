@@ -56,12 +56,12 @@ export const AccountSchema = z.strictObject({
   reserve: LimitsSchema,
   /** The oldest first. */
   grants: z.array(GrantSchema.readonly()).readonly(),
-  /** No request starts at or after it, whoever waited for what. Never later than the parent's; null: none. */
+  /** No request starts at or after it, also after a wait. Never later than the parent's; null: none. */
   fixedDeadlineAtMs: z.number().nullable(),
   /** Limit of the agent's own in time, counted from `openedAtMs` without `stoodMs`; null: none. Not inherited: an ancestor's holds beside it. */
   timeLimitMs: z.number().nonnegative().nullable(),
   openedAtMs: z.number(),
-  /** Time in which the agent's clock stood still: somebody was asked, and nothing else went on below it. */
+  /** Time in which the agent's clock stood still: a question waited for its answer, and no work was under way below it. */
   stoodMs: z.number().nonnegative(),
   /** Spent by the agent itself. */
   own: UsageSchema.readonly(),

@@ -2,26 +2,26 @@ import { z } from "zod";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 
-/** Each message says what was expected. */
+/** Each message names what was expected. */
 export const AttachmentSchema = z
   .strictObject({
     type: z.enum(["image", "audio", "file"], "image, audio or file"),
     /** Such as `image/png`. */
     mediaType: z.string("a text").regex(MEDIA_TYPE, "a media type such as image/png"),
-    /** What the model is told that it is called. */
+    /** The name that the model reads. */
     name: z.string("a text").optional(),
     /** Where it is to be had. */
     uri: z.string("a text").min(1, "an address").optional(),
     /** Its bytes in base64, in one piece; the padding may be missing. */
     data: z.string("a text").refine(isBase64, "bytes in base64").optional(),
-    /** What it says, if it is a text. */
+    /** Its text, if it is one. */
     text: z.string("a text").optional(),
   })
   .refine(hasContent, "something with a uri, or with either data or text");
 /** Something that came with the result of a tool and is no text for the model: kept with the call, and named to the model. */
 export type Attachment = Readonly<z.infer<typeof AttachmentSchema>>;
 
-/** How many bytes it holds; undefined if it only says where they are. */
+/** How many bytes it holds; undefined if it only names where they are. */
 export function bytesOf({ data, text }: Attachment): number | undefined {
   if (data !== undefined) return Math.floor((unpadded(data).length * 3) / 4);
   return text === undefined ? undefined : new TextEncoder().encode(text).length;

@@ -30,7 +30,7 @@ export type Tightening = Readonly<z.infer<typeof TighteningSchema>>;
 export const ContextManifestSchema = z.strictObject({
   /** Messages of the parent. In the first request they come right after the instructions. */
   messages: PortionSchema,
-  /** Everything else that the subagent is told before its task: one message for each text and for each kind of fact. */
+  /** Everything else that the subagent reads before its task: one message for each text and for each kind of fact. */
   injections: PortionSchema,
   /** Keys of the metadata that it got. */
   metadataKeys: texts,
@@ -38,9 +38,9 @@ export const ContextManifestSchema = z.strictObject({
   siblingResults: texts,
   /** Subagents of the parent whose results it was given word for word. */
   results: texts,
-  /** Failed tool calls of the parent that it was told of. */
+  /** Failed tool calls of the parent that it reads of. */
   failedAttempts: count,
-  /** True if it was told what binds its parent. */
+  /** True if it reads what binds its parent. */
   parentConstraints: z.boolean(),
   /** Tools of its role that it does not have. */
   removedTools: z.array(RemovedToolSchema).readonly(),

@@ -51,5 +51,5 @@ export const ForkOriginSchema = z.strictObject({
   isSampled: z.boolean().optional(),
 });
 
-/** A model call of which nobody knows what became: who was asked. */
+/** A model call whose end is unknown: which model was asked. */
 export const LostCallSchema = z.strictObject({ provider: z.string(), model: z.string() });

@@ -4,7 +4,7 @@ import type { Correlation, EspalierEvent, EventBody, EventDraft, TraceIds } from
 
 /** Takes events: a log, a metric, a live view. */
 export interface EventSink {
-  /** Called once for each event, in order, at once. Must not block; if it throws, the run goes on and a warning is given once (E2). */
+  /** Called once for each event, in order, at once. Must not block; if it throws, the run continues and a warning is given once (E2). */
   take(event: EspalierEvent): void;
 }
 
@@ -24,21 +24,21 @@ export interface Tracing {
   within<T>(scope: Correlation, work: () => Promise<T>): Promise<T>;
   /** The ids of the innermost span that is open at a scope; undefined if its run is not open. */
   idsOf(scope: Correlation): TraceIds | undefined;
-  /** Takes what was said within the span of a scope, while that is open. Left out: no content is made. */
+  /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
   readonly recordContent?: ((scope: Correlation, content: SpanContent) => void) | undefined;
   /**
-   * Ends spans that had not ended when their process died, before the run goes on in this one (E3). The outermost first. `atUs`: when the
+   * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first. `atUs`: when the
    * last event of the dead process happened, on the time line of spans. Left out: nothing is ended.
    */
   readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
   /**
-   * Nothing further is said of a run. `left`: it is given up where it is, as if its process had died, and its spans stay open for whoever
-   * goes on with it to end; `abandoned`: they end here. Nothing of it is kept in memory. Left out: nothing is forgotten.
+   * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
+   * continues it; `abandoned`: they end here. Nothing of it stays in memory. Left out: nothing is forgotten.
    */
   readonly leave?: ((moment: EventMoment, why: "left" | "abandoned") => void) | undefined;
 }
 
-/** A span that had not ended when its process died, as the events of its run tell of it. */
+/** A span that had not ended when its process died, as it follows from the events of its run. */
 export interface LostSpan extends Moment {
   /** The event with which it began. */
   readonly body: Opening;

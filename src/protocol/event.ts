@@ -115,7 +115,7 @@ const bodies = {
   },
   "run.paused": {
     reason: StopReasonSchema,
-    /** What somebody must answer before the run can go on, of the whole tree. */
+    /** What must be answered before the run can continue, of the whole tree. */
     questions: z.array(QuestionSchema).readonly(),
     usage: UsageReportSchema,
     durationMs: z.number(),
@@ -137,7 +137,7 @@ const bodies = {
     /** Whether that trace was taken. */
     wasSampled: z.boolean().optional(),
     answers: count,
-    /** Set if its process had died. `lostCalls`: model calls of which nobody knows what became; they are charged by estimate. */
+    /** Set if its process had died. `lostCalls`: model calls whose end is unknown; they are charged by estimate. */
     recovery: z.strictObject({ lostCalls: count }).optional(),
   },
   "agent.started": {
@@ -196,7 +196,7 @@ const bodies = {
   "model.requested": {
     provider: z.string(),
     model: z.string(),
-    /** Where the model is served, if it says so. */
+    /** Where the model is served, if that is known. */
     server: ServerSchema.optional(),
     messageCount: count,
     toolNames: z.array(z.string()).readonly(),
@@ -225,15 +225,15 @@ const bodies = {
       .optional(),
   },
   "model.retried": { attempt: z.int().positive(), error: ErrorRecordSchema, delayMs: z.number() },
-  /** What of a request the provider left out or changed, or could not read; each text is said once in a run. */
+  /** What of a request the provider left out or changed, or could not read; each text comes once in a run. */
   "model.warned": { warning: z.string() },
   "model.replied": {
     finishReason: z.string(),
-    /** In the provider's own word, where that says more. */
+    /** In the provider's own word, where that is more exact. */
     rawFinishReason: z.string().optional(),
     toolCalls: count,
     usage: UsageSchema,
-    /** Part of the input tokens: written to the cache of the provider, if it says so. */
+    /** Part of the input tokens: written to the cache of the provider, if it reports that. */
     cacheWriteInputTokens: count.optional(),
     attempts: z.int().positive(),
     responseId: z.string().optional(),
@@ -241,7 +241,7 @@ const bodies = {
     queuedMs: z.number(),
   },
   "model.failed": {
-    /** `cancelled`: the agent was told to end while the model answered; no failure. */
+    /** `cancelled`: the agent had to end while the model answered; no failure. */
     error: ErrorRecordSchema,
     isRetryable: z.boolean(),
     usage: UsageSchema,
@@ -267,9 +267,9 @@ const bodies = {
     questionId: QuestionIdSchema,
     toolName: z.string(),
     answer: AnswerTypeSchema,
-    /** Who decided: the approver, the caller that resumed the run, the deadline, nobody (there was no one to ask), or the end of the agent. */
+    /** Who decided: the approver, the caller that resumed the run, the deadline, `nobody` (there was no one to ask), or the end of the agent. */
     by: z.enum(["approver", "caller", "deadline", "nobody", "end"]),
-    /** What was said with it; for audit. */
+    /** The words that came with it; for audit. */
     reason: z.string().optional(),
     /** The arguments with which the call runs, if an approval changed them. */
     arguments: JsonValueSchema.optional(),
@@ -304,14 +304,14 @@ const bodies = {
   /** The execution is over, and with it a section that was made for it (R95). */
   "section.cleared": {
     name: z.string(),
-    /** Messages that it had in each request: 0 if it had nothing to say. */
+    /** Messages that it had in each request: 0 if it was empty. */
     count,
   },
   /** A message from outside was put into the history. */
   "message.delivered": {
     origin: z.enum(["steering", "subtask", "report"]),
     characters: count,
-    /** The agent that wrote it, or whose result it is; absent: somebody outside the tree. */
+    /** The agent that wrote it, or whose result it is; absent: it came from outside the tree. */
     fromAgentId: AgentIdSchema.optional(),
   },
   "subagent.spawned": {
@@ -326,7 +326,7 @@ const bodies = {
     context: ContextManifestSchema,
     subagentsByDepth: z.record(z.string(), count).readonly(),
   },
-  /** A subagent that had ended goes on with its history: a further execution, no further subagent (X10). */
+  /** A subagent that had ended continues with its history: a further execution, no further subagent (X10). */
   "subagent.continued": {
     childId: AgentIdSchema,
     childPath: z.string(),
@@ -340,7 +340,7 @@ const bodies = {
   /** A subagent in the background was left to the run: it lives on after its parent (X9). */
   "subagent.detached": { childId: AgentIdSchema, childPath: z.string(), role: z.string() },
   /**
-   * It has no id: nobody was started. `childDepth`: where it would have stood. `isKnownRole`: the run has a role of this name; without it
+   * It has no id: no agent was started. `childDepth`: where it would have stood. `isKnownRole`: the run has a role of this name; without it
    * the name may be any text that a model wrote.
    */
   "subagent.refused": {
@@ -372,7 +372,7 @@ const bodies = {
     remaining: RemainingSchema,
     /** Left to the whole run after the settlement. */
     runRemaining: RemainingSchema,
-    /** Set if it was under way when its process died: nobody knows what became of it. */
+    /** Set if it was under way when its process died: its end is unknown. */
     lostCall: LostCallSchema.optional(),
   },
   /** A lease went back unused: the agent stopped before the call. */
@@ -431,7 +431,7 @@ export function isEventType(value: unknown): value is EventType {
 /** The names of all events, at run time. */
 export const EVENT_TYPES: readonly EventType[] = Object.keys(bodies).filter(isEventType);
 
-/** What an event of type `T` says, without its stamp. */
+/** The content of an event of type `T`, without its stamp. */
 export type EventBody<T extends EventType = EventType> = {
   [K in T]: { readonly type: K } & Readonly<z.infer<z.ZodObject<Bodies[K], z.core.$strict>>>;
 }[T];
@@ -446,7 +446,7 @@ export interface EventDraft {
   readonly atMs: number;
   readonly correlation: Correlation;
   readonly body: EventBody;
-  /** What was said within a span that begins and ends with the event. Made only where a trace shows it. */
+  /** Content of a span that begins and ends with the event. Made only where a trace shows it. */
   readonly contents?: () => readonly SpanContent[];
 }
 

@@ -1,4 +1,4 @@
-// What a model is shown and what it says. Plain, frozen values; a message never changes once it is in a history.
+// What a model reads and what it replies. Plain, frozen values; a message never changes once it is in a history.
 
 import { z } from "zod";
 
@@ -47,7 +47,7 @@ const UserMessageSchema = z.strictObject({
   origin: MessageOriginSchema,
 });
 
-/** What goes back to the provider that wrote it as it came, and that nobody else reads; by provider: `{ anthropic: { signature } }`. */
+/** What goes back to the provider that wrote it as it came, and that no other provider reads; by provider: `{ anthropic: { signature } }`. */
 export type ProviderData = JsonObject;
 
 const data = JsonObjectSchema.exactOptional();
@@ -60,11 +60,11 @@ export const ReplyPartSchema = z.discriminatedUnion("type", [
   /** Something of the provider's own, of a kind that it names. */
   z.strictObject({ type: z.literal("opaque"), kind: z.string(), data: JsonObjectSchema }),
 ]);
-/** One part of a reply, in the order in which the model said it; texts and calls are named by their place in the message. */
+/** One part of a reply, in the order in which the model wrote it; texts and calls are named by their place in the message. */
 export type ReplyPart = Readonly<z.infer<typeof ReplyPartSchema>>;
 
 const PART_TYPES: ReadonlySet<unknown> = new Set(["reasoning", "text", "call", "opaque"]);
-/** A part that a later release may have written: kept, and sent to nobody. */
+/** A part that a later release may have written: kept, and never sent. */
 const UnknownPartSchema = z.custom<ReplyPart>(
   (part) => isRecord(part) && typeof part["type"] === "string" && !PART_TYPES.has(part["type"]),
 );
@@ -76,7 +76,7 @@ export const AssistantMessageSchema = z.strictObject({
   /** Set when the model declined to answer, in its own words. */
   refusal: z.string().optional(),
   /**
-   * All that the model said, in order: reasoning too, and data that must go back to it. Absent: the text, then the calls. Made by
+   * All that the model wrote, in order: reasoning too, and data that must go back to it. Absent: the text, then the calls. Made by
    * `replyMessage`, read by `replyPieces`.
    */
   parts: z
@@ -93,11 +93,11 @@ const ToolMessageSchema = z.strictObject({
   text: z.string(),
 });
 
-/** What an agent is told before all else. */
+/** What an agent reads before all else. */
 export type SystemMessage = Readonly<z.infer<typeof SystemMessageSchema>>;
-/** The task, and whatever else an agent is told on the way. */
+/** The task, and what else an agent reads on the way. */
 export type UserMessage = Readonly<z.infer<typeof UserMessageSchema>>;
-/** What the model said. */
+/** A reply of the model. */
 export type AssistantMessage = Readonly<z.infer<typeof AssistantMessageSchema>>;
 /** The result of one tool call. */
 export type ToolMessage = Readonly<z.infer<typeof ToolMessageSchema>>;
@@ -113,8 +113,8 @@ export const MessageSchema = z.discriminatedUnion("role", [
 
 const NoteSchema = z.enum(["left_out", "boundary"]);
 /**
- * A message that nobody said in an execution: `left_out`, it stands for messages that a compaction or a retention left out, as a notice or
- * a summary; `boundary`, it says where an execution of a session ended.
+ * A message that was not written in an execution: `left_out`, it stands for messages that a compaction or a retention left out, as a notice or
+ * a summary; `boundary`, it marks where an execution of a session ended.
  */
 export type MessageNote = z.infer<typeof NoteSchema>;
 
@@ -141,7 +141,7 @@ const ids = {
   executionId: ExecutionIdSchema,
   /** The step that was open when it came in, or else the last one before. Absent: none had begun. */
   stepId: StepIdSchema.exactOptional(),
-  /** Set if nobody said it in the execution. */
+  /** Set if it was not written in the execution. */
   note: NoteSchema.exactOptional(),
 };
 

@@ -6,7 +6,7 @@ const MOST_STOPS = 4;
 
 const ReasoningSettingsSchema = z.strictObject({
   effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).exactOptional(),
-  /** How its reasoning is told, where the provider tells a summary only. */
+  /** How its reasoning is summarised, where the provider gives a summary only. */
   summary: z.enum(["auto", "concise", "detailed"]).exactOptional(),
 });
 
@@ -21,7 +21,7 @@ export const ModelSettingsSchema = z.strictObject({
   /** Whether it may call several tools in one reply. */
   parallelToolCalls: z.boolean().exactOptional(),
 });
-/** How a model is to answer. What the model cannot do it refuses, or says in `ModelReply.warnings`. */
+/** How a model is to answer. What the model cannot do it refuses, or reports in `ModelReply.warnings`. */
 export type ModelSettings = Readonly<z.infer<typeof ModelSettingsSchema>>;
 
 export const ToolChoiceSchema = z.union([

@@ -1,4 +1,4 @@
-// Questions that a run puts to somebody outside, and the answers to them. Each is about one exact call with exact arguments (X17).
+// Questions of a run that are answered from outside, and the answers to them. Each is about one exact call with exact arguments (X17).
 
 import { createHash } from "node:crypto";
 
@@ -11,7 +11,7 @@ import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import type { ToolCall } from "./message.ts";
 
 const QuestionKindSchema = z.enum(["approval", "external"]);
-/** `approval`: may this call run? `external`: somebody else runs it; what came of it? */
+/** `approval`: may this call run? `external`: it runs elsewhere; what is its result? */
 export type QuestionKind = z.infer<typeof QuestionKindSchema>;
 
 export const QuestionSchema = z.strictObject({
@@ -32,7 +32,7 @@ export const QuestionSchema = z.strictObject({
   /** After this time an approval counts as denied, an external call as failed; null: no deadline. */
   deadlineAtMs: z.number().nullable(),
 });
-/** Something that a run cannot go on without: one exact call that needs an approval, or that somebody else executes (R27, R29). */
+/** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere (R27, R29). */
 export type Question = Readonly<z.infer<typeof QuestionSchema>>;
 
 const about = { questionId: QuestionIdSchema, argumentsHash: z.string() };
@@ -52,7 +52,7 @@ export const AnswerSchema = z.discriminatedUnion("type", [
 export type Answer = Readonly<z.infer<typeof AnswerSchema>>;
 
 export const AnswerTypeSchema = z.enum(["approved", "denied", "result", "failure"]);
-/** What an answer says. */
+/** The kinds of answers. */
 export type AnswerType = z.infer<typeof AnswerTypeSchema>;
 
 /** The kind of question that such an answer is given to. */
@@ -72,7 +72,7 @@ export function approve(question: About, change: { readonly arguments?: JsonObje
   return { type: "approved", ...aboutOf(question), ...change };
 }
 
-/** Forbids the call. The model is told the reason and goes on. */
+/** Forbids the call. The model reads the reason and continues. */
 export function deny(question: About, reason = "The call was not approved."): Answer {
   return { type: "denied", ...aboutOf(question), reason };
 }
@@ -82,7 +82,7 @@ export function giveResult(question: About, result: JsonValue): Answer {
   return { type: "result", ...aboutOf(question), result };
 }
 
-/** Says that a call that was to be executed elsewhere failed. The model is told the message. */
+/** Reports that a call that was to be executed elsewhere failed. The model reads the message. */
 export function reportFailure(question: About, message: string): Answer {
   return { type: "failure", ...aboutOf(question), message };
 }

@@ -1,4 +1,4 @@
-// What was said to a model and to a tool, and what they answered: told to a tracing that asks for it, and to nobody else.
+// Content: what a model and a tool were given, and what they answered. Recorded by a tracing that asks for it, and nowhere else.
 
 import type { JsonValue } from "../kernel/json.ts";
 import type { AssistantMessage, Message } from "./message.ts";
@@ -11,7 +11,7 @@ export interface OfferedTool {
   readonly inputSchema: JsonValue;
 }
 
-/** One piece of what was said: the values that the run itself works with, which whoever is told must not change. */
+/** One piece of content: values that the run itself works with, which a tracing must not change. */
 export type SpanContent =
   | {
       readonly type: "request";

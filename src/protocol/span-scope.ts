@@ -1,10 +1,10 @@
 // ScopeTree: to which scope of a run an event belongs. A scope is what becomes one span: the run,
 // one execution of an agent, a model call, a tool call. A pause ends a scope as an end does; what
-// goes on after it is a new one. Owns what is open, of all runs, with one value for each scope that
-// its keeper chooses (a span, or just ids). Knows no span and no id.
+// follows a resumption is a new one. Owns what is open, of all runs, with one value for each scope that
+// its listener chooses (a span, or just ids). Knows no span and no id.
 // 1. A scope is closed once: by its own end, or abandoned when the scope around it closes.
 //    Its span ends then, or with the last span within it if that is later: a call that was answered
-//    while its subagent goes on lasts as long as the subagent.
+//    while its subagent works lasts as long as the subagent.
 // 2. Nothing is kept of what is closed: a run that has ended, or is paused, leaves no trace in
 //    memory.
 // 3. An event whose scope is not open belongs to the nearest open scope around it. No event is
@@ -38,12 +38,12 @@ type Rejection = EventBody<"tool.rejected">;
 export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"]>>;
 
 /**
- * Why a scope ends without an end of its own: what is around it was told to end, was paused, or has
- * ended for another reason; or the run is `left` as it is, for another process to go on with.
+ * Why a scope ends without an end of its own: what is around it had to end, was paused, or has
+ * ended for another reason; or the run is `left` as it is, for another process to continue.
  */
 export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
 
-/** When and where something happened, as an event says it. */
+/** When and where something happened: an event without its body. */
 export type EventMoment = Omit<EventDraft, "body">;
 
 /** The same on the time line of spans. */
@@ -53,9 +53,9 @@ export interface Moment extends EventMoment {
 }
 
 /**
- * Keeps one value for each open scope. Called by the tree in the order of events; must not throw.
+ * Gives one value for each open scope. Called by the tree in the order of events; must not throw.
  */
-export interface ScopeKeeper<Scope> {
+export interface ScopeListener<Scope> {
   /** A scope begins. `parent` is the scope around it; a run has none. */
   open(body: Opening, moment: Moment, parent: Scope | undefined): Scope;
   /** Something happened within a scope. */
@@ -64,7 +64,7 @@ export interface ScopeKeeper<Scope> {
   close(scope: Scope, body: Closing, moment: Moment): void;
   /** The scope around this one ended, and its own end never came. */
   abandon(scope: Scope, moment: Moment, why: Abandonment): void;
-  /** It was closed or abandoned, and nothing within it is open: the last that is said of it. Not if it was `left`. */
+  /** It was closed or abandoned, and nothing within it is open: the last call for it. Not if it was `left`. */
   end(scope: Scope, moment: Moment): void;
 }
 
@@ -98,11 +98,11 @@ interface OpenAgent<Scope> {
 }
 
 export class ScopeTree<Scope> {
-  readonly #keeper: ScopeKeeper<Scope>;
+  readonly #listener: ScopeListener<Scope>;
   readonly #runs = new Map<RunId, OpenRun<Scope>>();
 
-  constructor(keeper: ScopeKeeper<Scope>) {
-    this.#keeper = keeper;
+  constructor(listener: ScopeListener<Scope>) {
+    this.#listener = listener;
   }
 
   /** Opens, closes or finds the scope of an event. Undefined: its run is not open. */
@@ -180,8 +180,8 @@ export class ScopeTree<Scope> {
   }
 
   /**
-   * Forgets a run. `left`: another process may go on with it; `abandoned`: nobody tells the tree of its end. What the keeper throws keeps no
-   * other scope from being told.
+   * Forgets a run. `left`: another process may continue it; `abandoned`: its end will never come. What the listener throws for one scope holds
+   * up no other.
    */
   leave(at: EventMoment, why: Abandonment): void {
     const run = this.#runs.get(at.correlation.runId);
@@ -194,12 +194,12 @@ export class ScopeTree<Scope> {
       run.held,
     ]) {
       try {
-        this.#keeper.abandon(held.scope, moment, why);
+        this.#listener.abandon(held.scope, moment, why);
         // What failed within it keeps it no longer.
         held.within = 0;
         if (why !== "left") this.#closed(held, moment);
       } catch {
-        // Whoever keeps it has failed before: that is why it is left.
+        // The listener has failed before: that is why the run is left.
       }
     }
   }
@@ -218,23 +218,23 @@ export class ScopeTree<Scope> {
     const run = this.#runs.get(correlation.runId);
     const atUs = Math.max(Math.round(atMs * 1_000), (run?.lastUs ?? -Infinity) + 1);
     if (run !== undefined) run.lastUs = atUs;
-    const said = contents === undefined ? {} : { contents };
-    return { seq, atMs, correlation, atUs, ...said };
+    const content = contents === undefined ? {} : { contents };
+    return { seq, atMs, correlation, atUs, ...content };
   }
 
   #open(body: Opening, moment: Moment, around: Held<Scope> | undefined): Held<Scope> {
-    const scope = this.#keeper.open(body, moment, around?.scope);
+    const scope = this.#listener.open(body, moment, around?.scope);
     if (around !== undefined) around.within += 1;
     return { scope, around, within: 0, isClosed: false };
   }
 
   #close(held: Held<Scope>, body: Closing, moment: Moment): void {
-    this.#keeper.close(held.scope, body, moment);
+    this.#listener.close(held.scope, body, moment);
     this.#closed(held, moment);
   }
 
   #abandon(held: Held<Scope>, moment: Moment, why: Abandonment): void {
-    this.#keeper.abandon(held.scope, moment, why);
+    this.#listener.abandon(held.scope, moment, why);
     this.#closed(held, moment);
   }
 
@@ -243,7 +243,7 @@ export class ScopeTree<Scope> {
     held.isClosed = true;
     let ending: Held<Scope> | undefined = held;
     while (ending?.isClosed === true && ending.within === 0) {
-      this.#keeper.end(ending.scope, moment);
+      this.#listener.end(ending.scope, moment);
       ending = ending.around;
       if (ending !== undefined) ending.within -= 1;
     }
@@ -292,7 +292,7 @@ export class ScopeTree<Scope> {
     const agent = agentAt(run, moment.correlation);
     const call = agent?.calls.get(callKey(body.type, moment.correlation));
     const scope = (call ?? agent?.held)?.scope ?? scopeAbove(run, moment.correlation);
-    if (scope !== undefined) this.#keeper.note(scope, body, moment);
+    if (scope !== undefined) this.#listener.note(scope, body, moment);
     return scope;
   }
 
@@ -345,7 +345,7 @@ export class ScopeTree<Scope> {
     }
   }
 
-  /** Nothing goes on below an agent, or below a call of it, that is paused. */
+  /** Nothing stays open below an agent, or below a call of it, that is paused. */
   #suspendChildren(
     run: OpenRun<Scope>,
     parent: OpenAgent<Scope>,

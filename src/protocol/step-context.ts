@@ -27,7 +27,7 @@ export const ShownPartSchema = z.discriminatedUnion("type", [
 /** A part of what a model was shown. */
 export type ShownPart = Readonly<z.infer<typeof ShownPartSchema>>;
 
-/** What a request says of the reply that it wants. */
+/** What a request asks of its reply. */
 export const RequestParametersSchema = z.strictObject({
   maxOutputTokens: count,
   temperature: z.number().exactOptional(),
@@ -42,7 +42,7 @@ export const StepContextSchema = z.strictObject({
   model: z.strictObject({
     provider: z.string(),
     id: z.string(),
-    /** Of the model, if it says one of its own. */
+    /** Of the model, if it reports one of its own. */
     replayKey: z.string().exactOptional(),
   }),
   /** The tools that the model was offered, in their order. */

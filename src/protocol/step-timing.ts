@@ -13,7 +13,7 @@ export const StepTimingSchema = z.strictObject({
   toolsSumMs: milliseconds,
   /** Hooks around calls, before and after them, while neither a model nor a tool was at work. */
   hooksMs: milliseconds,
-  /** Making results of tools into text, while nothing else was going on. */
+  /** Making results of tools into text, while nothing else was under way. */
   formattingMs: milliseconds,
 });
 /**
@@ -29,7 +29,7 @@ export const TimeSpanSchema = z.strictObject({
   /** Later than `fromMs`. */
   toMs: z.number(),
 });
-/** What went on for a while. */
+/** Work that took some time. */
 export type TimeSpan = Readonly<z.infer<typeof TimeSpanSchema>>;
 
 export const NO_TIMING: StepTiming = Object.freeze({
@@ -51,12 +51,12 @@ export function spanOf(
 
 const NONE: readonly TimeSpan[] = Object.freeze([]);
 
-/** What an effect says of its time; nothing, if it took none. */
+/** The time of an effect, as its result carries it; nothing, if it took none. */
 export function timed(spans: readonly TimeSpan[]): { readonly spans?: readonly TimeSpan[] } {
   return spans.length === 0 ? {} : { spans };
 }
 
-/** Where several things went on at once, the time is that of the first of these. */
+/** Where several were under way at once, the time is that of the first of these. */
 const FIELDS = {
   inference: "inferenceMs",
   tool: "toolsMs",
@@ -79,7 +79,7 @@ export function timingOf(spans: readonly TimeSpan[]): StepTiming {
   return timing;
 }
 
-/** The same where some of them went on at once. */
+/** The same where some of them overlap. */
 function overlaid(spans: readonly TimeSpan[]): StepTiming {
   const timing = { ...NO_TIMING };
   const underWay = { inference: 0, tool: 0, hooks: 0, formatting: 0 };

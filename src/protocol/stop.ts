@@ -24,7 +24,7 @@ export const TerminalStatusSchema = StatusSchema.extract([
 ]);
 /** How an execution ended. */
 export type TerminalStatus = z.infer<typeof TerminalStatusSchema>;
-/** How an execution, or a run, came to rest: at its end, or paused until somebody resumes it. */
+/** How an execution, or a run, came to rest: at its end, or paused until it is resumed. */
 export type RestStatus = TerminalStatus | "paused";
 
 /** Reasons for a pause (R26). */

@@ -5,7 +5,7 @@ import { CallIdSchema } from "./ids.ts";
 export const ToolErrorSeveritySchema = z.enum(["retryable", "recoverable", "fatal", "abortive"]);
 /**
  * What the failure of a call means for what follows (R159). `retryable`: the model is asked for a corrected call, a bounded number of
- * times. `recoverable`: the model is told and goes on. `fatal`: the same, but this call is not to be made again. `abortive`: nothing
+ * times. `recoverable`: the model reads of it and continues. `fatal`: the same, but this call is not to be made again. `abortive`: nothing
  * further happens; the agent ends.
  */
 export type ToolErrorSeverity = z.infer<typeof ToolErrorSeveritySchema>;
@@ -18,7 +18,7 @@ export const ToolErrorRecordSchema = z.strictObject({
   /** See `ToolFailureCode`. */
   code: z.string(),
   severity: ToolErrorSeveritySchema,
-  /** What the model was told. */
+  /** What the model read. */
   message: z.string(),
 });
 /** A tool call that went wrong, whether or not the model recovered from it (R168). */

@@ -1,4 +1,4 @@
-// What events say of tool calls.
+// The events of tool calls.
 
 import { z } from "zod";
 
@@ -33,7 +33,7 @@ export const TOOL_EVENTS = {
     severity: ToolErrorSeveritySchema,
     /** The guards and the hook that denied it, by name, with a comma between them. */
     blockedBy: z.string().exactOptional(),
-    /** Why it was denied: the reasons of guards, of the hook, or of whoever was asked. */
+    /** Why it was denied: the reasons of guards, of the hook, or of the approver. */
     reason: z.string().exactOptional(),
     /** Of a subagent that was not started. `isKnownRole` as in `subagent.refused`. */
     spawn: z
@@ -43,7 +43,7 @@ export const TOOL_EVENTS = {
         refusal: SpawnRefusalSchema,
       })
       .exactOptional(),
-    /** Length of what the model is told, and of what it is shown of that, if that is less. */
+    /** Length of the result, and of what the model reads of it, if that is less. */
     resultCharacters: count,
     shownCharacters: count.exactOptional(),
   },
@@ -91,7 +91,7 @@ export const TOOL_EVENTS = {
     error: ErrorRecordSchema,
     delayMs: z.number(),
   },
-  /** How far a call is, as the tool says. */
+  /** How far a call is, as the tool reports. */
   "tool.progressed": {
     toolName: z.string(),
     done: z.number().optional(),

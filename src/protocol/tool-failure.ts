@@ -32,7 +32,7 @@ export const TOOL_FAILURES = {
   unknown_tool: FAILED,
   /** A filter took the tool away in this step. */
   tool_not_available: { severity: "recoverable", outcome: "refused", counts: "error" },
-  /** The tool threw, its result is no JSON, or whoever executes it said that it failed. */
+  /** The tool threw, its result is no JSON, or it was reported as failed from elsewhere. */
   tool_error: FAILED,
   /** It did not end in its time. */
   tool_timeout: FAILED,
@@ -46,7 +46,7 @@ export const TOOL_FAILURES = {
   subagent_cancelled: { severity: "recoverable", outcome: "cancelled", counts: "nothing" },
   /** A guard or a hook denied it. */
   blocked: BLOCKED,
-  /** Whoever was asked denied it. */
+  /** The approver denied it. */
   denied: BLOCKED,
   /** Whether it needs an approval could not be found out. */
   approval_check_failed: BLOCKED,
@@ -72,7 +72,7 @@ export const TOOL_FAILURES = {
   setup_failed: LIMITED,
   tool_calls_limit: ENDED,
   time_limit: ENDED,
-  /** The agent was told to end while the call ran. */
+  /** The agent had to end while the call ran. */
   cancelled: { severity: "abortive", outcome: "cancelled", counts: "nothing" },
   /** The agent stopped before the call. */
   not_executed: { severity: "abortive", outcome: "not_executed", counts: "nothing" },

@@ -16,8 +16,8 @@ export const ToolOutcomeTypeSchema = z.enum([
   "cancelled",
 ]);
 /**
- * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model is told
- * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it was told to end; its late result, if any,
+ * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
+ * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
  * is discarded.
  */
 export type ToolOutcomeType = z.infer<typeof ToolOutcomeTypeSchema>;
@@ -31,13 +31,13 @@ export const ToolExecutionSchema = z.strictObject({
    */
   arguments: JsonValueSchema.exactOptional(),
   type: ToolOutcomeTypeSchema,
-  /** What the model is told. */
+  /** What the model reads. */
   text: z.string(),
   /** The whole of a result that was too long for the model (R111). */
   fullText: z.string().optional(),
   /** The result as data, if the tool gave it by `toolResult`. */
   structured: JsonValueSchema.optional(),
-  /** Images, sounds and files that came with the result; the model is told of them in `text`. */
+  /** Images, sounds and files that came with the result; the model reads of them in `text`. */
   attachments: z.array(AttachmentSchema).readonly().optional(),
   /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
   errorCode: z.string().optional(),

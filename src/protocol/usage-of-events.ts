@@ -1,13 +1,13 @@
-// What events say was consumed: the one place that knows which of them add up.
+// What was consumed, by events: the one place that knows which of them add up.
 
 import type { EspalierEvent } from "./event.ts";
 import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
 /**
- * What these events say was consumed, in all: by the steps, which include their tool calls and the summaries of their results, and by
+ * What was consumed by these events, in all: by the steps, which include their tool calls and the summaries of their results, and by
  * the model calls that belong to no step: summaries of a history, and calls that a dead process left behind.
  *
- * All events of a run give `result.usage.total`; those of one agent, its `usage.own`. Events of a run that goes on are still incomplete by
+ * All events of a run give `result.usage.total`; those of one agent, its `usage.own`. Events of a run that is under way are still incomplete by
  * the steps that are open.
  */
 export function usageOf(events: Iterable<EspalierEvent>): Usage {
