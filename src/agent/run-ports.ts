@@ -2,7 +2,7 @@
 
 import type { Clock } from "../kernel/clock.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import type { Pace } from "../kernel/pace.ts";
+import type { Throttle } from "../kernel/throttle.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
@@ -40,7 +40,7 @@ export interface RunPorts<Agent> {
   readonly recorder: Recorder;
   readonly limiter: Limiter;
   /** How many delegations begin at once. */
-  readonly throttle: Pace;
+  readonly throttle: Throttle;
   readonly definitions: DefinitionTable;
   readonly subagents: Subagents<Agent>;
   /** Aborted when the run is to pause: questions are waited for no longer. */

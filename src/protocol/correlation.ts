@@ -1,5 +1,5 @@
-// Where the code that is running stands: which run, agent, step and call it works for. For loggers.
-// Owns the place that follows each call of user code across `await`. Knows no tracing and no event.
+// For which run, agent, step and call the code that is running works. For loggers.
+// Owns the scope that follows each call of user code across `await`. Knows no tracing and no event.
 // 1. What is nested overlays what is around it; two calls beside each other never see one another.
 // 2. Asking never throws: it happens within a logger.
 
@@ -7,26 +7,26 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 import type { Correlation, TraceIds } from "./event.ts";
 
-/** A place in a run, and how to find the span that shows it. */
-export interface Standpoint {
+/** A scope of a run, and how to find the span that shows it. */
+export interface ScopeContext {
   readonly correlation: Correlation;
   /** The ids of the innermost span that is open there now. Must not throw. */
   traceIds(): TraceIds | undefined;
 }
 
-/** The ids of a place in a run: those that its events have. */
+/** The ids of a scope: those that its events have. */
 export type CorrelationIds = Correlation & TraceIds;
 
-const standpoints = new AsyncLocalStorage<Standpoint>();
+const scopes = new AsyncLocalStorage<ScopeContext>();
 
-/** Runs `work` so that `correlation()` gives the ids of this place, in all that it begins, too. */
-export function standingAt<T>(standpoint: Standpoint, work: () => T): T {
-  return standpoints.run(standpoint, work);
+/** Runs `work` so that `correlation()` gives the ids of this scope, in all that it begins, too. */
+export function inScope<T>(context: ScopeContext, work: () => T): T {
+  return scopes.run(context, work);
 }
 
-/** Runs `work` outside of all places: for what is done for several of them at once, such as writing to a store. */
-export function standingNowhere<T>(work: () => T): T {
-  return standpoints.exit(work);
+/** Runs `work` outside of all scopes: for what is done for several of them at once, such as writing to a store. */
+export function outsideScopes<T>(work: () => T): T {
+  return scopes.exit(work);
 }
 
 /**
@@ -38,11 +38,11 @@ export function standingNowhere<T>(work: () => T): T {
  * function to pino as its `mixin`. Works with OpenTelemetry and without. Never throws.
  */
 export function correlation(): Partial<CorrelationIds> {
-  const standpoint = standpoints.getStore();
-  if (standpoint === undefined) return {};
+  const context = scopes.getStore();
+  if (context === undefined) return {};
   const { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId } =
-    standpoint.correlation;
-  const place = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
-  const ids = standpoint.traceIds();
-  return ids === undefined ? place : { ...place, traceId: ids.traceId, spanId: ids.spanId };
+    context.correlation;
+  const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
+  const ids = context.traceIds();
+  return ids === undefined ? scope : { ...scope, traceId: ids.traceId, spanId: ids.spanId };
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 
 import { EspalierError } from "../../src/kernel/error.ts";
-import { endOfTurn } from "../../src/kernel/pace.ts";
+import { endOfTurn } from "../../src/kernel/throttle.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { JournalBatch } from "../../src/store/run-store.ts";

@@ -2,7 +2,7 @@
 // model or a tool that is called says so.
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { endOfTurn } from "../../src/kernel/pace.ts";
+import { endOfTurn } from "../../src/kernel/throttle.ts";
 import type { Model } from "../../src/model/model.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
 import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";

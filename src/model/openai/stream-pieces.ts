@@ -4,7 +4,7 @@
 
 import type { Readable } from "node:stream";
 
-import { endOfTurn } from "../../kernel/pace.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 
 /** The most that is handed over as one piece, and in one turn of the event loop; a piece counts for so many bytes at least. */
 const PIECE_BYTES = 64 * 1024;

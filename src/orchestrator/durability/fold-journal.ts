@@ -4,7 +4,7 @@ import { z } from "zod";
 
 import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
-import { endOfTurn } from "../../kernel/pace.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
 import type { LostSpan } from "../../protocol/event-sink.ts";
 import {

@@ -6,10 +6,10 @@
 //     waits is told that a record is kept, and the run ends as if its process had: it can be recovered.
 
 import type { Clock } from "../../kernel/clock.ts";
-import { endOfTurn } from "../../kernel/pace.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import { sleep } from "../../kernel/clock.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { standingNowhere } from "../../protocol/correlation.ts";
+import { outsideScopes } from "../../protocol/correlation.ts";
 import type { Ownership, RunStore } from "../../store/run-store.ts";
 import type { JournalRecord } from "./journal-record.ts";
 import { TextTable } from "./text-table.ts";
@@ -113,7 +113,7 @@ export class Journal {
     this.#lines.push(line);
     if (this.#isWriting) return;
     this.#isWriting = true;
-    standingNowhere(() => setImmediate(() => void this.#write()));
+    outsideScopes(() => setImmediate(() => void this.#write()));
   }
 
   async #write(): Promise<void> {

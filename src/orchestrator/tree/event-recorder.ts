@@ -6,7 +6,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Recorder } from "../../agent/run-ports.ts";
-import { standingAt } from "../../protocol/correlation.ts";
+import { inScope } from "../../protocol/correlation.ts";
 import type { EventSink, LostSpan, Tracing } from "../../protocol/event-sink.ts";
 import type {
   Correlation,
@@ -78,7 +78,7 @@ export class EventRecorder implements Recorder {
     this.#lastIds = ids;
     if (this.#sinks.size === 0) return;
     const event: EspalierEvent = deepFreeze({ seq, atMs, ...scope, ...ids, ...body });
-    standingAt({ correlation: scope, traceIds: () => ids }, () => {
+    inScope({ correlation: scope, traceIds: () => ids }, () => {
       for (const sink of this.#sinks) hand(sink, event);
     });
   }
@@ -100,7 +100,7 @@ export class EventRecorder implements Recorder {
   at<T>(scope: Correlation, work: () => T): T {
     // What was left behind at the end of a run may still write a line: that has the ids of the last event.
     const traceIds = (): TraceIds | undefined => this.#tracing.idsOf(scope) ?? this.#lastIds;
-    return standingAt({ correlation: scope, traceIds }, work);
+    return inScope({ correlation: scope, traceIds }, work);
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */

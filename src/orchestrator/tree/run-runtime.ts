@@ -4,7 +4,7 @@
 import { steadyClock, type SteadyClock } from "../../kernel/clock.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
-import { Pace } from "../../kernel/pace.ts";
+import { Throttle } from "../../kernel/throttle.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { Limiter, Subagents, TextPiece } from "../../agent/run-ports.ts";
@@ -55,7 +55,7 @@ export class RunRuntime implements AgentRun {
   readonly ledger: BudgetLedger;
   readonly recorder: EventRecorder;
   readonly limiter: Limiter;
-  readonly throttle = new Pace(SPAWNS_PER_TURN);
+  readonly throttle = new Throttle(SPAWNS_PER_TURN);
   readonly definitions: RunDefinitions;
   readonly subagents: Subagents<AgentRuntime>;
   readonly journal: RunJournal | undefined;

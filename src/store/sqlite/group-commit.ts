@@ -7,7 +7,7 @@
 // G4. While another process has the file locked, nothing is blocked but the writes themselves.
 
 import type { Clock } from "../../kernel/clock.ts";
-import { endOfTurn } from "../../kernel/pace.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import type { SqliteDatabase } from "./sqlite-driver.ts";
 import { isBusy } from "./sqlite-faults.ts";
 

@@ -2,7 +2,7 @@
 // An effect comes to its end when its turn in the recording has come, and not before: so the interleavings of the recording are made again.
 
 import { sleep, systemClock } from "../../kernel/clock.ts";
-import { endOfTurn } from "../../kernel/pace.ts";
+import { endOfTurn } from "../../kernel/throttle.ts";
 import type { EspalierError } from "../../kernel/error.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import {

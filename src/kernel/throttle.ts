@@ -1,4 +1,4 @@
-// Pace: how much of what is asked for at once begins in one turn of the event loop. Owns what waits for a turn.
+// Throttle: how much of what is asked for at once begins in one turn of the event loop. Owns what waits for a turn.
 // Ten thousand pieces that begin in one turn hold up everything else in the process for as long as that takes.
 
 import { WaitingLine } from "./queue.ts";
@@ -7,7 +7,7 @@ interface Waiter {
   readonly begin: () => void;
 }
 
-export class Pace {
+export class Throttle {
   readonly #perTurn: number;
   /** Made when the first piece has to wait. */
   #line: WaitingLine<Waiter> | undefined;

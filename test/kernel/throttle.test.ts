@@ -2,13 +2,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 
 import { expect, test } from "vitest";
 
-import { Pace } from "../../src/kernel/pace.ts";
+import { Throttle } from "../../src/kernel/throttle.ts";
 
 test("so many begin at once, the others in the next turns, in the order in which they asked", async () => {
-  const pace = new Pace(2);
+  const throttle = new Throttle(2);
   const begun: number[] = [];
   for (const piece of [1, 2, 3, 4, 5]) {
-    const turn = pace.turn();
+    const turn = throttle.turn();
     if (turn === undefined) begun.push(piece);
     else void turn.then(() => begun.push(piece));
   }
@@ -20,15 +20,15 @@ test("so many begin at once, the others in the next turns, in the order in which
 });
 
 test("whoever comes later stands behind those who wait, and a new turn has places again", async () => {
-  const pace = new Pace(1);
-  expect(pace.turn()).toBeUndefined();
+  const throttle = new Throttle(1);
+  expect(throttle.turn()).toBeUndefined();
   const begun: string[] = [];
-  void pace.turn()?.then(() => begun.push("second"));
+  void throttle.turn()?.then(() => begun.push("second"));
   await nextTurn();
-  void pace.turn()?.then(() => begun.push("third"));
+  void throttle.turn()?.then(() => begun.push("third"));
   expect(begun).toEqual(["second"]);
   await nextTurn();
   expect(begun).toEqual(["second", "third"]);
   await nextTurn();
-  expect(pace.turn()).toBeUndefined();
+  expect(throttle.turn()).toBeUndefined();
 });
