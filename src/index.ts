@@ -218,7 +218,7 @@ export {
 export {
   checkEvent,
   EVENT_SCHEMA_VERSION,
-  type Correlation,
+  type EventScope,
   type EspalierEvent,
   type EventBody,
   type EventDraft,

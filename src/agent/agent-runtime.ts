@@ -14,7 +14,7 @@ import type { CacheKey, Model } from "../model/model.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { Correlation, EventBody, EventDraft } from "../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
@@ -405,7 +405,7 @@ export class AgentRuntime {
   // Events
 
   /** The ids that an event at a position of the agent carries. */
-  scope(at: EventPosition = {}): Correlation {
+  scope(at: EventPosition = {}): EventScope {
     const { stepId = null, callId = null, modelCallNumber } = at;
     return modelCallNumber === undefined
       ? { ...this.identity, stepId, callId }

@@ -6,7 +6,7 @@ import type { Throttle } from "../kernel/throttle.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
-import type { Correlation, EventBody, EventDraft } from "../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
@@ -65,13 +65,13 @@ export interface RunPorts<Agent> {
 /** Records what happens, and runs what belongs to a position. */
 export interface Recorder {
   /** `contents`: what was said within a span that begins and ends with the event; made only if a trace shows it. */
-  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): void;
+  record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void;
   /** Runs what belongs to a scope: `correlation()` gives its ids to all that it begins. */
-  at<T>(scope: Correlation, work: () => T): T;
+  at<T>(scope: EventScope, work: () => T): T;
   /** The same for foreign code that has a span: inside that. */
-  within<T>(scope: Correlation, work: () => Promise<T>): Promise<T>;
+  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
   /** Records what is said within the span of a scope, which must be open; undefined unless a trace shows it. */
-  readonly recordContent: ((scope: Correlation, content: () => SpanContent) => void) | undefined;
+  readonly recordContent: ((scope: EventScope, content: () => SpanContent) => void) | undefined;
 }
 
 /** How many model calls and tool bodies run at once: `work` runs when there is room, or not at all if `signal` is aborted before. */

@@ -5,17 +5,17 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-import type { Correlation, TraceIds } from "./event.ts";
+import type { EventScope, TraceIds } from "./event.ts";
 
 /** A scope of a run, and how to find the span that shows it. */
 export interface ScopeContext {
-  readonly correlation: Correlation;
+  readonly scope: EventScope;
   /** The ids of the innermost span that is open there now. Must not throw. */
   traceIds(): TraceIds | undefined;
 }
 
 /** The ids of a scope: those that its events have. */
-export type CorrelationIds = Correlation & TraceIds;
+export type CorrelationIds = EventScope & TraceIds;
 
 const scopes = new AsyncLocalStorage<ScopeContext>();
 
@@ -41,8 +41,8 @@ export function correlation(): Partial<CorrelationIds> {
   const context = scopes.getStore();
   if (context === undefined) return {};
   const { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId } =
-    context.correlation;
-  const scope = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
-  const ids = context.traceIds();
-  return ids === undefined ? scope : { ...scope, traceId: ids.traceId, spanId: ids.spanId };
+    context.scope;
+  const ids = { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId };
+  const trace = context.traceIds();
+  return trace === undefined ? ids : { ...ids, traceId: trace.traceId, spanId: trace.spanId };
 }

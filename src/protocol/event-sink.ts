@@ -1,6 +1,6 @@
 import type { SpanContent } from "./span-content.ts";
-import type { Closing, EventMoment, Moment, Note, Opening } from "./span-scope.ts";
-import type { Correlation, EspalierEvent, EventBody, EventDraft, TraceIds } from "./event.ts";
+import type { Closing, EventMoment, Moment, Note, Opening } from "./span-tree.ts";
+import type { EventScope, EspalierEvent, EventBody, EventDraft, TraceIds } from "./event.ts";
 
 /** Takes events: a log, a metric, a live view. */
 export interface EventSink {
@@ -19,13 +19,13 @@ export interface Tracing {
    * Instead of `place` while no sink takes the events of the run, for those with which a span begins or ends, without their time. Left out:
    * each event is placed.
    */
-  readonly follow?: ((scope: Correlation, body: EventBody) => TraceIds) | undefined;
+  readonly follow?: ((scope: EventScope, body: EventBody) => TraceIds) | undefined;
   /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
-  within<T>(scope: Correlation, work: () => Promise<T>): Promise<T>;
+  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
   /** The ids of the innermost span that is open at a scope; undefined if its run is not open. */
-  idsOf(scope: Correlation): TraceIds | undefined;
+  idsOf(scope: EventScope): TraceIds | undefined;
   /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
-  readonly recordContent?: ((scope: Correlation, content: SpanContent) => void) | undefined;
+  readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
   /**
    * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first. `atUs`: when the
    * last event of the dead process happened, on the time line of spans. Left out: nothing is ended.

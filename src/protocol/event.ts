@@ -45,7 +45,7 @@ export const EVENT_SCHEMA_VERSION = 1;
 
 const count = z.int().nonnegative();
 
-const CorrelationSchema = z.strictObject({
+const EventScopeSchema = z.strictObject({
   runId: RunIdSchema,
   agentId: AgentIdSchema,
   /** Null for the root. */
@@ -63,7 +63,7 @@ const CorrelationSchema = z.strictObject({
   modelCallNumber: z.int().min(2).exactOptional(),
 });
 /** The ids that place an event in the tree (R176). */
-export type Correlation = Readonly<z.infer<typeof CorrelationSchema>>;
+export type EventScope = Readonly<z.infer<typeof EventScopeSchema>>;
 
 const TraceIdsSchema = z.strictObject({
   /** 32 hexadecimal digits: the OpenTelemetry trace that shows the run. */
@@ -83,7 +83,7 @@ const StampSchema = z.strictObject({
   seq: z.int().positive(),
   /** Milliseconds since the epoch, with microseconds as fractions where the clock has them. */
   atMs: z.number(),
-  ...CorrelationSchema.shape,
+  ...EventScopeSchema.shape,
   ...TraceIdsSchema.shape,
 });
 
@@ -444,7 +444,7 @@ export type EspalierEvent<T extends EventType = EventType> = EventBody<T> &
 export interface EventDraft {
   readonly seq: number;
   readonly atMs: number;
-  readonly correlation: Correlation;
+  readonly scope: EventScope;
   readonly body: EventBody;
   /** Content of a span that begins and ends with the event. Made only where a trace shows it. */
   readonly contents?: () => readonly SpanContent[];

@@ -10,7 +10,7 @@ import type { Approver } from "../../src/agent/approver.ts";
 import type { JsonValue } from "../../src/kernel/json.ts";
 import type { GenerateOptions, Model, ModelReply, ModelRequest } from "../../src/model/model.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import type { Correlation } from "../../src/protocol/event.ts";
+import type { EventScope } from "../../src/protocol/event.ts";
 import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { approve, deny } from "../../src/protocol/question.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
@@ -56,7 +56,7 @@ export async function ticks(count: number): Promise<void> {
 
 /** A request, and who sent it: null, if the tracing broke. */
 export interface Sent {
-  readonly by: Correlation | null;
+  readonly by: EventScope | null;
   readonly request: ModelRequest;
   /** How many events there were before it. */
   readonly after: number;
@@ -74,7 +74,7 @@ export class Outside {
   readonly sent: Sent[] = [];
   readonly bodies: Body[] = [];
   /** Who is at work. */
-  readonly scope = new AsyncLocalStorage<Correlation>();
+  readonly scope = new AsyncLocalStorage<EventScope>();
   /** Foreign code that waits for what does not come by itself. */
   waiting = 0;
   /** Events so far. */

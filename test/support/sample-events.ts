@@ -7,9 +7,9 @@ import { RunScript } from "../telemetry/run-script.ts";
 export function sampleEvents(tell: (run: RunScript) => void): readonly EspalierEvent[] {
   const run = new RunScript();
   tell(run);
-  return run.drafts.map(({ atMs, correlation, body }, index) => {
+  return run.drafts.map(({ atMs, scope, body }, index) => {
     const trace = { traceId: "0".repeat(32), spanId: "0".repeat(16) };
-    const event: EspalierEvent = { seq: index + 1, atMs, ...correlation, ...trace, ...body };
+    const event: EspalierEvent = { seq: index + 1, atMs, ...scope, ...trace, ...body };
     checkEvent(event);
     return event;
   });

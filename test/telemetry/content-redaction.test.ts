@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import { parseJson } from "../../src/kernel/json.ts";
-import type { Correlation } from "../../src/protocol/event.ts";
+import type { EventScope } from "../../src/protocol/event.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import type { SpanContent } from "../../src/protocol/span-content.ts";
 import { openTelemetry, type RedactContent } from "../../src/telemetry/otel.ts";
@@ -66,7 +66,7 @@ proves(["R178"], "what a redaction gives is what goes out", async () => {
 });
 
 test("it is asked about each piece once, with the place of its call and a frozen copy", async () => {
-  const asked: [SpanContent["type"], Correlation["stepId"], Correlation["callId"]][] = [];
+  const asked: [SpanContent["type"], EventScope["stepId"], EventScope["callId"]][] = [];
   const unfrozen: string[] = [];
   await spoken((content, place) => {
     asked.push([content.type, place.stepId, place.callId]);

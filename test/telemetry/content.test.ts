@@ -289,15 +289,15 @@ test("content whose call is not open is on no span: not on the agent's, nor on t
     ...tracing,
     place: (draft) => {
       const ids = tracing.place(draft);
-      const { correlation } = draft;
+      const { scope } = draft;
       for (const content of stray) {
-        recordContent({ ...correlation, callId: null, stepId: null }, content);
+        recordContent({ ...scope, callId: null, stepId: null }, content);
         if (
           draft.body.type === "tool.started" &&
           content.type !== "arguments" &&
           content.type !== "result"
         )
-          recordContent(correlation, content);
+          recordContent(scope, content);
       }
       return ids;
     },

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
-import { ScopeTree } from "../../src/protocol/span-scope.ts";
+import { SpanTree } from "../../src/protocol/span-tree.ts";
 import { pooledHex, type MintHex } from "../../src/kernel/trace-ids.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
@@ -63,7 +63,7 @@ test("an agent that is continued has a span of its own, which late events of bef
   const again = ExecutionIdSchema.parse("execution_again");
   const continued = agent && {
     ...agent,
-    correlation: { ...agent.correlation, executionId: again },
+    scope: { ...agent.scope, executionId: again },
   };
   const drafts = [started, agent, ...before.slice(0, 6), continued, ...before.slice(-3)];
   const ids = placeAll(
@@ -93,7 +93,7 @@ test("ids by chance differ and have the format of W3C Trace Context", () => {
 
 test("user code runs as it is", () => {
   const done = Promise.resolve("done");
-  expect(localTracing().within(new RunScript().root.correlation(), () => done)).toBe(done);
+  expect(localTracing().within(new RunScript().root.scope(), () => done)).toBe(done);
 });
 
 test("pooled chance is handed out once, in pieces of the size asked for", () => {
@@ -122,7 +122,7 @@ test("in any order of events each scope closes once, and nothing stays open at r
       const end = (scope: object): void => {
         expect(open.delete(scope)).toBe(true);
       };
-      const tree = new ScopeTree<object>({
+      const tree = new SpanTree<object>({
         open: () => {
           const scope = {};
           open.add(scope);

@@ -71,7 +71,7 @@ test("user code runs inside the span of its place, across await", async () => {
   for (const draft of run.drafts) {
     opened.set(draft.body.type, tracing.place(draft));
     if (!["agent.started", "model.requested", "tool.started"].includes(draft.body.type)) continue;
-    const scope = lead.correlation(draft.correlation.callId ?? undefined);
+    const scope = lead.scope(draft.scope.callId ?? undefined);
     await tracing.within(scope, async () => {
       await Promise.resolve();
       seen.push([draft.body.type, trace.getActiveSpan()?.spanContext().spanId]);
@@ -87,7 +87,7 @@ test("user code runs inside the span of its place, across await", async () => {
 
 test("user code outside any open run runs as it is", () => {
   const done = Promise.resolve("done");
-  expect(openTelemetry().within(new RunScript().root.correlation(), () => done)).toBe(done);
+  expect(openTelemetry().within(new RunScript().root.scope(), () => done)).toBe(done);
 });
 
 test("a run that is not sampled has the ids of the spans it would have had", () => {

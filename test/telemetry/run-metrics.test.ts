@@ -211,7 +211,7 @@ test("a run that is left to another process: no durations, but what went up is d
   const metrics = new RunMetrics({ meter });
   const projector = new SpanProjector(recorder().tracer, String, { metrics });
   placeAll(projector, run.drafts);
-  projector.leave({ seq: 99, atMs: 5_000, correlation: lead.correlation() }, "left");
+  projector.leave({ seq: 99, atMs: 5_000, scope: lead.scope() }, "left");
   const readings = await read();
   expect(metrics.openRuns).toBe(0);
   expect(
@@ -228,7 +228,7 @@ test("a call that was lost with its process is counted for its agent when that g
   const run = new RunScript();
   const lead = run.root;
   run.resumed();
-  const place = { ...lead.correlation(), executionId: null, stepId: null };
+  const place = { ...lead.scope(), executionId: null, stepId: null };
   const settled = run.drafts.length;
   lead.asks();
   lead.hears();

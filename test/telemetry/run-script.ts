@@ -3,7 +3,7 @@
 // a model or a tool would write holds CANARY.
 
 import type { EspalierError } from "../../src/kernel/error.ts";
-import type { Correlation, EventBody, EventType } from "../../src/protocol/event.ts";
+import type { EventScope, EventBody, EventType } from "../../src/protocol/event.ts";
 import type { EventDraft } from "../../src/protocol/event.ts";
 import {
   AgentIdSchema,
@@ -98,13 +98,13 @@ export class RunScript {
     });
   }
 
-  add(correlation: Correlation, body: EventBody): void {
-    this.drafts.push({ seq: this.drafts.length + 1, atMs: this.#nowMs, correlation, body });
+  add(scope: EventScope, body: EventBody): void {
+    this.drafts.push({ seq: this.drafts.length + 1, atMs: this.#nowMs, scope, body });
     this.#nowMs += TICK_MS;
   }
 
-  #correlation(): Correlation {
-    return { ...this.root.correlation(), executionId: null, stepId: null };
+  #correlation(): EventScope {
+    return { ...this.root.scope(), executionId: null, stepId: null };
   }
 }
 
@@ -416,7 +416,7 @@ export class AgentScript {
     this.ended();
   }
 
-  correlation(callId?: string): Correlation {
+  scope(callId?: string): EventScope {
     const executionId = ExecutionIdSchema.parse(`execution_${this.#seat.path}`);
     return {
       runId: this.#run.runId,
@@ -469,6 +469,6 @@ export class AgentScript {
   }
 
   #add(body: EventBody, callId?: string): void {
-    this.#run.add(this.correlation(callId), body);
+    this.#run.add(this.scope(callId), body);
   }
 }

@@ -82,14 +82,12 @@ const nameOf = ({ traceId, spanId }: Pick<TraceIds, "traceId" | "spanId">): stri
 describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
   test("every span says where it is in the tree", async () => {
     const { spans, events } = await played(story);
-    const wanted = new Map(
-      events.map((event) => [`${event.correlation.runId} ${event.seq}`, event]),
-    );
+    const wanted = new Map(events.map((event) => [`${event.scope.runId} ${event.seq}`, event]));
     for (const { attributes } of spans) {
       const begun = wanted.get(
         `${String(attributes["espalier.run.id"])} ${String(attributes["espalier.event.seq"])}`,
       );
-      const place = begun?.correlation ?? expect.fail("no event began it");
+      const place = begun?.scope ?? expect.fail("no event began it");
       expect(placeIn(attributes)).toEqual({
         runId: place.runId,
         agentId: place.agentId,
@@ -116,7 +114,7 @@ describe.each(Object.entries(SPAN_STORIES))("%s", (name, story) => {
     expect(
       events.map(nameOf).filter((id) => !known.has(id) && !id.startsWith("0".repeat(32))),
     ).toEqual([]);
-    const runs = new Set(events.map(({ correlation }) => correlation.runId));
+    const runs = new Set(events.map(({ scope }) => scope.runId));
     const roots = spans.filter(({ parentSpanId }) => parentSpanId === undefined);
     expect(new Set(roots.map(({ traceId }) => traceId)).size).toBe(roots.length);
     expect(roots.length).toBeGreaterThanOrEqual(runs.size);

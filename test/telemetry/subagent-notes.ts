@@ -17,6 +17,6 @@ export function detached(child: AgentScript): EventBody<"subagent.detached"> {
 }
 
 function whoIs(child: AgentScript) {
-  const { agentId: childId, agentPath: childPath, depth: childDepth } = child.correlation();
+  const { agentId: childId, agentPath: childPath, depth: childDepth } = child.scope();
   return { childId, childPath, role: child.role, childDepth };
 }

@@ -7,18 +7,18 @@ import { isRecord } from "../../kernel/json.ts";
 import {
   checkEvent,
   isEventType,
-  type Correlation,
+  type EventScope,
   type EspalierEvent,
   type TraceIds,
 } from "../../protocol/event.ts";
 import type { LostSpan } from "../../protocol/event-sink.ts";
 import {
-  ScopeTree,
+  SpanTree,
   type Closing,
   type Moment,
   type Note,
   type Opening,
-} from "../../protocol/span-scope.ts";
+} from "../../protocol/span-tree.ts";
 
 /** A span shows no more of them anyway. */
 const MOST_NOTES = 128;
@@ -44,7 +44,7 @@ const NO_IDS: TraceIds = { traceId: "", spanId: "" };
 export class OpenSpans {
   readonly #open = new Set<Scope>();
   #lastUs = 0;
-  readonly #scopes = new ScopeTree<Scope>({
+  readonly #scopes = new SpanTree<Scope>({
     open: (body, moment, parent) => {
       const opening = { ...moment, body };
       const empty = { notes: [], closing: undefined, elsewhere: new Map(), ids: NO_IDS };
@@ -71,7 +71,7 @@ export class OpenSpans {
     if (!parsed.success) return;
     const event = parsed.data;
     const { seq, atMs } = event;
-    const scope = this.#scopes.place({ seq, atMs, correlation: correlationOf(event), body: event });
+    const scope = this.#scopes.place({ seq, atMs, scope: scopeOf(event), body: event });
     if (scope?.ids !== NO_IDS) return;
     scope.ids = idsOf(event);
     noteElsewhere(scope);
@@ -111,7 +111,7 @@ function noteElsewhere({ opening, parent, ids: { traceId } }: Scope): void {
   note(run);
 }
 
-function correlationOf(event: EspalierEvent): Correlation {
+function scopeOf(event: EspalierEvent): EventScope {
   const { runId, agentId, parentAgentId, agentPath, depth, executionId, stepId, callId } = event;
   const { modelCallNumber } = event;
   return {

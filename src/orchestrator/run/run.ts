@@ -6,7 +6,7 @@ import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/run-agent.ts";
-import type { Correlation, EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
+import type { EventScope, EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
 import { checkGrant, type Budget } from "../../policies/budget.ts";
@@ -446,6 +446,6 @@ function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } 
 }
 
 /** The ids of an event about the run itself. */
-function runScope({ identity }: AgentRuntime): Correlation {
+function runScope({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }

@@ -2,7 +2,7 @@
 // account belong to the agent whose account it is, also while that agent is at rest.
 
 import type { Budget } from "../../policies/budget.ts";
-import type { Correlation } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { ReachedThreshold } from "../budget/agent-account.ts";
 import type { BudgetLedger } from "../budget/ledger.ts";
@@ -51,6 +51,6 @@ export function grantBudget(
 }
 
 /** An account outlives executions: what is said of it is said in none of them (L2). */
-function placeOf({ identity }: AgentRuntime): Correlation {
+function placeOf({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }

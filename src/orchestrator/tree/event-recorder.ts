@@ -9,13 +9,13 @@ import type { Recorder } from "../../agent/run-ports.ts";
 import { inScope } from "../../protocol/correlation.ts";
 import type { EventSink, LostSpan, Tracing } from "../../protocol/event-sink.ts";
 import type {
-  Correlation,
+  EventScope,
   EspalierEvent,
   EventBody,
   EventDraft,
   TraceIds,
 } from "../../protocol/event.ts";
-import type { Closing, Opening } from "../../protocol/span-scope.ts";
+import type { Closing, Opening } from "../../protocol/span-tree.ts";
 
 /** Events with which a span begins or ends. */
 const BOUNDS: Readonly<Record<(Opening | Closing)["type"], true>> = {
@@ -62,7 +62,7 @@ export class EventRecorder implements Recorder {
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
   }
 
-  record(scope: Correlation, body: EventBody, contents?: EventDraft["contents"]): void {
+  record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     this.#seq += 1;
     const tracing = this.#tracing;
     if (this.#sinks.size > 0 || tracing.follow === undefined) this.#emit(scope, body, contents);
@@ -70,15 +70,15 @@ export class EventRecorder implements Recorder {
   }
 
   /** Builds the event, and gives it to all who listen. */
-  #emit(scope: Correlation, body: EventBody, contents: EventDraft["contents"]): void {
+  #emit(scope: EventScope, body: EventBody, contents: EventDraft["contents"]): void {
     const seq = this.#seq;
     const atMs = this.#clock.stampMs();
-    const draft = { seq, atMs, correlation: scope, body };
+    const draft = { seq, atMs, scope, body };
     const ids = this.#tracing.place(contents === undefined ? draft : { ...draft, contents });
     this.#lastIds = ids;
     if (this.#sinks.size === 0) return;
     const event: EspalierEvent = deepFreeze({ seq, atMs, ...scope, ...ids, ...body });
-    inScope({ correlation: scope, traceIds: () => ids }, () => {
+    inScope({ scope, traceIds: () => ids }, () => {
       for (const sink of this.#sinks) hand(sink, event);
     });
   }
@@ -93,14 +93,14 @@ export class EventRecorder implements Recorder {
     return this.#lastIds;
   }
 
-  within<T>(scope: Correlation, work: () => Promise<T>): Promise<T> {
+  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     return this.#tracing.within(scope, () => this.at(scope, work));
   }
 
-  at<T>(scope: Correlation, work: () => T): T {
+  at<T>(scope: EventScope, work: () => T): T {
     // What was left behind at the end of a run may still write a line: that has the ids of the last event.
     const traceIds = (): TraceIds | undefined => this.#tracing.idsOf(scope) ?? this.#lastIds;
-    return inScope({ correlation: scope, traceIds }, work);
+    return inScope({ scope, traceIds }, work);
   }
 
   /** Ends spans that a dead process left open; see `Tracing.endLost`. */
@@ -109,8 +109,8 @@ export class EventRecorder implements Recorder {
   }
 
   /** Gives the run up where it is; see `Tracing.leave`. */
-  leave(scope: Correlation): void {
-    const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), correlation: scope };
+  leave(scope: EventScope): void {
+    const moment = { seq: this.#seq, atMs: this.#clock.stampMs(), scope };
     this.#tracing.leave?.(moment, "left");
   }
 

@@ -6,9 +6,9 @@ import { messageOf } from "../../kernel/error.ts";
 import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { LostSpan, Tracing } from "../../protocol/event-sink.ts";
-import type { Correlation, EventDraft, TraceIds } from "../../protocol/event.ts";
+import type { EventScope, EventDraft, TraceIds } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
-import type { EventMoment } from "../../protocol/span-scope.ts";
+import type { EventMoment } from "../../protocol/span-tree.ts";
 
 export class GuardedTracing implements Tracing {
   readonly recordContent: Tracing["recordContent"];
@@ -35,7 +35,7 @@ export class GuardedTracing implements Tracing {
   }
 
   /** Runs the work once, whatever the tracing does. */
-  within<T>(scope: Correlation, work: () => Promise<T>): Promise<T> {
+  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T> {
     let begun: Promise<T> | undefined;
     const begin = (): Promise<T> => (begun ??= work());
     try {
@@ -48,7 +48,7 @@ export class GuardedTracing implements Tracing {
     return begin();
   }
 
-  idsOf(scope: Correlation): TraceIds | undefined {
+  idsOf(scope: EventScope): TraceIds | undefined {
     try {
       return this.#tracing.idsOf(scope);
     } catch (cause) {
@@ -72,7 +72,7 @@ export class GuardedTracing implements Tracing {
     }
   }
 
-  #recordContent(scope: Correlation, content: SpanContent): void {
+  #recordContent(scope: EventScope, content: SpanContent): void {
     try {
       this.#tracing.recordContent?.(scope, content);
     } catch (cause) {
@@ -88,9 +88,9 @@ export class GuardedTracing implements Tracing {
     const ids = { traceId, spanId };
     this.#tracing = { place: () => ids, within: (_scope, work) => work(), idsOf: () => ids };
     if (this.#last === undefined) return ids;
-    const { seq, correlation } = this.#last;
+    const { seq, scope } = this.#last;
     try {
-      tracing.leave?.({ seq, atMs: this.#clock.stampMs(), correlation }, "abandoned");
+      tracing.leave?.({ seq, atMs: this.#clock.stampMs(), scope }, "abandoned");
     } catch {
       // It was complained of already.
     }

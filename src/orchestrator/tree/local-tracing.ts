@@ -1,9 +1,9 @@
 // Tracing without OpenTelemetry: the default. Makes no spans, yet gives every event of a run the same trace id, and one span id to each run,
 // execution, model call and tool call, so that an event log can be read as a trace. Ids have the format of W3C Trace Context.
-// Owns the ids of what is open, by the rules of `ScopeTree`. Nothing is kept of a run that has ended or is paused.
+// Owns the ids of what is open, by the rules of `SpanTree`. Nothing is kept of a run that has ended or is paused.
 
 import { mintTraceIds, randomHex, type MintHex } from "../../kernel/trace-ids.ts";
-import type { Correlation, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
+import type { EventScope, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
 import type { Tracing } from "../../protocol/event-sink.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
 
@@ -15,14 +15,14 @@ interface OpenRun {
 
 interface OpenAgent {
   readonly ids: TraceIds;
-  readonly executionId: Correlation["executionId"];
+  readonly executionId: EventScope["executionId"];
   /** Its model calls and tool calls: see `callKey`. */
   readonly calls: Map<string, TraceIds>;
 }
 
 export function localTracing(mintHex: MintHex = randomHex): Tracing {
   const runs = new Map<RunId, OpenRun>();
-  const follow = (scope: Correlation, { type }: EventBody): TraceIds => {
+  const follow = (scope: EventScope, { type }: EventBody): TraceIds => {
     const { runId } = scope;
     const run = runs.get(runId);
     switch (type) {
@@ -43,23 +43,18 @@ export function localTracing(mintHex: MintHex = randomHex): Tracing {
     }
   };
   return {
-    place: ({ correlation, body }) => follow(correlation, body),
+    place: ({ scope, body }) => follow(scope, body),
     follow,
     within: (_scope, work) => work(),
     idsOf: (scope) => {
       const run = runs.get(scope.runId);
       return run === undefined ? undefined : innermost(run, scope);
     },
-    leave: ({ correlation }) => void runs.delete(correlation.runId),
+    leave: ({ scope }) => void runs.delete(scope.runId),
   };
 }
 
-function followAgent(
-  run: OpenRun,
-  mintHex: MintHex,
-  scope: Correlation,
-  type: EventType,
-): TraceIds {
+function followAgent(run: OpenRun, mintHex: MintHex, scope: EventScope, type: EventType): TraceIds {
   const { agentId, executionId } = scope;
   if (type === "agent.started" || type === "agent.resumed") {
     const ids = mintTraceIds(mintHex, run.ids);
@@ -98,7 +93,7 @@ function followAgent(
   }
 }
 
-function innermost(run: OpenRun, scope: Correlation): TraceIds {
+function innermost(run: OpenRun, scope: EventScope): TraceIds {
   const agent = agentAt(run, scope);
   if (agent === undefined) return idsAbove(run, scope);
   const { calls, ids } = agent;
@@ -106,16 +101,13 @@ function innermost(run: OpenRun, scope: Correlation): TraceIds {
 }
 
 /** The agent of a scope, unless an earlier execution of it is meant. */
-function agentAt(
-  { agents }: OpenRun,
-  { agentId, executionId }: Correlation,
-): OpenAgent | undefined {
+function agentAt({ agents }: OpenRun, { agentId, executionId }: EventScope): OpenAgent | undefined {
   const agent = agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
 /** Where events of an agent belong that is not open. */
-function idsAbove({ ids, agents }: OpenRun, { parentAgentId }: Correlation): TraceIds {
+function idsAbove({ ids, agents }: OpenRun, { parentAgentId }: EventScope): TraceIds {
   const parent = parentAgentId === null ? undefined : agents.get(parentAgentId);
   return parent?.ids ?? ids;
 }

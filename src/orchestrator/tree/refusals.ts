@@ -3,7 +3,7 @@
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { RefusedSpawn } from "../../agent/run-ports.ts";
 import { isRecord, type JsonValue } from "../../kernel/json.ts";
-import type { Correlation } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import type { SpawnOutcome, SpawnRefusal } from "../../protocol/subagent.ts";
 import { refusalOf } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
@@ -14,7 +14,7 @@ import { isNamed, spawnRequestIn } from "./subagent-tools.ts";
 /** Counts and tells that a subagent is not started. */
 export function refuse(
   run: RunRuntime,
-  place: Correlation,
+  place: EventScope,
   role: string,
   refusal: SpawnRefusal,
 ): Extract<SpawnOutcome, { readonly type: "refused" }> {
@@ -65,7 +65,7 @@ export function forbidSpawn(
   run: RunRuntime,
   parent: AgentRuntime,
   { input, refusal }: Forbidden,
-  place: Correlation,
+  place: EventScope,
 ): RefusedSpawn | undefined {
   const role = roleAskedFor(parent, input);
   if (role === undefined) return undefined;

@@ -12,7 +12,7 @@ import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type RestingState } from "../../agent/agent-state.ts";
 import { runAgent, type PhaseStepper } from "../../agent/run-agent.ts";
 import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
-import type { Correlation } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
 import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
 import { delegationText } from "../../tools/delegation-text.ts";
@@ -121,7 +121,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   /** Runs one on that was adopted, or gives what it came to. */
   async #runAgain(
     child: AgentRuntime,
-    scope: Correlation,
+    scope: EventScope,
     isBackground: boolean,
   ): Promise<SpawnOutcome> {
     if (!child.hasEnded) return await this.#runChild(child, scope, isBackground);
@@ -134,20 +134,20 @@ export class Supervisor implements Subagents<AgentRuntime> {
   /** `scope`: the call that waits for the child, or that is given its receipt. */
   async #runChild(
     child: AgentRuntime,
-    scope: Correlation,
+    scope: EventScope,
     isBackground: boolean,
   ): Promise<SpawnOutcome> {
     return isBackground ? this.#runInBackground(child, scope) : await this.#runToEnd(child, scope);
   }
 
   /** Runs a child until it settles; gives its result if that is its end. */
-  #runToEnd(child: AgentRuntime, scope: Correlation): Promise<SpawnOutcome> {
+  #runToEnd(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     const outcome = this.#outcomeOf(child, scope);
     child.settlesWith(outcome);
     return outcome;
   }
 
-  async #outcomeOf(child: AgentRuntime, scope: Correlation): Promise<SpawnOutcome> {
+  async #outcomeOf(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     await this.runToCompletion(child);
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
     const ended = this.#resultOf(child);
@@ -167,7 +167,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   /** Runs a child beside its parent, which reads of its end in a message; gives the receipt. */
-  #runInBackground(child: AgentRuntime, scope: Correlation): SpawnOutcome {
+  #runInBackground(child: AgentRuntime, scope: EventScope): SpawnOutcome {
     const { parent, identity } = child;
     const { agentId: childId } = identity;
     parent?.background.start(

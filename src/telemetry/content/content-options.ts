@@ -3,7 +3,7 @@
 
 import { checkKeys, mismatch, shown } from "../../kernel/check.ts";
 import { NamedOffenders } from "../../kernel/warn-once.ts";
-import type { Correlation } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
 import { maxAttributeLength, type Environment } from "../delivery/otel-variables.ts";
@@ -13,7 +13,7 @@ import { maxAttributeLength, type Environment } from "../delivery/otel-variables
  * frozen copy and the place in the run; must not wait. If it throws, or gives something else, the piece is left out, one process warning
  * says why, and the run goes on.
  */
-export type RedactContent = (content: SpanContent, place: Correlation) => SpanContent | undefined;
+export type RedactContent = (content: SpanContent, place: EventScope) => SpanContent | undefined;
 
 export interface ContentOptions {
   /** Left out: content goes out as it is. */

@@ -4,7 +4,7 @@ import { z } from "zod";
 
 import { deepFreeze, parseJson, unsoundness } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import type { Correlation } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
 import { AssistantMessageSchema, MessageSchema } from "../../protocol/message.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
@@ -14,7 +14,7 @@ import type { RedactContent } from "./content-options.ts";
 export function redacted(
   redact: RedactContent,
   content: SpanContent,
-  place: Correlation,
+  place: EventScope,
 ): SpanContent | undefined {
   try {
     const copy = deepFreeze(structuredClone(content));

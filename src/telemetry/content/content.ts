@@ -6,7 +6,7 @@
 import type { Span } from "@opentelemetry/api";
 
 import type { JsonValue } from "../../kernel/json.ts";
-import type { Correlation, EventType } from "../../protocol/event.ts";
+import type { EventScope, EventType } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { noteShortened } from "../bounded/bounded-attributes.ts";
 import { boundedJson } from "../bounded/bounded-json.ts";
@@ -26,7 +26,7 @@ import { GEN_AI } from "../gen-ai-attributes.ts";
 export interface ContentPlace {
   readonly span: Span;
   readonly opening: { readonly type: EventType };
-  readonly scope: Correlation;
+  readonly scope: EventScope;
 }
 
 /** Puts a piece of content on the span of its call, as far as the settings let it out. */

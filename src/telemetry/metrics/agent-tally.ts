@@ -5,7 +5,7 @@ import type { AgentId, QuestionId } from "../../protocol/ids.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../protocol/usage.ts";
 import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
-import { endDimensions, type Caller, type ScopeEnd } from "./measurements.ts";
+import { endDimensions, type Caller, type SpanEnd } from "./measurements.ts";
 
 type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
 
@@ -73,7 +73,7 @@ export class AgentTally {
   }
 
   /** It has ended, or rests. */
-  close(seconds: number, end: ScopeEnd): void {
+  close(seconds: number, end: SpanEnd): void {
     const { role, model } = this.caller;
     this.leave();
     this.#instruments.measure("agentDuration", seconds, {

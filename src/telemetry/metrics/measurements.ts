@@ -3,15 +3,15 @@
 
 import { assertNever } from "../../kernel/assert.ts";
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, Closing } from "../../protocol/span-scope.ts";
+import type { Abandonment, Closing } from "../../protocol/span-tree.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OPERATION, OUTCOME } from "../gen-ai-attributes.ts";
 import type { Dimensions, Instruments } from "./instruments.ts";
 import { TOKEN_TYPE, UNKNOWN_MODALITY } from "./metric-names.ts";
 import { failureOf, knownToolName } from "../spans/span-attributes.ts";
 
-/** How a scope ended: with an event of its own, or with the scope around it. */
-export type ScopeEnd = Closing | Exclude<Abandonment, "left">;
+/** How a span ended: with an event of its own, or with the span around it. */
+export type SpanEnd = Closing | Exclude<Abandonment, "left">;
 
 /** Whose model was called. */
 export interface Caller {
@@ -20,8 +20,8 @@ export interface Caller {
   readonly model: string;
 }
 
-/** Outcome and class of failure, as the span of the scope has them. */
-export function endDimensions(end: ScopeEnd): Dimensions {
+/** Outcome and class of failure, as the span of the span has them. */
+export function endDimensions(end: SpanEnd): Dimensions {
   if (typeof end === "string") return { [ESPALIER.outcome]: OUTCOME[end] };
   return { [ESPALIER.outcome]: outcomeOf(end), [ERROR_TYPE]: failureOf(end) };
 }
@@ -61,7 +61,7 @@ export function measureUsage(instruments: Instruments, caller: Caller, usage: Us
 export function measureModelCall(
   instruments: Instruments,
   caller: Caller,
-  { seconds, end }: { readonly seconds: number; readonly end: ScopeEnd },
+  { seconds, end }: { readonly seconds: number; readonly end: SpanEnd },
 ): void {
   const known = callerDimensions(caller);
   const dimensions = { ...known, ...endDimensions(end) };
@@ -77,7 +77,7 @@ export function measureModelCall(
   measureQueue(instruments, OPERATION.model, caller.role, end.queuedMs);
 }
 
-function isModelEnd(end: ScopeEnd): end is EventBody<"model.replied" | "model.failed"> {
+function isModelEnd(end: SpanEnd): end is EventBody<"model.replied" | "model.failed"> {
   return typeof end !== "string" && (end.type === "model.replied" || end.type === "model.failed");
 }
 
@@ -91,7 +91,7 @@ export function measureToolCall(
     readonly opening: EventBody<"tool.started" | "tool.resumed" | "tool.rejected">;
     readonly role: string;
   },
-  { seconds, end }: { readonly seconds: number; readonly end: ScopeEnd },
+  { seconds, end }: { readonly seconds: number; readonly end: SpanEnd },
 ): void {
   const ended = typeof end !== "string" && end.type === "tool.ended" ? end : undefined;
   instruments.measure("toolDuration", seconds, {

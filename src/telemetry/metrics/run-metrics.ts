@@ -15,7 +15,7 @@ import { messageOf } from "../../kernel/error.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, RunId } from "../../protocol/ids.ts";
-import type { Abandonment, Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
+import type { Abandonment, Closing, Moment, Note, Opening } from "../../protocol/span-tree.ts";
 import { addUsage, type Usage } from "../../protocol/usage.ts";
 import { AgentTally } from "./agent-tally.ts";
 import { GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
@@ -26,13 +26,13 @@ import {
   measureModelCall,
   measureToolCall,
   measureUsage,
-  type ScopeEnd,
+  type SpanEnd,
 } from "./measurements.ts";
 import { UNKNOWN } from "./metric-names.ts";
 import { checkMetricsOptions, type MetricsOptions } from "./metrics-options.ts";
 
 /** What becomes a span: the same object from its beginning to its end. */
-export interface MeasuredScope {
+export interface MeasuredSpan {
   readonly opening: Opening;
   readonly startedAtMs: number;
   /** Of the agent that does it. */
@@ -48,7 +48,7 @@ interface OpenRun {
   readonly early: Map<AgentId, Usage>;
 }
 
-/** What is known of a scope that is open. */
+/** What is known of a span that is open. */
 interface Place {
   readonly run: OpenRun;
   /** Undefined for the run itself. */
@@ -58,7 +58,7 @@ interface Place {
 export class RunMetrics {
   readonly #instruments: MeteredInstruments;
   readonly #runs = new Map<RunId, OpenRun>();
-  readonly #places = new WeakMap<MeasuredScope, Place>();
+  readonly #places = new WeakMap<MeasuredSpan, Place>();
 
   /** @throws EspalierError `invalid_option` for an option that cannot be used. */
   constructor(options: MetricsOptions = {}) {
@@ -66,29 +66,29 @@ export class RunMetrics {
     this.#instruments = new MeteredInstruments(options);
   }
 
-  /** A scope begins. */
-  opened(scope: MeasuredScope, moment: Moment): void {
-    this.#attempt(() => this.#open(scope, moment));
+  /** A span begins. */
+  opened(span: MeasuredSpan, moment: Moment): void {
+    this.#attempt(() => this.#open(span, moment));
   }
 
-  /** Something happened within a scope. */
-  noted(scope: MeasuredScope, body: Note, moment: Moment): void {
-    const place = this.#places.get(scope);
-    if (place !== undefined) this.#attempt(() => note(place, scope, body, moment));
+  /** Something happened within a span. */
+  noted(span: MeasuredSpan, body: Note, moment: Moment): void {
+    const place = this.#places.get(span);
+    if (place !== undefined) this.#attempt(() => note(place, span, body, moment));
   }
 
-  /** A scope ends. */
-  closed(scope: MeasuredScope, body: Closing, moment: Moment): void {
-    const place = this.#places.get(scope);
-    if (place !== undefined) this.#attempt(() => this.#close(place, scope, moment, body));
+  /** A span ends. */
+  closed(span: MeasuredSpan, body: Closing, moment: Moment): void {
+    const place = this.#places.get(span);
+    if (place !== undefined) this.#attempt(() => this.#close(place, span, moment, body));
   }
 
-  /** The scope around this one ended, and its own end never came. */
-  abandoned(scope: MeasuredScope, moment: Moment, why: Abandonment): void {
-    const place = this.#places.get(scope);
+  /** The span around this one ended, and its own end never came. */
+  abandoned(span: MeasuredSpan, moment: Moment, why: Abandonment): void {
+    const place = this.#places.get(span);
     if (place === undefined) return;
     this.#attempt(() =>
-      why === "left" ? this.#leave(place, scope) : this.#close(place, scope, moment, why),
+      why === "left" ? this.#leave(place, span) : this.#close(place, span, moment, why),
     );
   }
 
@@ -97,11 +97,11 @@ export class RunMetrics {
     return this.#runs.size;
   }
 
-  #open(scope: MeasuredScope, { correlation }: Moment): void {
-    const { opening } = scope;
-    const { runId, agentId, parentAgentId } = correlation;
+  #open(span: MeasuredSpan, { scope }: Moment): void {
+    const { opening } = span;
+    const { runId, agentId, parentAgentId } = scope;
     if (opening.type === "run.started" || opening.type === "run.resumed") {
-      this.#openRun(scope, opening, runId);
+      this.#openRun(span, opening, runId);
       return;
     }
     const run = this.#runs.get(runId);
@@ -110,15 +110,15 @@ export class RunMetrics {
       const parent = parentAgentId === null ? undefined : run.agents.get(parentAgentId);
       const agent = new AgentTally(run.instruments, { agentId, opening, parent });
       run.agents.set(agentId, agent);
-      this.#places.set(scope, { run, agent });
+      this.#places.set(span, { run, agent });
       chargeEarly(run, agent);
       return;
     }
-    this.#places.set(scope, { run, agent: run.agents.get(agentId) });
+    this.#places.set(span, { run, agent: run.agents.get(agentId) });
   }
 
   #openRun(
-    scope: MeasuredScope,
+    span: MeasuredSpan,
     { role }: EventBody<"run.started" | "run.resumed">,
     runId: RunId,
   ): void {
@@ -126,13 +126,13 @@ export class RunMetrics {
     if (instruments === undefined) return;
     const run = { runId, role, instruments, agents: new Map(), early: new Map() };
     this.#runs.set(runId, run);
-    this.#places.set(scope, { run, agent: undefined });
+    this.#places.set(span, { run, agent: undefined });
   }
 
-  #close({ run, agent }: Place, scope: MeasuredScope, { atMs }: Moment, end: ScopeEnd): void {
-    const { opening, role, startedAtMs } = scope;
+  #close({ run, agent }: Place, span: MeasuredSpan, { atMs }: Moment, end: SpanEnd): void {
+    const { opening, role, startedAtMs } = span;
     const seconds = Math.max(0, Math.round((atMs - startedAtMs) * 1_000)) / 1_000_000;
-    this.#places.delete(scope);
+    this.#places.delete(span);
     switch (opening.type) {
       case "run.started":
       case "run.resumed":
@@ -161,9 +161,9 @@ export class RunMetrics {
   }
 
   /** Its span has no end here, so it has no duration: another process may go on with the run. */
-  #leave({ run, agent }: Place, scope: MeasuredScope): void {
-    this.#places.delete(scope);
-    const { type } = scope.opening;
+  #leave({ run, agent }: Place, span: MeasuredSpan): void {
+    this.#places.delete(span);
+    const { type } = span.opening;
     if (type === "run.started" || type === "run.resumed") {
       this.#runs.delete(run.runId);
       chargeNobody(run);
@@ -182,8 +182,8 @@ export class RunMetrics {
   }
 }
 
-function note({ run }: Place, { role }: MeasuredScope, body: Note, moment: Moment): void {
-  const { agentId } = moment.correlation;
+function note({ run }: Place, { role }: MeasuredSpan, body: Note, moment: Moment): void {
+  const { agentId } = moment.scope;
   const agent = run.agents.get(agentId);
   switch (body.type) {
     case "budget.settled":
@@ -226,7 +226,7 @@ function chargeEarly(run: OpenRun, agent: AgentTally): void {
   measureUsage(run.instruments, agent.caller, usage);
 }
 
-function closeRun(run: OpenRun, seconds: number, end: ScopeEnd): void {
+function closeRun(run: OpenRun, seconds: number, end: SpanEnd): void {
   chargeNobody(run);
   run.instruments.measure("workflowDuration", seconds, {
     [GEN_AI.operation]: OPERATION.workflow,

@@ -2,12 +2,12 @@
 
 import { context } from "@opentelemetry/api";
 
-import type { Correlation } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import { contextWithBaggage } from "./run-baggage.ts";
 import { SpanProjector } from "./span-projector.ts";
 
 export class BaggageProjector extends SpanProjector {
-  override within<T>(scope: Correlation, work: () => T): T {
+  override within<T>(scope: EventScope, work: () => T): T {
     return super.within(scope, () => context.with(contextWithBaggage(scope), work));
   }
 }

@@ -4,7 +4,7 @@ import type { Context, Span, SpanContext } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import type { Moment, Opening } from "../../protocol/span-scope.ts";
+import type { Moment, Opening } from "../../protocol/span-tree.ts";
 
 /** What the spans of one run have in common. */
 export interface RunFacts {

@@ -9,10 +9,10 @@ import {
   type Context,
 } from "@opentelemetry/api";
 
-import type { Correlation } from "../../protocol/event.ts";
+import type { EventScope } from "../../protocol/event.ts";
 import { ESPALIER } from "../gen-ai-attributes.ts";
 
-type BaggagePlace = Pick<Correlation, "runId" | "agentPath">;
+type BaggagePlace = Pick<EventScope, "runId" | "agentPath">;
 
 const OWN_BAGGAGE = createContextKey("espalier.baggage");
 

@@ -4,7 +4,7 @@
 import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
+import type { Closing, Moment, Note, Opening } from "../../protocol/span-tree.ts";
 import { ESPALIER, GEN_AI, LINK, OPERATION, OUTCOME, spanName } from "../gen-ai-attributes.ts";
 import { knownToolName, usageAttributes } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
@@ -33,7 +33,7 @@ const APPROVAL = "approval";
 const QUEUE_WAIT = "queue_wait";
 const STATE = { requested: "requested", decided: "decided" } as const;
 
-/** The span for something that happened within the scope that began at `sinceUs`. */
+/** The span for something that happened within the span that began at `sinceUs`. */
 export function sideSpanOf(body: Note, moment: Moment, sinceUs: number): SideSpan | undefined {
   switch (body.type) {
     case "question.asked":
@@ -80,7 +80,7 @@ function asked(body: EventBody<"question.asked">, moment: Moment): SideSpan {
   };
 }
 
-/** From the question on, as far as it was asked within the same scope: a pause is no part of its trace. */
+/** From the question on, as far as it was asked within the same span: a pause is no part of its trace. */
 function answered(body: EventBody<"question.answered">, moment: Moment, sinceUs: number): SideSpan {
   return {
     kind: APPROVAL,
@@ -92,7 +92,7 @@ function answered(body: EventBody<"question.answered">, moment: Moment, sinceUs:
 }
 
 /**
- * The whole of a wait that began before the scope in which it was answered, which is after a pause: for a trace of its own, where it
+ * The whole of a wait that began before the span in which it was answered, which is after a pause: for a trace of its own, where it
  * is found by its length and makes no other bar a pixel wide.
  */
 export function waitAcrossPause(

@@ -6,8 +6,8 @@ import type { Attributes } from "@opentelemetry/api";
 
 import { assertNever } from "../../kernel/assert.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";
-import type { Correlation, EventBody } from "../../protocol/event.ts";
-import type { Closing, Moment, Note, Opening } from "../../protocol/span-scope.ts";
+import type { EventScope, EventBody } from "../../protocol/event.ts";
+import type { Closing, Moment, Note, Opening } from "../../protocol/span-tree.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import {
@@ -28,7 +28,7 @@ import {
 const MICRO_USD_PER_USD = 1_000_000;
 
 /** Its name when a span begins. */
-export function openingName(body: Opening, { agentPath }: Correlation): string {
+export function openingName(body: Opening, { agentPath }: EventScope): string {
   switch (body.type) {
     case "run.started":
     case "run.resumed":
@@ -99,7 +99,7 @@ export function samplingAttributes(body: Opening): Attributes {
 
 /** Where a span is in the tree and in the event log: on every span. `conversationId`: the session of the run. */
 export function placeAttributes(
-  { seq, correlation: place }: Moment,
+  { seq, scope: place }: Moment,
   conversationId: string | undefined,
 ): Attributes {
   return {
@@ -321,9 +321,9 @@ function listed(values: readonly string[]): string[] | undefined {
 /** Which subagent goes on below a resumed delegation, for the span of its call. */
 export function resumedChildAttributes(
   { role }: EventBody<"agent.resumed">,
-  { correlation }: Moment,
+  { scope }: Moment,
 ): Attributes {
-  const { agentId: childId, agentPath: childPath } = correlation;
+  const { agentId: childId, agentPath: childPath } = scope;
   return childAttributes({ role, childId, childPath });
 }
 

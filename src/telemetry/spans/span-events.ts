@@ -5,7 +5,7 @@ import type { Attributes } from "@opentelemetry/api";
 
 import type { EventBody } from "../../protocol/event.ts";
 import { kindAnsweredBy } from "../../protocol/question.ts";
-import type { Moment, Note } from "../../protocol/span-scope.ts";
+import type { Moment, Note } from "../../protocol/span-tree.ts";
 import { ERROR_TYPE, ESPALIER, GEN_AI, OUTCOME, SPAN_EVENT } from "../gen-ai-attributes.ts";
 import { refusalAttributes } from "./span-attributes.ts";
 
@@ -103,7 +103,7 @@ export function requestAttributes({ question }: EventBody<"question.asked">): At
 /** What a decision says, and not in which words: for an event, and for a span of its own. */
 export function decisionAttributes(
   body: EventBody<"question.answered">,
-  { correlation }: Moment,
+  { scope }: Moment,
 ): Attributes {
   return {
     [ESPALIER.approvalId]: body.questionId,
@@ -112,7 +112,7 @@ export function decisionAttributes(
     [ESPALIER.approvalDecidedByKind]: body.by,
     [ESPALIER.approvalWaitMs]: body.waitedMs,
     [GEN_AI.toolName]: body.toolName,
-    [GEN_AI.toolCallId]: correlation.callId ?? undefined,
+    [GEN_AI.toolCallId]: scope.callId ?? undefined,
   };
 }
 

@@ -3,7 +3,7 @@
 
 import { TraceFlags, type Attributes, type Link, type SpanContext } from "@opentelemetry/api";
 
-import type { Opening } from "../../protocol/span-scope.ts";
+import type { Opening } from "../../protocol/span-tree.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 
 /** The earlier run, or the earlier part of this run, from which a run goes on. None, if a sampler had left that out. */

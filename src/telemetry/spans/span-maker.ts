@@ -13,7 +13,7 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 
-import type { Moment, Opening } from "../../protocol/span-scope.ts";
+import type { Moment, Opening } from "../../protocol/span-tree.ts";
 import {
   boundedAttributes,
   boundedName,
@@ -59,10 +59,10 @@ export class SpanMaker {
     this.#tracer = tracer;
   }
 
-  /** Begins the span of a scope. */
+  /** Begins a span. */
   begin(body: Opening, moment: Moment, plan: SpanPlan): BegunSpan {
     const { around, run } = plan;
-    const name = boundedName(openingName(body, moment.correlation));
+    const name = boundedName(openingName(body, moment.scope));
     const role = "role" in body ? body.role : plan.role;
     const sampled = boundedAttributes(samplingAttributes(body));
     const span = withIds(plan.ids, () =>
@@ -180,13 +180,13 @@ export function partIdIn(traceId: string): string {
 }
 
 /** The id of the span in which an agent goes on in a further trace. */
-function onwardIdIn(traceId: string, { seq, correlation }: Moment): string {
-  return spanIdFrom(["onward", traceId, correlation.runId, seq]);
+function onwardIdIn(traceId: string, { seq, scope }: Moment): string {
+  return spanIdFrom(["onward", traceId, scope.runId, seq]);
 }
 
 /** What the ids of the span that begins with an event follow from. */
-export function seedOf({ seq, atMs, correlation }: Moment): readonly (string | number)[] {
-  return [correlation.runId, seq, atMs];
+export function seedOf({ seq, atMs, scope }: Moment): readonly (string | number)[] {
+  return [scope.runId, seq, atMs];
 }
 
 /** Not a plain number: the SDK takes a small one, as a test's clock gives, for time since the process began. */

@@ -1,5 +1,5 @@
 // SpanProjector: the spans of a run, drawn from its events as they happen.
-// Owns the open spans. Knows neither which event belongs where (ScopeTree) nor how a span is begun (SpanMaker) and what is told of it
+// Owns the open spans. Knows neither which event belongs where (SpanTree) nor how a span is begun (SpanMaker) and what is told of it
 // (span-story.ts).
 // 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there.
 // 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
@@ -21,17 +21,17 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 
-import type { Correlation, EventBody, EventDraft, TraceIds } from "../../protocol/event.ts";
+import type { EventScope, EventBody, EventDraft, TraceIds } from "../../protocol/event.ts";
 import type { LostSpan, Tracing } from "../../protocol/event-sink.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import {
-  ScopeTree,
+  SpanTree,
   type Closing,
   type EventMoment,
   type Moment,
   type Note,
   type Opening,
-} from "../../protocol/span-scope.ts";
+} from "../../protocol/span-tree.ts";
 import { mintTraceIds, type MintHex } from "../../kernel/trace-ids.ts";
 import { warnOfUnseenProvider } from "./api-versions.ts";
 import { writeContent } from "../content/content.ts";
@@ -83,7 +83,7 @@ export class SpanProjector implements Tracing {
   readonly #maxSpansPerTrace: number;
   readonly #globals: ProjectorOptions["globals"];
   readonly #content: ContentSettings | undefined;
-  readonly #scopes: ScopeTree<OpenSpan>;
+  readonly #spans: SpanTree<OpenSpan>;
   /** Only if content was switched on. */
   readonly recordContent: Tracing["recordContent"];
 
@@ -97,7 +97,7 @@ export class SpanProjector implements Tracing {
     this.#content = content;
     if (content !== undefined)
       this.recordContent = (scope, said) => this.#write(content, scope, said);
-    this.#scopes = new ScopeTree<OpenSpan>({
+    this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
         metrics?.opened(open, moment);
@@ -123,7 +123,7 @@ export class SpanProjector implements Tracing {
   }
 
   place(draft: EventDraft): TraceIds {
-    const open = this.#scopes.place(draft);
+    const open = this.#spans.place(draft);
     if (open === undefined) return mintTraceIds(this.#mintHex, undefined);
     const { type } = draft.body;
     return type === "run.started" || type === "run.resumed"
@@ -131,13 +131,13 @@ export class SpanProjector implements Tracing {
       : open.ids;
   }
 
-  within<T>(scope: Correlation, work: () => T): T {
-    const open = this.#scopes.find(scope);
+  within<T>(scope: EventScope, work: () => T): T {
+    const open = this.#spans.find(scope);
     return open === undefined ? work() : context.with(open.context, work);
   }
 
-  idsOf(scope: Correlation): TraceIds | undefined {
-    return this.#scopes.find(scope)?.ids;
+  idsOf(scope: EventScope): TraceIds | undefined {
+    return this.#spans.find(scope)?.ids;
   }
 
   endLost(lost: readonly LostSpan[], atUs: number): void {
@@ -145,12 +145,12 @@ export class SpanProjector implements Tracing {
   }
 
   leave(moment: EventMoment, why: "left" | "abandoned"): void {
-    this.#scopes.leave(moment, why);
+    this.#spans.leave(moment, why);
   }
 
   /** How many spans are open: none, when all runs have ended or are paused. */
   get openSpans(): number {
-    return this.#scopes.size;
+    return this.#spans.size;
   }
 
   #open(body: Opening, moment: Moment, parent: OpenSpan | undefined): OpenSpan {
@@ -160,7 +160,7 @@ export class SpanProjector implements Tracing {
         : (this.#openElsewhere(body, moment, parent) ?? this.#openBelow(body, moment, parent));
     if (body.type === "agent.resumed" && parent?.isToolCall === true)
       tellResumedChild(parent, body, moment);
-    const { agentId } = moment.correlation;
+    const { agentId } = moment.scope;
     if (isAgent(body) && open.run.background.has(agentId))
       open.run.background.set(agentId, open.span.spanContext());
     return open;
@@ -269,14 +269,14 @@ export class SpanProjector implements Tracing {
     const ids = wantedIds(body, moment, parent);
     const begun = this.#maker.begin(body, moment, { ...plan, ids });
     const open = { ...begun, ids: this.#idsOf(begun.span, plan.around, parent) };
-    const { contents, correlation: scope } = moment;
+    const { contents, scope } = moment;
     if (this.#content !== undefined && contents !== undefined && begun.span.isRecording())
       for (const content of contents()) writeContent(this.#content, { ...open, scope }, content);
     return parent === undefined ? rootedIn(open) : open;
   }
 
-  #write(settings: ContentSettings, scope: Correlation, content: SpanContent): void {
-    const open = this.#scopes.find(scope);
+  #write(settings: ContentSettings, scope: EventScope, content: SpanContent): void {
+    const open = this.#spans.find(scope);
     if (open !== undefined) writeContent(settings, { ...open, scope }, content);
   }
 
@@ -303,15 +303,15 @@ export class SpanProjector implements Tracing {
   #linkToWriter(
     { span }: OpenSpan,
     { origin, fromAgentId }: EventBody<"message.delivered">,
-    { correlation }: Moment,
+    { scope }: Moment,
   ): void {
     if (origin !== "steering" || fromAgentId === undefined) return;
     const place = { executionId: null, stepId: null, callId: null, parentAgentId: null };
-    const writer = this.#scopes.find({ ...correlation, ...place, agentId: fromAgentId });
+    const writer = this.#spans.find({ ...scope, ...place, agentId: fromAgentId });
     if (writer !== undefined) span.addLink(linkTo(LINK.messageFrom, writer.span.spanContext()));
   }
 
-  // Without an SDK a span is its parent's, or has no ids at all: then this scope gets a span id of its own.
+  // Without an SDK a span is its parent's, or has no ids at all: then it gets a span id of its own.
   #idsOf(span: Span, around: Context, parent: OpenSpan | undefined): TraceIds {
     const { traceId, spanId } = span.spanContext();
     const above = callerOf(around);

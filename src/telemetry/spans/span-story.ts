@@ -2,7 +2,7 @@
 // A span is an error only if what it shows failed: a spawn fails with its subagent, a parent does not. A pause is no error.
 
 import type { EventBody } from "../../protocol/event.ts";
-import type { Abandonment, Closing, Moment, Note } from "../../protocol/span-scope.ts";
+import type { Abandonment, Closing, Moment, Note } from "../../protocol/span-tree.ts";
 import { boundedName, eventAttributes, setAttributes } from "../bounded/bounded-attributes.ts";
 import { ERROR_TYPE, ESPALIER, LINK, OUTCOME, SPAN_EVENT, SPAWN } from "../gen-ai-attributes.ts";
 import type { OpenSpan } from "./open-span.ts";
@@ -26,7 +26,7 @@ const MOST_AWAITED = 100;
 export function tellNote(open: OpenSpan, body: Note, moment: Moment): void {
   const { span, isToolCall } = open;
   if (isToolCall) describeDelegation(open, body);
-  const isCall = moment.correlation.callId !== null;
+  const isCall = moment.scope.callId !== null;
   const event = spanEventOf(body, moment) ?? (isCall ? undefined : subtaskEventOf(body));
   if (event !== undefined)
     span.addEvent(event.name, eventAttributes(event.attributes), hrTimeOf(moment.atUs));
@@ -68,7 +68,7 @@ export function tellResumedChild(
 ): void {
   if (!open.span.isRecording()) return;
   setAttributes(open.span, resumedChildAttributes(body, moment));
-  rename(open, lastNameIn(moment.correlation.agentPath));
+  rename(open, lastNameIn(moment.scope.agentPath));
 }
 
 /** Says in the name of a call whom it is about. */

@@ -1,29 +1,29 @@
-// ScopeTree: to which scope of a run an event belongs. A scope is what becomes one span: the run,
-// one execution of an agent, a model call, a tool call. A pause ends a scope as an end does; what
-// follows a resumption is a new one. Owns what is open, of all runs, with one value for each scope that
-// its listener chooses (a span, or just ids). Knows no span and no id.
-// 1. A scope is closed once: by its own end, or abandoned when the scope around it closes.
-//    Its span ends then, or with the last span within it if that is later: a call that was answered
+// SpanTree: to which span of a run an event belongs. There is one for the run, for one execution of an
+// agent, for a model call and for a tool call. A pause closes a span as an end does; what follows a
+// resumption is a new one. Owns what is open, of all runs, with one value for each span, which its
+// listener chooses. Knows no trace and no id of one.
+// 1. A span is closed once: by an event of its own, or abandoned when the span around it closes.
+//    It ends then, or with the last span within it if that is later: a call that was answered
 //    while its subagent works lasts as long as the subagent.
 // 2. Nothing is kept of what is closed: a run that has ended, or is paused, leaves no trace in
 //    memory.
-// 3. An event whose scope is not open belongs to the nearest open scope around it. No event is
+// 3. An event whose span is not open belongs to the nearest open span around it. No event is
 //    refused.
-// 4. Each event costs constant time, and each scope at its end what it leaves open.
+// 4. Each event costs constant time, and each span at its end what it leaves open.
 // 5. Events of a run follow each other in time, by a microsecond at least: no span is without length,
 //    and each lies within the one around it, whatever the clock does.
 
 import { assertNever } from "../kernel/assert.ts";
-import type { Correlation, EventBody, EventDraft, EventType } from "./event.ts";
+import type { EventScope, EventBody, EventDraft, EventType } from "./event.ts";
 import { callKey, type AgentId, type RunId } from "./ids.ts";
 
-/** Events with which a scope begins. */
+/** Events with which a span begins. */
 export type Opening = RunOpening | AgentOpening | CallOpening;
 type RunOpening = EventBody<"run.started" | "run.resumed">;
 type AgentOpening = EventBody<"agent.started" | "agent.resumed">;
 type CallOpening = EventBody<"model.requested" | "tool.started" | "tool.resumed"> | Rejection;
 
-/** Events with which a scope ends. */
+/** Events with which a span ends. */
 export type Closing = RunClosing | AgentClosing | CallClosing;
 type RunClosing = EventBody<"run.ended" | "run.paused">;
 type AgentClosing = EventBody<"agent.ended" | "agent.paused">;
@@ -31,14 +31,14 @@ type CallClosing =
   | EventBody<"model.replied" | "model.failed" | "tool.ended" | "tool.paused">
   | Rejection;
 
-/** The scope of a call that is not run begins and ends with one event. */
+/** The span of a call that is not run begins and ends with one event. */
 type Rejection = EventBody<"tool.rejected">;
 
-/** Events within a scope. */
+/** Events within a span. */
 export type Note = EventBody<Exclude<EventType, Opening["type"] | Closing["type"]>>;
 
 /**
- * Why a scope ends without an end of its own: what is around it had to end, was paused, or has
+ * Why a span ends without an end of its own: what is around it had to end, was paused, or has
  * ended for another reason; or the run is `left` as it is, for another process to continue.
  */
 export type Abandonment = "cancelled" | "suspended" | "abandoned" | "left";
@@ -53,60 +53,60 @@ export interface Moment extends EventMoment {
 }
 
 /**
- * Gives one value for each open scope. Called by the tree in the order of events; must not throw.
+ * Gives one value for each open span. Called by the tree in the order of events; must not throw.
  */
-export interface ScopeListener<Scope> {
-  /** A scope begins. `parent` is the scope around it; a run has none. */
-  open(body: Opening, moment: Moment, parent: Scope | undefined): Scope;
-  /** Something happened within a scope. */
-  note(scope: Scope, body: Note, moment: Moment): void;
-  /** A scope ends. */
-  close(scope: Scope, body: Closing, moment: Moment): void;
-  /** The scope around this one ended, and its own end never came. */
-  abandon(scope: Scope, moment: Moment, why: Abandonment): void;
+export interface SpanListener<Span> {
+  /** A span begins. `parent` is the span around it; a run has none. */
+  open(body: Opening, moment: Moment, parent: Span | undefined): Span;
+  /** Something happened within a span. */
+  note(span: Span, body: Note, moment: Moment): void;
+  /** A span ends. */
+  close(span: Span, body: Closing, moment: Moment): void;
+  /** The span around this one ended, and its own end never came. */
+  abandon(span: Span, moment: Moment, why: Abandonment): void;
   /** It was closed or abandoned, and nothing within it is open: the last call for it. Not if it was `left`. */
-  end(scope: Scope, moment: Moment): void;
+  end(span: Span, moment: Moment): void;
 }
 
-/** A scope until its span ends. */
-interface Held<Scope> {
-  readonly scope: Scope;
-  readonly around: Held<Scope> | undefined;
+/** A span until it ends. */
+interface Held<Span> {
+  readonly span: Span;
+  readonly around: Held<Span> | undefined;
   /** How many spans directly within it have not ended. */
   within: number;
   isClosed: boolean;
 }
 
-interface OpenRun<Scope> {
-  readonly held: Held<Scope>;
+interface OpenRun<Span> {
+  readonly held: Held<Span>;
   /** An agent has one execution at a time, so its id finds the current one. */
-  readonly agents: Map<AgentId, OpenAgent<Scope>>;
+  readonly agents: Map<AgentId, OpenAgent<Span>>;
   /** When its last event happened. */
   lastUs: number;
 }
 
-interface OpenAgent<Scope> {
-  readonly held: Held<Scope>;
-  readonly executionId: Correlation["executionId"];
-  readonly parent: OpenAgent<Scope> | undefined;
-  /** The call below which its scope stands, among its parent's. */
+interface OpenAgent<Span> {
+  readonly held: Held<Span>;
+  readonly executionId: EventScope["executionId"];
+  readonly parent: OpenAgent<Span> | undefined;
+  /** The call below which its span stands, among its parent's. */
   readonly spawnKey: string | undefined;
   /** Open agents that it started, by the call below which they stand, the oldest first. */
   readonly children: Map<string | undefined, Set<AgentId>>;
   /** Model calls by step and the call that they serve aside, tool calls by call: see `callKey`. */
-  readonly calls: Map<string, Held<Scope>>;
+  readonly calls: Map<string, Held<Span>>;
 }
 
-export class ScopeTree<Scope> {
-  readonly #listener: ScopeListener<Scope>;
-  readonly #runs = new Map<RunId, OpenRun<Scope>>();
+export class SpanTree<Span> {
+  readonly #listener: SpanListener<Span>;
+  readonly #runs = new Map<RunId, OpenRun<Span>>();
 
-  constructor(listener: ScopeListener<Scope>) {
+  constructor(listener: SpanListener<Span>) {
     this.#listener = listener;
   }
 
-  /** Opens, closes or finds the scope of an event. Undefined: its run is not open. */
-  place(draft: EventDraft): Scope | undefined {
+  /** Opens, closes or finds the span of an event. Undefined: its run is not open. */
+  place(draft: EventDraft): Span | undefined {
     const { body } = draft;
     const moment = this.#momentOf(draft);
     switch (body.type) {
@@ -170,31 +170,31 @@ export class ScopeTree<Scope> {
     }
   }
 
-  /** The innermost open scope at a place: its tool call, its model call, its agent, its run. */
-  find(correlation: Correlation): Scope | undefined {
-    const run = this.#runs.get(correlation.runId);
-    const agent = agentAt(run, correlation);
-    const [model, tool] = [callKey("model", correlation), callKey("tool", correlation)];
+  /** The innermost open span of a scope: its tool call, its model call, its agent, its run. */
+  find(scope: EventScope): Span | undefined {
+    const run = this.#runs.get(scope.runId);
+    const agent = agentAt(run, scope);
+    const [model, tool] = [callKey("model", scope), callKey("tool", scope)];
     const call = agent?.calls.get(tool) ?? agent?.calls.get(model);
-    return (call ?? agent?.held)?.scope ?? scopeAbove(run, correlation);
+    return (call ?? agent?.held)?.span ?? spanAbove(run, scope);
   }
 
   /**
-   * Forgets a run. `left`: another process may continue it; `abandoned`: its end will never come. What the listener throws for one scope holds
+   * Forgets a run. `left`: another process may continue it; `abandoned`: its end will never come. What the listener throws for one span holds
    * up no other.
    */
   leave(at: EventMoment, why: Abandonment): void {
-    const run = this.#runs.get(at.correlation.runId);
+    const run = this.#runs.get(at.scope.runId);
     if (run === undefined) return;
     const moment = this.#momentOf(at);
-    this.#runs.delete(at.correlation.runId);
+    this.#runs.delete(at.scope.runId);
     const agents = [...run.agents.values()].toReversed();
     for (const held of [
       ...agents.flatMap(({ calls, held }) => [...calls.values(), held]),
       run.held,
     ]) {
       try {
-        this.#listener.abandon(held.scope, moment, why);
+        this.#listener.abandon(held.span, moment, why);
         // What failed within it keeps it no longer.
         held.within = 0;
         if (why !== "left") this.#closed(held, moment);
@@ -204,7 +204,7 @@ export class ScopeTree<Scope> {
     }
   }
 
-  /** How many scopes are open. */
+  /** How many spans are open. */
   get size(): number {
     let size = 0;
     for (const run of this.#runs.values()) {
@@ -214,51 +214,51 @@ export class ScopeTree<Scope> {
     return size;
   }
 
-  #momentOf({ seq, atMs, correlation, contents }: EventMoment): Moment {
-    const run = this.#runs.get(correlation.runId);
+  #momentOf({ seq, atMs, scope, contents }: EventMoment): Moment {
+    const run = this.#runs.get(scope.runId);
     const atUs = Math.max(Math.round(atMs * 1_000), (run?.lastUs ?? -Infinity) + 1);
     if (run !== undefined) run.lastUs = atUs;
     const content = contents === undefined ? {} : { contents };
-    return { seq, atMs, correlation, atUs, ...content };
+    return { seq, atMs, scope, atUs, ...content };
   }
 
-  #open(body: Opening, moment: Moment, around: Held<Scope> | undefined): Held<Scope> {
-    const scope = this.#listener.open(body, moment, around?.scope);
+  #open(body: Opening, moment: Moment, around: Held<Span> | undefined): Held<Span> {
+    const span = this.#listener.open(body, moment, around?.span);
     if (around !== undefined) around.within += 1;
-    return { scope, around, within: 0, isClosed: false };
+    return { span, around, within: 0, isClosed: false };
   }
 
-  #close(held: Held<Scope>, body: Closing, moment: Moment): void {
-    this.#listener.close(held.scope, body, moment);
+  #close(held: Held<Span>, body: Closing, moment: Moment): void {
+    this.#listener.close(held.span, body, moment);
     this.#closed(held, moment);
   }
 
-  #abandon(held: Held<Scope>, moment: Moment, why: Abandonment): void {
-    this.#listener.abandon(held.scope, moment, why);
+  #abandon(held: Held<Span>, moment: Moment, why: Abandonment): void {
+    this.#listener.abandon(held.span, moment, why);
     this.#closed(held, moment);
   }
 
   /** Ends it, and what is around it and was only kept by it. */
-  #closed(held: Held<Scope>, moment: Moment): void {
+  #closed(held: Held<Span>, moment: Moment): void {
     held.isClosed = true;
-    let ending: Held<Scope> | undefined = held;
+    let ending: Held<Span> | undefined = held;
     while (ending?.isClosed === true && ending.within === 0) {
-      this.#listener.end(ending.scope, moment);
+      this.#listener.end(ending.span, moment);
       ending = ending.around;
       if (ending !== undefined) ending.within -= 1;
     }
   }
 
-  #openRun(body: RunOpening, moment: Moment): Scope {
-    const { runId } = moment.correlation;
+  #openRun(body: RunOpening, moment: Moment): Span {
+    const { runId } = moment.scope;
     this.#abandonRun(runId, moment);
     const held = this.#open(body, moment, undefined);
     this.#runs.set(runId, { held, agents: new Map(), lastUs: moment.atUs });
-    return held.scope;
+    return held.span;
   }
 
-  #openAgent(body: AgentOpening, moment: Moment): Scope | undefined {
-    const { runId, agentId, parentAgentId, executionId } = moment.correlation;
+  #openAgent(body: AgentOpening, moment: Moment): Span | undefined {
+    const { runId, agentId, parentAgentId, executionId } = moment.scope;
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
     this.#abandonAgent(run, agentId, moment, "abandoned");
@@ -272,62 +272,62 @@ export class ScopeTree<Scope> {
       const siblings = parent.children.get(spawnKey) ?? new Set();
       parent.children.set(spawnKey, siblings.add(agentId));
     }
-    return held.scope;
+    return held.span;
   }
 
-  #openCall(body: CallOpening, moment: Moment): Scope | undefined {
-    const run = this.#runs.get(moment.correlation.runId);
-    const agent = agentAt(run, moment.correlation);
-    if (agent === undefined) return scopeAbove(run, moment.correlation);
-    const key = callKey(body.type, moment.correlation);
+  #openCall(body: CallOpening, moment: Moment): Span | undefined {
+    const run = this.#runs.get(moment.scope.runId);
+    const agent = agentAt(run, moment.scope);
+    if (agent === undefined) return spanAbove(run, moment.scope);
+    const key = callKey(body.type, moment.scope);
     const stale = agent.calls.get(key);
     if (stale !== undefined) this.#abandon(stale, moment, "abandoned");
     const held = this.#open(body, moment, agent.held);
     agent.calls.set(key, held);
-    return held.scope;
+    return held.span;
   }
 
-  #note(body: Note, moment: Moment): Scope | undefined {
-    const run = this.#runs.get(moment.correlation.runId);
-    const agent = agentAt(run, moment.correlation);
-    const call = agent?.calls.get(callKey(body.type, moment.correlation));
-    const scope = (call ?? agent?.held)?.scope ?? scopeAbove(run, moment.correlation);
-    if (scope !== undefined) this.#listener.note(scope, body, moment);
-    return scope;
+  #note(body: Note, moment: Moment): Span | undefined {
+    const run = this.#runs.get(moment.scope.runId);
+    const agent = agentAt(run, moment.scope);
+    const call = agent?.calls.get(callKey(body.type, moment.scope));
+    const span = (call ?? agent?.held)?.span ?? spanAbove(run, moment.scope);
+    if (span !== undefined) this.#listener.note(span, body, moment);
+    return span;
   }
 
-  #closeCall(body: CallClosing, moment: Moment): Scope | undefined {
-    const run = this.#runs.get(moment.correlation.runId);
-    const agent = agentAt(run, moment.correlation);
-    if (run === undefined || agent === undefined) return scopeAbove(run, moment.correlation);
-    const key = callKey(body.type, moment.correlation);
+  #closeCall(body: CallClosing, moment: Moment): Span | undefined {
+    const run = this.#runs.get(moment.scope.runId);
+    const agent = agentAt(run, moment.scope);
+    if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
+    const key = callKey(body.type, moment.scope);
     const held = agent.calls.get(key);
-    if (held === undefined) return agent.held.scope;
+    if (held === undefined) return agent.held.span;
     if (body.type === "tool.paused") this.#suspendChildren(run, agent, moment, key);
     agent.calls.delete(key);
     this.#close(held, body, moment);
-    return held.scope;
+    return held.span;
   }
 
-  #closeAgent(body: AgentClosing, moment: Moment): Scope | undefined {
-    const run = this.#runs.get(moment.correlation.runId);
-    const agent = agentAt(run, moment.correlation);
-    if (run === undefined || agent === undefined) return scopeAbove(run, moment.correlation);
+  #closeAgent(body: AgentClosing, moment: Moment): Span | undefined {
+    const run = this.#runs.get(moment.scope.runId);
+    const agent = agentAt(run, moment.scope);
+    if (run === undefined || agent === undefined) return spanAbove(run, moment.scope);
     if (body.type === "agent.paused") this.#suspendChildren(run, agent, moment);
-    forget(run, moment.correlation.agentId);
+    forget(run, moment.scope.agentId);
     this.#abandonCalls(agent, moment, whyAbandoned(body));
     this.#close(agent.held, body, moment);
-    return agent.held.scope;
+    return agent.held.span;
   }
 
-  #closeRun(body: RunClosing, moment: Moment): Scope | undefined {
-    const { runId } = moment.correlation;
+  #closeRun(body: RunClosing, moment: Moment): Span | undefined {
+    const { runId } = moment.scope;
     const run = this.#runs.get(runId);
     if (run === undefined) return undefined;
     this.#abandonAgents(run, moment, whyAbandoned(body));
     this.#runs.delete(runId);
     this.#close(run.held, body, moment);
-    return run.held.scope;
+    return run.held.span;
   }
 
   #abandonRun(runId: RunId, moment: Moment): void {
@@ -338,8 +338,8 @@ export class ScopeTree<Scope> {
     this.#abandon(run.held, moment, "abandoned");
   }
 
-  // The youngest first: a child begins after its parent, so no scope ends before one within it.
-  #abandonAgents(run: OpenRun<Scope>, moment: Moment, why: Abandonment): void {
+  // The youngest first: a child begins after its parent, so no span ends before one within it.
+  #abandonAgents(run: OpenRun<Span>, moment: Moment, why: Abandonment): void {
     for (const agentId of [...run.agents.keys()].toReversed()) {
       this.#abandonAgent(run, agentId, moment, why);
     }
@@ -347,8 +347,8 @@ export class ScopeTree<Scope> {
 
   /** Nothing stays open below an agent, or below a call of it, that is paused. */
   #suspendChildren(
-    run: OpenRun<Scope>,
-    parent: OpenAgent<Scope>,
+    run: OpenRun<Span>,
+    parent: OpenAgent<Span>,
     moment: Moment,
     spawnKey?: string,
   ): void {
@@ -362,21 +362,21 @@ export class ScopeTree<Scope> {
     }
   }
 
-  #abandonAgent(run: OpenRun<Scope>, agentId: AgentId, moment: Moment, why: Abandonment): void {
+  #abandonAgent(run: OpenRun<Span>, agentId: AgentId, moment: Moment, why: Abandonment): void {
     const agent = forget(run, agentId);
     if (agent === undefined) return;
     this.#abandonCalls(agent, moment, why);
     this.#abandon(agent.held, moment, why);
   }
 
-  #abandonCalls(agent: OpenAgent<Scope>, moment: Moment, why: Abandonment): void {
+  #abandonCalls(agent: OpenAgent<Span>, moment: Moment, why: Abandonment): void {
     for (const held of agent.calls.values()) this.#abandon(held, moment, why);
     agent.calls.clear();
   }
 }
 
 /** Takes an agent out of its run, and out of its parent's children. */
-function forget<Scope>(run: OpenRun<Scope>, agentId: AgentId): OpenAgent<Scope> | undefined {
+function forget<Span>(run: OpenRun<Span>, agentId: AgentId): OpenAgent<Span> | undefined {
   const agent = run.agents.get(agentId);
   run.agents.delete(agentId);
   const siblings = agent?.parent?.children.get(agent.spawnKey);
@@ -390,20 +390,20 @@ function whyAbandoned(body: RunClosing | AgentClosing): Abandonment {
   return body.status === "cancelled" ? "cancelled" : "abandoned";
 }
 
-/** The agent at a place, unless an earlier execution of it is meant. */
-function agentAt<Scope>(
-  run: OpenRun<Scope> | undefined,
-  { agentId, executionId }: Correlation,
-): OpenAgent<Scope> | undefined {
+/** The agent of a span, unless an earlier execution of it is meant. */
+function agentAt<Span>(
+  run: OpenRun<Span> | undefined,
+  { agentId, executionId }: EventScope,
+): OpenAgent<Span> | undefined {
   const agent = run?.agents.get(agentId);
   return executionId === null || agent?.executionId === executionId ? agent : undefined;
 }
 
 /** Where events of an agent belong that is not open: to its parent, else to the run. */
-function scopeAbove<Scope>(
-  run: OpenRun<Scope> | undefined,
-  { parentAgentId }: Correlation,
-): Scope | undefined {
+function spanAbove<Span>(
+  run: OpenRun<Span> | undefined,
+  { parentAgentId }: EventScope,
+): Span | undefined {
   const parent = parentAgentId === null ? undefined : run?.agents.get(parentAgentId);
-  return (parent?.held ?? run?.held)?.scope;
+  return (parent?.held ?? run?.held)?.span;
 }

@@ -5,8 +5,8 @@
 
 import { expect, test } from "vitest";
 
-import type { Correlation } from "../../src/protocol/event.ts";
-import { ScopeTree, type Opening } from "../../src/protocol/span-scope.ts";
+import type { EventScope } from "../../src/protocol/event.ts";
+import { SpanTree, type Opening } from "../../src/protocol/span-tree.ts";
 import { proves } from "../harness/proves.ts";
 import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
@@ -107,7 +107,7 @@ test("an agent that is paused and resumed while its run lives has a second scope
     "open lead call_1 2 in lead 1",
     "open lead/reader#1 2 in lead call_1 2",
   ]);
-  expect(placed(run).tree.find(reader.correlation())).toBe("lead/reader#1 2");
+  expect(placed(run).tree.find(reader.scope())).toBe("lead/reader#1 2");
 });
 
 test("a paused child that is dismissed ends below its parent, whose call is closed already", () => {
@@ -138,10 +138,7 @@ test("what is said of an agent that is not open belongs to its parent, and opens
   const { told, tree, scopes } = placed(run);
   expect(told.slice(-1)).toEqual(["note lead 1 question.answered"]);
   expect(scopes.slice(-2)).toEqual(["lead 1", "lead 1"]);
-  expect([tree.find(reader.correlation()), tree.find(lead.correlation())]).toEqual([
-    "lead 1",
-    "lead 1",
-  ]);
+  expect([tree.find(reader.scope()), tree.find(lead.scope())]).toEqual(["lead 1", "lead 1"]);
 });
 
 test("a question belongs to the agent until its call runs, what is noted then to the call", () => {
@@ -224,7 +221,7 @@ proves(
     run.ended();
     for (const clock of [() => 5_000, (index: number) => 5_000 - index * 60_000]) {
       const times: number[] = [];
-      const tree = new ScopeTree<object>({
+      const tree = new SpanTree<object>({
         open: (_body, { atUs }) => {
           times.push(atUs);
           return {};
@@ -256,9 +253,9 @@ function placed({ drafts }: RunScript) {
   const told: string[] = [];
   const ended: (readonly [scope: string, atUs: number])[] = [];
   const openings = new Map<string, number>();
-  const tree = new ScopeTree<string>({
-    open: (body, { correlation }, parent) => {
-      const name = nameOf(body, correlation);
+  const tree = new SpanTree<string>({
+    open: (body, { scope }, parent) => {
+      const name = nameOf(body, scope);
       const number = (openings.get(name) ?? 0) + 1;
       openings.set(name, number);
       told.push(`open ${name} ${number}${parent === undefined ? "" : ` in ${parent}`}`);
@@ -277,7 +274,7 @@ function placed({ drafts }: RunScript) {
 
 const QUIET = /^(budget|step|continuation)\./;
 
-function nameOf({ type }: Opening, { agentPath, callId }: Correlation): string {
+function nameOf({ type }: Opening, { agentPath, callId }: EventScope): string {
   if (type.startsWith("run.")) return "run";
   if (type.startsWith("agent.")) return agentPath;
   return `${agentPath} ${callId ?? "model"}`;
