@@ -47,7 +47,7 @@ export const GEN_AI = {
   toolType: "gen_ai.tool.type",
   toolDescription: "gen_ai.tool.description",
   toolCallId: "gen_ai.tool.call.id",
-  /** Content, which is only there if somebody asked for it: see content.ts. */
+  /** Content, which is only there if it was asked for: see content.ts. */
   systemInstructions: "gen_ai.system_instructions",
   inputMessages: "gen_ai.input.messages",
   outputMessages: "gen_ai.output.messages",
@@ -67,7 +67,7 @@ export const ESPALIER = {
   runState: "espalier.run.state",
   /** From 2: which stretch of a run that was paused and resumed. */
   runSegment: "espalier.run.segment",
-  /** Only on the span of a run whose process had died: model calls of which nobody knows what became. */
+  /** Only on the span of a run whose process had died: model calls whose end is unknown. */
   runLostCalls: "espalier.run.lost_calls",
   /** How long a run that was resumed had been paused. */
   runPausedMs: "espalier.run.paused_ms",
@@ -79,7 +79,7 @@ export const ESPALIER = {
   resumedFromTraceId: "espalier.resumed_from.trace_id",
   /** Only on the span around a further trace of a run: from 2. */
   tracePart: "espalier.trace.part",
-  /** A trace that grew too large goes on in another one, and came from one. */
+  /** A trace that grew too large continues in another one, and came from one. */
   continuesInTraceId: "espalier.continues_in.trace_id",
   continuesFromTraceId: "espalier.continues_from.trace_id",
   /** A wait that ended at a resume is a trace of its own; this one has the answer. */
@@ -91,7 +91,7 @@ export const ESPALIER = {
   awaitsCount: "espalier.awaits.count",
   /** On links; see `LINK`. */
   linkType: "espalier.link.type",
-  /** Only on a span whose process died before it ended: it was told again by the process that recovered the run. */
+  /** Only on a span whose process died before it ended: it was recorded again by the process that recovered the run. */
   replayed: "espalier.replayed",
   /** The id under which events speak of such a span, where the provider did not let it have that. */
   replacesSpanId: "espalier.replaces.span_id",
@@ -256,7 +256,7 @@ export const SHOWN_AS: Readonly<Record<string, "nothing" | "error" | "name">> = 
   abandoned: "name",
 };
 
-/** Values of `espalier.outcome` that no event says. */
+/** Values of `espalier.outcome` that are in no event. */
 export const OUTCOME = {
   abandoned: "abandoned",
   cancelled: "cancelled",
@@ -276,7 +276,7 @@ export const SERVER = { address: "server.address", port: "server.port" } as cons
 
 export const SERVICE_NAME = "service.name";
 
-/** Attributes of the resource: which process told a span, where, and as which version. */
+/** Attributes of the resource: which process recorded a span, where, and as which version. */
 export const RESOURCE = {
   processId: "process.pid",
   runtimeName: "process.runtime.name",

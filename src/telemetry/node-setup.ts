@@ -108,7 +108,7 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  * Sampling, protocol, headers, certificates, compression and limits are read from the usual `OTEL_*`
  * variables; one that does not fit is a process warning, and its default is used. With
  * `OTEL_SDK_DISABLED=true` or `OTEL_TRACES_EXPORTER=none` there are no spans. If the endpoint cannot
- * be reached, runs go on, spans are counted as lost, and one process warning says why.
+ * be reached, runs continue, spans are counted as lost, and one process warning says why.
  *
  * @throws EspalierError `invalid_option`, `invalid_definition` for options that do not fit.
  */

@@ -37,12 +37,12 @@ export interface OpenTelemetryOptions extends MetricsOptions {
    */
   readonly tracer?: Tracer;
   /**
-   * Whether spans hold what models and tools were told and what they said: `true`, `false`, or how. Left out:
+   * Whether spans hold what models and tools were given and what they answered: `true`, `false`, or how. Left out:
    * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` as it is now decides, and without that there is none.
    */
   readonly content?: boolean | ContentOptions;
   /**
-   * So many spans a trace may have before subagents that begin, and agents that ask their models again, go on
+   * So many spans a trace may have before subagents that begin, and agents that ask their models again, continue
    * in a further trace of the run, linked in both directions; 5,000 if left out, since viewers slow down
    * beyond. Events follow.
    */

@@ -1,5 +1,5 @@
 // EventBacklog: one subscriber's view of the events of a run. Owns the events that were not read yet. A slow reader never slows
-// the run (E2): when the backlog is full, this reader fails with `event_backlog_overflow`, and nobody else notices.
+// the run (E2): when the backlog is full, this reader fails with `event_backlog_overflow`, and no other.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { WaitingLine } from "../../kernel/queue.ts";
@@ -59,7 +59,7 @@ export class EventBacklog implements EventSink, AsyncIterableIterator<EspalierEv
     this.#close({ kind: "closed" });
   }
 
-  /** Nothing more will come, and whoever reads has to know why. */
+  /** Nothing more will come, and the reader has to know why. */
   fail(cause: unknown): void {
     this.#close({ kind: "failed", cause });
   }

@@ -1,5 +1,5 @@
-// What is said of a budget besides what its agents do themselves: thresholds that were reached, and more that was granted. Events about an
-// account belong to the agent whose account it is, also while that agent is at rest.
+// Events of a budget besides those of its agents: thresholds that were reached, and more that was granted. Events about an
+// account belong to the agent whose account it is, also while that agent has settled.
 
 import type { Budget } from "../../policies/budget.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -50,7 +50,7 @@ export function grantBudget(
     });
 }
 
-/** An account outlives executions: what is said of it is said in none of them (L2). */
+/** An account outlives executions: its events are in none of them (L2). */
 function placeOf({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }

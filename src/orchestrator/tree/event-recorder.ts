@@ -1,5 +1,5 @@
 // EventRecorder: numbers, places and hands out the events of one run.
-// Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms nobody.
+// Owns the sequence and the subscribers. E1: numbered without gaps. E2: a sink that throws is reported once and harms no other.
 
 import type { SteadyClock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";

@@ -1,4 +1,4 @@
-// Attributes that a backend can take: no value is longer than 16,384 characters, whoever wrote it.
+// Attributes that a backend can take: no value is longer than 16,384 characters, wherever it came from.
 // What was shortened is named on its span, in `espalier.truncated`; a name or a description that is too long is also worth a warning, once.
 
 import type { Attributes, AttributeValue, Span } from "@opentelemetry/api";
@@ -31,7 +31,7 @@ export function setAttributes(span: Span, attributes: Attributes): void {
   noteShortened(span, shortened);
 }
 
-/** Says on a span which of its attributes are not whole. */
+/** Names on a span those of its attributes that are not whole. */
 export function noteShortened(span: Span, names: readonly string[]): void {
   if (names.length === 0) return;
   const all = [...new Set([...(shortenedOf.get(span) ?? []), ...names])];

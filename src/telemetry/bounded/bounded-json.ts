@@ -2,7 +2,7 @@
 // 1. The text is never longer than asked, and always JSON, as long as what stands for entries of a list is no longer for any of them than
 //    for the first two. What fits comes whole.
 // 2. The longest parts are shortened first: parts share the room, and what a short one leaves is had by the long ones.
-// 3. What is left out says how much it was. No surrogate pair is parted.
+// 3. A mark counts what was left out. No surrogate pair is parted.
 // 4. A text costs no more than the room that there is for it; lists and objects are looked through once.
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
@@ -178,7 +178,7 @@ function leastOf(value: JsonValue, most: number = LEAST): number {
   return Math.min(lengthOf(value, most), most);
 }
 
-/** The same for an entry of a list: lists and objects say something only with more room, if there is more. */
+/** The same for an entry of a list: lists and objects need more room to be readable, if there is more. */
 function leastOfEntry(entry: JsonValue, room: number): number {
   const isText = typeof entry !== "object" || entry === null;
   return leastOf(entry, isText ? LEAST : Math.min(LEAST_PART, Math.max(LEAST, room >> 1)));

@@ -8,7 +8,7 @@ import type { OfferedTool } from "../../protocol/span-content.ts";
 import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
 import { leftOutMark } from "../bounded/bounded-json.ts";
 
-/** What an agent is told before all else, for `gen_ai.system_instructions`: the system messages with which a request begins. */
+/** What an agent reads before all else, for `gen_ai.system_instructions`: the system messages with which a request begins. */
 export function instructionsOf(messages: readonly Message[]): readonly JsonObject[] {
   return messages.slice(0, firstSaid(messages)).map(({ text }) => textPart(text));
 }
@@ -67,8 +67,8 @@ export function leftOutOf(count: number, first: JsonValue): JsonValue {
 /** An answer, also one by which the model declined, with its reasoning and the calls that it wishes for, in order. */
 function partsOf(message: AssistantMessage): readonly JsonObject[] {
   const { refusal = "" } = message;
-  const said = replyPieces(message).flatMap((piece) => partOf(piece));
-  return refusal === "" ? said : [textPart(refusal), ...said];
+  const parts = replyPieces(message).flatMap((piece) => partOf(piece));
+  return refusal === "" ? parts : [textPart(refusal), ...parts];
 }
 
 function partOf(piece: ReplyPiece): readonly JsonObject[] {
@@ -97,7 +97,7 @@ function callPart({ callId, toolName, argumentsText }: ToolCall): JsonObject {
 const MOST_LEVELS = 200;
 
 /**
- * The object or the list that a text says; undefined for any other text, for one that would be shortened in any case, and for numbers and
+ * The object or the list that a text is; undefined for any other text, for one that would be shortened in any case, and for numbers and
  * keys that would not come back as they were.
  */
 export function structureOf(text: string): JsonValue | undefined {
@@ -112,12 +112,12 @@ export function structureOf(text: string): JsonValue | undefined {
   }
 }
 
-/** True if the text says nothing that the value has lost: digits, or one of two equal keys. */
+/** True if the text has nothing that the value has lost: digits, or one of two equal keys. */
 function isWhole(value: JsonValue, text: string): boolean {
   return skeletonOf(JSON.stringify(value)) === skeletonOf(text);
 }
 
-/** JSON text without spaces and without what its strings say, each number written in one way. */
+/** JSON text without spaces and without the content of its strings, each number written in one way. */
 function skeletonOf(text: string): string {
   return text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+|-?\d[\d.eE+-]*/g, (token) => {
     if (token.startsWith('"')) return '""';

@@ -1,4 +1,4 @@
-// Whether spans hold content: what a model was asked and what it said, arguments and results of tools. They do not, unless somebody says so,
+// Whether spans hold content: requests to models and their replies, arguments and results of tools. They do not, unless it is switched on,
 // in code or by the variables that instrumentations of many languages share. Code wins.
 
 import { checkKeys, mismatch, shown } from "../../kernel/check.ts";
@@ -9,11 +9,11 @@ import { MAX_ATTRIBUTE_CHARACTERS } from "../bounded/bounded-attributes.ts";
 import { maxAttributeLength, type Environment } from "../delivery/otel-variables.ts";
 
 /**
- * Says what of a piece of content goes out: another one of the same type, or `undefined` for nothing. Called at once for each piece, with a
- * frozen copy and the place in the run; must not wait. If it throws, or gives something else, the piece is left out, one process warning
- * says why, and the run goes on.
+ * Gives what of a piece of content goes out: another one of the same type, or `undefined` for nothing. Called at once for each piece, with a
+ * frozen copy and its scope in the run; must not wait. If it throws, or gives something else, the piece is left out, one process warning
+ * gives the reason, and the run continues.
  */
-export type RedactContent = (content: SpanContent, place: EventScope) => SpanContent | undefined;
+export type RedactContent = (content: SpanContent, scope: EventScope) => SpanContent | undefined;
 
 export interface ContentOptions {
   /** Left out: content goes out as it is. */
@@ -48,7 +48,7 @@ export function contentSettings(
   return { ...whole, redact };
 }
 
-/** Shorter JSON says nothing: the SDK may cut it as it cuts everything. */
+/** Shorter JSON is no use: the SDK may cut it as it cuts everything. */
 const LEAST_CHARACTERS = 240;
 
 /** An SDK that goes by a lower limit would cut through the JSON. */
@@ -84,7 +84,7 @@ function isCaptured(env: Environment): boolean {
   }
 }
 
-/** What a variable says, in capitals; undefined: nothing, or nothing that is known. */
+/** The value of a variable, in capitals; undefined: none, or none that is known. */
 function wordOf(
   env: Environment,
   name: string,
@@ -101,7 +101,7 @@ function wordOf(
   return undefined;
 }
 
-/** By what was said of them, so that it is said once however often tracing is set up. */
+/** By their warnings, so that each is given once however often tracing is set up. */
 const offenders = new NamedOffenders();
 
 function warn(message: string): void {

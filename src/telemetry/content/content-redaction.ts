@@ -14,11 +14,11 @@ import type { RedactContent } from "./content-options.ts";
 export function redacted(
   redact: RedactContent,
   content: SpanContent,
-  place: EventScope,
+  scope: EventScope,
 ): SpanContent | undefined {
   try {
     const copy = deepFreeze(structuredClone(content));
-    const given: unknown = redact(copy, deepFreeze({ ...place }));
+    const given: unknown = redact(copy, deepFreeze({ ...scope }));
     if (given === undefined) return undefined;
     return given === copy ? copy : checked(given, content.type);
   } catch (cause) {
@@ -47,7 +47,7 @@ function checked(given: unknown, type: SpanContent["type"]): SpanContent {
 /** What was given is no content. Its message quotes nothing of it. */
 class UnfitContent extends Error {}
 
-/** Messages of other errors may quote what was to be hidden, as those of `JSON.parse` do: only their class is told. */
+/** Messages of other errors may quote what was to be hidden, as those of `JSON.parse` do: only their class is recorded. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof UnfitContent) return cause.message;
   try {
@@ -69,7 +69,7 @@ const MOST_LEVELS = 210;
 
 function isThenable(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  if (value instanceof Promise) value.catch(() => undefined); // Nobody else hears of it.
+  if (value instanceof Promise) value.catch(() => undefined); // Nothing else handles it.
   return typeof Reflect.get(value, "then") === "function";
 }
 

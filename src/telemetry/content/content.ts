@@ -1,7 +1,7 @@
-// What spans say of content: on `chat` what the model was asked and what it said, on `execute_tool` arguments and result.
+// Content of spans: on `chat` request and reply, on `execute_tool` arguments and result.
 // 1. Nothing of this runs unless content was switched on, and nothing is made for a span that does not record.
 // 2. Content is on the span of its own call or nowhere: never on what is around it.
-// 3. Every attribute is JSON, and no longer than 16,384 characters, or what a variable says instead, but never shorter than 240 by us.
+// 3. Every attribute is JSON, and no longer than 16,384 characters, or than a variable allows, but never shorter than 240 by us.
 
 import type { Span } from "@opentelemetry/api";
 
@@ -22,7 +22,7 @@ import type { ContentSettings } from "./content-options.ts";
 import { redacted } from "./content-redaction.ts";
 import { GEN_AI } from "../gen-ai-attributes.ts";
 
-/** The span that is open at a place, and the event with which it began. */
+/** The span that is open in a scope, and the event with which it began. */
 export interface ContentPlace {
   readonly span: Span;
   readonly opening: { readonly type: EventType };
@@ -36,10 +36,10 @@ export function writeContent(
   content: SpanContent,
 ): void {
   if (!span.isRecording() || !belongs(content, opening.type)) return;
-  const said = redact === undefined ? content : redacted(redact, content, scope);
-  if (said === undefined) return;
+  const shown = redact === undefined ? content : redacted(redact, content, scope);
+  if (shown === undefined) return;
   const shortened: string[] = [];
-  for (const [name, value] of Object.entries(attributesOf(said))) {
+  for (const [name, value] of Object.entries(attributesOf(shown))) {
     const { text, isShortened } = boundedJson(value, maxCharacters, leftOutOf);
     span.setAttribute(name, text);
     if (isShortened) shortened.push(name);

@@ -13,7 +13,7 @@ export interface LaneSpan {
 export interface LaneResult {
   readonly code: number;
   readonly error?: Error;
-  /** Of a success: so many of the spans were refused all the same; `error` says why. */
+  /** Of a success: so many of the spans were refused all the same; `error` is the reason. */
   readonly rejectedSpans?: number;
 }
 

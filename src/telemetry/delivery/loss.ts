@@ -25,8 +25,8 @@ const CHECK_QUEUE =
 /** The endpoint, or the exporter in front of it, did not take them. */
 export function notTaken(spans: number, error: unknown): Loss {
   const message = error instanceof Error ? error.message || textOf(codeOf(error)) : "";
-  const said = message === "" ? {} : { sdkMessage: message };
-  return { spans, reason: reasonOf(error), advice: adviceFor(error), ...said };
+  const report = message === "" ? {} : { sdkMessage: message };
+  return { spans, reason: reasonOf(error), advice: adviceFor(error), ...report };
 }
 
 /** The endpoint took the batch, but not all that is in it. */
@@ -74,7 +74,7 @@ function adviceFor(error: unknown): string {
   return code === 429 || code === 503 ? CHECK_LOAD : CHECK_ENDPOINT;
 }
 
-/** What the exporter says of each of these, when it has tried often enough. */
+/** The message of the exporter for each of these, when it has tried often enough. */
 const SDK_BUSY = "Export failed with retryable status";
 const BUSY = "the endpoint is busy (status 429, 502, 503 or 504)";
 

@@ -24,7 +24,7 @@ export interface Certificates {
   readonly key?: Buffer;
 }
 
-/** What the environment says of tracing; undefined where it says nothing that fits. */
+/** Settings of tracing from the environment; undefined where it has none that fits. */
 export interface TracingVariables {
   /** `OTEL_SDK_DISABLED`. */
   readonly isDisabled: boolean;
@@ -79,7 +79,7 @@ export function tracingVariables(environment: Environment): TracingVariables {
 /** What a timer of an SDK can wait, less what is added to it here: a longer wait would be none. */
 const LONGEST_MS = 2_147_000_000;
 
-/** The length that attributes may have; undefined: the environment says nothing that fits. */
+/** The length that attributes may have; undefined: the environment has none that fits. */
 export function maxAttributeLength(environment: Environment): number | undefined {
   return attributeLengthBy(new VariableReader(environment));
 }

@@ -1,4 +1,4 @@
-// A service of its own for each role, where somebody looks at traces in Jaeger: it colours and filters by service, and a tree of one
+// A service of its own for each role, where traces are read in Jaeger: it colours and filters by service, and a tree of one
 // service is one colour. Spans of other libraries stay with the service of the program.
 
 import { resourceFromAttributes, type Resource } from "@opentelemetry/resources";

@@ -1,4 +1,4 @@
-// The exporter that `setUpNodeTracing` makes: OTLP over HTTP, as options and environment say.
+// The exporter that `setUpNodeTracing` makes: OTLP over HTTP, by options and environment.
 
 import type { Agent } from "node:http";
 import { createRequire } from "node:module";
@@ -12,7 +12,7 @@ import { NO_OTLP } from "./loss.ts";
 import type { SdkRemark } from "./sdk-diagnostics.ts";
 import type { Compression, TracingVariables } from "./otel-variables.ts";
 
-/** An exporter, and what is said of it. */
+/** An exporter, and its description. */
 export interface TraceExporter {
   readonly exporter: LaneExporter;
   readonly endpoint?: string;

@@ -1,5 +1,5 @@
 // TwoLanes: finished spans on their way to one exporter, in two lanes, with every span accounted
-// for. Depends on no SDK: the processor of a lane is made by whoever has one.
+// for. Depends on no SDK: the processor of a lane is made by the application.
 // Owns two queues and the counts. Talks to an exporter and, once, to the user by a process warning.
 // 1. Spans that hold the tree together have a lane of their own: a flood of leaves cannot push them
 //    out. Spans end from the leaves up, so one full queue would lose the parents first.
@@ -181,7 +181,7 @@ export class TwoLanes {
 
   #settled(spans: readonly LaneSpan[], { code, error, rejectedSpans = 0 }: LaneResult): void {
     if (code === SUCCESS) {
-      // Which of them, nobody says.
+      // Which of them is unknown.
       const lostSpans = rejectedSpans > 0 ? Math.min(rejectedSpans, spans.length) : 0;
       this.#deliveredSpans += spans.length - lostSpans;
       if (lostSpans > 0) this.#lose(refused(lostSpans, error));
@@ -277,7 +277,7 @@ class Lane {
   }
 }
 
-/** What failed is in the counts: whoever flushes is told there. */
+/** What failed is in the counts: a flush gives them. */
 async function quietly(work: () => Promise<void> | undefined): Promise<void> {
   try {
     await work();

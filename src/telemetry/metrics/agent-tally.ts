@@ -1,4 +1,4 @@
-// AgentTally: what has been counted of one agent since it began, or went on. Owns the counts.
+// AgentTally: what has been counted of one agent since it began, or continued. Owns the counts.
 
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId, QuestionId } from "../../protocol/ids.ts";
@@ -25,10 +25,10 @@ export class AgentTally {
   readonly #pending = new Map<QuestionId, Dimensions>();
   #modelCalls = 0;
   #toolCalls = 0;
-  /** By it and by all below it, since it began or went on. */
+  /** By it and by all below it, since it began or continued. */
   #spent: Usage = NO_USAGE;
 
-  /** It begins, or goes on. */
+  /** It begins, or continues. */
   constructor(instruments: Instruments, { agentId, opening, parent }: Beginning) {
     const { role, provider, model, budget } = opening;
     this.#instruments = instruments;
@@ -39,7 +39,7 @@ export class AgentTally {
     instruments.measure("activeAgents", 1, { [GEN_AI.agentName]: role });
   }
 
-  /** Model calls that were booked before it went on: they are not of what it could spend since. */
+  /** Model calls that were booked before it continued: they are not of what it could spend since. */
   countEarlier(usage: Usage): void {
     this.#modelCalls += usage.modelCalls;
   }

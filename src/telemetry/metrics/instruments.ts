@@ -19,13 +19,13 @@ import { INSTRUMENTATION } from "../gen-ai-attributes.ts";
 import { METRICS, OTHER, type Metric, type MetricDefinition } from "./metric-names.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 
-/** So many values of an attribute are told apart; all others are `_OTHER`. */
+/** So many values of an attribute are distinguished; all others are `_OTHER`. */
 export const MOST_VALUES = 200;
 
 /** Characters; what is longer is no name. */
 const LONGEST_VALUE = 256;
 
-/** What is told apart in a measurement; undefined: left out. */
+/** What is distinguished in a measurement; undefined: left out. */
 export type Dimensions = Readonly<Record<string, string | undefined>>;
 
 type Measure = (value: number, attributes: Attributes) => void;

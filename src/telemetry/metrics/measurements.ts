@@ -1,4 +1,4 @@
-// What metrics tell apart, and what the end of a call comes to in numbers. Owns nothing. Each value
+// What metrics distinguish, and what the end of a call comes to in numbers. Owns nothing. Each value
 // is one of few: roles, models and tools by name, and words of our own.
 
 import { assertNever } from "../../kernel/assert.ts";
@@ -132,7 +132,7 @@ export function measureApproval(
   instruments.measure("approvalWait", Math.max(0, waitedMs) / 1_000, {
     [GEN_AI.agentName]: role,
     [GEN_AI.toolName]: toolName,
-    // With the end of its agent nobody has decided.
+    // With the end of its agent there was no decision.
     [ESPALIER.outcome]: by === "end" ? OUTCOME.abandoned : answer,
   });
 }

@@ -5,7 +5,7 @@
 
 import { ERROR_TYPE, ESPALIER, GEN_AI } from "../gen-ai-attributes.ts";
 
-/** What a metric is, and what may be told apart in it. */
+/** What a metric is, and what may be distinguished in it. */
 export interface MetricDefinition {
   readonly name: string;
   readonly kind: "counter" | "histogram" | "upDownCounter";
@@ -210,7 +210,7 @@ export const METRICS = {
 
 export type Metric = keyof typeof METRICS;
 
-/** Value of `gen_ai.token.modality`: no provider tells us which tokens were images or sounds. */
+/** Value of `gen_ai.token.modality`: no provider reports which tokens were images or sounds. */
 export const UNKNOWN_MODALITY = "unknown";
 
 /** Values of `gen_ai.token.type`. */
@@ -219,7 +219,7 @@ export const TOKEN_TYPE = { input: "input", output: "output" } as const;
 /** Stands for what would be one value too many of an attribute. */
 export const OTHER = "_OTHER";
 
-/** Stands for the model of a call that was lost with its process, if its agent never goes on. */
+/** Stands for the model of a call that was lost with its process, if its agent never continues. */
 export const UNKNOWN = "unknown";
 
 function doubling(first: number, count: number): number[] {

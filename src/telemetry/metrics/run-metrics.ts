@@ -8,7 +8,7 @@
 // 3. Durations are measured where spans end, as often as there are spans: a pause ends them.
 // 4. What goes up comes down: agents and approvals at the end or the pause around them, or when the
 //    run is left to another process.
-// 5. A run looks for a meter when it begins, or goes on, and keeps it. Without one, nothing is kept.
+// 5. A run looks for a meter when it begins, or continues, and keeps it. Without one, nothing is kept.
 
 import { assertNever } from "../../kernel/assert.ts";
 import { messageOf } from "../../kernel/error.ts";
@@ -44,7 +44,7 @@ interface OpenRun {
   readonly role: string;
   readonly instruments: Instruments;
   readonly agents: Map<AgentId, AgentTally>;
-  /** What was booked for agents that had not gone on yet. */
+  /** What was booked for agents that had not continued yet. */
   readonly early: Map<AgentId, Usage>;
 }
 
@@ -160,7 +160,7 @@ export class RunMetrics {
     }
   }
 
-  /** Its span has no end here, so it has no duration: another process may go on with the run. */
+  /** Its span has no end here, so it has no duration: another process may continue with the run. */
   #leave({ run, agent }: Place, span: MeasuredSpan): void {
     this.#places.delete(span);
     const { type } = span.opening;
@@ -206,7 +206,7 @@ function note({ run }: Place, { role }: MeasuredSpan, body: Note, moment: Moment
   }
 }
 
-/** What was lost with a process is booked before its agent goes on. */
+/** What was lost with a process is booked before its agent continues. */
 function charge(run: OpenRun, agentId: AgentId, usage: Usage): void {
   const agent = run.agents.get(agentId);
   if (agent === undefined) {
@@ -235,7 +235,7 @@ function closeRun(run: OpenRun, seconds: number, end: SpanEnd): void {
   });
 }
 
-/** What was booked for agents that never went on. */
+/** What was booked for agents that never continued. */
 function chargeNobody({ instruments, early }: OpenRun): void {
   const nobody = { role: UNKNOWN, provider: UNKNOWN, model: UNKNOWN };
   for (const usage of early.values()) measureUsage(instruments, nobody, usage);

@@ -1,4 +1,4 @@
-// BaggageProjector: the same spans, and user code that carries the place at which it runs in its baggage. Owns nothing besides.
+// BaggageProjector: the same spans, and user code that carries its scope in its baggage. Owns nothing besides.
 
 import { context } from "@opentelemetry/api";
 

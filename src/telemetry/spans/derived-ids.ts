@@ -1,7 +1,7 @@
 // Ids of spans that follow from the event log, for providers that let them be chosen.
-// 1. The id of a span follows from its run and the event with which it began: whoever has the log can name it, and a span that is
+// 1. The id of a span follows from its run and the event with which it began: it can be named from the log, and a span that is
 //    exported again is the same span.
-// 2. The trace of a run that goes on, or that is split, has half of its id in common with the one before. A sampler that takes a share
+// 2. The trace of a run that continues, or that is split, has half of its id in common with the one before. A sampler that takes a share
 //    of all traces decides by that half: it takes all traces of a run, or none.
 
 import { hash } from "node:crypto";
@@ -27,7 +27,7 @@ export function traceIdFrom(seed: SpanSeed): string {
 }
 
 /**
- * The trace that goes on from another one. Ratio samplers look at the last 14 digits, or at what the four words give when each is
+ * The trace that continues from another one. Ratio samplers look at the last 14 digits, or at what the four words give when each is
  * combined with the others by exclusive or: neither changes.
  */
 export function traceIdAfter(traceId: string, seed: SpanSeed): string {
@@ -62,7 +62,7 @@ let wanted: Partial<WantedIds> = {};
 
 /**
  * For the `idGenerator` of an application's own tracer provider: spans of runs get ids that follow from the event log, so that spans
- * which were open when a process died can be told again by the process that recovers the run, under their own ids. All other spans of
+ * which were open when a process died can be recorded again by the process that recovers the run, under their own ids. All other spans of
  * the application get random ids, as ever. `setUpNodeTracing` has it already.
  */
 export const runIdGenerator: SpanIdGenerator = Object.freeze({

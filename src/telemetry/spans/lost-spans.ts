@@ -1,5 +1,5 @@
 // Spans that were open when their process died. A span that is never ended is never exported, and all that was exported below it has
-// no parent: so the process that recovers the run begins them once more, under the ids that the events of the run say, and ends them at
+// no parent: so the process that recovers the run begins them once more, under the ids that the events of the run have, and ends them at
 // the last event of the dead one.
 // Where the provider does not let ids be chosen, they have other ids, stand in the same trace, and name the id that they have in the
 // events: what was exported before stays without its parent there.
@@ -20,30 +20,30 @@ import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
 import { continuation, originOf, remoteSpan } from "./span-links.ts";
 import { hasId, partIdIn, type SpanMaker } from "./span-maker.ts";
-import { tellAbandoned, tellClosed, tellEnd, tellNote } from "./span-story.ts";
+import { recordAbandonment, recordClosing, endSpan, recordNote } from "./span-recording.ts";
 
 /** `lost`: the outermost first, of traces that were taken. `atUs`: when the last event of the dead process happened. */
-export function tellLost(maker: SpanMaker, lost: readonly LostSpan[], atUs: number): void {
-  const teller = new Teller(maker);
-  const told = lost.flatMap((span) => {
-    const open = teller.tell(span);
+export function recordLostSpans(maker: SpanMaker, lost: readonly LostSpan[], atUs: number): void {
+  const recorder = new LostSpanRecorder(maker);
+  const recorded = lost.flatMap((span) => {
+    const open = recorder.record(span);
     return open === undefined ? [] : [{ open, closing: span.closing }];
   });
   // Later than the last event, which may be the one with which a span began.
   const end = { atUs: atUs + 1 };
-  for (const { open, closing } of told.toReversed()) {
-    if (closing === undefined) tellAbandoned(open, end, "crashed");
-    else tellClosed(open, closing.body, closing);
-    tellEnd(open, end);
+  for (const { open, closing } of recorded.toReversed()) {
+    if (closing === undefined) recordAbandonment(open, end, "crashed");
+    else recordClosing(open, closing.body, closing);
+    endSpan(open, end);
   }
 }
 
-class Teller {
+class LostSpanRecorder {
   readonly #maker: SpanMaker;
-  readonly #told = new Map<string, OpenSpan>();
+  readonly #recorded = new Map<string, OpenSpan>();
   readonly #run: RunFacts;
   readonly #trace: TraceSize = { spans: 0, expected: 0 };
-  /** The spans around further traces, and those in which agents go on there, by trace, and by agent and trace. */
+  /** The spans around further traces, and those in which agents continue there, by trace, and by agent and trace. */
   readonly #parts = new Map<string, Onward>();
   readonly #onward = new Map<string, Onward>();
 
@@ -60,53 +60,56 @@ class Teller {
   }
 
   /** Undefined: events of its process stood in one span, because its tracing had failed. */
-  tell(lost: LostSpan): OpenSpan | undefined {
+  record(lost: LostSpan): OpenSpan | undefined {
     const { ids, parent, notes } = lost;
-    if (this.#told.has(ids.spanId)) return undefined;
+    if (this.#recorded.has(ids.spanId)) return undefined;
     const open = this.#begin(lost, this.#around(lost));
     const isOwn = hasId(open.span, ids.spanId);
-    const told = isOwn || !beginsTrace(lost) ? open : this.#inItsTrace(lost);
-    if (told.span.isRecording())
-      setAttributes(told.span, attributesOf(told, lost, this.#onwardOf(lost) !== undefined));
-    const above = parent === undefined ? undefined : this.#told.get(parent.spanId);
-    if (above !== undefined && beginsTrace(lost) && isAgent(lost)) tellContinued(above, told);
-    if (isOwn) this.#tellOnward(told, lost);
-    if (told.span.isRecording())
-      for (const { body, ...moment } of notes) tellNote(told, body, moment);
-    this.#told.set(ids.spanId, told);
-    return told;
+    const recorded = isOwn || !beginsTrace(lost) ? open : this.#inItsTrace(lost);
+    if (recorded.span.isRecording())
+      setAttributes(
+        recorded.span,
+        attributesOf(recorded, lost, this.#onwardOf(lost) !== undefined),
+      );
+    const above = parent === undefined ? undefined : this.#recorded.get(parent.spanId);
+    if (above !== undefined && beginsTrace(lost) && isAgent(lost)) linkContinued(above, recorded);
+    if (isOwn) this.#recordOnward(recorded, lost);
+    if (recorded.span.isRecording())
+      for (const { body, ...moment } of notes) recordNote(recorded, body, moment);
+    this.#recorded.set(ids.spanId, recorded);
+    return recorded;
   }
 
-  /** The first one began a trace of its own, and is never ended: nobody sees it. This one stands below the id that it should have. */
+  /** The first one began a trace of its own, and is never ended: it is not seen. This one stands below the id that it should have. */
   #inItsTrace(lost: LostSpan): OpenSpan {
     return this.#begin(lost, below(lost.ids));
   }
 
-  /** Where the provider lets ids be chosen: otherwise nobody knows which ids they had. */
-  #tellOnward(told: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
+  /** Where the provider lets ids be chosen: otherwise their ids are unknown. */
+  #recordOnward(recorded: OpenSpan, { parent, ids, elsewhere }: LostSpan): void {
     for (const { traceId, sinceUs } of elsewhere) {
       if (parent === undefined) {
         const wanted = { traceId: () => traceId, spanId: () => partIdIn(traceId) };
-        this.#add(told, this.#maker.part(told, wanted, sinceUs), this.#parts, traceId);
+        this.#add(recorded, this.#maker.part(recorded, wanted, sinceUs), this.#parts, traceId);
         continue;
       }
       const part = this.#parts.get(traceId);
       if (part === undefined) continue;
-      const onward = this.#maker.onward(told, part, sinceUs);
-      this.#add(told, onward, this.#onward, `${ids.spanId} ${traceId}`);
+      const onward = this.#maker.onward(recorded, part, sinceUs);
+      this.#add(recorded, onward, this.#onward, `${ids.spanId} ${traceId}`);
     }
   }
 
-  #add(told: OpenSpan, onward: Onward, known: Map<string, Onward>, key: string): void {
+  #add(recorded: OpenSpan, onward: Onward, known: Map<string, Onward>, key: string): void {
     onward.span.setAttribute(ESPALIER.replayed, true);
-    told.onward.push(onward);
+    recorded.onward.push(onward);
     known.set(key, onward);
   }
 
   #begin(lost: LostSpan, around: Context): OpenSpan {
     const { body, ids, parent } = lost;
     const { traceId, spanId } = ids;
-    const role = parent === undefined ? "" : (this.#told.get(parent.spanId)?.role ?? "");
+    const role = parent === undefined ? "" : (this.#recorded.get(parent.spanId)?.role ?? "");
     const run = { ...this.#run, conversationId: lost.conversationId };
     const begun = this.#maker.begin(body, lost, {
       around,
@@ -127,7 +130,7 @@ class Teller {
     return [continuation(LINK.continuesFrom, remoteSpan(parent)).link];
   }
 
-  /** For a call in another trace than its agent: where that went on. */
+  /** For a call in another trace than its agent: where that continued. */
   #onwardOf({ ids, parent }: LostSpan): Onward | undefined {
     return this.#onward.get(`${parent?.spanId} ${ids.traceId}`);
   }
@@ -140,7 +143,7 @@ class Teller {
     }
     if (parent.traceId !== ids.traceId)
       return (this.#onwardOf(lost) ?? this.#parts.get(ids.traceId))?.context ?? ROOT_CONTEXT;
-    return this.#told.get(parent.spanId)?.context ?? below(parent);
+    return this.#recorded.get(parent.spanId)?.context ?? below(parent);
   }
 }
 
@@ -149,7 +152,7 @@ function below(ids: TraceIds): Context {
   return trace.setSpanContext(ROOT_CONTEXT, remoteSpan(ids));
 }
 
-/** True for the span of a run, and for the first one of a trace that another one goes on in. */
+/** True for the span of a run, and for the first one of a trace that another one continues in. */
 function beginsTrace({ ids, parent }: LostSpan): boolean {
   return parent === undefined || parent.traceId !== ids.traceId;
 }
@@ -159,8 +162,8 @@ function isAgent({ body }: LostSpan): boolean {
 }
 
 /** The call and the subagent of another trace name each other. */
-function tellContinued({ span }: OpenSpan, told: OpenSpan): void {
-  const onward = continuation(LINK.continuesIn, told.span.spanContext());
+function linkContinued({ span }: OpenSpan, recorded: OpenSpan): void {
+  const onward = continuation(LINK.continuesIn, recorded.span.spanContext());
   span.addLink(onward.link).setAttributes(onward.attributes);
 }
 

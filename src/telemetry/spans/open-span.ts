@@ -10,7 +10,7 @@ import type { Moment, Opening } from "../../protocol/span-tree.ts";
 export interface RunFacts {
   /** The session on which it runs: `gen_ai.conversation.id`. */
   readonly conversationId: string | undefined;
-  /** Subagents in the background, with their spans once they have some: whoever waited for one is linked to it. */
+  /** Subagents in the background, with their spans once they have some: an agent that waited for one is linked to it. */
   readonly background: Map<AgentId, SpanContext | undefined>;
   /** How many of them the agents behind spans have heard of. */
   readonly awaited: WeakMap<Span, number>;
@@ -26,11 +26,11 @@ export interface RunFacts {
 export interface TraceSize {
   /** How many spans it has, so far. */
   spans: number;
-  /** How many more the agents are expected to make that went on in it or began in it. Only in further traces of a run. */
+  /** How many more the agents are expected to make that continued in it or began in it. Only in further traces of a run. */
   expected: number;
 }
 
-/** A span in which a run, or an agent at work, goes on in another trace, because its own is full. It ends with them. */
+/** A span in which a run, or an agent at work, continues in another trace, because its own is full. It ends with them. */
 export interface Onward {
   readonly span: Span;
   readonly name: string;
@@ -61,11 +61,11 @@ export interface OpenSpan {
   readonly isToolCall: boolean;
   readonly run: RunFacts;
   readonly trace: TraceSize;
-  /** Where it goes on: calls of an agent stand below the last of them. */
+  /** Where it continues: calls of an agent stand below the last of them. */
   readonly onward: Onward[];
   /** Calls that it made, and how many more spans are expected of it where it is. */
   calls: number;
   expected: number;
-  /** When what it shows was over; undefined while it goes on. */
+  /** When what it shows was over; undefined until then. */
   closedAtUs?: number;
 }

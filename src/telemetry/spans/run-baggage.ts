@@ -1,5 +1,5 @@
 // What of a run travels in baggage, where that is wanted: its id and the path of the agent, and nothing else of ours.
-// A context that carries it has a mark, by which it is told apart from such entries that came in from another process.
+// A context that carries it has a mark, by which it is distinguished from such entries that came in from another process.
 
 import {
   context,
@@ -16,7 +16,7 @@ type BaggagePlace = Pick<EventScope, "runId" | "agentPath">;
 
 const OWN_BAGGAGE = createContextKey("espalier.baggage");
 
-/** The active context with the place of user code in its baggage, besides what the caller of the run had in it. */
+/** The active context with the scope of user code in its baggage, besides what the caller of the run had in it. */
 export function contextWithBaggage(place: BaggagePlace): Context {
   const active = context.active();
   const own = entriesOf(place);

@@ -1,5 +1,5 @@
-// Spans of their own for what is told by one event: a question, its answer, a wait. They begin and end at once, so that a trace shows
-// them while the agent still waits; the event itself belongs to the span of whoever asked or waited. Pure.
+// Spans of their own for what one event records: a question, its answer, a wait. They begin and end at once, so that a trace shows
+// them while the agent still waits; the event itself belongs to the span of the agent that asked or waited. Pure.
 
 import type { Attributes, Link, SpanContext } from "@opentelemetry/api";
 
@@ -10,9 +10,9 @@ import { knownToolName, usageAttributes } from "./span-attributes.ts";
 import { decisionAttributes, requestAttributes } from "./span-events.ts";
 import { linkTo } from "./span-links.ts";
 
-/** A span that is over when it is told. */
+/** A span that is over when it is recorded. */
 export interface SideSpan {
-  /** Tells it from the other spans of its event. */
+  /** Distinguishes it from the other spans of its event. */
   readonly kind: string;
   readonly name: string;
   readonly startUs: number;
@@ -25,9 +25,9 @@ export interface SideSpan {
   readonly isCallOut?: true;
 }
 
-/** A wait that is shorter is an attribute of whoever waited, and no span. */
+/** A wait that is shorter is an attribute of the span that waited, and no span. */
 const SHORTEST_WAIT_MS = 10;
-/** A wait is counted in whole milliseconds, so it may have begun up to one later than its length says. */
+/** A wait is counted in whole milliseconds, so it may have begun up to one later than its length. */
 const WAIT_IS_RIGHT_TO_US = 1_000;
 const APPROVAL = "approval";
 const QUEUE_WAIT = "queue_wait";
@@ -108,7 +108,7 @@ export function waitAcrossPause(
   return { ...side, kind: "wait", attributes, links: [linkTo(LINK.answeredIn, span)] };
 }
 
-/** Nobody knows what became of it: its estimate stands here, since no span of its own could say it (X18). */
+/** Its end is unknown: its estimate stands here, since it has no span of its own (X18). */
 function lost(
   { usage }: EventBody<"budget.settled">,
   { provider, model }: NonNullable<EventBody<"budget.settled">["lostCall"]>,

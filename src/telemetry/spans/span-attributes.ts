@@ -1,4 +1,4 @@
-// What spans say of events. Pure. Nothing that a user, a model or a tool wrote leaves here: no
+// Attributes of spans, from events. Pure. Nothing that a user, a model or a tool wrote leaves here: no
 // task, no text, no argument, no result, no reason of an answer, no message of an error, and no name
 // that a model may have invented, but for that of a role that it wrote and that was started. An attribute that is undefined is left out by OpenTelemetry.
 
@@ -48,7 +48,7 @@ export function openingName(body: Opening, { agentPath }: EventScope): string {
   }
 }
 
-/** `researcher#2` of `lead/researcher#2`: what tells an agent from its siblings. */
+/** `researcher#2` of `lead/researcher#2`: what distinguishes an agent from its siblings. */
 export function lastNameIn(agentPath: string): string {
   return agentPath.slice(agentPath.lastIndexOf("/") + 1);
 }
@@ -318,7 +318,7 @@ function listed(values: readonly string[]): string[] | undefined {
   return values.length === 0 ? undefined : [...values];
 }
 
-/** Which subagent goes on below a resumed delegation, for the span of its call. */
+/** Which subagent continues below a resumed delegation, for the span of its call. */
 export function resumedChildAttributes(
   { role }: EventBody<"agent.resumed">,
   { scope }: Moment,
@@ -404,7 +404,7 @@ function subtreeAttributes(usage: Usage): Attributes {
   };
 }
 
-/** A model call that ended because its agent was told to end has not failed. */
+/** A model call that ended because its agent had to end has not failed. */
 function isCancelled(body: EventBody<"model.failed">): boolean {
   return body.error.code === OUTCOME.cancelled;
 }

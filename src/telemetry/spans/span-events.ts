@@ -47,7 +47,7 @@ export function spanEventOf(body: Note, moment: Moment): SpanEvent | undefined {
   }
 }
 
-/** A subtask that was refused has no call and no span to say so. */
+/** A subtask that was refused has no call and no span for it. */
 export function subtaskEventOf(body: Note): SpanEvent | undefined {
   if (body.type !== "subagent.refused") return undefined;
   return { name: SPAN_EVENT.spawnRefused, attributes: refusalAttributes(body) };
@@ -100,7 +100,7 @@ export function requestAttributes({ question }: EventBody<"question.asked">): At
   };
 }
 
-/** What a decision says, and not in which words: for an event, and for a span of its own. */
+/** A decision without its words: for an event, and for a span of its own. */
 export function decisionAttributes(
   body: EventBody<"question.answered">,
   { scope }: Moment,

@@ -1,4 +1,4 @@
-// Links from a span to one that it does not stand below: the run that it goes on from, the subagent that it waited for, who wrote to it.
+// Links from a span to one that it does not stand below: the run that it continues from, the subagent that it waited for, who wrote to it.
 // Attributes of links are lost in Jaeger, so what a link means stands on the span, too. Pure.
 
 import { TraceFlags, type Attributes, type Link, type SpanContext } from "@opentelemetry/api";
@@ -6,7 +6,7 @@ import { TraceFlags, type Attributes, type Link, type SpanContext } from "@opent
 import type { Opening } from "../../protocol/span-tree.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 
-/** The earlier run, or the earlier part of this run, from which a run goes on. None, if a sampler had left that out. */
+/** The earlier run, or the earlier part of this run, from which a run continues. None, if a sampler had left that out. */
 export function originOf(body: Opening): readonly Link[] {
   if (body.type === "run.resumed") {
     const { previousTraceId: traceId, previousSpanId: spanId, wasSampled } = body;

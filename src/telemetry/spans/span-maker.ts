@@ -115,7 +115,7 @@ export class SpanMaker {
     return this.#onward(run, `${run.name}, part ${part}`, { ids, sinceUs, around, attributes });
   }
 
-  /** The span in which an agent goes on in a further trace, and the links between the two. */
+  /** The span in which an agent continues in a further trace, and the links between the two. */
   onward(agent: OpenSpan, { context: around, trace: size }: Onward, sinceUs: number): Onward {
     const { traceId = "" } = trace.getSpanContext(around) ?? {};
     const ids = { spanId: () => onwardIdIn(traceId, agent.moment), traceId: () => traceId };
@@ -147,17 +147,17 @@ export class SpanMaker {
     return { span, name, startedAtUs: sinceUs, context, trace: { spans: 1, expected: 0 } };
   }
 
-  /** A span that is over when it is told, below `around`. */
+  /** A span that is over when it is recorded, below `around`. */
   beside(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): void {
-    if (this.#told(open, around, side, moment)) open.trace.spans += 1;
+    if (this.#record(open, around, side, moment)) open.trace.spans += 1;
   }
 
   /** The same in a trace of its own, with a link to where it belongs: it lasted longer than the trace there. */
   apart(open: OpenSpan, side: SideSpan, moment: Moment): void {
-    this.#told(open, rootOf(open.around), side, moment);
+    this.#record(open, rootOf(open.around), side, moment);
   }
 
-  #told(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): boolean {
+  #record(open: OpenSpan, around: Context, side: SideSpan, moment: Moment): boolean {
     const { name, startUs, endUs, outcome, links = [] } = side;
     const seed = [...seedOf(moment), side.kind];
     const { traceId } = open.ids;
@@ -179,7 +179,7 @@ export function partIdIn(traceId: string): string {
   return spanIdFrom(["part", traceId]);
 }
 
-/** The id of the span in which an agent goes on in a further trace. */
+/** The id of the span in which an agent continues in a further trace. */
 function onwardIdIn(traceId: string, { seq, scope }: Moment): string {
   return spanIdFrom(["onward", traceId, scope.runId, seq]);
 }

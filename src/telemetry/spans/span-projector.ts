@@ -1,14 +1,14 @@
 // SpanProjector: the spans of a run, drawn from its events as they happen.
-// Owns the open spans. Knows neither which event belongs where (SpanTree) nor how a span is begun (SpanMaker) and what is told of it
-// (span-story.ts).
+// Owns the open spans. Knows neither which event belongs where (SpanTree) nor how a span is begun (SpanMaker) and what is recorded on it
+// (span-recording.ts).
 // 1. A parent is passed, never taken from the active context; only the caller of a run is looked up there.
 // 2. Every event gets usable ids: those of its span, or ids of our own if no SDK gave any.
 // 3. A pause ends spans, and nothing of them is kept: what is resumed has new ones. A resumed run is a new trace with a link to the
-//    one before, unless it joins that of whoever resumes it.
-// 4. A trace that has grown large takes nothing further: an agent that begins, or that is at work and asks its model, goes on in
+//    one before, unless it joins that of the code that resumes it.
+// 4. A trace that has grown large takes nothing further: an agent that begins, or that is at work and asks its model, continues in
 //    another trace of the run, with links in both directions.
 // 5. A span is ended once: by its process, or, if that died, by the one that recovers its run.
-// 6. Of a run all is shown or nothing: what goes on in another trace is sampled as the trace before.
+// 6. Of a run all is shown or nothing: what continues in another trace is sampled as the trace before.
 
 import {
   context,
@@ -38,14 +38,20 @@ import { writeContent } from "../content/content.ts";
 import type { ContentSettings } from "../content/content-options.ts";
 import { spanIdFrom, traceIdAfter, traceIdFrom, type WantedIds } from "./derived-ids.ts";
 import { LINK } from "../gen-ai-attributes.ts";
-import { tellLost } from "./lost-spans.ts";
+import { recordLostSpans } from "./lost-spans.ts";
 import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";
 import type { RunMetrics } from "../metrics/run-metrics.ts";
 import { unmarked } from "./run-baggage.ts";
 import { sideSpanOf, waitAcrossPause, waitBefore } from "./side-spans.ts";
 import { continuation, linkTo, originOf, remoteSpan } from "./span-links.ts";
 import { partIdIn, seedOf, SpanMaker, type SpanPlan } from "./span-maker.ts";
-import { tellAbandoned, tellClosed, tellEnd, tellNote, tellResumedChild } from "./span-story.ts";
+import {
+  recordAbandonment,
+  recordClosing,
+  endSpan,
+  recordNote,
+  recordResumedChild,
+} from "./span-recording.ts";
 import { countCall, expectedOf, expectIn, expectNoMore, hasRoom, isFull } from "./trace-size.ts";
 
 /** What happens within spans and is in the event log alone. */
@@ -96,7 +102,7 @@ export class SpanProjector implements Tracing {
     const { content, metrics } = options;
     this.#content = content;
     if (content !== undefined)
-      this.recordContent = (scope, said) => this.#write(content, scope, said);
+      this.recordContent = (scope, made) => this.#write(content, scope, made);
     this.#spans = new SpanTree<OpenSpan>({
       open: (body, moment, parent) => {
         const open = this.#open(body, moment, parent);
@@ -113,11 +119,11 @@ export class SpanProjector implements Tracing {
       },
       abandon: (open, moment, why) => {
         metrics?.abandoned(open, moment, why);
-        tellAbandoned(open, moment, why);
+        recordAbandonment(open, moment, why);
       },
       end: (open, moment) => {
         expectNoMore(open);
-        tellEnd(open, moment);
+        endSpan(open, moment);
       },
     });
   }
@@ -141,7 +147,7 @@ export class SpanProjector implements Tracing {
   }
 
   endLost(lost: readonly LostSpan[], atUs: number): void {
-    tellLost(this.#maker, lost, atUs);
+    recordLostSpans(this.#maker, lost, atUs);
   }
 
   leave(moment: EventMoment, why: "left" | "abandoned"): void {
@@ -159,7 +165,7 @@ export class SpanProjector implements Tracing {
         ? this.#openRun(body, moment)
         : (this.#openElsewhere(body, moment, parent) ?? this.#openBelow(body, moment, parent));
     if (body.type === "agent.resumed" && parent?.isToolCall === true)
-      tellResumedChild(parent, body, moment);
+      recordResumedChild(parent, body, moment);
     const { agentId } = moment.scope;
     if (isAgent(body) && open.run.background.has(agentId))
       open.run.background.set(agentId, open.span.spanContext());
@@ -214,7 +220,7 @@ export class SpanProjector implements Tracing {
     return this.#begin(body, moment, plan, parent);
   }
 
-  /** An agent whose trace is full goes on in another one. */
+  /** An agent whose trace is full continues in another one. */
   #goOnward(agent: OpenSpan, moment: Moment): void {
     const place = agent.onward.at(-1) ?? agent;
     if (!isFull(place.trace, this.#maxSpansPerTrace)) return;
@@ -282,7 +288,7 @@ export class SpanProjector implements Tracing {
 
   #note(open: OpenSpan, body: Note, moment: Moment): void {
     if (SILENT.has(body.type) || !open.span.isRecording()) return;
-    tellNote(open, body, moment);
+    recordNote(open, body, moment);
     if (body.type === "message.delivered") this.#linkToWriter(open, body, moment);
     const side = sideSpanOf(body, moment, open.startedAtUs);
     if (side === undefined) return;
@@ -296,7 +302,7 @@ export class SpanProjector implements Tracing {
     const bounds = { sinceUs: open.aroundSinceUs, untilUs: open.startedAtUs };
     const wait = open.span.isRecording() ? waitBefore(open.opening, body, bounds) : undefined;
     if (wait !== undefined) this.#maker.beside(open, open.around, wait, moment);
-    tellClosed(open, body, moment);
+    recordClosing(open, body, moment);
   }
 
   /** A subagent is linked to the agent that steers it. The end of one in the background links the other way. */
@@ -321,7 +327,7 @@ export class SpanProjector implements Tracing {
   }
 }
 
-/** What the first event of a run says of its trace besides its ids. */
+/** What the first event of a run has of its trace besides its ids. */
 function beginningOf({ span, around }: OpenSpan): Pick<TraceIds, "parentSpanId" | "isSampled"> {
   const caller = callerOf(around);
   return {
@@ -338,7 +344,7 @@ function isTaken({ traceFlags }: SpanContext): boolean {
   return (traceFlags & TraceFlags.SAMPLED) !== 0;
 }
 
-/** The span of the run before it was paused or its process died, as far as somebody sampled it. */
+/** The span of the run before it was paused or its process died, as far as it was sampled. */
 function earlierSpan(body: Opening): SpanContext | undefined {
   if (body.type !== "run.resumed" || body.wasSampled === undefined) return undefined;
   const { previousTraceId: traceId, previousSpanId: spanId = "" } = body;

@@ -1,5 +1,5 @@
-// When a run goes on in another trace. A trace takes so many spans, since viewers slow down beyond; a run that stays below has one.
-// Who is at work when a trace is full goes on in another one, with its next model call; who begins then begins there. A further trace is
+// When a run continues in another trace. A trace takes so many spans, since viewers slow down beyond; a run that stays below has one.
+// An agent at work when a trace is full continues in another one, with its next model call; one that begins then begins there. A further trace is
 // shared by as many agents as are expected to fit into it, so that many small ones make few traces, and large ones are not torn often.
 
 import type { OpenSpan, TraceSize } from "./open-span.ts";
@@ -13,7 +13,7 @@ export function isFull({ spans }: TraceSize, maxSpans: number): boolean {
   return spans >= maxSpans;
 }
 
-/** How many spans an agent may make that goes on, or begins: as many as it has made already, and some at least. */
+/** How many spans an agent may make that continues, or begins: as many as it has made already, and some at least. */
 export function expectedOf(calls: number, maxSpans: number): number {
   const least = Math.min(MOST_OF_A_BEGINNER, Math.floor(maxSpans * SMALLEST_SHARE));
   return Math.max(1, least, calls);

@@ -23,7 +23,7 @@ import { hrTimeOf } from "./span-maker.ts";
 const MOST_AWAITED = 100;
 
 /** Something happened within a span that records. */
-export function tellNote(open: OpenSpan, body: Note, moment: Moment): void {
+export function recordNote(open: OpenSpan, body: Note, moment: Moment): void {
   const { span, isToolCall } = open;
   if (isToolCall) describeDelegation(open, body);
   const isCall = moment.scope.callId !== null;
@@ -42,7 +42,7 @@ function isStartInBackground(
   );
 }
 
-/** Whoever waited for a subagent in the background is linked to it, where it hears of its end. */
+/** An agent that waited for a subagent in the background is linked to it, where it reads of its end. */
 function linkToAwaited({ span, run }: OpenSpan, { childId }: EventBody<"subagent.ended">): void {
   const awaited = run.background.get(childId);
   if (!run.background.delete(childId) || awaited === undefined) return;
@@ -52,7 +52,7 @@ function linkToAwaited({ span, run }: OpenSpan, { childId }: EventBody<"subagent
   if (heard <= MOST_AWAITED) span.addLink(linkTo(LINK.awaits, awaited));
 }
 
-/** What becomes of a delegation is said by the call. A subtask has no call, only its own span. */
+/** What becomes of a delegation is on the span of its call. A subtask has no call, only its own span. */
 function describeDelegation(open: OpenSpan, body: Note): void {
   setAttributes(open.span, delegationAttributes(body));
   if (body.type === "subagent.refused") rename(open, spawnedRole(body));
@@ -60,8 +60,8 @@ function describeDelegation(open: OpenSpan, body: Note): void {
     rename(open, lastNameIn(body.childPath));
 }
 
-/** Whom a resumed delegation is about is known when its subagent goes on. */
-export function tellResumedChild(
+/** The subagent of a resumed delegation is known when it continues. */
+export function recordResumedChild(
   open: OpenSpan,
   body: EventBody<"agent.resumed">,
   moment: Moment,
@@ -71,7 +71,7 @@ export function tellResumedChild(
   rename(open, lastNameIn(moment.scope.agentPath));
 }
 
-/** Says in the name of a call whom it is about. */
+/** Names a call after its subagent. */
 function rename(open: OpenSpan, target: string | undefined): void {
   const { opening, name } = open;
   const isDelegation = "kind" in opening && opening.kind === "delegation";
@@ -81,7 +81,7 @@ function rename(open: OpenSpan, target: string | undefined): void {
 }
 
 /** What a span shows is over. */
-export function tellClosed(open: OpenSpan, body: Closing, { atUs }: Pick<Moment, "atUs">): void {
+export function recordClosing(open: OpenSpan, body: Closing, { atUs }: Pick<Moment, "atUs">): void {
   const { span } = open;
   open.closedAtUs = atUs;
   if (!span.isRecording()) return;
@@ -97,7 +97,7 @@ export function tellClosed(open: OpenSpan, body: Closing, { atUs }: Pick<Moment,
  * What is around a span is over, and its own end never came. `crashed`: its process died. One that is `left` is not ended: whoever goes
  * on with its run does that.
  */
-export function tellAbandoned(
+export function recordAbandonment(
   open: OpenSpan,
   { atUs }: Pick<Moment, "atUs">,
   why: Abandonment | "crashed",
@@ -109,7 +109,7 @@ export function tellAbandoned(
   showEnd(open, OUTCOME[why]);
 }
 
-/** How something ended is shown wherever it went on. */
+/** How something ended is shown wherever it continued. */
 function showEnd({ span, shownName, onward }: OpenSpan, outcome: string): void {
   showOutcome(span, shownName, outcome);
   for (const { span: further, name } of onward) {
@@ -118,8 +118,8 @@ function showEnd({ span, shownName, onward }: OpenSpan, outcome: string): void {
   }
 }
 
-/** A span ends with the last one within it. If what it shows was over before, it says when. */
-export function tellEnd(open: OpenSpan, { atUs }: Pick<Moment, "atUs">): void {
+/** A span ends with the last one within it. If what it shows was over before, an event on it has the time. */
+export function endSpan(open: OpenSpan, { atUs }: Pick<Moment, "atUs">): void {
   const { span, closedAtUs, onward } = open;
   for (const further of onward) further.span.end(hrTimeOf(atUs));
   if (closedAtUs !== undefined && closedAtUs < atUs && span.isRecording())
