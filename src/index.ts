@@ -1,7 +1,7 @@
 // The public surface of espalier. Whatever is exported here is a promise; everything is named.
 
 // Define
-export type { AgentRole, OutputOf } from "./agent/agent-role.ts";
+export type { AgentRole, ContextOf, OutputOf } from "./agent/agent-role.ts";
 export { defineAgent, type AgentDefinition } from "./agent/define-agent.ts";
 export type { Compaction, CompactionStrategy } from "./agent/compaction.ts";
 export type {
@@ -162,6 +162,9 @@ export type { StoreFailure } from "./store/store-errors.ts";
 export type { OrchestratorOptions } from "./orchestrator/tree/orchestrator-options.ts";
 export type {
   ForkOptions,
+  LostRun,
+  OptionsWith,
+  RecoverAllOptions,
   ResumeGrant,
   RecoverOptions,
   ResumeOptions,

@@ -681,6 +681,15 @@ const requirements = {
   H11: {
     text: "A typed result may be asked for by a JSON Schema, which is shown, checked and corrected like that of a tool",
   },
+  H12: {
+    text: "A role asks for the context that its tools, hooks, guards, filters, sections, stop conditions and subagents ask for, without type arguments in usual code; who starts a run or goes on with it gives one, or it does not compile; where none is asked for, none is given",
+  },
+  H13: {
+    text: "Tools, hooks, guards, filters, sections and stop conditions of every agent of the tree have the very value that was given as context: not copied, not frozen",
+  },
+  H14: {
+    text: "A context is nowhere: in no event, span, journal, paused run, session or result; resume, recover, recoverAll and fork are given one anew",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

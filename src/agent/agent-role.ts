@@ -13,44 +13,60 @@ import type { SubagentContextPolicy } from "../policies/subagent-context-policy.
 import type { SubagentLimits } from "../policies/subagent-limits.ts";
 import type { ModelSettings, ToolChoice } from "../protocol/model-settings.ts";
 import type { JsonSchemaInput } from "../tools/arguments/input-schema.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { DelegationTool, FunctionTool, Tool } from "../tools/tool.ts";
 import type { ToolFilter } from "../tools/tool-filter.ts";
 import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
+import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { RoleCeiling } from "./role-ceiling.ts";
 
 /** The typed result of agents of a role; of several roles: that of any. */
-export type OutputOf<Role extends AgentRole> =
-  Role extends AgentRole<infer Output> ? Output : never;
+export type OutputOf<Role extends AgentRole<unknown, never>> =
+  Role extends AgentRole<infer Output, never> ? Output : never;
 
-/** An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none. */
-export interface AgentRole<out Output = unknown> {
+/** What a role or a tool asks of the context of a run; of several: all that any of them asks. */
+export type ContextOf<Part extends AgentRole<unknown, never> | ToolsetTool<never>> =
+  AskedBy<Part> extends (context: infer Context) => void ? Context : never;
+
+/** As the parameter of a function, where what several ask comes together. */
+type AskedBy<Part> = Part extends
+  | AgentRole<unknown, infer Context>
+  | FunctionTool<infer Context>
+  | DelegationTool<infer Context>
+  ? (context: Context) => void
+  : (context: unknown) => void;
+
+/**
+ * An agent's definition, checked and frozen. Made by `defineAgent`. `Output`: the typed result of its agents; undefined: they give none.
+ * `Context`: what its agents, and those that they may start, ask of the context of a run.
+ */
+export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly name: string;
   readonly purpose: string | undefined;
   readonly instructions: string;
   readonly model: Model;
-  readonly tools: readonly Tool[];
+  readonly tools: readonly Tool<Context>[];
   readonly toolDefaults: ToolDefaults;
-  readonly guards: readonly ToolGuard[];
-  readonly toolFilters: readonly ToolFilter[];
+  readonly guards: readonly ToolGuard<Context>[];
+  readonly toolFilters: readonly ToolFilter<Context>[];
   readonly errorBudget: ErrorBudget;
   readonly errorPolicy: ErrorPolicy;
-  readonly subagents: readonly (AgentRole | string)[];
+  readonly subagents: readonly (AgentRole<unknown, Context> | string)[];
   readonly context: SubagentContextPolicy;
   readonly delegation: DelegationPolicy;
   /** Only those that the definition gives. */
   readonly limits: Partial<SubagentLimits>;
-  readonly ceiling: Required<RoleCeiling> | undefined;
+  readonly ceiling: Required<RoleCeiling<Context>> | undefined;
   readonly budget: Budget;
   readonly showBudget: boolean;
-  readonly stopWhen: readonly StopCondition[];
-  readonly hooks: readonly Hook[];
+  readonly stopWhen: readonly StopCondition<Context>[];
+  readonly hooks: readonly Hook<Context>[];
   /** What the model is told on the last step; undefined: nothing. */
   readonly wrapUp: string | undefined;
   /** Everything that its requests consist of, in order. */
-  readonly sections: readonly PlacedSection[];
+  readonly sections: readonly PlacedSection<Context>[];
   readonly compaction: Compaction | undefined;
   readonly maxOutputTokens: number;
   readonly temperature: number | undefined;

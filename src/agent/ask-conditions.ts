@@ -55,7 +55,7 @@ function factsOf(agent: AgentRuntime, state: AgentState): StopFacts {
   const { steps } = state.log;
   const { usage } = state.telemetry;
   const elapsedMs = elapsed(agent, state, agent.nowMs());
-  return Object.freeze({ steps, usage, elapsedMs });
+  return Object.freeze({ steps, usage, elapsedMs, context: agent.run.context });
 }
 
 interface Said {

@@ -43,20 +43,34 @@ import {
 } from "../policies/error-budget.ts";
 import { checkTool, isTool, isToolset } from "../tools/check-tool.ts";
 import type { JsonSchemaInput } from "../tools/arguments/input-schema.ts";
-import type { DelegationTool, ExternalTool, FunctionTool, Tool } from "../tools/tool.ts";
+import type { Tool } from "../tools/tool.ts";
 import { checkFilters, type ToolFilter } from "../tools/tool-filter.ts";
 import { checkGuards, type ToolGuard } from "../tools/tool-guard.ts";
 import { checkNames } from "../tools/tool-set.ts";
 import { toolDefaults } from "../tools/check-tool-settings.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
+import type { ToolsetTool } from "../tools/toolsets.ts";
 import { compactionOf, type Compaction } from "./compaction.ts";
 import { finishTool, FINISH_TOOL_NAME } from "./finish-tool.ts";
 import { placedSections, type RequestSection } from "./request-sections.ts";
 import { roleCeiling, type RoleCeiling } from "./role-ceiling.ts";
-import { delegationToolNames, SPAWN_TOOL_NAME, type AgentRole } from "./agent-role.ts";
+import {
+  delegationToolNames,
+  SPAWN_TOOL_NAME,
+  type AgentRole,
+  type ContextOf,
+} from "./agent-role.ts";
 
-/** What `defineAgent` takes. */
-export interface AgentDefinition<Output = unknown> {
+/**
+ * What `defineAgent` takes. `Output`: the typed result. `Context`: what the agents ask of the context of a run. `Own` and `Child`: the tools
+ * and the subagents that are listed, which may each ask for a part of it.
+ */
+export interface AgentDefinition<
+  Output = unknown,
+  Context = unknown,
+  Own extends ToolsetTool<never> = ToolsetTool<Context>,
+  Child extends AgentRole<unknown, never> | string = AgentRole<unknown, Context> | string,
+> {
   /** Letters, digits, `_` and `-`, at most 64, a letter first. */
   readonly name: string;
   /** What a supervisor is told about it. Required of roles that are spawned. */
@@ -64,19 +78,19 @@ export interface AgentDefinition<Output = unknown> {
   /** What the agent is told: its system prompt. */
   readonly instructions: string;
   readonly model: Model;
-  readonly tools?: readonly (FunctionTool | ExternalTool | DelegationTool)[];
+  readonly tools?: readonly Own[];
   /** What holds for its tools where they do not say themselves. */
   readonly toolDefaults?: ToolDefaults;
   /** What says of each tool call whether it may run, here and in every agent below: nobody below may do what is forbidden here (T4). */
-  readonly guards?: readonly ToolGuard[];
+  readonly guards?: readonly ToolGuard<Context>[];
   /** Which of its tools the agent is offered, step by step. Default: all. */
-  readonly toolFilters?: readonly ToolFilter[];
+  readonly toolFilters?: readonly ToolFilter<Context>[];
   /** How many failures of tool calls each agent of this role bears. Default 5 in all, 3 in a row, 10 requests for a corrected call. */
   readonly errorBudget?: Partial<ErrorBudget>;
   /** What is done when a call is denied, or a tool was retried too often. */
   readonly errorPolicy?: Partial<ErrorPolicy>;
   /** Roles that it may spawn, as values, or by name if they are defined elsewhere in the tree (also its own). Gives it `SpawnSubagent`. */
-  readonly subagents?: readonly (AgentRole | string)[];
+  readonly subagents?: readonly Child[];
   /** What its subagents inherit. Default: nothing. */
   readonly context?: Partial<SubagentContextPolicy>;
   /** How it delegates: in the background, with which part of its budget, and what one failure means for the others. */
@@ -87,15 +101,15 @@ export interface AgentDefinition<Output = unknown> {
    */
   readonly limits?: Partial<SubagentLimits>;
   /** Lets the model write roles when it delegates, up to this (X27). Default: it may start `subagents` only. */
-  readonly ceiling?: RoleCeiling;
+  readonly ceiling?: RoleCeiling<Context>;
   /** Upper limits for each agent of this role with its descendants. */
   readonly budget?: Budget;
   /** Ends every request with a line that says what is left of the budget, where anything is limited (X6). Default false. */
   readonly showBudget?: boolean;
   /** Asked before the first step and after every step, next to the budget. */
-  readonly stopWhen?: readonly StopCondition[];
+  readonly stopWhen?: readonly StopCondition<Context>[];
   /** What watches and changes the agents of this role, after the orchestrator's own hooks. See `observe`, `transform` and the others. */
-  readonly hooks?: readonly Hook[];
+  readonly hooks?: readonly Hook<Context>[];
   /**
    * On the last step that a `steps` budget allows, the model gets no tools (but `Finish`, if it has to give a typed result) and is told
    * to finish: `true`, or what it is to be told. Without a `steps` budget on its path it does nothing.
@@ -106,7 +120,7 @@ export interface AgentDefinition<Output = unknown> {
    * What is part of every request besides instructions and history: a memory, the state of the work, a reminder. Default: nothing. See
    * `RequestSection`.
    */
-  readonly sections?: readonly RequestSection[];
+  readonly sections?: readonly RequestSection<Context>[];
   /** When and how far the history is made shorter. Default: never. */
   readonly compaction?: Compaction;
   /** Most tokens that one reply may have, up to a thousand million. Default 8,192; clamped to what the budget has left. */
@@ -159,13 +173,25 @@ const FIELDS = [
 ];
 
 /**
- * Defines a role.
+ * Defines a role. What it asks of the context of a run follows from its tools, guards, hooks and the like, and from the subagents that it
+ * lists: all that any of them asks.
  *
  * @throws EspalierError `invalid_definition`, `invalid_option`, `duplicate_tool` or `price_unknown`, naming the field.
  */
-export function defineAgent<Output = undefined>(
-  definition: AgentDefinition<Output>,
-): AgentRole<Output> {
+export function defineAgent<
+  Output = undefined,
+  Context = unknown,
+  Own extends ToolsetTool<never> = ToolsetTool<Context>,
+  Child extends AgentRole<unknown, never> | string = AgentRole<unknown, Context> | string,
+>(
+  definition: AgentDefinition<
+    Output,
+    Context & ContextOf<Own | Exclude<Child, string>>,
+    Own,
+    Child
+  >,
+): AgentRole<Output, Context & ContextOf<Own | Exclude<Child, string>>>;
+export function defineAgent(definition: AgentDefinition): AgentRole {
   checkKeys("agent", definition, FIELDS);
   const { name, model } = definition;
   checkName("agent.name", name, ROLE_NAME, ROLE_NAME_WORDS);

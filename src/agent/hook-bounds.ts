@@ -28,6 +28,7 @@ export function hookContext(
     stepNumber,
     hookName,
     metadata: agent.metadata,
+    context: agent.run.context,
     signal: agent.signal,
     requestStop: (message: string) => {
       checkText("message", message);

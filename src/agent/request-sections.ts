@@ -15,13 +15,13 @@ import type { Usage } from "../protocol/usage.ts";
  */
 export type SectionLifeCycle = "step" | "execution" | "persistent";
 
-/** A part of every request of an agent, besides its instructions and its history. */
-export interface RequestSection {
+/** A part of every request of an agent, besides its instructions and its history. `Context`: what it asks of the context of a run. */
+export interface RequestSection<in Context = unknown> {
   /** Letters, digits, `_` and `-`, at most 64, a letter first. No two of a role have the same, and none that of a built-in one. */
   readonly name: string;
   readonly lifeCycle: SectionLifeCycle;
   /** What it says: a text, or a function that is asked for it whenever the section is made. */
-  readonly text: string | SectionText;
+  readonly text: string | SectionText<Context>;
   /**
    * The section that it stands right behind: `instructions`, `history` or another one of the role. Several behind one keep the order in
    * which they are listed. Default, if `before` is left out, too: behind the `history`; for `execution` right before it.
@@ -43,12 +43,15 @@ export interface RequestSection {
  * Gives what a section says now; undefined, or a text with nothing in it: it is left out. May be asynchronous; should heed
  * `context.signal`. If it throws, gives anything else or takes longer than `hookTimeoutMs`, its agent fails with `section_failed`.
  */
-export type SectionText = (
-  context: SectionContext,
+export type SectionText<Context = unknown> = (
+  context: SectionContext<Context>,
 ) => string | undefined | Promise<string | undefined>;
 
-/** What a section may know of the agent whose request it is part of. Read-only. */
-export interface SectionContext {
+/**
+ * What a section may know of the agent whose request it is part of. Read-only. `Context`: what the section asks of the run's context;
+ * default: nothing.
+ */
+export interface SectionContext<out Context = unknown> {
   readonly sectionName: string;
   readonly runId: RunId;
   readonly agentId: AgentId;
@@ -70,18 +73,20 @@ export interface SectionContext {
   /** What the agent may still spend, by axis (`totalTokens`, `costMicroUsd`, `steps`, …); axes without a limit are absent. */
   readonly remaining: Readonly<Record<string, number>>;
   readonly metadata: JsonObject;
+  /** The context of the run: the very value that was given with it; undefined: none was. */
+  readonly context: Context;
   /** Aborted when the section must end: its agent was told to, or its time is up. */
   readonly signal: AbortSignal;
 }
 
 /** A section in its place. */
-export interface PlacedSection {
+export interface PlacedSection<in Context = unknown> {
   readonly name: string;
   readonly lifeCycle: SectionLifeCycle;
   /** Undefined: messages of every kind. */
   readonly role: "system" | "user" | undefined;
   /** Undefined for what is built in. */
-  readonly text: string | SectionText | undefined;
+  readonly text: string | SectionText<Context> | undefined;
 }
 
 /** What every request consists of, in this order. The notices come last, so that nobody overlooks them. */

@@ -9,9 +9,9 @@ import type { ExternalTool, FunctionTool } from "../tools/tool.ts";
 import { checkNames } from "../tools/tool-set.ts";
 
 /** Up to where roles may go that are written at spawn. */
-export interface RoleCeiling {
+export interface RoleCeiling<in Context = unknown> {
   /** The tools that such a role may have. Default: none. */
-  readonly tools?: readonly (FunctionTool | ExternalTool)[];
+  readonly tools?: readonly (FunctionTool<Context> | ExternalTool)[];
   /** The models that it may run on, by the name that the supervising model is shown; the first is the default. At least one. */
   readonly models: Readonly<Record<string, Model>>;
   /** What each such agent may spend. Default: what its parent has left. */

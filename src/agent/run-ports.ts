@@ -45,6 +45,8 @@ export interface RunPorts<Agent> {
   readonly subagents: Subagents<Agent>;
   /** Aborted when the run is to pause: questions are waited for no longer. */
   readonly pauseSignal: AbortSignal;
+  /** What the user gave with the run for tools, hooks and the like: by reference, never frozen, copied or kept. Undefined: nothing. */
+  readonly context: unknown;
   /** How much of the history of its session the root begins with; undefined: it has none. */
   readonly retention: MessageRetentionPolicy | undefined;
   /** The answers with which the run was resumed. */

@@ -157,8 +157,11 @@ export interface HookSelf {
   readonly signal: AbortSignal;
 }
 
-/** What a hook may know of the agent that it serves. Read-only; each call has its own. */
-export interface HookContext extends HookSelf {
+/**
+ * What a hook may know of the agent that it serves. Read-only; each call has its own. `Context`: what the hook asks of the run's context;
+ * default: nothing.
+ */
+export interface HookContext<out Context = unknown> extends HookSelf {
   readonly runId: RunId;
   readonly agentId: AgentId;
   /** Place of the agent in the tree: `lead/researcher#2`. */
@@ -171,20 +174,22 @@ export interface HookContext extends HookSelf {
   readonly stepNumber: number;
   /** The agent's metadata. Frozen. */
   readonly metadata: JsonObject;
+  /** The context of the run: the very value that was given with it; undefined: none was. */
+  readonly context: Context;
   /** Raises a stop signal for this agent: it stops before its next phase, with this message as its reason. */
   requestStop(message: string): void;
 }
 
 /** What a hook may know, by point. */
-export interface PointContext {
-  readonly userInput: HookContext;
-  readonly beforeModel: HookContext;
-  readonly beforeTool: HookContext;
-  readonly afterTool: HookContext;
-  readonly beforeCompaction: HookContext;
-  readonly subagentStart: HookContext;
-  readonly stop: HookContext;
-  readonly subagentStop: HookContext;
+export interface PointContext<out Context = unknown> {
+  readonly userInput: HookContext<Context>;
+  readonly beforeModel: HookContext<Context>;
+  readonly beforeTool: HookContext<Context>;
+  readonly afterTool: HookContext<Context>;
+  readonly beforeCompaction: HookContext<Context>;
+  readonly subagentStart: HookContext<Context>;
+  readonly stop: HookContext<Context>;
+  readonly subagentStop: HookContext<Context>;
 }
 
 type FieldOf<Patch> = Patch extends unknown ? keyof Patch : never;

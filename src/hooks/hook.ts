@@ -28,25 +28,27 @@ import type {
 } from "./hook-points.ts";
 import { HOOK_POINTS } from "./patch-contract.ts";
 
-/** What an observer knows besides the event, which says where it belongs. */
-export interface ObserverContext {
+/** What an observer knows besides the event, which says where it belongs. `Context`: what it asks of the run's context. */
+export interface ObserverContext<out Context = unknown> {
   readonly hookName: string;
+  /** The context of the run: the very value that was given with it; undefined: none was. */
+  readonly context: Context;
 }
 
 /** One model call, as a wrap sees it. */
-export interface ModelCall {
+export interface ModelCall<out Context = unknown> {
   /** Read-only. */
   readonly request: ModelRequest;
-  readonly context: HookContext;
+  readonly context: HookContext<Context>;
 }
 
 /** One tool call, as a wrap sees it. */
-export interface WrappedToolCall {
+export interface WrappedToolCall<out Context = unknown> {
   readonly toolName: string;
   readonly callId: CallId;
   /** Read-only. */
   readonly arguments: JsonValue;
-  readonly context: HookContext;
+  readonly context: HookContext<Context>;
 }
 
 /**
@@ -54,13 +56,16 @@ export interface WrappedToolCall {
  * that it changes, or nothing. May be asynchronous; should end when `context.signal` is aborted. If it throws, does not settle in time, or gives what
  * the point does not allow, its agent fails (at `userInput`: before anything was asked of a model).
  */
-export type TransformHandler<P extends TransformPoint> = TransformHandlers[P];
+export type TransformHandler<
+  P extends TransformPoint,
+  Context = unknown,
+> = TransformHandlers<Context>[P];
 
 /** The handlers by point: looked up, not computed, so that what a handler gives is checked against its point while it is written. */
-type TransformHandlers = {
+type TransformHandlers<Context> = {
   readonly [P in TransformPoint]: (
     input: PointInput[P],
-    context: PointContext[P],
+    context: PointContext<Context>[P],
   ) => TransformReturn<AllowedPatch<P>>;
 };
 
@@ -72,9 +77,9 @@ interface Kind<Name extends string> extends HookBasics {
 }
 
 /** Made by {@link observe}. */
-export interface ObserverHook extends Kind<"observe"> {
+export interface ObserverHook<in Context = unknown> extends Kind<"observe"> {
   readonly types: readonly EventType[];
-  listen(event: EspalierEvent, context: ObserverContext): unknown;
+  readonly listen: (event: EspalierEvent, context: ObserverContext<Context>) => unknown;
 }
 
 /** Made by {@link transform}. */
@@ -86,28 +91,31 @@ export interface TransformHook<P extends TransformPoint> extends Kind<"transform
 }
 
 /** Made by {@link wrapModelCall}. */
-export interface ModelWrapHook extends Kind<"wrapModelCall"> {
-  readonly wrap: (call: ModelCall, next: () => Promise<ModelReply>) => Promise<ModelReply>;
+export interface ModelWrapHook<in Context = unknown> extends Kind<"wrapModelCall"> {
+  readonly wrap: (call: ModelCall<Context>, next: () => Promise<ModelReply>) => Promise<ModelReply>;
 }
 
 /** Made by {@link wrapToolCall}. */
-export interface ToolWrapHook extends Kind<"wrapToolCall"> {
-  readonly wrap: (call: WrappedToolCall, next: () => Promise<unknown>) => unknown;
+export interface ToolWrapHook<in Context = unknown> extends Kind<"wrapToolCall"> {
+  readonly wrap: (call: WrappedToolCall<Context>, next: () => Promise<unknown>) => unknown;
   readonly tools: readonly string[] | undefined;
 }
 
 /** Made by {@link processStep}. */
-export interface ProcessorHook extends Kind<"processStep"> {
-  readonly process: (step: StepRecord, context: HookContext) => unknown;
+export interface ProcessorHook<in Context = unknown> extends Kind<"processStep"> {
+  readonly process: (step: StepRecord, context: HookContext<Context>) => unknown;
 }
 
-/** Anything that can be registered as a hook. Made by its constructors only; what is in it is not for use. */
-export type Hook =
-  | ObserverHook
+/**
+ * Anything that can be registered as a hook. Made by its constructors only; what is in it is not for use. `Context`: what it asks of the
+ * context of a run.
+ */
+export type Hook<Context = unknown> =
+  | ObserverHook<Context>
   | TransformHook<TransformPoint>
-  | ModelWrapHook
-  | ToolWrapHook
-  | ProcessorHook;
+  | ModelWrapHook<Context>
+  | ToolWrapHook<Context>
+  | ProcessorHook<Context>;
 
 const made = new WeakSet<object>();
 
@@ -117,11 +125,11 @@ const made = new WeakSet<object>();
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
-export function observe<T extends EventType>(
+export function observe<T extends EventType, Context = unknown>(
   types: T | readonly T[],
-  listener: (event: EspalierEvent<T>, context: ObserverContext) => unknown,
+  listener: (event: EspalierEvent<T>, context: ObserverContext<Context>) => unknown,
   options?: HookOptions,
-): Hook;
+): Hook<Context>;
 export function observe(
   types: EventType | readonly EventType[],
   listener: (event: EspalierEvent, context: ObserverContext) => unknown,
@@ -142,6 +150,19 @@ export function observe(
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function transform<P extends TransformPoint>(
+  point: P,
+  handler: TransformHandler<P>,
+  options?: TransformOptions<P>,
+): Hook;
+export function transform<P extends TransformPoint, Context>(
+  point: P,
+  handler: (
+    input: PointInput[P],
+    context: HookContext<Context>,
+  ) => TransformReturn<AllowedPatch<P>>,
+  options?: TransformOptions<P>,
+): Hook<Context>;
 export function transform<P extends TransformPoint>(
   point: P,
   handler: TransformHandler<P>,
@@ -167,6 +188,10 @@ export function transform<P extends TransformPoint>(
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function wrapModelCall<Context = unknown>(
+  wrap: ModelWrapHook<Context>["wrap"],
+  options?: HookOptions,
+): Hook<Context>;
 export function wrapModelCall(wrap: ModelWrapHook["wrap"], options: HookOptions = {}): Hook {
   checkFunction("wrapModelCall.wrap", wrap);
   return register({
@@ -183,6 +208,10 @@ export function wrapModelCall(wrap: ModelWrapHook["wrap"], options: HookOptions 
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function wrapToolCall<Context = unknown>(
+  wrap: ToolWrapHook<Context>["wrap"],
+  options?: WrapToolOptions,
+): Hook<Context>;
 export function wrapToolCall(wrap: ToolWrapHook["wrap"], options: WrapToolOptions = {}): Hook {
   checkFunction("wrapToolCall.wrap", wrap);
   return register({
@@ -199,6 +228,10 @@ export function wrapToolCall(wrap: ToolWrapHook["wrap"], options: WrapToolOption
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function processStep<Context = unknown>(
+  process: (step: StepRecord, context: HookContext<Context>) => unknown,
+  options?: HookOptions,
+): Hook<Context>;
 export function processStep(
   process: (step: StepRecord, context: HookContext) => unknown,
   options: HookOptions = {},

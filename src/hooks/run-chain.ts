@@ -220,16 +220,24 @@ function calledLate(place: HookPlace): Error {
   });
 }
 
-/** Shows an event to the observers, in order, and waits for none of them. What they throw is given once as a warning for each (R76). */
-export function notify(observers: readonly Named<ObserverHook>[], event: EspalierEvent): void {
+/** Shows an event to the observers, in order, and waits for none of them. `context`: of the run. What they throw is given once as a warning for each (R76). */
+export function notify(
+  observers: readonly Named<ObserverHook>[],
+  event: EspalierEvent,
+  context: unknown,
+): void {
   for (const observer of observers) {
-    show(observer, event).catch((cause: unknown) => {
+    show(observer, event, context).catch((cause: unknown) => {
       const what = `The hook "${observer.name}" threw at ${event.type} (${messageOf(cause)})`;
       warnOnce(observer.hook, `${what}; the run goes on.`);
     });
   }
 }
 
-async function show({ name, hook }: Named<ObserverHook>, event: EspalierEvent): Promise<void> {
-  await hook.listen(event, Object.freeze({ hookName: name }));
+async function show(
+  { name, hook }: Named<ObserverHook>,
+  event: EspalierEvent,
+  context: unknown,
+): Promise<void> {
+  await hook.listen(event, Object.freeze({ hookName: name, context }));
 }

@@ -11,7 +11,7 @@ import type { JsonObject } from "./json.ts";
  * `model_overloaded`, `model_unavailable`, `model_timeout`, `model_refused_request`, `model_not_authorized`,
  * `model_protocol_error`, `model_context_overflow`, `model_misbehaved`. Of hooks: `hook_failed`, `hook_contract`, `hook_timeout`,
  * `model_call_failed`. Of tools: `tool_error`, `tool_retry`, `mcp_unavailable`, `mcp_unauthorized`. Of a delegation: `invalid_context`. Of a run: `condition_failed`, `filter_failed`,
- * `section_failed`, `internal_error`. Of `run.orThrow()`: `run_failed`, `run_stopped`, `run_cancelled`, `run_paused`.
+ * `section_failed`, `instructions_failed`, `context_failed`, `internal_error`. Of `run.orThrow()`: `run_failed`, `run_stopped`, `run_cancelled`, `run_paused`.
  */
 export type ErrorCode =
   | "invalid_definition"
@@ -53,6 +53,8 @@ export type ErrorCode =
   | "condition_failed"
   | "filter_failed"
   | "section_failed"
+  | "instructions_failed"
+  | "context_failed"
   | "hook_failed"
   | "hook_contract"
   | "hook_timeout"

@@ -1,7 +1,7 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
 import { checkText, misdefinition, mismatch } from "../kernel/check.ts";
-import { checkRole, type AgentRole, type OutputOf } from "../agent/agent-role.ts";
+import { checkRole, type AgentRole, type ContextOf, type OutputOf } from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -28,6 +28,7 @@ import { rolesOf } from "./run/pause-run.ts";
 import { readPausedRun, type PausedRun } from "./durability/paused-run.ts";
 import {
   claimed,
+  contextOfLost,
   failedRecovery,
   lostRuns,
   nothingKept,
@@ -42,10 +43,14 @@ import type { LiveRun, Run } from "./run/run.ts";
 import type { RunResult } from "./run/run-result.ts";
 import {
   checkForkOptions,
+  checkRecoverAllOptions,
   checkRecoverOptions,
   checkResumeOptions,
   checkStartOptions,
   type ForkOptions,
+  type OptionsWith,
+  type RecoverAllArguments,
+  type RecoverAllOptions,
   type RecoverOptions,
   type ResumeOptions,
   type StartOptions,
@@ -57,9 +62,10 @@ import { standing } from "./durability/restored-run.ts";
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
- * nothing else of its runs. `Roles`: those that it was given, from which `resume`, `recover` and `fork` know the type of a result.
+ * nothing else of its runs. `Roles`: those that it was given, from which `resume`, `recover` and `fork` know the type of a result, and the
+ * context that has to be given.
  */
-export class Orchestrator<Roles extends AgentRole = AgentRole> {
+export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   readonly #settings: Settings;
   readonly #live = new LiveRuns();
 
@@ -75,7 +81,11 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
    * model cannot work (`missing_api_key`), a cost limit covers an unknown price (`price_unknown`), a context policy names a tool that
    * nobody has (`unknown_tool`), an option is not usable, or the orchestrator was closed (`invalid_state`).
    */
-  start<Output>(role: AgentRole<Output>, task: string, options?: StartOptions): Run<Output>;
+  start<Output, Context>(
+    role: AgentRole<Output, Context>,
+    task: string,
+    ...options: OptionsWith<StartOptions, Context>
+  ): Run<Output>;
   start(role: AgentRole, task: string, options: StartOptions = {}): Run {
     this.#live.assertOpen();
     checkRole("role", role);
@@ -106,10 +116,10 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
    * unknown, a duplicate, of the wrong kind, for other arguments, late, or was given before; `already_resumed` if this process went
    * on from this pause before, with this orchestrator or another; `invalid_option` for a grant that cannot be made; and what `start` throws of roles and models.
    */
-  resume<Role extends AgentRole = Roles>(
+  resume<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
     answers?: readonly Answer[],
-    options?: ResumeOptions<Role>,
+    ...options: OptionsWith<ResumeOptions<Role>, ContextOf<Role>>
   ): Run<OutputOf<Role>>;
   resume(
     stored: PausedRun | string,
@@ -142,9 +152,9 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store.
    */
-  recover<Role extends AgentRole = Roles>(
+  recover<Role extends AgentRole<unknown, never> = Roles>(
     runId: string,
-    options?: RecoverOptions<Role>,
+    ...options: OptionsWith<RecoverOptions<Role>, ContextOf<Role>>
   ): Promise<Run<OutputOf<Role>>>;
   async recover(runId: string, options: RecoverOptions = {}): Promise<Run> {
     this.#live.assertOpen();
@@ -156,9 +166,17 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
     );
   }
 
-  async #recovered(keeper: Keeper, runId: RunId, options: RecoverOptions): Promise<LiveRun> {
+  async #recovered(
+    keeper: Keeper,
+    runId: RunId,
+    { contextOf, ...options }: RecoverOptions & RecoverAllOptions,
+  ): Promise<LiveRun> {
     const { takeOver = false, signal } = options;
-    const ready = (found: FoldedRun): Continuation => this.#readyToRecover(found, options);
+    const ready = async (found: FoldedRun): Promise<Continuation> => {
+      if (contextOf === undefined) return this.#readyToRecover(found, options);
+      const context = await contextOfLost(found.run, contextOf);
+      return this.#readyToRecover(found, { ...options, context });
+    };
     const { ownership, folded, going } = await claimed(keeper, runId, { takeOver, ready });
     try {
       const journal = recoveredJournal(keeper, ownership, folded);
@@ -174,7 +192,7 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
 
   /**
    * Recovers every run in the store that is lost: it was under way, and its process has died. One after the other, oldest first; what is
-   * wrong with one of them is in `failed` and keeps no other from going on. The roles must be among those of the orchestrator. Left alone
+   * wrong with one of them is in `failed` and keeps no other from going on. `contextOf` gives each its context. The roles must be among those of the orchestrator. Left alone
    * are runs that a process leads, here or elsewhere; those that are paused, since they wait for answers and not for a process; and those whose
    * process died before anything of them was kept.
    *
@@ -183,9 +201,12 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
    *
    * @throws EspalierError `invalid_option`, if the orchestrator has no store; `invalid_state`, if it was closed.
    */
-  recoverAll(): Promise<RecoveredRuns<OutputOf<Roles>>>;
-  async recoverAll(): Promise<RecoveredRuns> {
+  recoverAll<Role extends AgentRole<unknown, never> = Roles>(
+    ...options: RecoverAllArguments<ContextOf<Role>>
+  ): Promise<RecoveredRuns<OutputOf<Role>>>;
+  async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
     this.#live.assertOpen();
+    checkRecoverAllOptions(options);
     const keeper = this.#keeperOrThrow();
     return await this.#live.during(async () => {
       const runs: Run[] = [];
@@ -193,7 +214,7 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
       for (const runId of await lostRuns(keeper)) {
         if (this.#live.find(runId) !== undefined) continue;
         try {
-          const run = await this.#recovered(keeper, runId, {});
+          const run = await this.#recovered(keeper, runId, options);
           run.result.catch(() => undefined); // The caller can only look at it once all are under way.
           runs.push(run);
         } catch (cause) {
@@ -271,14 +292,14 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
    * are not there; `invalid_option` if the root has no such step, or its history up to it was left out by a compaction; and what `start`
    * throws of roles and models.
    */
-  fork<Role extends AgentRole = Roles>(
+  fork<Role extends AgentRole<unknown, never> = Roles>(
     stored: PausedRun | string,
-    options?: ForkOptions<Role>,
+    ...options: OptionsWith<ForkOptions<Role>, ContextOf<Role>>
   ): Run<OutputOf<Role>>;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
     checkForkOptions(options);
-    const { onText, role, signal } = options;
+    const { onText, context, role, signal } = options;
     const original = readPausedRun(stored);
     const registry = new RoleRegistry(
       rootRole(standing(original), role, this.#settings.roles),
@@ -292,7 +313,7 @@ export class Orchestrator<Roles extends AgentRole = AgentRole> {
     assertReady(forked, registry);
     const keeper = this.#keeper();
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, run);
-    const told = { message, forkedFrom, onText };
+    const told = { message, forkedFrom, onText, context };
     const parts = { run: forked, registry, roles, journal, ...told };
     return this.#led(startFork(this.#settings, parts).run, signal);
   }

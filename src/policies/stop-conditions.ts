@@ -7,14 +7,16 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import { StopReasonSchema, type StopReason } from "../protocol/stop.ts";
 import type { Usage } from "../protocol/usage.ts";
 
-/** What a stop condition may look at. */
-export interface StopFacts {
+/** What a stop condition may look at. `Context`: what the condition asks of the run's context; default: nothing. */
+export interface StopFacts<out Context = unknown> {
   /** Steps of this execution, oldest first; the last one has just completed. Empty before the first step. */
   readonly steps: readonly StepRecord[];
   /** What the agent itself has consumed. */
   readonly usage: Usage;
   /** Since its start, without the time in which it waited for an answer or was paused (R34). */
   readonly elapsedMs: number;
+  /** The context of the run: the very value that was given with it; undefined: none was. */
+  readonly context: Context;
 }
 
 /** A reason to stop, several when several conditions fired, or nothing. An empty list is nothing. */
@@ -25,8 +27,8 @@ export type StopConditionAnswer = StopReason | readonly StopReason[] | undefined
  * code of your choice, or nothing. Of several reasons all are recorded, and the highest by rank is the one reported.
  * Must be pure and keep no state of its own: the same condition serves many runs at once (R63). If it throws or rejects, the run fails.
  */
-export type StopCondition = (
-  facts: StopFacts,
+export type StopCondition<Context = unknown> = (
+  facts: StopFacts<Context>,
 ) => StopConditionAnswer | Promise<StopConditionAnswer>;
 
 const FINISH_REASONS = [
@@ -73,6 +75,9 @@ export function finishReasonWas(
 }
 
 /** Fires when at least one part fires. All parts are asked, one after the other, and every reason is given, in their order (R59). */
+export function anyOf<Context = unknown>(
+  ...conditions: readonly StopCondition<Context>[]
+): StopCondition<Context>;
 export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
   checkParts("anyOf", conditions);
   return combination("anyOf", conditions, (answers) => answers.flat());
@@ -87,6 +92,9 @@ export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
  * `stopWhen`, also as a part of other combinations. Called by a function of your own it knows of nothing earlier, and fires when all
  * parts fire at once.
  */
+export function allOf<Context = unknown>(
+  ...conditions: readonly StopCondition<Context>[]
+): StopCondition<Context>;
 export function allOf(...conditions: readonly StopCondition[]): StopCondition {
   checkParts("allOf", conditions);
   return combination("allOf", conditions, allFired);
@@ -96,6 +104,10 @@ export function allOf(...conditions: readonly StopCondition[]): StopCondition {
  * Fires with `reason` after every step after which the condition does not; never before the first step. As a part
  * of `allOf` it stays fired like any other (R60): to say "this, and that has not happened", write a function that asks both.
  */
+export function not<Context = unknown>(
+  condition: StopCondition<Context>,
+  reason: StopReason,
+): StopCondition<Context>;
 export function not(condition: StopCondition, reason: StopReason): StopCondition {
   checkPart("not(condition)", condition);
   const given = checkedReason(reason);

@@ -34,13 +34,14 @@ interface ToolBasics<Input extends ToolInput> {
   readonly strictSchema?: boolean;
 }
 
-/** What `defineTool` takes. */
-export interface ToolDefinition<Input extends ToolInput> extends ToolBasics<Input>, ToolSettings {
+/** What `defineTool` takes. `Context`: what it asks of the context of a run. */
+export interface ToolDefinition<Input extends ToolInput, Context = unknown>
+  extends ToolBasics<Input>, ToolSettings {
   /**
    * Does the work. May throw: the message of the error goes to the model as a result, and the run continues; see `ToolError` and
    * `ToolRetryError` for more. Called once per call, may run in parallel with itself; should end when `context.signal` is aborted.
    */
-  readonly execute: (input: InputOf<Input>, context: ToolContext) => ToolReturn;
+  readonly execute: (input: InputOf<Input>, context: ToolContext<Context>) => ToolReturn;
   /**
    * Whether a call must be approved before it runs: always, or as the function decides, whose text is the reason that is shown.
    * The approver is asked, or the run pauses. Default: as the role's `toolDefaults` say, or never. If the function throws, the call is
@@ -50,7 +51,7 @@ export interface ToolDefinition<Input extends ToolInput> extends ToolBasics<Inpu
     | boolean
     | ((
         input: InputOf<Input>,
-        context: ToolContext,
+        context: ToolContext<Context>,
       ) => boolean | string | Promise<boolean | string>);
   /** A call of it runs alone: after the calls before it in its reply, and before those after it (R125). Default false. */
   readonly isSequential?: boolean;
@@ -69,8 +70,11 @@ export interface ExternalToolDefinition<Input extends ToolInput> extends ToolBas
   readonly execute?: never;
 }
 
-/** What `defineDelegation` takes. */
-export interface DelegationDefinition<Input extends ToolInput> extends ToolBasics<Input> {
+/** What `defineDelegation` takes. `Context`: what it asks of the context of a run. */
+export interface DelegationDefinition<
+  Input extends ToolInput,
+  Context = unknown,
+> extends ToolBasics<Input> {
   /** How often in a row the model is asked for a corrected call. Default 2. */
   readonly maxRetries?: number;
   /**
@@ -79,7 +83,7 @@ export interface DelegationDefinition<Input extends ToolInput> extends ToolBasic
    */
   readonly execute: (
     input: InputOf<Input>,
-    context: DelegationContext,
+    context: DelegationContext<Context>,
   ) => DelegationOutcome | Promise<DelegationOutcome>;
 }
 
@@ -100,9 +104,9 @@ const FUNCTION_FIELDS = [
 export function defineTool<Input extends ToolInput>(
   definition: ExternalToolDefinition<Input>,
 ): ExternalTool;
-export function defineTool<Input extends ToolInput>(
-  definition: ToolDefinition<Input>,
-): FunctionTool;
+export function defineTool<Input extends ToolInput, Context = unknown>(
+  definition: ToolDefinition<Input, Context>,
+): FunctionTool<Context>;
 export function defineTool<Input extends ToolInput>(
   definition: ToolDefinition<Input> | ExternalToolDefinition<Input>,
 ): FunctionTool | ExternalTool {
@@ -115,6 +119,9 @@ export function defineTool<Input extends ToolInput>(
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`, as `defineTool`.
  */
+export function defineDelegation<Input extends ToolInput, Context = unknown>(
+  definition: DelegationDefinition<Input, Context>,
+): DelegationTool<Context>;
 export function defineDelegation<Input extends ToolInput>(
   definition: DelegationDefinition<Input>,
 ): DelegationTool {

@@ -6,8 +6,11 @@ import type { Message } from "../protocol/message.ts";
 import type { RestStatus } from "../protocol/stop.ts";
 import type { RoleDraft, SpawnOutcome, SpawnRequest } from "../protocol/subagent.ts";
 
-/** What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. */
-export interface ToolContext {
+/**
+ * What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. `Context`: what the tool
+ * asks of the run's context, such as `{ readonly userId: string }`. Whoever uses the tool has to give it; default: nothing.
+ */
+export interface ToolContext<out Context = unknown> {
   readonly runId: RunId;
   readonly agentId: AgentId;
   /** Place of the calling agent in the tree: `lead/researcher#2`. */
@@ -33,6 +36,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** The agent's metadata: given at the start of the run, or inherited. Frozen. */
   readonly metadata: JsonObject;
+  /** The context of the run: the very value that was given to `start`, `resume`, `recover` or `fork`; undefined: none was. */
+  readonly context: Context;
   /**
    * Queues a delegation that the agent works off before its next model call; the result comes as a message (R13). What is queued
    * after the tool has returned goes nowhere. A role that the agent may not start is refused in that message.
@@ -50,7 +55,7 @@ export interface ToolProgress {
 }
 
 /** What a delegation gets besides: the means to start a subagent (C31). */
-export interface DelegationContext extends ToolContext {
+export interface DelegationContext<out Context = unknown> extends ToolContext<Context> {
   /**
    * Starts a subagent and waits for its end. A refusal and a failure are outcomes; rejects only with `invalid_option` for what is no request, and if a hook
    * before the subagent broke. After

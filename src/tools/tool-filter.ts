@@ -7,8 +7,8 @@ import type { StepRecord } from "../protocol/step-record.ts";
 import type { Usage } from "../protocol/usage.ts";
 import { checkMade, watchOptions, type Watch, type WatchOptions } from "./watch-options.ts";
 
-/** What a filter may look at. Read-only. */
-export interface FilterFacts {
+/** What a filter may look at. Read-only. `Context`: what the filter asks of the run's context; default: nothing. */
+export interface FilterFacts<out Context = unknown> {
   readonly agentPath: string;
   /** 0 for the root. */
   readonly depth: number;
@@ -21,20 +21,25 @@ export interface FilterFacts {
   /** What the agent may still spend, by axis (`totalTokens`, `costMicroUsd`, `steps`, …); axes without a limit are absent. */
   readonly remaining: Readonly<Record<string, number>>;
   readonly metadata: JsonObject;
+  /** The context of the run: the very value that was given with it; undefined: none was. */
+  readonly context: Context;
 }
 
 /**
  * Called before each step for every tool that it is for. Says whether the model is offered the tool in this step. Must be pure, and
  * answers at once; if it throws or gives no boolean, its agent fails. A tool that one filter takes away is away.
  */
-export type FilterCheck = (toolName: string, facts: FilterFacts) => boolean;
+export type FilterCheck<Context = unknown> = (
+  toolName: string,
+  facts: FilterFacts<Context>,
+) => boolean;
 
 /** What goes with a filter: its name, and the tools that it is for. Without a name of its own it gets one by place: `filter#2`. */
 export type FilterOptions = WatchOptions;
 
-/** Made by {@link toolFilter}. */
-export interface ToolFilter extends Watch {
-  readonly isOffered: FilterCheck;
+/** Made by {@link toolFilter}. `Context`: what it asks of the context of a run. */
+export interface ToolFilter<in Context = unknown> extends Watch {
+  readonly isOffered: FilterCheck<Context>;
 }
 
 const made = new WeakSet<object>();
@@ -45,9 +50,12 @@ const made = new WeakSet<object>();
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
-export function toolFilter(isOffered: FilterCheck, options: FilterOptions = {}): ToolFilter {
+export function toolFilter<Context = unknown>(
+  isOffered: FilterCheck<Context>,
+  options: FilterOptions = {},
+): ToolFilter<Context> {
   const watch = watchOptions("toolFilter", isOffered, options);
-  const filter: ToolFilter = Object.freeze({ ...watch, isOffered });
+  const filter: ToolFilter<Context> = Object.freeze({ ...watch, isOffered });
   made.add(filter);
   return filter;
 }

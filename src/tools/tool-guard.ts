@@ -23,8 +23,11 @@ export interface GuardedCall {
   readonly kind: "function" | "external" | "delegation";
 }
 
-/** What a guard may know of the agent that makes the call. Read-only; it cannot stop anything else than the call (R70). */
-export interface GuardContext {
+/**
+ * What a guard may know of the agent that makes the call. Read-only; it cannot stop anything else than the call (R70). `Context`: what the
+ * guard asks of the run's context; default: nothing.
+ */
+export interface GuardContext<out Context = unknown> {
   readonly guardName: string;
   readonly runId: RunId;
   readonly agentId: AgentId;
@@ -39,6 +42,8 @@ export interface GuardContext {
   /** The history of the agent. Frozen. */
   readonly messages: readonly Message[];
   readonly metadata: JsonObject;
+  /** The context of the run: the very value that was given with it; undefined: none was. */
+  readonly context: Context;
   /** Aborted when the guard must end: its agent has to, or its time is up. */
   readonly signal: AbortSignal;
 }
@@ -49,17 +54,17 @@ export interface GuardContext {
  * the same time, and all of them: deny beats ask beats allow. May be asynchronous, within the time that hooks have. If it throws,
  * rejects, takes too long or gives anything else than an answer, the call is denied.
  */
-export type GuardCheck = (
+export type GuardCheck<Context = unknown> = (
   call: GuardedCall,
-  context: GuardContext,
+  context: GuardContext<Context>,
 ) => GuardAnswer | Promise<GuardAnswer>;
 
 /** What goes with a guard: its name, and the tools that it is for. Without a name of its own it gets one by place: `researcher.guard#2`. */
 export type GuardOptions = WatchOptions;
 
-/** Made by {@link toolGuard}. */
-export interface ToolGuard extends Watch {
-  readonly check: GuardCheck;
+/** Made by {@link toolGuard}. `Context`: what it asks of the context of a run. */
+export interface ToolGuard<in Context = unknown> extends Watch {
+  readonly check: GuardCheck<Context>;
 }
 
 const made = new WeakSet<object>();
@@ -69,8 +74,14 @@ const made = new WeakSet<object>();
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
-export function toolGuard(check: GuardCheck, options: GuardOptions = {}): ToolGuard {
-  const guard: ToolGuard = Object.freeze({ ...watchOptions("toolGuard", check, options), check });
+export function toolGuard<Context = unknown>(
+  check: GuardCheck<Context>,
+  options: GuardOptions = {},
+): ToolGuard<Context> {
+  const guard: ToolGuard<Context> = Object.freeze({
+    ...watchOptions("toolGuard", check, options),
+    check,
+  });
   made.add(guard);
   return guard;
 }

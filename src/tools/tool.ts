@@ -19,20 +19,20 @@ export interface ToolDescriptor {
   readonly isSequential: boolean;
 }
 
-/** A tool that works by itself: the common kind. */
-export interface FunctionTool extends ToolDescriptor {
+/** A tool that works by itself: the common kind. `Context`: what it asks of the context of a run. */
+export interface FunctionTool<in Context = unknown> extends ToolDescriptor {
   readonly kind: "function";
   /** False: a call that was under way when its process died is not made once more (D2). */
   readonly isRepeatable: boolean;
   /** Checks arguments and, if they fit, closes over them. Pure. */
-  bind(input: JsonValue): Bound<FunctionUse>;
+  bind(input: JsonValue): Bound<FunctionUse<Context>>;
 }
 
 /** What a call of a function tool may do. */
-export interface FunctionUse {
-  run(context: ToolContext, runtime: ToolRuntime): ToolReturn;
+export interface FunctionUse<in Context = unknown> {
+  readonly run: (context: ToolContext<Context>, runtime: ToolRuntime) => ToolReturn;
   /** Whether the call needs an approval: always, never, or as the function says of it. Undefined: as the role has it. */
-  readonly needsApproval: undefined | boolean | ((context: ToolContext) => unknown);
+  readonly needsApproval: undefined | boolean | ((context: ToolContext<Context>) => unknown);
 }
 
 /** A tool that is executed elsewhere: its calls pause the run until the result is handed in (R29). */
@@ -42,9 +42,11 @@ export interface ExternalTool extends ToolDescriptor {
 }
 
 /** A tool that may start subagents. It holds no queue slot while it waits for them (S1). */
-export interface DelegationTool extends ToolDescriptor {
+export interface DelegationTool<in Context = unknown> extends ToolDescriptor {
   readonly kind: "delegation";
-  bind(input: JsonValue): Bound<(context: DelegationContext) => Promise<DelegationOutcome>>;
+  bind(
+    input: JsonValue,
+  ): Bound<(context: DelegationContext<Context>) => Promise<DelegationOutcome>>;
 }
 
 /** The tool whose arguments are the typed result of an agent: calling it well ends the execution. */
@@ -54,7 +56,11 @@ export interface FinishTool extends ToolDescriptor {
 }
 
 /** Anything that a model may call. */
-export type Tool = FunctionTool | DelegationTool | ExternalTool | FinishTool;
+export type Tool<Context = unknown> =
+  | FunctionTool<Context>
+  | DelegationTool<Context>
+  | ExternalTool
+  | FinishTool;
 
 /** What events say of the tool of a call; undefined: there is no such tool. */
 export function descriptorOf(

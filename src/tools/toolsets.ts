@@ -9,14 +9,17 @@ import { checkToolName } from "./tool-name.ts";
 import type { DelegationTool, ExternalTool, FunctionTool } from "./tool.ts";
 
 /** What a toolset may hold: every tool but `Finish`, which an agent has by its `output`. */
-export type ToolsetTool = FunctionTool | ExternalTool | DelegationTool;
+export type ToolsetTool<Context = unknown> =
+  | FunctionTool<Context>
+  | ExternalTool
+  | DelegationTool<Context>;
 
 /**
  * The tools with `prefix` before their names: with `"github_"`, `search` becomes `github_search`.
  *
  * @throws EspalierError `invalid_definition` if a name comes out that no tool can have, `duplicate_tool`.
  */
-export function prefixTools<T extends ToolsetTool>(
+export function prefixTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
   prefix: string,
 ): readonly T[] {
@@ -34,7 +37,7 @@ export function prefixTools<T extends ToolsetTool>(
  * @throws EspalierError `invalid_option` if no tool has an old name, `invalid_definition` if no tool can have a new one,
  * `duplicate_tool` if a new one is taken.
  */
-export function renameTools<T extends ToolsetTool>(
+export function renameTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
   names: Readonly<Record<string, string>>,
 ): readonly T[] {
@@ -58,7 +61,7 @@ export function renameTools<T extends ToolsetTool>(
  * @throws EspalierError `invalid_option` if no tool has a name, `invalid_definition` if the function gives neither true nor false,
  * `duplicate_tool`.
  */
-export function filterTools<T extends ToolsetTool>(
+export function filterTools<T extends ToolsetTool<never>>(
   tools: readonly T[],
   kept: readonly string[] | ((tool: T) => boolean),
 ): readonly T[] {
@@ -79,7 +82,7 @@ export function filterTools<T extends ToolsetTool>(
  *
  * @throws EspalierError `duplicate_tool` if two of them have one name, with both places.
  */
-export function combineTools<Lists extends readonly (readonly ToolsetTool[])[]>(
+export function combineTools<Lists extends readonly (readonly ToolsetTool<never>[])[]>(
   ...lists: Lists
 ): readonly Lists[number][number][] {
   const places: Place<Lists[number][number]>[] = [];
@@ -89,12 +92,15 @@ export function combineTools<Lists extends readonly (readonly ToolsetTool[])[]>(
 }
 
 /** A tool, and where it was found. */
-interface Place<T extends ToolsetTool> {
+interface Place<T extends ToolsetTool<never>> {
   readonly tool: T;
   readonly at: string;
 }
 
-function placesIn<T extends ToolsetTool>(field: string, tools: readonly T[]): readonly Place<T>[] {
+function placesIn<T extends ToolsetTool<never>>(
+  field: string,
+  tools: readonly T[],
+): readonly Place<T>[] {
   checkList(field, tools);
   return Array.from(tools, (tool, index) => {
     const at = `${field}[${index}]`;
@@ -105,9 +111,9 @@ function placesIn<T extends ToolsetTool>(field: string, tools: readonly T[]): re
 }
 
 function isNamed(
-  tools: readonly ToolsetTool[],
+  tools: readonly ToolsetTool<never>[],
   names: readonly string[],
-): (tool: ToolsetTool) => boolean {
+): (tool: ToolsetTool<never>) => boolean {
   if (!isList(names))
     throw misdefinition("filterTools.kept", "names or a function", names, "Put names in brackets.");
   const known = tools.map(({ name }) => name);
@@ -123,7 +129,7 @@ function isList(names: readonly string[]): boolean {
   return Array.isArray(names);
 }
 
-function renamed<T extends ToolsetTool>(field: string, tool: T, name: unknown): T {
+function renamed<T extends ToolsetTool<never>>(field: string, tool: T, name: unknown): T {
   checkToolName(`${field}.name`, name);
   const { kind, description, inputSchema, settings, isSequential } = tool;
   const face = { kind, name: String(name), description, inputSchema, settings, isSequential };
@@ -132,7 +138,7 @@ function renamed<T extends ToolsetTool>(field: string, tool: T, name: unknown): 
   return copy;
 }
 
-function uniquelyNamed<T extends ToolsetTool>(
+function uniquelyNamed<T extends ToolsetTool<never>>(
   field: string,
   places: readonly Place<T>[],
 ): readonly T[] {

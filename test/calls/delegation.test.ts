@@ -78,6 +78,7 @@ proves(
           "agentId",
           "agentPath",
           "callId",
+          "context",
           "depth",
           "executionId",
           "idempotencyKey",

@@ -51,6 +51,7 @@ proves(
         "stepNumber",
         "messages",
         "metadata",
+        "context",
         "signal",
       ].toSorted(),
     );

@@ -221,7 +221,7 @@ test("observers are called in order; what they throw is told once for each, and 
     }),
     observe("run.started", (shown) => void log.push(String(Reflect.set(shown, "task", "mine")))),
   ]);
-  for (let time = 0; time < 3; time += 1) notify(observers("run.started"), event);
+  for (let time = 0; time < 3; time += 1) notify(observers("run.started"), event, undefined);
   const once = [`${event.type === "run.started" ? event.task : ""} fine`, "false"];
   expect(log).toEqual([...once, ...once, ...once]);
   await settled();

@@ -111,6 +111,7 @@ export function stage(): Stage {
     stepNumber: 2,
     hookName,
     metadata: Object.freeze({ tenant: "acme" }),
+    context: undefined,
     signal,
     requestStop: (message) => void stops.push(`${hookName}: ${message}`),
   });

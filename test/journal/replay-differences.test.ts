@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { defineAgent } from "../../src/agent/define-agent.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { transform } from "../../src/hooks/hook.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import type { JournalRecord } from "../../src/orchestrator/durability/journal-record.ts";
@@ -20,7 +20,7 @@ import { recorded, replayed } from "../journals/play.ts";
 import { inTurn, lead } from "../journals/roles.ts";
 import { spawnCall } from "./thinkers.ts";
 
-type More = Partial<Parameters<typeof defineAgent>[0]>;
+type More = Partial<AgentDefinition>;
 
 const LOUD = transform("beforeModel", ({ instructions }) => ({ instructions: `${instructions}!` }));
 

@@ -4,7 +4,7 @@
 import { expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { defineAgent } from "../../src/agent/define-agent.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
 import type { ManualClock } from "../../src/testing/manual-clock.ts";
@@ -27,7 +27,7 @@ function worker(cast: Cast): AgentRole {
   });
 }
 
-function team(cast: Cast, more: Partial<Parameters<typeof defineAgent>[0]> = {}): AgentRole {
+function team(cast: Cast, more: Partial<AgentDefinition> = {}): AgentRole {
   return defineAgent({
     name: "lead",
     instructions: "You lead.",

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { defineAgent } from "../../src/agent/define-agent.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { approve } from "../../src/protocol/question.ts";
@@ -22,7 +22,7 @@ import { countedTool, spawnCall, thinker } from "./thinkers.ts";
 
 const ORDERS = Array.from({ length: 20 }, (_one, index) => index + 1);
 
-type More = Partial<Parameters<typeof defineAgent>[0]>;
+type More = Partial<AgentDefinition>;
 
 /** One that asks, and two that work meanwhile. */
 function askingRole(more: More = {}): AgentRole {

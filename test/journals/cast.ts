@@ -87,7 +87,7 @@ export interface Play {
   /** Default: "Go." */
   readonly task?: string;
   /** What the replay is given, too. */
-  readonly means?: Omit<ReplayOptions, "role" | "order">;
+  readonly means?: Omit<ReplayOptions, "role" | "order" | "context">;
   /** What it is not. */
   readonly options?: OrchestratorOptions;
   readonly start?: StartOptions;

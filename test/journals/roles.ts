@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
-import { defineAgent } from "../../src/agent/define-agent.ts";
+import { defineAgent, type AgentDefinition } from "../../src/agent/define-agent.ts";
 import { processStep, transform } from "../../src/hooks/hook.ts";
 import { isRecord } from "../../src/kernel/json.ts";
 import { JsonObjectSchema } from "../../src/protocol/json-value.ts";
@@ -62,7 +62,7 @@ export function endless(cast: Cast): AgentRole {
   });
 }
 
-type Lead = Partial<Parameters<typeof defineAgent>[0]>;
+type Lead = Partial<AgentDefinition>;
 
 export function lead(cast: Cast, think: (sight: Sight) => Thought, more: Lead = {}): AgentRole {
   return defineAgent({

@@ -256,7 +256,8 @@ proves(
     const result = await scene().run(role);
     expect([ending(result), result.steps.length]).toEqual([["stopped", "tool_called"], 2]);
     expect(result.steps[1]?.tools.executions.map(({ text }) => text)).toEqual(["finish done"]);
-    const facts = { steps: result.steps.toReversed(), usage: result.usage.own, elapsedMs: 0 };
+    const steps = result.steps.toReversed();
+    const facts = { steps, usage: result.usage.own, elapsedMs: 0, context: undefined };
     expect(toolWasCalled("finish")(facts)).toBeUndefined();
   },
 );

@@ -9,5 +9,6 @@ import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";
 
 export function bareRun(role: AgentRole, clock: Clock): RunRuntime {
   const registry = new RoleRegistry(role, []);
-  return new Supervisor(settingsOf({ clock }), { registry, onText: undefined }).run;
+  return new Supervisor(settingsOf({ clock }), { registry, onText: undefined, context: undefined })
+    .run;
 }

@@ -46,7 +46,8 @@ export function stepEnding(
 export function factsOf(...steps: readonly StepRecord[]): StopFacts {
   const usage = steps.reduce((sum, step) => addUsage(sum, step.telemetry.usage), NO_USAGE);
   const endedAtMs = steps.at(-1)?.telemetry.endedAtMs;
-  return { steps, usage, elapsedMs: endedAtMs === undefined ? 0 : endedAtMs - 70 };
+  const elapsedMs = endedAtMs === undefined ? 0 : endedAtMs - 70;
+  return { steps, usage, elapsedMs, context: undefined };
 }
 
 /** What it says at each check of an execution, before the first step and after each: as an agent asks it, which remembers what fired. */

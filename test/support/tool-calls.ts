@@ -45,6 +45,7 @@ export class CallStage {
       messages: Object.freeze([]),
       signal: this.controller.signal,
       metadata: Object.freeze({ tenant: "a" }),
+      context: undefined,
       queueSubtask: (request: SpawnRequest) => void this.subtasks.push(request),
       reportProgress: (progress: ToolProgress) => void this.progress.push(progress),
       ...more,

@@ -154,6 +154,7 @@ function contextOf(
     usage: state.telemetry.usage,
     remaining: Object.freeze({ ...agent.account.remaining() }),
     metadata: agent.metadata,
+    context: agent.run.context,
     signal,
   });
 }

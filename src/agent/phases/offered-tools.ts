@@ -19,19 +19,17 @@ export function filteredTools(agent: AgentRuntime, state: AgentState): OfferedTo
   const { identity, role, tools, metadata } = agent;
   const position = stepPosition(agent, state);
   const names = tools.names.filter((name) => name !== FINISH_TOOL_NAME);
-  const removed = hiddenTools(
-    role.toolFilters,
-    names,
-    deepFreeze({
-      agentPath: identity.agentPath,
-      depth: identity.depth,
-      stepNumber: position.stepNumber,
-      steps: state.log.steps,
-      usage: state.telemetry.usage,
-      remaining: { ...agent.account.remaining() },
-      metadata,
-    }),
-  );
+  const facts = deepFreeze({
+    agentPath: identity.agentPath,
+    depth: identity.depth,
+    stepNumber: position.stepNumber,
+    steps: state.log.steps,
+    usage: state.telemetry.usage,
+    remaining: { ...agent.account.remaining() },
+    metadata,
+  });
+  const { context } = agent.run; // The user's own: never frozen.
+  const removed = hiddenTools(role.toolFilters, names, Object.freeze({ ...facts, context }));
   if (removed.length > 0) agent.record({ type: "tools.filtered", removed }, position);
   const hidden = new Set(removed.map(({ toolName }) => toolName));
   return { tools: tools.specs.filter(({ name }) => !hidden.has(name)), hiddenTools: removed };

@@ -139,6 +139,7 @@ async function askGuard(
         stepNumber: place.stepNumber,
         messages: planned.history.messages,
         metadata: agent.metadata,
+        context: agent.run.context,
         signal,
       });
       const given: unknown = guard.check(guarded, context);

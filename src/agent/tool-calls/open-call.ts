@@ -151,6 +151,7 @@ export class OpenCall {
       messages: planned.history.messages,
       signal: place.signal,
       metadata: agent.metadata,
+      context: agent.run.context,
       queueSubtask: (request: SpawnRequest) => this.queueSubtask(request),
       reportProgress: (progress: ToolProgress) => this.reportProgress(progress),
     });

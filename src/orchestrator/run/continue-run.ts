@@ -26,6 +26,7 @@ export interface Continuation {
   readonly registry: RoleRegistry;
   readonly roles: ReturnType<typeof rolesOf>;
   readonly onText: ResumeOptions["onText"];
+  readonly context: unknown;
   readonly session: ReturnType<typeof resumedSession>;
   readonly answers: ReturnType<typeof checkAnswers>;
   readonly grants: ReturnType<typeof grantsFor>;
@@ -44,7 +45,7 @@ export function readyToContinue(
   options: ResumeOptions,
   { answers, areAllNeeded }: GivenAnswers,
 ): Continuation {
-  const { onText, role, grants: asked = [] } = options;
+  const { onText, context, role, grants: asked = [] } = options;
   const cutOffId = areAllNeeded ? undefined : run.agents[0]?.executionId;
   const session = resumedSession({ ...run, cutOffId }, options.session, settings);
   const registry = new RoleRegistry(rootRole(run, role, settings.roles), settings.roles);
@@ -57,7 +58,7 @@ export function readyToContinue(
   });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });
-  return { registry, roles, onText, session, answers: given, grants };
+  return { registry, roles, onText, context, session, answers: given, grants };
 }
 
 /** Where the run is kept, and how its journal tells of it if its process died. */
@@ -76,12 +77,13 @@ export interface ContinuedRun {
 export function continueRun(
   settings: Settings,
   run: RestoredRun,
-  { registry, roles, onText, session, answers, grants }: Continuation,
+  { registry, roles, onText, context, session, answers, grants }: Continuation,
   { journal, folded }: Kept,
 ): ContinuedRun {
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
+    context,
     restored: run,
     session,
     answers,

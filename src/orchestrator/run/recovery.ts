@@ -11,7 +11,9 @@ import { storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import { STALE_AFTER_MS } from "../durability/journal.ts";
 import { newOwner, type Keeper } from "../durability/open-journal.ts";
+import type { RestoredRun } from "../durability/restored-run.ts";
 import type { Run } from "./run.ts";
+import type { RecoverAllOptions } from "./run-options.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
 /** What became of the runs of a store that were lost. */
@@ -45,7 +47,7 @@ export interface Claim<Going> {
 export interface ClaimWish<Going> {
   readonly takeOver: boolean;
   /** What the run goes on with. What it throws is thrown before anything has changed. */
-  readonly ready: (folded: FoldedRun) => Going;
+  readonly ready: (folded: FoldedRun) => Promise<Going>;
 }
 
 /** As many as a store can have. */
@@ -113,7 +115,23 @@ async function readable<Going>(
   ready: ClaimWish<Going>["ready"],
 ): Promise<Readable<Going>> {
   const folded = await foldJournal(runId, storedLines(store, runId));
-  return { folded, going: folded.status === "ended" ? undefined : ready(folded) };
+  return { folded, going: folded.status === "ended" ? undefined : await ready(folded) };
+}
+
+/** The context of a lost run, as the caller gives it. Rejects with `context_failed`. */
+export async function contextOfLost(
+  { runId, agents }: RestoredRun,
+  contextOf: NonNullable<RecoverAllOptions["contextOf"]>,
+): Promise<unknown> {
+  const [root] = agents;
+  if (root === undefined) throw new Error("A run has a root.");
+  const { role, task, metadata } = root;
+  try {
+    return await contextOf(Object.freeze({ runId, role, task, metadata }));
+  } catch (cause) {
+    const message = `Expected contextOf to give the context of run ${runId}, but it threw: ${messageOf(cause)}. The run stays as it was.`;
+    throw new EspalierError({ code: "context_failed", message, data: { runId }, cause });
+  }
 }
 
 /** What a store knows of a run. Whatever it throws comes out as one of our errors. */

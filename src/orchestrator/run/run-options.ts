@@ -14,6 +14,7 @@ import { deepFreeze, type JsonObject } from "../../kernel/json.ts";
 import { jsonCopy, NotJsonError } from "../../kernel/json-copy.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
+import type { RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkBudget, checkGrant, type Budget } from "../../policies/budget.ts";
 import type { TextPiece } from "../../agent/run-ports.ts";
@@ -40,10 +41,15 @@ export interface StartOptions {
   readonly signal?: AbortSignal;
   /** The root begins with its history, and adds to it. One run at a time. */
   readonly session?: Session;
+  /**
+   * What tools, hooks, guards and `instructions` are handed: services, the user on whose behalf the run works, anything. All agents of the
+   * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to go on.
+   */
+  readonly context?: unknown;
 }
 
 /** What goes with a resumption. */
-export interface ResumeOptions<out Role extends AgentRole = AgentRole> {
+export interface ResumeOptions<out Role extends AgentRole<unknown, never> = AgentRole> {
   /** The root's role, if it is not among the orchestrator's `roles`, or to have its type of result. */
   readonly role?: Role;
   /** More budget, for a run that was paused, or that was stopped by a limit: that one goes on only with a grant (X7). */
@@ -54,11 +60,13 @@ export interface ResumeOptions<out Role extends AgentRole = AgentRole> {
   readonly signal?: AbortSignal;
   /** The session on which the run was started. Default: it is read from the store of the orchestrator when the run has ended. */
   readonly session?: Session;
+  /** As in `StartOptions`: nothing of it is kept with the run. */
+  readonly context?: unknown;
 }
 
 /** What goes with a recovery. */
 export interface RecoverOptions<
-  out Role extends AgentRole = AgentRole,
+  out Role extends AgentRole<unknown, never> = AgentRole,
 > extends ResumeOptions<Role> {
   /** Answers to questions that were open when the run stopped. For one that was paused: to all of them. */
   readonly answers?: readonly Answer[];
@@ -77,7 +85,7 @@ export interface ResumeGrant {
 }
 
 /** What goes with a fork. */
-export interface ForkOptions<out Role extends AgentRole = AgentRole> {
+export interface ForkOptions<out Role extends AgentRole<unknown, never> = AgentRole> {
   /** The step of the root after which the fork goes its own way: from 1; 0 for before the first. Default: its last completed one. */
   readonly atStep?: number;
   /** What the root is told next. Default: nothing; it goes on from where it was. */
@@ -93,12 +101,50 @@ export interface ForkOptions<out Role extends AgentRole = AgentRole> {
   readonly onText?: (piece: TextPiece) => void;
   /** As in `StartOptions`. */
   readonly signal?: AbortSignal;
+  /** As in `StartOptions`: nothing of it is kept with the run. */
+  readonly context?: unknown;
 }
 
-const START_FIELDS = ["budget", "metadata", "deadlineAtMs", "onText", "signal", "session"];
-const RESUME_FIELDS = ["role", "grants", "onText", "signal", "session"];
+/** What goes with the recovery of all lost runs. */
+export interface RecoverAllOptions<out Context = unknown> {
+  /**
+   * Gives the context of a run that is about to be recovered, from what is kept of the run: its metadata, say. If it throws or rejects,
+   * the run is not recovered: it stays as it was, and is among those that `failed`. Default: no run has a context.
+   */
+  readonly contextOf?: (run: LostRun) => Context | Promise<Context>;
+}
+
+/** A run whose process has died, as it was started. */
+export interface LostRun {
+  readonly runId: RunId;
+  /** The name of the root's role. */
+  readonly role: string;
+  readonly task: string;
+  readonly metadata: JsonObject;
+}
+
+/** The options of a call, which cannot be left out if a role asks for a `Context`: then it has to be among them. */
+export type OptionsWith<Options, Context> = unknown extends Context
+  ? readonly [options?: Options]
+  : readonly [options: Options & { readonly context: Context }];
+
+/** The options of a recovery of all lost runs, which cannot be left out if a role asks for a `Context`. */
+export type RecoverAllArguments<Context> = unknown extends Context
+  ? readonly [options?: RecoverAllOptions<Context>]
+  : readonly [options: Required<RecoverAllOptions<Context>>];
+
+const START_FIELDS = [
+  "budget",
+  "metadata",
+  "deadlineAtMs",
+  "onText",
+  "signal",
+  "session",
+  "context",
+];
+const RESUME_FIELDS = ["role", "grants", "onText", "signal", "session", "context"];
 const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
-const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText", "signal"];
+const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText", "signal", "context"];
 
 /** Throws `invalid_option`. */
 export function checkStartOptions(options: StartOptions): void {
@@ -124,6 +170,13 @@ export function checkRecoverOptions(options: RecoverOptions): void {
   if (takeOver !== undefined && typeof takeOver !== "boolean")
     throw mismatch(`${field}.takeOver`, "true or false", takeOver, "Leave it out for false.");
   checkGoingOn(field, options);
+}
+
+/** Throws `invalid_option`. */
+export function checkRecoverAllOptions(options: RecoverAllOptions): void {
+  const field = "recoverAll options";
+  checkKeys(field, options, ["contextOf"]);
+  if (options.contextOf !== undefined) checkMethods(field, options, ["contextOf"]);
 }
 
 function checkGoingOn(field: string, options: ResumeOptions): void {

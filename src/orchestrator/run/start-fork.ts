@@ -26,14 +26,16 @@ export interface ForkParts {
   readonly message: UserMessage | undefined;
   readonly forkedFrom: EventBody<"run.started">["forkedFrom"];
   readonly onText: NewRun["onText"];
+  readonly context: unknown;
   readonly journal: RunJournal | undefined;
 }
 
 export function startFork(settings: Settings, parts: ForkParts): ContinuedRun {
-  const { run, registry, roles, message, forkedFrom, onText, journal } = parts;
+  const { run, registry, roles, message, forkedFrom, onText, context, journal } = parts;
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
+    context,
     restored: run,
     journal: () => journal,
   });

@@ -31,7 +31,7 @@ export interface RunRequest {
 /** Starts a run; see `Orchestrator.start` for what it throws before anything is made. */
 export function startRun(settings: Settings, request: RunRequest): LiveRun {
   const { role, task, options, journal } = request;
-  const { budget = {}, deadlineAtMs, onText } = options;
+  const { budget = {}, deadlineAtMs, onText, context } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = new RoleRegistry(role, settings.roles);
   registry.assertReady(role, budget);
@@ -41,6 +41,7 @@ export function startRun(settings: Settings, request: RunRequest): LiveRun {
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
+    context,
     session,
     journal: (runId) => journal(runId, session?.ref),
   });

@@ -10,12 +10,20 @@ export function hasObserver(hooks: readonly Hook[]): boolean {
   return hooks.some((hook) => hook.kind === "observe");
 }
 
+/** The run whose events are shown. */
+interface ObservedRun {
+  readonly tree: RunTree;
+  readonly context: unknown;
+  hooksOf(role: AgentRole): HookSet;
+}
+
 /** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). */
-export function observerSink(tree: RunTree, hooksOf: (role: AgentRole) => HookSet): EventSink {
+export function observerSink(run: ObservedRun): EventSink {
   return {
     take: (event) => {
-      const node = tree.find(event.agentId);
-      if (node !== undefined) notify(hooksOf(node.role).observers(event.type), event);
+      const node = run.tree.find(event.agentId);
+      if (node !== undefined)
+        notify(run.hooksOf(node.role).observers(event.type), event, run.context);
     },
   };
 }

@@ -37,7 +37,7 @@ import { localTracing } from "../tree/local-tracing.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "../tree/limiter.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
-export interface OrchestratorOptions<out Roles extends AgentRole = AgentRole> {
+export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never> = AgentRole> {
   /** Bounds on the shape of each tree. Default 3 / 5 / 10. */
   readonly limits?: Partial<SubagentLimits>;
   /** How much of one tree goes on at once. Default 32 model calls, 32 tool calls. */
@@ -120,6 +120,9 @@ export interface Settings {
 }
 
 /** Throws `invalid_option`, naming the option, what was expected and what came. */
+export function settingsOf<Roles extends AgentRole<unknown, never>>(
+  options: OrchestratorOptions<Roles>,
+): Settings;
 export function settingsOf(options: OrchestratorOptions): Settings {
   checkKeys("options", options, OPTION_FIELDS);
   checkGiven(options);

@@ -34,6 +34,7 @@ import { subagentTools } from "./subagent-tools.ts";
 export interface NewRun {
   readonly registry: RoleRegistry;
   readonly onText: ((piece: TextPiece) => void) | undefined;
+  readonly context: unknown;
   /** The run that continues; undefined: a new one. */
   readonly restored?: RestoredRun;
   readonly answers?: ReadonlyMap<QuestionId, Answer>;
@@ -62,6 +63,7 @@ export class RunRuntime implements AgentRun {
   readonly session: RunSession | undefined;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;
+  readonly context: unknown;
   /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may get over. */
   mismatch: EspalierError | undefined;
   readonly #tools = new Map<AgentRole, ToolSet>();
@@ -69,11 +71,12 @@ export class RunRuntime implements AgentRun {
 
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
-    const { registry, onText, restored, session, answers = new Map() } = made;
+    const { registry, onText, context, restored, session, answers = new Map() } = made;
     const { ids, tracing, givenTracing, limits } = settings;
     this.settings = settings;
     this.registry = registry;
     this.onText = onText;
+    this.context = context;
     this.session = session;
     this.answers = answers;
     this.clock = steadyClock(settings.clock, restored?.pausedAtMs);
@@ -151,9 +154,7 @@ export class RunRuntime implements AgentRun {
   #observers(): readonly ReturnType<typeof observerSink>[] {
     const roles = [...this.registry.all];
     const hooks = [...this.settings.hooks, ...roles.flatMap((role) => role.hooks)];
-    return hooks.length > 0 && hasObserver(hooks)
-      ? [observerSink(this.tree, (role: AgentRole) => this.hooksOf(role))]
-      : [];
+    return hooks.length > 0 && hasObserver(hooks) ? [observerSink(this)] : [];
   }
 }
 

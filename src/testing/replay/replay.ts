@@ -15,13 +15,15 @@ import { Replayer, type ReplayOrder } from "./replayer.ts";
 import { scoreOf, type StretchEnd } from "./score.ts";
 import { beginningOf, type StretchBegin } from "./stretch.ts";
 
-/** What the run had besides its roles: hooks, guards and the like are code, and run again. */
-export interface ReplayOptions extends Pick<
-  OrchestratorOptions,
+/** What the run had besides its recording: hooks, guards and the like are code, and run again. */
+export interface ReplayOptions<out Output = unknown, in out Context = unknown> extends Pick<
+  OrchestratorOptions<AgentRole<unknown, Context>>,
   "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
 > {
   /** The role of the root. */
-  readonly role: AgentRole;
+  readonly role: AgentRole<Output, Context>;
+  /** As in `StartOptions`, for what runs again: hooks, guards, sections, `instructions`. Tools do not. */
+  readonly context?: Context;
   /**
    * The order in which effects end that are under way at the same time. Default `recorded`. `shuffledBy`: another one, which follows from
    * this number; what depends on the order of agents is not compared then: ids of leases, and what is left of budgets.
@@ -29,7 +31,17 @@ export interface ReplayOptions extends Pick<
   readonly order?: ReplayOrder;
 }
 
-const FIELDS = ["role", "roles", "hooks", "guards", "sinks", "hookTimeoutMs", "graceMs", "order"];
+const FIELDS = [
+  "role",
+  "roles",
+  "hooks",
+  "guards",
+  "sinks",
+  "hookTimeoutMs",
+  "graceMs",
+  "order",
+  "context",
+];
 
 /** What one process did of the run: from its start, a resume or a recovery to its end, a pause, or the death of the process. */
 export interface PlayedStretch {
@@ -39,7 +51,7 @@ export interface PlayedStretch {
 }
 
 /** The result of a replay: that of the last stretch that was played. */
-export interface ReplayResult extends RunResult {
+export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
   /** The stretches that were played, in their order. */
   readonly played: readonly PlayedStretch[];
   /** How many stretches follow in the recording that were not played, and why; undefined: none. */
@@ -56,9 +68,13 @@ export interface ReplayResult extends RunResult {
  * is no recording, with `invalid_option`, and with what `Orchestrator.start` and `resume` throw of roles. A `pausedRun` in the result is
  * there to be looked at: resume that of the recorded run instead.
  */
+export function replay<Output, Context>(
+  recording: Recording,
+  options: ReplayOptions<Output, Context>,
+): Promise<ReplayResult<Output>>;
 export async function replay(recording: Recording, options: ReplayOptions): Promise<ReplayResult> {
   checkKeys("replay options", options, FIELDS);
-  const { role, order = "recorded", ...means } = options;
+  const { role, context, order = "recorded", ...means } = options;
   checkRole("role", role);
   checkOrder(order);
   settingsOf(means);
@@ -74,7 +90,7 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
     const earlier = playable.slice(0, index).flatMap((one) => one.records);
     const score = scoreOf(stretch, beginning, earlier);
     const place = { number: index + 1, isLast: index === playable.length - 1 };
-    const parts = { ...place, score, beginning, stretch, records, role, means, order };
+    const parts = { ...place, score, beginning, stretch, records, role, context, means, order };
     result = await new Replayer(parts).play();
     played.push({ begin: beginning.type, end: score.end });
   }

@@ -47,6 +47,7 @@ export interface ReplayerParts {
   /** No other stretch follows. */
   readonly isLast: boolean;
   readonly role: AgentRole;
+  readonly context: unknown;
   readonly means: Means;
   readonly order: ReplayOrder;
 }
@@ -83,7 +84,7 @@ export class Replayer {
   readonly #runtime: RunRuntime;
 
   constructor(parts: ReplayerParts) {
-    const { score, beginning, stretch, records, role, means, order, number } = parts;
+    const { score, beginning, stretch, records, role, context, means, order, number } = parts;
     this.#score = score;
     this.#order = order;
     this.#isLast = parts.isLast;
@@ -112,6 +113,7 @@ export class Replayer {
       own: stretch.records,
       clock: this.#clock,
       role,
+      context,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
       logOf: (agent) => new ReplayEffects(this.#stage, agent),
       append: (record) => this.#take(record),

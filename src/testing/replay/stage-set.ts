@@ -47,6 +47,7 @@ export interface SetParts {
   readonly own: readonly JournalRecord[];
   readonly clock: ManualClock;
   readonly role: AgentRole;
+  readonly context: unknown;
   readonly means: Means;
   readonly logOf: (agent: AgentRuntime) => EffectLog;
   /** Is given what the replay writes. */
@@ -77,7 +78,7 @@ function settingsFor(
 }
 
 function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
-  const { clock, role, own } = parts;
+  const { clock, role, context, own } = parts;
   const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
   const { ids } = settings;
@@ -87,7 +88,13 @@ function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
       ? undefined
       : RunSession.again(head.session, { store: sessionStandIn(head.session, own), clock, ids });
   const journal = (): RunJournal => journalOf(parts);
-  const supervisor = new Supervisor(settings, { registry, onText: undefined, session, journal });
+  const supervisor = new Supervisor(settings, {
+    registry,
+    onText: undefined,
+    context,
+    session,
+    journal,
+  });
   const { run: runtime } = supervisor;
   const root = rootAgain(runtime, parts, beginning);
   runtime.journal?.created(root, {
@@ -99,24 +106,29 @@ function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
 }
 
 function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): ContinuedRun {
-  const { role } = parts;
+  const { role, context } = parts;
   const settings = settingsFor(parts, run.limits);
   const root = rootRole(run, role, settings.roles);
   const registry = new RoleRegistry(root, settings.roles, { isReplacing: true });
   const roles = rolesOf(run, registry);
   const journal = journalOf(parts);
-  const told = { message, forkedFrom, onText: undefined };
+  const told = { message, forkedFrom, onText: undefined, context };
   return startFork(settings, { run, registry, roles, journal, ...told });
 }
 
 /** By the machinery of a resume. */
 function goOnAgain(parts: SetParts, beginning: GoingOn): ContinuedRun {
-  const { role, own } = parts;
+  const { role, context, own } = parts;
   const { run, folded, answers, grants } = beginning;
   const store = sessionStandIn(run.session, own); // The run is not kept.
   const settings = settingsFor(parts, run.limits, { store });
   const areAllNeeded = folded?.status !== "open";
-  const going = readyToContinue(settings, run, { role, grants }, { answers, areAllNeeded });
+  const going = readyToContinue(
+    settings,
+    run,
+    { role, context, grants },
+    { answers, areAllNeeded },
+  );
   const journal = journalOf(parts);
   return continueRun(settings, run, going, {
     journal,

@@ -16,6 +16,10 @@ export interface ApprovalOptions {
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function withApproval<Context>(
+  tool: FunctionTool<Context>,
+  options?: ApprovalOptions,
+): FunctionTool<Context>;
 export function withApproval(tool: FunctionTool, options: ApprovalOptions = {}): FunctionTool {
   checkWrappable("withApproval", tool);
   checkKeys("withApproval", options, ["reason"]);

@@ -20,6 +20,10 @@ import { checkWrappable, toldToEnd, withRun } from "./wrapped-tool.ts";
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function withRateLimit<Context>(
+  tool: FunctionTool<Context>,
+  limit: RateLimit | RateLimitOptions,
+): FunctionTool<Context>;
 export function withRateLimit(
   tool: FunctionTool,
   limit: RateLimit | RateLimitOptions,

@@ -38,6 +38,10 @@ const FIELDS = ["maxAttempts", "firstDelayMs", "maxDelayMs", "shouldRetry"];
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function withRetries<Context>(
+  tool: FunctionTool<Context>,
+  options?: RetriesOptions,
+): FunctionTool<Context>;
 export function withRetries(tool: FunctionTool, options: RetriesOptions = {}): FunctionTool {
   checkWrappable("withRetries", tool);
   const policy = policyOf(options);

@@ -19,6 +19,10 @@ export interface TimeoutOptions {
  *
  * @throws EspalierError `invalid_definition` or `invalid_option`.
  */
+export function withTimeout<Context>(
+  tool: FunctionTool<Context>,
+  options: TimeoutOptions,
+): FunctionTool<Context>;
 export function withTimeout(tool: FunctionTool, options: TimeoutOptions): FunctionTool {
   checkWrappable("withTimeout", tool);
   checkKeys("withTimeout", options, ["timeoutMs"]);

@@ -63,6 +63,7 @@ proves(
 const SIGHT = [
   "agentId",
   "agentPath",
+  "context",
   "depth",
   "executionId",
   "hookName",

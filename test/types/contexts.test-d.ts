@@ -1,0 +1,340 @@
+// Goal: what tools, hooks, guards and the like ask of the context of a run is asked of whoever uses them: of the role, of the roles that may
+// start it, and of the call that starts a run or goes on with it (H12).
+// Method: the types that inference finds in code without type arguments, and uses that must not compile.
+
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+import {
+  allOf,
+  combineTools,
+  defineAgent,
+  defineDelegation,
+  defineTool,
+  observe,
+  Orchestrator,
+  prefixTools,
+  processStep,
+  toolFilter,
+  toolGuard,
+  toolWasCalled,
+  transform,
+  withApproval,
+  withRateLimit,
+  withRetries,
+  withTimeout,
+  wrapModelCall,
+  wrapToolCall,
+  type AgentRole,
+  type ContextOf,
+  type DelegationContext,
+  type DelegationTool,
+  type FilterFacts,
+  type FunctionTool,
+  type GuardContext,
+  type Hook,
+  type HookContext,
+  type Model,
+  type ModelCall,
+  type ObserverContext,
+  type OptionsWith,
+  type PausedRun,
+  type RecoveredRuns,
+  type RequestSection,
+  type Run,
+  type SectionContext,
+  type StartOptions,
+  type StopCondition,
+  type StopFacts,
+  type ToolContext,
+  type ToolFilter,
+  type ToolGuard,
+  type WrappedToolCall,
+} from "../../src/index.ts";
+
+declare const model: Model;
+declare const paused: PausedRun;
+
+interface User {
+  readonly userId: string;
+}
+
+interface Database {
+  readonly db: { find(id: string): Promise<string> };
+}
+
+type App = User & Database;
+declare const app: App;
+declare const user: User;
+
+const basics = { instructions: "Work.", purpose: "Works.", model };
+const input = z.object({ id: z.string() });
+
+const plain = defineTool({
+  name: "plain",
+  description: "Works.",
+  input,
+  execute: ({ id }, context) => {
+    expectTypeOf(context).toEqualTypeOf<ToolContext>();
+    expectTypeOf(context.context).toEqualTypeOf<unknown>();
+    return id;
+  },
+});
+const whoAmI = defineTool({
+  name: "who",
+  description: "Says who.",
+  input,
+  needsApproval: ({ id }, { context }: ToolContext<User>) => id === context.userId,
+  execute: ({ id }, { context }: ToolContext<User>) => {
+    expectTypeOf(id).toEqualTypeOf<string>();
+    return context.userId;
+  },
+});
+const find = defineTool({
+  name: "find",
+  description: "Finds.",
+  input,
+  execute: async ({ id }, { context }: ToolContext<Database>) => await context.db.find(id),
+});
+const delegate = defineDelegation({
+  name: "delegate",
+  description: "Delegates.",
+  input,
+  execute: async ({ id }, { spawn, context }: DelegationContext<User>) =>
+    await spawn({ role: "helper", task: `${id} for ${context.userId}` }),
+});
+const mail = defineTool({ name: "mail", description: "Mails.", input });
+
+test("a tool asks for the context that its code has", () => {
+  expectTypeOf(plain).toEqualTypeOf<FunctionTool>();
+  expectTypeOf(whoAmI).toEqualTypeOf<FunctionTool<User>>();
+  expectTypeOf(find).toEqualTypeOf<FunctionTool<Database>>();
+  expectTypeOf(delegate).toEqualTypeOf<DelegationTool<User>>();
+  defineTool({
+    name: "wrong",
+    description: "Wrong.",
+    input,
+    // @ts-expect-error -- the context has no such field
+    execute: (_input, { context }: ToolContext<User>) => void context.userName,
+  });
+});
+
+test("wrappers and toolsets hand on what a tool asks for", () => {
+  expectTypeOf(withTimeout(find, { timeoutMs: 1 })).toEqualTypeOf<FunctionTool<Database>>();
+  expectTypeOf(withRetries(find)).toEqualTypeOf<FunctionTool<Database>>();
+  expectTypeOf(withRateLimit(find, { maxCalls: 1, perMs: 1 })).toEqualTypeOf<
+    FunctionTool<Database>
+  >();
+  expectTypeOf(withApproval(find)).toEqualTypeOf<FunctionTool<Database>>();
+  expectTypeOf(prefixTools([find], "my_")).toEqualTypeOf<readonly FunctionTool<Database>[]>();
+  const all = combineTools([plain, mail], prefixTools([whoAmI, delegate], "my_"), [find]);
+  const role = defineAgent({ ...basics, name: "all", tools: all });
+  expectTypeOf<ContextOf<typeof role>>().toEqualTypeOf<App>();
+});
+
+test("a role asks for all that its tools ask for, and for nothing if they ask for nothing", () => {
+  const bare = defineAgent({ ...basics, name: "bare", tools: [plain, mail] });
+  expectTypeOf(bare).toEqualTypeOf<AgentRole<undefined>>();
+  const greeter = defineAgent({ ...basics, name: "greeter", tools: [whoAmI, plain] });
+  expectTypeOf(greeter).toEqualTypeOf<AgentRole<undefined, User>>();
+  const both = defineAgent({ ...basics, name: "both", tools: [whoAmI, find, delegate, mail] });
+  expectTypeOf<ContextOf<typeof both>>().toEqualTypeOf<App>();
+  const declared = defineAgent<undefined, App>({ ...basics, name: "declared", tools: [whoAmI] });
+  expectTypeOf(declared).toEqualTypeOf<AgentRole<undefined, App>>();
+  const wider: AgentRole<undefined, App> = defineAgent({ ...basics, name: "w", tools: [whoAmI] });
+  void wider;
+});
+
+test("a tool does not go into a role whose context lacks what it asks for", () => {
+  // @ts-expect-error -- a user is no database
+  defineAgent<undefined, User>({ ...basics, name: "wrong", tools: [find] });
+  // @ts-expect-error -- neither is nothing
+  const none: AgentRole = defineAgent({ ...basics, name: "wrong", tools: [find] });
+  // @ts-expect-error -- nor in a list of roles that ask for nothing
+  const roles: readonly AgentRole[] = [defineAgent({ ...basics, name: "wrong", tools: [find] })];
+  void [none, roles];
+  expectTypeOf<FunctionTool<User>>().not.toExtend<FunctionTool>();
+  expectTypeOf<FunctionTool>().toExtend<FunctionTool<User>>();
+  expectTypeOf<AgentRole<undefined, User>>().not.toExtend<AgentRole>();
+  expectTypeOf<AgentRole>().toExtend<AgentRole<unknown, User>>();
+});
+
+test("a role asks for what its subagents ask for, at any depth", () => {
+  const helper = defineAgent({ ...basics, name: "helper", tools: [find] });
+  const middle = defineAgent({ ...basics, name: "middle", subagents: [helper, "middle"] });
+  expectTypeOf<ContextOf<typeof middle>>().toEqualTypeOf<Database>();
+  const lead = defineAgent({
+    ...basics,
+    name: "lead",
+    tools: [delegate],
+    subagents: [middle],
+    output: z.object({ a: z.string() }),
+  });
+  expectTypeOf<ContextOf<typeof lead>>().toEqualTypeOf<App>();
+  expectTypeOf(lead).toExtend<AgentRole<{ a: string }, App>>();
+  const byName = defineAgent({ ...basics, name: "names", subagents: ["helper", "middle"] });
+  expectTypeOf(byName).toEqualTypeOf<AgentRole<undefined>>();
+});
+
+const userGuard = toolGuard((_call, { context }: GuardContext<User>) =>
+  context.userId === "root" ? { type: "allow" } : { type: "deny", reason: "No." },
+);
+const dbFilter = toolFilter((name, { context }: FilterFacts<Database>) => name in context.db);
+const userStop: StopCondition<User> = ({ context }: StopFacts<User>) =>
+  context.userId === "" ? { code: "nobody", message: "Nobody is there.", data: {} } : undefined;
+const section: RequestSection<User> = {
+  name: "user",
+  lifeCycle: "step",
+  text: ({ context }: SectionContext<User>) => context.userId,
+};
+
+test("hooks, guards, filters, sections and stop conditions ask, too", () => {
+  expectTypeOf(userGuard).toEqualTypeOf<ToolGuard<User>>();
+  expectTypeOf(dbFilter).toEqualTypeOf<ToolFilter<Database>>();
+  expectTypeOf(allOf(userStop, toolWasCalled("find"))).toEqualTypeOf<StopCondition<User>>();
+  const hooks = [
+    observe("run.started", (_event, { context }: ObserverContext<User>) => context.userId),
+    processStep((_step, { context }: HookContext<User>) => context.userId),
+    wrapModelCall(async ({ context }: ModelCall<User>, next) => {
+      expectTypeOf(context.context).toEqualTypeOf<User>();
+      return await next();
+    }),
+    wrapToolCall((call: WrappedToolCall<User>, next) =>
+      call.context.context.userId === "" ? "Nobody." : next(),
+    ),
+    transform("beforeTool", ({ toolName }, { context }: HookContext<User>) => {
+      expectTypeOf(toolName).toEqualTypeOf<string>();
+      return { arguments: { id: context.userId } };
+    }),
+  ];
+  expectTypeOf(hooks).toEqualTypeOf<Hook<User>[]>();
+  const role = defineAgent({
+    ...basics,
+    name: "watched",
+    tools: [find],
+    hooks,
+    guards: [userGuard],
+    sections: [section],
+    stopWhen: [userStop, toolWasCalled("find")],
+  });
+  expectTypeOf<ContextOf<typeof role>>().toEqualTypeOf<App>();
+  expectTypeOf(defineAgent({ ...basics, name: "g", guards: [userGuard] })).toEqualTypeOf<
+    AgentRole<undefined, User>
+  >();
+  expectTypeOf(defineAgent({ ...basics, name: "f", toolFilters: [dbFilter] })).toEqualTypeOf<
+    AgentRole<undefined, Database>
+  >();
+  expectTypeOf(defineAgent({ ...basics, name: "s", sections: [section] })).toEqualTypeOf<
+    AgentRole<undefined, User>
+  >();
+  expectTypeOf(defineAgent({ ...basics, name: "c", stopWhen: [userStop] })).toEqualTypeOf<
+    AgentRole<undefined, User>
+  >();
+  expectTypeOf(
+    defineAgent({ ...basics, name: "d", ceiling: { models: { a: model }, tools: [whoAmI] } }),
+  ).toEqualTypeOf<AgentRole<undefined, User>>();
+  // @ts-expect-error -- what a hook of a point does not allow is refused as ever
+  transform("beforeTool", (_input, { context }: HookContext<User>) => ({ text: context.userId }));
+  // @ts-expect-error -- what serves every run of an orchestrator cannot ask for the context of some
+  void (() => new Orchestrator({ hooks }));
+  // @ts-expect-error -- neither can its guards
+  void (() => new Orchestrator({ guards: [userGuard] }));
+});
+
+const asking = defineAgent({
+  ...basics,
+  name: "asking",
+  tools: [whoAmI],
+  output: z.object({ a: z.string() }),
+});
+const free = defineAgent({ ...basics, name: "free", tools: [plain] });
+
+test("a run begins with the context that its role asks for, and with none if it asks for none", () => {
+  const orchestrator = new Orchestrator();
+  expectTypeOf(orchestrator.start(free, "Work.")).toEqualTypeOf<Run<undefined>>();
+  orchestrator.start(free, "Work.", { budget: { steps: 1 } });
+  orchestrator.start(free, "Work.", { context: "anything" });
+  expectTypeOf(orchestrator.start(asking, "Work.", { context: user })).toEqualTypeOf<
+    Run<{ a: string }>
+  >();
+  orchestrator.start(asking, "Work.", { context: app, budget: { steps: 1 } });
+  // @ts-expect-error -- none is given
+  void (() => orchestrator.start(asking, "Work."));
+  // @ts-expect-error -- none is given
+  void (() => orchestrator.start(asking, "Work.", {}));
+  // @ts-expect-error -- none is given
+  void (() => orchestrator.start(asking, "Work.", { budget: { steps: 1 } }));
+  // @ts-expect-error -- another one is given
+  void (() => orchestrator.start(asking, "Work.", { context: { userId: 7 } }));
+  // @ts-expect-error -- no such option
+  void (() => orchestrator.start(asking, "Work.", { context: user, contxt: 1 }));
+  // @ts-expect-error -- no such option
+  void (() => orchestrator.start(free, "Work.", { contxt: 1 }));
+});
+
+test("a run goes on with the context that is asked for by its role, or else by those of the orchestrator", async () => {
+  const one = new Orchestrator({ roles: [asking] });
+  expectTypeOf(one.resume(paused, [], { context: user })).toEqualTypeOf<Run<{ a: string }>>();
+  expectTypeOf(one.fork(paused, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
+  expectTypeOf(await one.recover("run", { context: user })).toEqualTypeOf<Run<{ a: string }>>();
+  expectTypeOf(
+    await one.recoverAll({ contextOf: ({ metadata }) => ({ userId: JSON.stringify(metadata) }) }),
+  ).toEqualTypeOf<RecoveredRuns<{ a: string }>>();
+  void (() => one.recoverAll({ contextOf: async () => await Promise.resolve(user) }));
+  // @ts-expect-error -- none is given
+  void (() => one.resume(paused));
+  // @ts-expect-error -- none is given
+  void (() => one.resume(paused, []));
+  // @ts-expect-error -- none is given
+  void (() => one.resume(paused, [], {}));
+  // @ts-expect-error -- none is given
+  void (() => one.fork(paused));
+  // @ts-expect-error -- none is given
+  void (() => one.fork(paused, { atStep: 1 }));
+  // @ts-expect-error -- none is given
+  void (() => one.recover("run"));
+  // @ts-expect-error -- none is given
+  void (() => one.recover("run", { takeOver: true }));
+  // @ts-expect-error -- none is given
+  void (() => one.recoverAll());
+  // @ts-expect-error -- another one is given
+  void (() => one.recoverAll({ contextOf: () => ({ userId: 7 }) }));
+  // @ts-expect-error -- another one is given
+  void (() => one.resume(paused, [], { context: { userId: 7 } }));
+
+  const bare = new Orchestrator();
+  bare.resume(paused);
+  bare.fork(paused, { role: free });
+  bare.resume(paused, [], { role: asking, context: user });
+  bare.fork(paused, { role: asking, context: user });
+  void (() => bare.recover("run", { role: asking, context: user }));
+  void (() => bare.recoverAll());
+  // @ts-expect-error -- the role asks for one
+  void (() => bare.resume(paused, [], { role: asking }));
+  // @ts-expect-error -- the role asks for one
+  void (() => bare.fork(paused, { role: asking }));
+  // @ts-expect-error -- the role asks for one
+  void (() => bare.recover("run", { role: asking }));
+  // @ts-expect-error -- the role asks for another one
+  void (() => bare.fork(paused, { role: asking, context: { userId: 7 } }));
+
+  const mixed = new Orchestrator({ roles: [asking, free] });
+  mixed.resume(paused, [], { role: free });
+  mixed.resume(paused, [], { context: user });
+  // @ts-expect-error -- it may be the run of the role that asks
+  void (() => mixed.resume(paused));
+});
+
+test("code of one's own hands a context on", () => {
+  const orchestrator: Orchestrator = new Orchestrator({ roles: [asking] });
+  function begin<Output, Context>(
+    role: AgentRole<Output, Context>,
+    ...options: OptionsWith<StartOptions, Context>
+  ): Run<Output> {
+    return orchestrator.start(role, "Work.", ...options);
+  }
+  expectTypeOf(begin(asking, { context: user })).toEqualTypeOf<Run<{ a: string }>>();
+  begin(free);
+  // @ts-expect-error -- none is given
+  void (() => begin(asking));
+});
