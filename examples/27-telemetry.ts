@@ -34,7 +34,7 @@ const { deliveredSpans, lostSpans, pendingSpans } = await node.shutdown({ timeou
 assert.equal(status, "completed");
 assert.deepEqual([deliveredSpans, lostSpans, pendingSpans], [3, 0, 0]);
 
-// Two lanes: what holds the tree together, and all else.
+// Two queues: what holds the tree together, and all else.
 assert.equal(requests, 2);
 endpoint.close();
 console.log(`${deliveredSpans} spans delivered.`);

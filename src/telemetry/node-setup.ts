@@ -28,7 +28,7 @@ import {
 import { sleep, systemClock, type Clock } from "../kernel/clock.ts";
 import type { Tracing } from "../protocol/event-sink.ts";
 import { contentSettings } from "./content/content-options.ts";
-import type { LaneExporter } from "./delivery/any-sdk.ts";
+import type { AnySpanExporter } from "./delivery/any-sdk.ts";
 import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";
 import { runIdGenerator } from "./spans/derived-ids.ts";
 import { INSTRUMENTATION, RESOURCE, SERVICE_NAME } from "./gen-ai-attributes.ts";
@@ -38,7 +38,7 @@ import { SdkDiagnostics } from "./delivery/sdk-diagnostics.ts";
 import { samplerOf } from "./delivery/sampling.ts";
 import { servicePerRole } from "./delivery/service-per-role.ts";
 import { doubting, traceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
-import { TwoLanes, type DeliveryCounts } from "./delivery/two-lanes.ts";
+import { ExportQueues, type DeliveryCounts } from "./delivery/export-queues.ts";
 
 /** How runs are shown is said as for `openTelemetry()`. */
 export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer"> {
@@ -63,7 +63,7 @@ export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer">
    * A ready-made `SpanExporter` in place of the one for OTLP over HTTP: for gRPC, or for a backend of
    * another kind. It is shut down with the tracing. Not beside `tracesUrl`.
    */
-  readonly exporter?: LaneExporter;
+  readonly exporter?: AnySpanExporter;
   /** Bounds `flush` and `shutdown`. Left out: the clock of the machine. */
   readonly clock?: Clock;
 }
@@ -121,18 +121,18 @@ export function setUpNodeTracing(options: NodeTracingOptions = {}): NodeTracing 
   for (const complaint of variables.complaints) complain(complaint);
   const { isDisabled, isExportOff } = variables;
   if (isDisabled || (isExportOff && exporter === undefined)) return noTracing(shown);
-  const { lanes, diagnostics, provider, tracing } = assembled(options, shown, variables);
+  const { queues, diagnostics, provider, tracing } = assembled(options, shown, variables);
   const settle = async (work: Promise<void>, bounds?: FlushOptions): Promise<FlushReport> => {
     await atMost(clock, boundOf(bounds), work);
     const { reports: sdkReports } = diagnostics;
-    return { ...lanes.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
+    return { ...queues.counts(), ...(sdkReports === 0 ? {} : { sdkReports }) };
   };
   return {
     tracing,
-    flush: (bounds) => settle(lanes.forceFlush(), bounds),
+    flush: (bounds) => settle(queues.forceFlush(), bounds),
     shutdown: async (bounds) => {
       unregister(provider);
-      const report = await settle(lanes.shutdown(), bounds);
+      const report = await settle(queues.shutdown(), bounds);
       diagnostics.uninstall();
       return report;
     },
@@ -180,7 +180,7 @@ function withBatches(variables: TracingVariables, hasContent: boolean): TracingV
 }
 
 interface Assembly {
-  readonly lanes: TwoLanes;
+  readonly queues: ExportQueues;
   readonly diagnostics: SdkDiagnostics;
   readonly provider: NodeTracerProvider;
   readonly tracing: Tracing;
@@ -192,9 +192,9 @@ function assembled(
   shown: Omit<OpenTelemetryOptions, "tracer">,
   variables: TracingVariables,
 ): Assembly {
-  let lanes: TwoLanes | undefined;
+  let queues: ExportQueues | undefined;
   const isKnown = (report: string): boolean =>
-    READ_HERE.test(report) || lanes?.hasCounted(report) === true;
+    READ_HERE.test(report) || queues?.hasCounted(report) === true;
   const diagnostics = new SdkDiagnostics(isKnown);
   // First: the SDK speaks while it is made, too.
   diagnostics.install();
@@ -204,12 +204,12 @@ function assembled(
       exporter === undefined ? traceExporter(tracesUrl, variables) : { exporter, complaints: [] };
     for (const complaint of made.complaints) complain(complaint);
     const outlet = serviceNamePerRole ? servicePerRole(made.exporter, resource) : made.exporter;
-    lanes = lanesTo({ ...made, exporter: outlet }, variables, diagnostics);
-    const provider = providerOf(resource, lanes, variables);
+    queues = queuesTo({ ...made, exporter: outlet }, variables, diagnostics);
+    const provider = providerOf(resource, queues, variables);
     const tracer = provider.getTracer(INSTRUMENTATION.name, INSTRUMENTATION.version);
     const tracing = openTelemetry({ ...shown, tracer });
     register(provider);
-    return { lanes, diagnostics, provider, tracing };
+    return { queues, diagnostics, provider, tracing };
   } catch (cause) {
     diagnostics.uninstall();
     throw cause;
@@ -219,16 +219,16 @@ function assembled(
 /** What the SDK says of variables that are read and complained of here; it would show an address with its password. */
 const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
 
-function lanesTo(
+function queuesTo(
   made: TraceExporter,
   variables: TracingVariables,
   diagnostics: SdkDiagnostics,
-): TwoLanes {
+): ExportQueues {
   const { maxQueueSize: leaves, batchSize, delayMs, batchTimeoutMs } = variables;
   // Said in any case: the SDK would read the variable for itself.
   const bound = { exportTimeoutMillis: batchTimeoutMs ?? BATCH_TIMEOUT_MS };
   const exportTimeoutMs = made.exportTimeoutMs ?? batchTimeoutMs;
-  return new TwoLanes({
+  return new ExportQueues({
     exporter: doubting(made.exporter, () => diagnostics.takeRemark()),
     processor: (counting, settings) => new BatchSpanProcessor(counting, { ...settings, ...bound }),
     ...(leaves === undefined ? {} : { queues: { leaves } }),
@@ -241,14 +241,14 @@ function lanesTo(
 
 function providerOf(
   resource: Resource,
-  lanes: TwoLanes,
+  queues: ExportQueues,
   { maxAttributeLength = MAX_ATTRIBUTE_LENGTH, sampling }: TracingVariables,
 ): NodeTracerProvider {
   return new NodeTracerProvider({
     resource,
     sampler: samplerOf(sampling),
     spanLimits: { attributeValueLengthLimit: maxAttributeLength },
-    spanProcessors: [lanes],
+    spanProcessors: [queues],
     idGenerator: runIdGenerator,
   });
 }

@@ -16,19 +16,19 @@ export type { ContentOptions, RedactContent } from "./content/content-options.ts
 export type { OfferedTool, SpanContent } from "../protocol/span-content.ts";
 export type {
   EndingSpan,
-  LaneExporter,
-  LaneProcessor,
-  LaneResult,
-  LaneSettings,
-  LaneSpan,
+  AnySpanExporter,
+  AnySpanProcessor,
+  AnyExportResult,
+  BatchSettings,
+  FinishedSpan,
 } from "./delivery/any-sdk.ts";
 export {
-  twoLanes,
+  exportQueues,
   type DeliveryCounts,
-  type LaneQueues,
-  type TwoLanes,
-  type TwoLanesOptions,
-} from "./delivery/two-lanes.ts";
+  type QueueSizes,
+  type ExportQueues,
+  type ExportQueuesOptions,
+} from "./delivery/export-queues.ts";
 export { runIdGenerator, type SpanIdGenerator } from "./spans/derived-ids.ts";
 
 export interface OpenTelemetryOptions extends MetricsOptions {

@@ -7,12 +7,16 @@ import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { expect, test } from "vitest";
 
 import { ManualClock } from "../../src/testing/manual-clock.ts";
-import type { LaneExporter, LaneResult, LaneSpan } from "../../src/telemetry/delivery/any-sdk.ts";
+import type {
+  AnySpanExporter,
+  AnyExportResult,
+  FinishedSpan,
+} from "../../src/telemetry/delivery/any-sdk.ts";
 import { ExportGate } from "../../src/telemetry/delivery/export-gate.ts";
 import { settled } from "../harness/run-scripted.ts";
 
-const SUCCESS: LaneResult = { code: 0 };
-const FAILURE: LaneResult = { code: 1, error: new Error("gone") };
+const SUCCESS: AnyExportResult = { code: 0 };
+const FAILURE: AnyExportResult = { code: 1, error: new Error("gone") };
 
 /** Batches are named by a span that only has a name. */
 function stage(): {
@@ -20,13 +24,13 @@ function stage(): {
   readonly clock: ManualClock;
   readonly exported: readonly string[];
   readonly answered: readonly string[];
-  answer(name: string, result: LaneResult): void;
+  answer(name: string, result: AnyExportResult): void;
   send(name: string, isUrgent?: boolean): void;
 } {
   const exported: string[] = [];
   const answered: string[] = [];
-  const open = new Map<string, (result: LaneResult) => void>();
-  const exporter: LaneExporter = {
+  const open = new Map<string, (result: AnyExportResult) => void>();
+  const exporter: AnySpanExporter = {
     export: (spans, done) => {
       const name = String(spans[0]?.attributes["name"]);
       exported.push(name);
@@ -62,14 +66,14 @@ const UNREADABLE = new Proxy(
   },
 );
 
-function span(name: string): LaneSpan {
+function span(name: string): FinishedSpan {
   const ids = { traceId: "a".repeat(32), spanId: "b".repeat(16), traceFlags: 1 };
   return { attributes: { name }, spanContext: () => ids };
 }
 
 const EIGHT = ["1", "2", "3", "4", "5", "6", "7", "8"];
 
-test("eight batches are in flight; then the urgent ones go first, each lane in its order", () => {
+test("eight batches are in flight; then the urgent ones go first, each queue in its order", () => {
   const { send, answer, exported } = stage();
   for (const name of [...EIGHT, "9", "10"]) send(name);
   send("urgent 1", true);
@@ -179,8 +183,8 @@ test("a batch is exported in the context in which it was sent", () => {
   new NodeTracerProvider().register({ propagator: null });
   const key = createContextKey("whose");
   const seen: unknown[] = [];
-  const answers: ((result: LaneResult) => void)[] = [];
-  const exporter: LaneExporter = {
+  const answers: ((result: AnyExportResult) => void)[] = [];
+  const exporter: AnySpanExporter = {
     export: (_spans, done) => {
       seen.push(context.active().getValue(key));
       answers.push(done);

@@ -72,14 +72,14 @@ test("JSON and protobuf, plain and gzip, say the same", async () => {
       expect(await traced({ serviceName: "same" })).toEqual(WHOLE);
     }
   }
-  const ofEachLane = sink.requests.filter((_request, at) => at % 2 === 0);
-  expect(ofEachLane.map(({ contentType, encoding }) => [contentType, encoding])).toEqual([
+  const ofEachQueue = sink.requests.filter((_request, at) => at % 2 === 0);
+  expect(ofEachQueue.map(({ contentType, encoding }) => [contentType, encoding])).toEqual([
     ["application/json", undefined],
     ["application/json", "gzip"],
     ["application/x-protobuf", undefined],
     ["application/x-protobuf", "gzip"],
   ]);
-  // The lanes of one set-up come in any order, those of two never overlap.
+  // The queues of one set-up come in any order, those of two never overlap.
   const ways = Array.from({ length: 4 }, (_value, at) =>
     sink.spans.slice(3 * at, 3 * at + 3).toSorted((left, right) => seqOf(left) - seqOf(right)),
   );
@@ -353,7 +353,7 @@ test.each([true, false])(
     for (const protocol of ["http/json", "http/protobuf"]) {
       vi.stubEnv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
       await sink.setMode("partial");
-      // Two requests, one for each lane.
+      // Two requests, one for each queue.
       const lastError = "the endpoint refused them (too old)";
       expect(await traced()).toEqual({
         deliveredSpans: 1,

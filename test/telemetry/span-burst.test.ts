@@ -9,7 +9,11 @@ import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import { z } from "zod";
 
-import type { LaneExporter, LaneResult, LaneSpan } from "../../src/telemetry/delivery/any-sdk.ts";
+import type {
+  AnySpanExporter,
+  AnyExportResult,
+  FinishedSpan,
+} from "../../src/telemetry/delivery/any-sdk.ts";
 import { setUpNodeTracing, type FlushReport } from "../../src/telemetry/node-setup.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { gate, settled } from "../harness/run-scripted.ts";
@@ -55,11 +59,11 @@ function burst(sink: OtlpSink): Promise<Ending> {
 }
 
 /** An exporter that answers what it has taken when it is opened, and at once from then on. */
-class GatedExporter implements LaneExporter {
+class GatedExporter implements AnySpanExporter {
   readonly #gate = gate();
-  readonly batches: LaneSpan[][] = [];
+  readonly batches: FinishedSpan[][] = [];
 
-  export(spans: LaneSpan[], done: (result: LaneResult) => void): void {
+  export(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void {
     this.batches.push(spans);
     void this.#gate.opened.then(() => done({ code: 0 }));
   }
@@ -71,9 +75,9 @@ class GatedExporter implements LaneExporter {
   async shutdown(): Promise<void> {}
 }
 
-const nameOf = (span: LaneSpan): string => ("name" in span ? String(span.name) : "");
-const isStructure = (span: LaneSpan): boolean => /^(invoke|spawn)/.test(nameOf(span));
-const idOf = (span: LaneSpan): string => span.spanContext().spanId;
+const nameOf = (span: FinishedSpan): string => ("name" in span ? String(span.name) : "");
+const isStructure = (span: FinishedSpan): boolean => /^(invoke|spawn)/.test(nameOf(span));
+const idOf = (span: FinishedSpan): string => span.spanContext().spanId;
 
 test("the whole burst finds room: few batches at once, structure first, none lost", async () => {
   const exporter = new GatedExporter();

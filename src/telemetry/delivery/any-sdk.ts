@@ -4,13 +4,13 @@
 import type { Attributes, AttributeValue, SpanContext } from "@opentelemetry/api";
 
 /** A finished span, as every SDK has it: what is read of it here. */
-export interface LaneSpan {
+export interface FinishedSpan {
   readonly attributes: Attributes;
   spanContext(): SpanContext;
 }
 
 /** What became of an export; code 0 is success. */
-export interface LaneResult {
+export interface AnyExportResult {
   readonly code: number;
   readonly error?: Error;
   /** Of a success: so many of the spans were refused all the same; `error` is the reason. */
@@ -18,27 +18,27 @@ export interface LaneResult {
 }
 
 /** A `SpanExporter` of any SDK. */
-export interface LaneExporter {
-  export(spans: LaneSpan[], done: (result: LaneResult) => void): void;
+export interface AnySpanExporter {
+  export(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void;
   forceFlush?(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-/** A `SpanProcessor` of any SDK: what a lane needs of it. */
-export interface LaneProcessor {
-  onEnd(span: LaneSpan): void;
+/** A `SpanProcessor` of any SDK: what a queue needs of it. */
+export interface AnySpanProcessor {
+  onEnd(span: FinishedSpan): void;
   forceFlush(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
 /** As `BatchSpanProcessor` takes them, in SDK 2.x as its second argument, in 3.x with the exporter. */
-export interface LaneSettings {
+export interface BatchSettings {
   readonly maxQueueSize: number;
   readonly maxExportBatchSize: number;
   readonly scheduledDelayMillis: number;
 }
 
 /** A span that is about to end, as SDKs that know `onEnding` hand it over. */
-export interface EndingSpan extends LaneSpan {
+export interface EndingSpan extends FinishedSpan {
   setAttribute(key: string, value: AttributeValue): unknown;
 }

@@ -12,7 +12,7 @@ import { context, type Context } from "@opentelemetry/api";
 
 import type { Clock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
-import type { LaneExporter, LaneResult, LaneSpan } from "./any-sdk.ts";
+import type { AnySpanExporter, AnyExportResult, FinishedSpan } from "./any-sdk.ts";
 
 /** Fewer than what an exporter takes at once; with 512 spans each, 20,000 in 200 ms steps take 1 s. */
 const MAX_IN_FLIGHT = 8;
@@ -21,8 +21,8 @@ const SUCCESS = 0;
 const FAILED = 1;
 
 interface Batch {
-  readonly spans: LaneSpan[];
-  readonly done: (result: LaneResult) => void;
+  readonly spans: FinishedSpan[];
+  readonly done: (result: AnyExportResult) => void;
   /** In which it is exported: processors switch tracing off there. */
   readonly around: Context;
 }
@@ -34,7 +34,7 @@ export interface ExportBound {
 }
 
 export class ExportGate {
-  readonly #exporter: LaneExporter;
+  readonly #exporter: AnySpanExporter;
   readonly #bound: ExportBound;
   readonly #first: Batch[] = [];
   readonly #second: Batch[] = [];
@@ -42,13 +42,13 @@ export class ExportGate {
   #failuresInARow = 0;
   #whenIdle: (() => void)[] = [];
 
-  constructor(exporter: LaneExporter, bound: ExportBound) {
+  constructor(exporter: AnySpanExporter, bound: ExportBound) {
     this.#exporter = exporter;
     this.#bound = bound;
   }
 
   /** `isUrgent`: before all that is not. */
-  send(spans: LaneSpan[], isUrgent: boolean, done: (result: LaneResult) => void): void {
+  send(spans: FinishedSpan[], isUrgent: boolean, done: (result: AnyExportResult) => void): void {
     const waiting = isUrgent ? this.#first : this.#second;
     waiting.push({ spans, done, around: context.active() });
     this.#next();
@@ -73,7 +73,7 @@ export class ExportGate {
 
   #export({ spans, done }: Batch): void {
     let isAnswered = false;
-    const answer = (result: LaneResult): void => {
+    const answer = (result: AnyExportResult): void => {
       if (isAnswered) return;
       isAnswered = true;
       stopTimer();
@@ -96,7 +96,7 @@ export class ExportGate {
     }
   }
 
-  #giveUp(result: LaneResult): void {
+  #giveUp(result: AnyExportResult): void {
     for (const { done } of [...this.#first.splice(0), ...this.#second.splice(0)]) done(result);
   }
 }

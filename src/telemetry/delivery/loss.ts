@@ -48,7 +48,7 @@ export function afterShutdown(): Loss {
 /** What a processor was given and never handed to the exporter. */
 export function neverExported(spans: number): Loss {
   const advice = "Give the processor the settings that it is made with.";
-  return { spans, reason: "the processor of a lane dropped them", advice };
+  return { spans, reason: "the processor of a queue dropped them", advice };
 }
 
 /**

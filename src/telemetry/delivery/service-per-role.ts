@@ -4,10 +4,10 @@
 import { resourceFromAttributes, type Resource } from "@opentelemetry/resources";
 
 import { ESPALIER, SERVICE_NAME } from "../gen-ai-attributes.ts";
-import type { LaneExporter, LaneSpan } from "./any-sdk.ts";
+import type { AnySpanExporter, FinishedSpan } from "./any-sdk.ts";
 
 /** Exports spans of runs as if each role were a service: `survey/researcher`. `resource`: of the program. */
-export function servicePerRole(exporter: LaneExporter, resource: Resource): LaneExporter {
+export function servicePerRole(exporter: AnySpanExporter, resource: Resource): AnySpanExporter {
   const services = new Map<string, Resource>();
   const serviceOf = (role: string): Resource => {
     const name = `${String(resource.attributes[SERVICE_NAME])}/${role}`;
@@ -16,7 +16,7 @@ export function servicePerRole(exporter: LaneExporter, resource: Resource): Lane
     services.set(role, known);
     return known;
   };
-  const shown = (span: LaneSpan): LaneSpan => {
+  const shown = (span: FinishedSpan): FinishedSpan => {
     const role = roleOf(span);
     return role === undefined ? span : withResource(span, serviceOf(role));
   };
@@ -28,7 +28,7 @@ export function servicePerRole(exporter: LaneExporter, resource: Resource): Lane
 }
 
 /** The last name of `lead/researcher#2`, without its number. */
-function roleOf({ attributes }: LaneSpan): string | undefined {
+function roleOf({ attributes }: FinishedSpan): string | undefined {
   const path = attributes[ESPALIER.agentPath];
   if (typeof path !== "string") return undefined;
   const name = path.slice(path.lastIndexOf("/") + 1);
@@ -37,11 +37,11 @@ function roleOf({ attributes }: LaneSpan): string | undefined {
 }
 
 /** The span itself is left as it is: other processors may have it, too. */
-function withResource(span: LaneSpan, resource: Resource): LaneSpan {
+function withResource(span: FinishedSpan, resource: Resource): FinishedSpan {
   const shown: unknown = Object.create(span, { resource: { value: resource, enumerable: true } });
   return isSpan(shown) ? shown : span;
 }
 
-function isSpan(value: unknown): value is LaneSpan {
+function isSpan(value: unknown): value is FinishedSpan {
   return typeof value === "object" && value !== null && "spanContext" in value;
 }

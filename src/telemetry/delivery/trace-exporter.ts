@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 
 import { withoutSecrets } from "../../kernel/address.ts";
-import type { LaneExporter, LaneResult } from "./any-sdk.ts";
+import type { AnySpanExporter, AnyExportResult } from "./any-sdk.ts";
 import { boundedAgent } from "./bounded-agent.ts";
 import { NO_OTLP } from "./loss.ts";
 import type { SdkRemark } from "./sdk-diagnostics.ts";
@@ -14,7 +14,7 @@ import type { Compression, TracingVariables } from "./otel-variables.ts";
 
 /** An exporter, and its description. */
 export interface TraceExporter {
-  readonly exporter: LaneExporter;
+  readonly exporter: AnySpanExporter;
   readonly endpoint?: string;
   /** Within which it answers, with its retries. */
   readonly exportTimeoutMs?: number;
@@ -45,7 +45,7 @@ export function traceExporter(url: string | undefined, variables: TracingVariabl
   const timeoutMillis = variables.exportTimeoutMs ?? EXPORT_TIMEOUT_MS;
   const exportTimeoutMs = timeoutMillis + GRACE_MS;
   let agent: Agent | undefined;
-  const exporter: LaneExporter = new Exporter({
+  const exporter: AnySpanExporter = new Exporter({
     url: address,
     ...compressionOf(variables.compression ?? defaultCompression(address)),
     timeoutMillis,
@@ -54,7 +54,7 @@ export function traceExporter(url: string | undefined, variables: TracingVariabl
       return (agent = boundedAgent(protocol, exportTimeoutMs + CLOSING_MS, options));
     },
   });
-  const closing: LaneExporter = {
+  const closing: AnySpanExporter = {
     export: (spans, done) => exporter.export(spans, done),
     forceFlush: async () => exporter.forceFlush?.(),
     shutdown: async () => {
@@ -70,9 +70,9 @@ export function traceExporter(url: string | undefined, variables: TracingVariabl
  * says only to a logger, just before, what was wrong with it.
  */
 export function doubting(
-  exporter: LaneExporter,
+  exporter: AnySpanExporter,
   takeRemark: () => SdkRemark | undefined,
-): LaneExporter {
+): AnySpanExporter {
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
@@ -84,7 +84,7 @@ export function doubting(
   };
 }
 
-function resultOf(remark: SdkRemark): LaneResult {
+function resultOf(remark: SdkRemark): AnyExportResult {
   if (remark === "foreign") return { code: 1, error: new Error(FOREIGN) };
   const { rejectedSpans, errorMessage } = remark;
   return { code: 0, rejectedSpans, error: new Error(errorMessage) };

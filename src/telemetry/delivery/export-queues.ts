@@ -1,7 +1,7 @@
-// TwoLanes: finished spans on their way to one exporter, in two lanes, with every span accounted
-// for. Depends on no SDK: the processor of a lane is made by the application.
+// ExportQueues: finished spans on their way to one exporter, in two queues, with every span accounted
+// for. Depends on no SDK: the processor of a queue is made by the application.
 // Owns two queues and the counts. Talks to an exporter and, once, to the user by a process warning.
-// 1. Spans that hold the tree together have a lane of their own: a flood of leaves cannot push them
+// 1. Spans that hold the tree together have a queue of their own: a flood of leaves cannot push them
 //    out. Spans end from the leaves up, so one full queue would lose the parents first.
 // 2. delivered + lost + pending is the number of spans that ended. A lost span is counted, never
 //    hidden, and said on the span of one run.
@@ -13,11 +13,11 @@ import { checkCount, checkKeys, checkMethods, mismatch } from "../../kernel/chec
 import { idleClock } from "../../kernel/clock.ts";
 import type {
   EndingSpan,
-  LaneExporter,
-  LaneProcessor,
-  LaneResult,
-  LaneSettings,
-  LaneSpan,
+  AnySpanExporter,
+  AnySpanProcessor,
+  AnyExportResult,
+  BatchSettings,
+  FinishedSpan,
 } from "./any-sdk.ts";
 import { DroppedSpans } from "../metrics/dropped-spans.ts";
 import { ExportGate } from "./export-gate.ts";
@@ -25,24 +25,24 @@ import { ESPALIER, GEN_AI, OPERATION } from "../gen-ai-attributes.ts";
 import { afterShutdown, neverExported, notQueued, notTaken, refused, type Loss } from "./loss.ts";
 import { isStructural } from "./structural-span.ts";
 
-/** How many finished spans each lane may hold. */
-export interface LaneQueues {
+/** How many finished spans each queue may hold. */
+export interface QueueSizes {
   /** Runs, agents, calls that spawn, approvals; 8,192 if left out. */
   readonly structure?: number;
   /** Model calls, tool calls and all else; 32,768 if left out. */
   readonly leaves?: number;
 }
 
-export interface TwoLanesOptions {
-  /** Takes the spans of both lanes, at most 8 batches at once. Is shut down with the lanes. */
-  readonly exporter: LaneExporter;
+export interface ExportQueuesOptions {
+  /** Takes the spans of both queues, at most 8 batches at once. Is shut down with the queues. */
+  readonly exporter: AnySpanExporter;
   /**
-   * Makes the processor of a lane; called twice. Hand both arguments on: the exporter is one that
+   * Makes the processor of a queue; called twice. Hand both arguments on: the exporter is one that
    * counts, and the settings are those that the counts go by. Of the processor only `onEnd`,
    * `forceFlush` and `shutdown` are called.
    */
-  readonly processor: (exporter: LaneExporter, settings: LaneSettings) => LaneProcessor;
-  readonly queues?: LaneQueues;
+  readonly processor: (exporter: AnySpanExporter, settings: BatchSettings) => AnySpanProcessor;
+  readonly queues?: QueueSizes;
   /** Spans of one export; 512 if left out. More of them stall the event loop. */
   readonly batchSize?: number;
   /** How long a finished span waits for others; 1,000 if left out. */
@@ -72,7 +72,7 @@ export interface DeliveryCounts {
  * Enough for 1,000 agents that end in one burst with 20 spans each. Measured: `npm run bench --
  * spans`.
  */
-const LANE_DEFAULTS = {
+const DEFAULTS = {
   structure: 8_192,
   leaves: 32_768,
   batchSize: 512,
@@ -87,18 +87,18 @@ const LANE_DEFAULTS = {
  *
  * @throws EspalierError `invalid_option` for options that do not fit.
  */
-export function twoLanes(options: TwoLanesOptions): TwoLanes {
-  return new TwoLanes(options);
+export function exportQueues(options: ExportQueuesOptions): ExportQueues {
+  return new ExportQueues(options);
 }
 
 /** Fits wherever an SDK takes a `SpanProcessor`. */
-export class TwoLanes {
-  readonly #exporter: LaneExporter;
+export class ExportQueues {
+  readonly #exporter: AnySpanExporter;
   readonly #gate: ExportGate;
   readonly #endpoint: string | undefined;
   readonly #dropped = new DroppedSpans();
-  readonly #structure: Lane;
-  readonly #leaves: Lane;
+  readonly #structure: ExportQueue;
+  readonly #leaves: ExportQueue;
   #endedSpans = 0;
   #deliveredSpans = 0;
   #lostSpans = 0;
@@ -106,16 +106,15 @@ export class TwoLanes {
   #unsaidSpans = 0;
   #lastLoss: Loss | undefined;
 
-  constructor(options: TwoLanesOptions) {
+  constructor(options: ExportQueuesOptions) {
     checkOptions(options);
     this.#exporter = options.exporter;
-    const { exportTimeoutMs: timeoutMs = LANE_DEFAULTS.exportTimeoutMs } = options;
+    const { exportTimeoutMs: timeoutMs = DEFAULTS.exportTimeoutMs } = options;
     this.#gate = new ExportGate(options.exporter, { timeoutMs, clock: idleClock });
     this.#endpoint = options.endpoint;
-    const { structure = LANE_DEFAULTS.structure, leaves = LANE_DEFAULTS.leaves } =
-      options.queues ?? {};
-    this.#structure = new Lane(options, structure, this.#outlet(true));
-    this.#leaves = new Lane(options, leaves, this.#outlet(false));
+    const { structure = DEFAULTS.structure, leaves = DEFAULTS.leaves } = options.queues ?? {};
+    this.#structure = new ExportQueue(options, structure, this.#outlet(true));
+    this.#leaves = new ExportQueue(options, leaves, this.#outlet(false));
   }
 
   onStart(): void {}
@@ -127,11 +126,11 @@ export class TwoLanes {
     this.#unsaidSpans = 0;
   }
 
-  onEnd(span: LaneSpan): void {
+  onEnd(span: FinishedSpan): void {
     if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) return;
     this.#endedSpans += 1;
-    const lane = isStructural(span.attributes) ? this.#structure : this.#leaves;
-    lane.take(span);
+    const queue = isStructural(span.attributes) ? this.#structure : this.#leaves;
+    queue.take(span);
   }
 
   /**
@@ -168,7 +167,7 @@ export class TwoLanes {
     return report.includes(sdkMessage) || report.includes(JSON.stringify(sdkMessage).slice(1, -1));
   }
 
-  #outlet(isUrgent: boolean): LaneOutlet {
+  #outlet(isUrgent: boolean): Outlet {
     return {
       send: (spans, done) =>
         this.#gate.send(spans, isUrgent, (result) => {
@@ -179,7 +178,10 @@ export class TwoLanes {
     };
   }
 
-  #settled(spans: readonly LaneSpan[], { code, error, rejectedSpans = 0 }: LaneResult): void {
+  #settled(
+    spans: readonly FinishedSpan[],
+    { code, error, rejectedSpans = 0 }: AnyExportResult,
+  ): void {
     if (code === SUCCESS) {
       // Which of them is unknown.
       const lostSpans = rejectedSpans > 0 ? Math.min(rejectedSpans, spans.length) : 0;
@@ -211,9 +213,9 @@ export class TwoLanes {
   }
 }
 
-/** Where the spans of a lane go. */
-interface LaneOutlet {
-  send(spans: LaneSpan[], done: (result: LaneResult) => void): void;
+/** Where the spans of a queue go. */
+interface Outlet {
+  send(spans: FinishedSpan[], done: (result: AnyExportResult) => void): void;
   lost(loss: Loss): void;
 }
 
@@ -221,20 +223,20 @@ interface LaneOutlet {
  * One queue. Counts it itself, because a processor drops what exceeds it without a word, and because
  * a flush empties the queue of a processor: what is on its way is held in memory as well.
  */
-class Lane {
-  readonly #processor: LaneProcessor;
+class ExportQueue {
+  readonly #processor: AnySpanProcessor;
   readonly #maxQueueSize: number;
-  readonly #outlet: LaneOutlet;
+  readonly #outlet: Outlet;
   /** Given to the processor, and not yet exported. */
   #queuedSpans = 0;
   /** Exported, and not yet answered. */
   #sentSpans = 0;
   #isClosed = false;
 
-  constructor(options: TwoLanesOptions, maxQueueSize: number, outlet: LaneOutlet) {
+  constructor(options: ExportQueuesOptions, maxQueueSize: number, outlet: Outlet) {
     this.#maxQueueSize = maxQueueSize;
     this.#outlet = outlet;
-    const counting: LaneExporter = {
+    const counting: AnySpanExporter = {
       export: (spans, done) => {
         this.#queuedSpans -= spans.length;
         this.#sentSpans += spans.length;
@@ -243,19 +245,19 @@ class Lane {
           done(result);
         });
       },
-      // The lanes share the exporter: it is shut down once, by its owner.
+      // The queues share the exporter: it is shut down once, by its owner.
       shutdown: () => Promise.resolve(),
     };
     this.#processor = options.processor(counting, {
       maxQueueSize,
-      maxExportBatchSize: Math.min(options.batchSize ?? LANE_DEFAULTS.batchSize, maxQueueSize),
-      scheduledDelayMillis: options.delayMs ?? LANE_DEFAULTS.delayMs,
+      maxExportBatchSize: Math.min(options.batchSize ?? DEFAULTS.batchSize, maxQueueSize),
+      scheduledDelayMillis: options.delayMs ?? DEFAULTS.delayMs,
     });
     const methods = ["onEnd", "forceFlush", "shutdown"];
-    checkMethods("twoLanes.processor(…)", this.#processor, methods);
+    checkMethods("exportQueues.processor(…)", this.#processor, methods);
   }
 
-  take(span: LaneSpan): void {
+  take(span: FinishedSpan): void {
     const waitingSpans = this.#queuedSpans + this.#sentSpans;
     if (this.#isClosed) this.#outlet.lost(afterShutdown());
     else if (waitingSpans >= this.#maxQueueSize) this.#outlet.lost(notQueued(waitingSpans));
@@ -289,7 +291,7 @@ async function quietly(work: () => Promise<void> | undefined): Promise<void> {
 /** `ExportResultCode` of `@opentelemetry/core`. */
 const SUCCESS = 0;
 
-const OPTIONS: Readonly<Record<keyof TwoLanesOptions, true>> = {
+const OPTIONS: Readonly<Record<keyof ExportQueuesOptions, true>> = {
   exporter: true,
   processor: true,
   queues: true,
@@ -299,22 +301,22 @@ const OPTIONS: Readonly<Record<keyof TwoLanesOptions, true>> = {
   endpoint: true,
 };
 
-function checkOptions(options: TwoLanesOptions): void {
-  checkKeys("twoLanes", options, Object.keys(OPTIONS));
+function checkOptions(options: ExportQueuesOptions): void {
+  checkKeys("exportQueues", options, Object.keys(OPTIONS));
   const { exporter, processor, queues = {}, batchSize, delayMs, exportTimeoutMs } = options;
-  checkMethods("twoLanes.exporter", exporter, ["export", "shutdown"]);
+  checkMethods("exportQueues.exporter", exporter, ["export", "shutdown"]);
   if (typeof processor !== "function") {
     const advice = "Make a BatchSpanProcessor of its two arguments.";
-    throw mismatch("twoLanes.processor", "a function", processor, advice);
+    throw mismatch("exportQueues.processor", "a function", processor, advice);
   }
-  checkKeys("twoLanes.queues", queues, ["structure", "leaves"]);
-  checkSize("twoLanes.queues.structure", queues.structure);
-  checkSize("twoLanes.queues.leaves", queues.leaves);
-  checkSize("twoLanes.batchSize", batchSize);
-  if (delayMs !== undefined) checkCount("twoLanes.delayMs", delayMs, LEAVE_OUT);
+  checkKeys("exportQueues.queues", queues, ["structure", "leaves"]);
+  checkSize("exportQueues.queues.structure", queues.structure);
+  checkSize("exportQueues.queues.leaves", queues.leaves);
+  checkSize("exportQueues.batchSize", batchSize);
+  if (delayMs !== undefined) checkCount("exportQueues.delayMs", delayMs, LEAVE_OUT);
   if (delayMs !== undefined && delayMs > LONGEST_DELAY_MS)
-    throw mismatch("twoLanes.delayMs", "at most 2147483647", delayMs, LEAVE_OUT);
-  checkSize("twoLanes.exportTimeoutMs", exportTimeoutMs);
+    throw mismatch("exportQueues.delayMs", "at most 2147483647", delayMs, LEAVE_OUT);
+  checkSize("exportQueues.exportTimeoutMs", exportTimeoutMs);
 }
 
 /** A processor waits with one timer: what is longer is no wait at all. */

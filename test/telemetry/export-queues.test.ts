@@ -1,5 +1,5 @@
 // Goal: when more spans end at once than can wait, leaves are lost and the tree stands; every span
-// is accounted for, whatever the exporter or the processor of a lane does.
+// is accounted for, whatever the exporter or the processor of a queue does.
 // Method: small queues, and exporters that take everything, nothing, or answer oddly.
 
 import {
@@ -10,12 +10,16 @@ import {
 import { expect, test } from "vitest";
 
 import { openTelemetry } from "../../src/telemetry/otel.ts";
-import type { LaneExporter, LaneResult, LaneSpan } from "../../src/telemetry/delivery/any-sdk.ts";
+import type {
+  AnySpanExporter,
+  AnyExportResult,
+  FinishedSpan,
+} from "../../src/telemetry/delivery/any-sdk.ts";
 import {
-  twoLanes,
-  type LaneQueues,
-  type TwoLanes,
-} from "../../src/telemetry/delivery/two-lanes.ts";
+  exportQueues,
+  type QueueSizes,
+  type ExportQueues,
+} from "../../src/telemetry/delivery/export-queues.ts";
 import { settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";
 import { placeAll } from "./recorded-spans.ts";
@@ -23,12 +27,12 @@ import { RunScript } from "./run-script.ts";
 import { wideRun } from "./wide-run.ts";
 
 /** Takes what it is given, or answers as it is told. */
-class Keeper implements LaneExporter {
-  readonly taken: LaneSpan[] = [];
+class Keeper implements AnySpanExporter {
+  readonly taken: FinishedSpan[] = [];
   shutdowns = 0;
-  answer: (done: (result: LaneResult) => void) => unknown = (done) => done({ code: 0 });
+  answer: (done: (result: AnyExportResult) => void) => unknown = (done) => done({ code: 0 });
 
-  export(spans: LaneSpan[], done: (result: LaneResult) => void): unknown {
+  export(spans: FinishedSpan[], done: (result: AnyExportResult) => void): unknown {
     return this.answer((result) => {
       if (result.code === 0) this.taken.push(...spans);
       done(result);
@@ -40,16 +44,16 @@ class Keeper implements LaneExporter {
   }
 }
 
-function lanesTo(exporter: LaneExporter, queues?: LaneQueues): TwoLanes {
-  return twoLanes({
+function queuesTo(exporter: AnySpanExporter, queues?: QueueSizes): ExportQueues {
+  return exportQueues({
     exporter,
     processor: (counting, settings) => new BatchSpanProcessor(counting, settings),
     ...(queues === undefined ? {} : { queues }),
   });
 }
 
-function trace(lanes: TwoLanes, { drafts }: RunScript): void {
-  const provider = new NodeTracerProvider({ spanProcessors: [lanes] });
+function trace(queues: ExportQueues, { drafts }: RunScript): void {
+  const provider = new NodeTracerProvider({ spanProcessors: [queues] });
   placeAll(openTelemetry({ tracer: provider.getTracer("test") }), drafts);
 }
 
@@ -83,12 +87,12 @@ async function warnings(): Promise<readonly string[]> {
 
 test("a burst that no queue can hold loses leaves only, and the trace says how many", async () => {
   const keeper = new Keeper();
-  const lanes = lanesTo(keeper, { structure: 64, leaves: 20 });
+  const queues = queuesTo(keeper, { structure: 64, leaves: 20 });
   const [agents, calls] = [10, 8];
-  trace(lanes, wideRun(agents, calls));
-  await lanes.shutdown();
+  trace(queues, wideRun(agents, calls));
+  await queues.shutdown();
 
-  const { deliveredSpans, lostSpans, pendingSpans, lastError } = lanes.counts();
+  const { deliveredSpans, lostSpans, pendingSpans, lastError } = queues.counts();
   expect([deliveredSpans + lostSpans, pendingSpans, lastError]).toEqual([
     2 + agents * (2 + calls),
     0,
@@ -104,19 +108,19 @@ test("a burst that no queue can hold loses leaves only, and the trace says how m
 
 test("each lost span is said on one run, also if the run that said it is lost itself", async () => {
   const keeper = new Keeper();
-  const lanes = lanesTo(keeper);
+  const queues = queuesTo(keeper);
   keeper.answer = (done) => done({ code: 1, error: new Error("disk full") });
-  trace(lanes, smallRun());
-  await lanes.forceFlush();
-  trace(lanes, smallRun());
-  await lanes.forceFlush();
+  trace(queues, smallRun());
+  await queues.forceFlush();
+  trace(queues, smallRun());
+  await queues.forceFlush();
   keeper.answer = (done) => done({ code: 0 });
-  trace(lanes, smallRun());
-  trace(lanes, smallRun());
-  await lanes.shutdown();
+  trace(queues, smallRun());
+  trace(queues, smallRun());
+  await queues.shutdown();
 
   expect(droppedIn(keeper.taken)).toEqual([8]);
-  expect([lanes.counts(), keeper.shutdowns]).toEqual([
+  expect([queues.counts(), keeper.shutdowns]).toEqual([
     { deliveredSpans: 8, lostSpans: 8, pendingSpans: 0, lastError: "disk full" },
     1,
   ]);
@@ -125,36 +129,40 @@ test("each lost span is said on one run, also if the run that said it is lost it
 
 test("whoever flushes after each run holds no more spans than the queues, whatever the endpoint does", async () => {
   const keeper = new Keeper();
-  const held: ((result: LaneResult) => void)[] = [];
+  const held: ((result: AnyExportResult) => void)[] = [];
   keeper.answer = (done) => held.push(done);
-  const lanes = lanesTo(keeper, { structure: 10, leaves: 6 });
+  const queues = queuesTo(keeper, { structure: 10, leaves: 6 });
   const flushes: Promise<void>[] = [];
   for (let run = 0; run < 20; run += 1) {
-    trace(lanes, smallRun());
-    flushes.push(lanes.forceFlush());
+    trace(queues, smallRun());
+    flushes.push(queues.forceFlush());
   }
   await settled();
-  expect(lanes.counts()).toMatchObject({ deliveredSpans: 0, lostSpans: 80 - 16, pendingSpans: 16 });
+  expect(queues.counts()).toMatchObject({
+    deliveredSpans: 0,
+    lostSpans: 80 - 16,
+    pendingSpans: 16,
+  });
   keeper.answer = (done) => done({ code: 0 });
   for (const done of held) done({ code: 0 });
   await Promise.all(flushes);
-  expect(lanes.counts()).toMatchObject({ deliveredSpans: 16, pendingSpans: 0 });
-  trace(lanes, smallRun());
-  await lanes.shutdown();
-  expect(lanes.counts()).toMatchObject({ deliveredSpans: 20, lostSpans: 64, pendingSpans: 0 });
+  expect(queues.counts()).toMatchObject({ deliveredSpans: 16, pendingSpans: 0 });
+  trace(queues, smallRun());
+  await queues.shutdown();
+  expect(queues.counts()).toMatchObject({ deliveredSpans: 20, lostSpans: 64, pendingSpans: 0 });
   expect(await warnings()).toHaveLength(1);
 });
 
 test("spans that the endpoint refuses within a success are lost, with its words", async () => {
   const keeper = new Keeper();
-  const lanes = lanesTo(keeper);
+  const queues = queuesTo(keeper);
   const error = new Error("too old");
   for (const rejectedSpans of [1, 1_000, -1, Number.NaN]) {
     keeper.answer = (done) => done({ code: 0, rejectedSpans, error });
-    trace(lanes, smallRun());
-    await lanes.forceFlush();
+    trace(queues, smallRun());
+    await queues.forceFlush();
   }
-  expect(lanes.counts()).toEqual({
+  expect(queues.counts()).toEqual({
     deliveredSpans: 2 + 0 + 4 + 4,
     lostSpans: 2 + 4,
     pendingSpans: 0,
@@ -167,7 +175,7 @@ test("spans that the endpoint refuses within a success are lost, with its words"
 
 test("a report of the SDK is about a loss if it repeats its words, not if there are none", async () => {
   const keeper = new Keeper();
-  const lanes = lanesTo(keeper);
+  const queues = queuesTo(keeper);
   const reports = ["", "something else", String.raw`{"message":"say \"when\""}`, "no ECONNREFUSED"];
   const known: (readonly boolean[])[] = [];
   const errors = [
@@ -177,9 +185,9 @@ test("a report of the SDK is about a loss if it repeats its words, not if there 
   ];
   for (const error of errors) {
     keeper.answer = (done) => done({ code: 1, error });
-    trace(lanes, smallRun());
-    await lanes.forceFlush();
-    known.push(reports.map((report) => lanes.hasCounted(report)));
+    trace(queues, smallRun());
+    await queues.forceFlush();
+    known.push(reports.map((report) => queues.hasCounted(report)));
   }
   expect(known).toEqual([
     [false, false, false, false],
@@ -238,29 +246,34 @@ test.each(Object.entries(ODD))(
   async (_what, [answer, lastError]) => {
     const keeper = new Keeper();
     keeper.answer = answer;
-    const lanes = lanesTo(keeper);
-    trace(lanes, smallRun());
-    await lanes.forceFlush();
-    await lanes.shutdown();
-    expect(lanes.counts()).toEqual({ deliveredSpans: 0, lostSpans: 4, pendingSpans: 0, lastError });
+    const queues = queuesTo(keeper);
+    trace(queues, smallRun());
+    await queues.forceFlush();
+    await queues.shutdown();
+    expect(queues.counts()).toEqual({
+      deliveredSpans: 0,
+      lostSpans: 4,
+      pendingSpans: 0,
+      lastError,
+    });
     expect(await warnings()).toEqual([lossWarning(lastError, CHECK_ENDPOINT)]);
   },
 );
 
 test("what a processor drops on its own is counted when it is shut down", async () => {
   const exporter = new Keeper();
-  const lanes = twoLanes({
+  const queues = exportQueues({
     exporter,
     processor: () => new NoopSpanProcessor(),
   });
-  trace(lanes, smallRun());
-  await lanes.shutdown();
-  expect([lanes.counts(), exporter.taken.length]).toEqual([
+  trace(queues, smallRun());
+  await queues.shutdown();
+  expect([queues.counts(), exporter.taken.length]).toEqual([
     {
       deliveredSpans: 0,
       lostSpans: 4,
       pendingSpans: 0,
-      lastError: "the processor of a lane dropped them",
+      lastError: "the processor of a queue dropped them",
     },
     0,
   ]);
@@ -273,30 +286,31 @@ const fail = (): never => {
 
 test("an exporter and a processor that throw instead of ending harm nobody", async () => {
   const exporter = new Keeper();
-  const lanes = twoLanes({
+  const queues = exportQueues({
     exporter: Object.assign(exporter, { forceFlush: fail, shutdown: fail }),
     processor: () => ({ onEnd: fail, forceFlush: fail, shutdown: fail }),
   });
-  await lanes.forceFlush();
-  await lanes.shutdown();
-  expect(lanes.counts()).toEqual({ deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 });
+  await queues.forceFlush();
+  await queues.shutdown();
+  expect(queues.counts()).toEqual({ deliveredSpans: 0, lostSpans: 0, pendingSpans: 0 });
 });
 
 test("what ends after the shutdown is lost, and counted", async () => {
-  const lanes = lanesTo(new Keeper());
-  await lanes.shutdown();
-  trace(lanes, smallRun());
+  const queues = queuesTo(new Keeper());
+  await queues.shutdown();
+  trace(queues, smallRun());
   const lastError = "tracing was shut down before";
-  expect(lanes.counts()).toEqual({ deliveredSpans: 0, lostSpans: 4, pendingSpans: 0, lastError });
+  expect(queues.counts()).toEqual({ deliveredSpans: 0, lostSpans: 4, pendingSpans: 0, lastError });
   const advice = "Shut tracing down when the last run has ended.";
   expect(await warnings()).toEqual([lossWarning(lastError, advice)]);
 });
 
 const exporter = new Keeper();
-const processor = (counting: LaneExporter): BatchSpanProcessor => new BatchSpanProcessor(counting);
+const processor = (counting: AnySpanExporter): BatchSpanProcessor =>
+  new BatchSpanProcessor(counting);
 /** What a program without types hands over. */
-class Unfit implements LaneExporter {
-  declare readonly export: LaneExporter["export"];
+class Unfit implements AnySpanExporter {
+  declare readonly export: AnySpanExporter["export"];
   declare readonly onEnd: () => void;
   declare readonly forceFlush: () => Promise<void>;
   declare readonly shutdown: () => Promise<void>;
@@ -304,20 +318,20 @@ class Unfit implements LaneExporter {
 
 const REFUSED: Readonly<Record<string, readonly [() => unknown, string]>> = {
   "an exporter that cannot export": [
-    () => twoLanes({ exporter: new Unfit(), processor }),
-    "Expected twoLanes.exporter to be an object with export() and shutdown(), got an object. See its type.",
+    () => exportQueues({ exporter: new Unfit(), processor }),
+    "Expected exportQueues.exporter to be an object with export() and shutdown(), got an object. See its type.",
   ],
   "a processor that is none": [
-    () => twoLanes({ exporter, processor: () => new Unfit() }),
-    "Expected twoLanes.processor(…) to be an object with onEnd() and forceFlush() and shutdown(), got an object. See its type.",
+    () => exportQueues({ exporter, processor: () => new Unfit() }),
+    "Expected exportQueues.processor(…) to be an object with onEnd() and forceFlush() and shutdown(), got an object. See its type.",
   ],
   "a queue for nothing": [
-    () => twoLanes({ exporter, processor, queues: { structure: 0 } }),
-    "Expected twoLanes.queues.structure to be at least 1, got 0. Leave it out for the measured default.",
+    () => exportQueues({ exporter, processor, queues: { structure: 0 } }),
+    "Expected exportQueues.queues.structure to be at least 1, got 0. Leave it out for the measured default.",
   ],
   "a batch of a half": [
-    () => twoLanes({ exporter, processor, batchSize: 0.5 }),
-    "Expected twoLanes.batchSize to be a whole number from 0 up, got 0.5. Leave it out for the measured default.",
+    () => exportQueues({ exporter, processor, batchSize: 0.5 }),
+    "Expected exportQueues.batchSize to be a whole number from 0 up, got 0.5. Leave it out for the measured default.",
   ],
 };
 
@@ -326,18 +340,18 @@ test.each(Object.entries(REFUSED))("%s is refused", (_what, [make, message]) => 
 });
 
 /** The parent of a span, as SDK 2.x and 3.x say it. */
-function parentOf(span: LaneSpan): string | undefined {
+function parentOf(span: FinishedSpan): string | undefined {
   const parent: unknown = Reflect.get(span, "parentSpanContext");
   return parent === undefined ? undefined : String(Reflect.get(Object(parent), "spanId"));
 }
 
-function orphansOf(spans: readonly LaneSpan[]): readonly LaneSpan[] {
+function orphansOf(spans: readonly FinishedSpan[]): readonly FinishedSpan[] {
   const known = new Set(spans.map((span) => span.spanContext().spanId));
   return spans.filter((span) => !known.has(parentOf(span) ?? span.spanContext().spanId));
 }
 
 /** What the spans of runs say of spans that were lost. */
-function droppedIn(spans: readonly LaneSpan[]): readonly unknown[] {
+function droppedIn(spans: readonly FinishedSpan[]): readonly unknown[] {
   return spans
     .map((span) => span.attributes["espalier.telemetry.dropped_spans"])
     .filter((said) => said !== undefined);
