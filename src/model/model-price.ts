@@ -78,3 +78,10 @@ export function costMicroUsd(price: ModelPrice, usage: TokenUsage): number {
       usage.outputTokens * price.outputUsdPerMillion,
   );
 }
+
+/** The most that so many tokens can cost: all input may turn out to be cached, or none. */
+export function dearestCost(price: ModelPrice, inputTokens: number, outputTokens: number): number {
+  const fresh = { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+  const cached = { ...fresh, cachedInputTokens: inputTokens };
+  return Math.max(costMicroUsd(price, fresh), costMicroUsd(price, cached));
+}

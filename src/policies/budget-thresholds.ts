@@ -5,6 +5,11 @@ export const BUDGET_THRESHOLDS = [0.8, 0.95] as const;
 
 const HUNDRED = 100;
 
+/** Whether no threshold of the limit is reached yet. */
+export function isEarly(maximum: number, spent: number): boolean {
+  return spent * HUNDRED < maximum * Math.round(BUDGET_THRESHOLDS[0] * HUNDRED);
+}
+
 /** The least amount above `spent` at which a threshold of the limit is reached; undefined: all are. */
 export function nextThreshold(maximum: number, spent: number): number | undefined {
   return BUDGET_THRESHOLDS.map((threshold) =>

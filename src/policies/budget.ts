@@ -46,6 +46,16 @@ export type SpendAxis = (typeof SPEND_AXES)[number];
 
 /** An amount on every axis. */
 export type Amounts = Readonly<Record<SpendAxis, number>>;
+/** Nothing on any axis. */
+export const NO_AMOUNTS: Amounts = Object.freeze({
+  steps: 0,
+  totalTokens: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  costMicroUsd: 0,
+  toolCalls: 0,
+});
 /** Limits on some axes. */
 export type SpendLimits = Readonly<Partial<Record<SpendAxis, number>>>;
 

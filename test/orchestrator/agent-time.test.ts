@@ -8,7 +8,7 @@ import { AgentTime } from "../../src/agent/agent-time.ts";
 import { NO_PREFIX, pendingState } from "../../src/agent/agent-state.ts";
 import { AgentRuntime } from "../../src/agent/agent-runtime.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import { AgentIdSchema, ExecutionIdSchema, RunIdSchema } from "../../src/protocol/ids.ts";
 import type { StopSignal } from "../../src/protocol/stop.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -9,7 +9,7 @@ import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema, LeaseIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";
-import { NO_AMOUNTS } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import { NO_AMOUNTS } from "../../src/policies/budget.ts";
 import { proves } from "../harness/proves.ts";
 import {
   answered,

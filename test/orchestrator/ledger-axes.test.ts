@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import type { BudgetRefusal } from "../../src/agent/budget-gate.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import type { SpendAxis } from "../../src/policies/budget.ts";
 import { AccountSchema } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";

@@ -6,12 +6,14 @@ import { expect, test } from "vitest";
 
 import type { LeaseAsk } from "../../src/agent/budget-gate.ts";
 import type { ModelPrice } from "../../src/model/model-price.ts";
+import { openAccount } from "../../src/orchestrator/budget/ledger-account.ts";
+import { REPLY_AXES } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
 import {
   NO_AMOUNTS,
-  openAccount,
-  REPLY_AXES,
-} from "../../src/orchestrator/budget/ledger-arithmetic.ts";
-import { SPEND_AXES, type Amounts, type SpendLimits } from "../../src/policies/budget.ts";
+  SPEND_AXES,
+  type Amounts,
+  type SpendLimits,
+} from "../../src/policies/budget.ts";
 import { AccountSchema, type Account } from "../../src/protocol/account.ts";
 import { AgentIdSchema } from "../../src/protocol/ids.ts";
 import { NO_USAGE } from "../../src/protocol/usage.ts";

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 
 import type { LeaseAsk, LeaseOutcome } from "../../src/agent/budget-gate.ts";
-import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

@@ -73,8 +73,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "what a reserve keeps is not kept",
-    file: "orchestrator/budget/ledger-arithmetic.ts",
-    from: "return at === asker ? room : room - (at.ownReserve[axis] ?? 0);",
+    file: "orchestrator/budget/ledger-account.ts",
+    from: "return asker === this ? room : room - (this.ownReserve[axis] ?? 0);",
     to: "return room;",
     law: /X5/,
     seed: 1,
@@ -90,8 +90,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "who waits for the budget is not served when a call settles",
     file: "orchestrator/budget/agent-account.ts",
-    from: "this.#ledger.spent(this, rest);\n    this.#ledger.serve();",
-    to: "this.#ledger.spent(this, rest);",
+    from: "this.#emitReached(rest);\n    this.#ledger.queue?.serve();",
+    to: "this.#emitReached(rest);",
     law: /hangs|T5/,
     seed: 28,
   },
@@ -201,7 +201,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a request starts at the deadline",
-    file: "orchestrator/budget/ledger-arithmetic.ts",
+    file: "orchestrator/budget/ledger-time.ts",
     from: "if (deadline === null || nowMs < deadline) return undefined;",
     to: "if (deadline === null || nowMs >= 0) return undefined;",
     law: /R58|hangs|bug/,

@@ -7,7 +7,7 @@ import type {
   ReachedThreshold,
 } from "../../src/orchestrator/budget/agent-account.ts";
 import { BudgetLedger } from "../../src/orchestrator/budget/ledger.ts";
-import type { NewAccount } from "../../src/orchestrator/budget/ledger-arithmetic.ts";
+import type { NewAccount } from "../../src/orchestrator/budget/ledger-account.ts";
 import type { Account } from "../../src/protocol/account.ts";
 import type { SpendLimits } from "../../src/policies/budget.ts";
 import { AgentIdSchema, LeaseIdSchema, type AgentId } from "../../src/protocol/ids.ts";

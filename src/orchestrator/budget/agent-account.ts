@@ -9,16 +9,15 @@ import type {
   Lease,
   LeaseAsk,
   LeaseOutcome,
-  Overshoot,
   Remaining,
 } from "../../agent/budget-gate.ts";
 import { invariant } from "../../kernel/assert.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { sameJson } from "../../kernel/json.ts";
-import type { Amounts, SpendAxis } from "../../policies/budget.ts";
-import { reachedThresholds } from "../../policies/budget-thresholds.ts";
+import { NO_AMOUNTS, type Amounts, type SpendAxis } from "../../policies/budget.ts";
+import { isEarly, reachedThresholds } from "../../policies/budget-thresholds.ts";
 import type { Account } from "../../protocol/account.ts";
-import type { AgentId, LeaseId } from "../../protocol/ids.ts";
+import { LeaseIdSchema, type AgentId, type LeaseId } from "../../protocol/ids.ts";
 import {
   addUsage,
   isCountable,
@@ -27,9 +26,19 @@ import {
   type Usage,
   type UsageReport,
 } from "../../protocol/usage.ts";
-import { LedgerAccount } from "./ledger-account.ts";
-import * as arithmetic from "./ledger-arithmetic.ts";
+import { joined, LedgerAccount, parted } from "./ledger-account.ts";
+import {
+  exhausted,
+  remaining,
+  REPLY_AXES,
+  reserve,
+  toolCallRefusal,
+  type SettledOutcome,
+} from "./ledger-arithmetic.ts";
+import * as time from "./ledger-time.ts";
+import { LeaseQueue, type AccountAsk, type AskingAccount } from "./lease-queue.ts";
 import type { Booking, KeptHold, LedgerOperation } from "./ledger-operation.ts";
+import { lastStep } from "./tight-budget.ts";
 
 /** A part of a limit that is spent by now. */
 export interface ReachedThreshold {
@@ -50,25 +59,14 @@ export interface LedgerWatch {
   readonly onOperation?: ((done: LedgerOperation) => void) | undefined;
 }
 
-/** An ask for a lease; `leaseId`: the open lease that is to cover one more attempt. */
-export interface AccountAsk {
-  readonly account: AgentAccount;
-  readonly ask: LeaseAsk;
-  readonly leaseId: LeaseId | undefined;
-}
-
-/** What an account needs of its ledger. */
-interface Ledger {
-  readonly clock: Pick<Clock, "nowMs">;
+/** What the accounts of a ledger share. */
+export interface LedgerParts {
+  readonly clock: Clock;
   readonly watch: LedgerWatch;
   /** Undefined until the first has to wait. */
-  readonly line: { touch(account: LedgerAccount): void } | undefined;
-  nextLeaseId(): LeaseId;
-  ask(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome>;
-  /** So much was spent: emits the thresholds that this has reached. */
-  spent(account: LedgerAccount, usage: Usage): void;
-  /** Answers those in the line who can be answered now. */
-  serve(): void;
+  queue: LeaseQueue | undefined;
+  /** Leases that were given so far. */
+  leaseCount: number;
 }
 
 interface OpenLease {
@@ -82,14 +80,14 @@ interface OpenLease {
 }
 
 const NO_LEASES: readonly OpenLease[] = Object.freeze([]);
-const NEW_CHILD_AXES = ["steps", ...arithmetic.REPLY_AXES] as const;
+const NEW_CHILD_AXES = ["steps", ...REPLY_AXES] as const;
 const ONE_TOOL_CALL: Usage = Object.freeze({ ...NO_USAGE, toolCalls: 1 });
 
-export class AgentAccount extends LedgerAccount implements BudgetGate {
-  readonly #ledger: Ledger;
+export class AgentAccount extends LedgerAccount implements BudgetGate, AskingAccount {
+  readonly #ledger: LedgerParts;
   #leases = NO_LEASES;
 
-  constructor(ledger: Ledger, account: Account, parent: LedgerAccount | undefined) {
+  constructor(ledger: LedgerParts, account: Account, parent: LedgerAccount | undefined) {
     super(account, parent);
     this.#ledger = ledger;
   }
@@ -97,7 +95,7 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
   // Model calls
 
   reserve(ask: LeaseAsk, signal: AbortSignal): Promise<LeaseOutcome> {
-    return this.#ledger.ask({ account: this, ask, leaseId: undefined }, signal);
+    return this.#ask({ account: this, ask, leaseId: undefined }, signal);
   }
 
   extend(
@@ -107,31 +105,55 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
   ): Promise<LeaseOutcome> {
     this.#lease(leaseId);
     const ask: LeaseAsk = { inputTokens, maxOutputTokens, minOutputTokens, price, steps: 0 };
-    return this.#ledger.ask({ account: this, ask, leaseId }, signal);
+    return this.#ask({ account: this, ask, leaseId }, signal);
+  }
+
+  /** Waits in line while calls in flight may make room; never rejects. */
+  #ask(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+    if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
+    const ledger = this.#ledger;
+    ledger.queue?.serve();
+    const outcome = reserve(this, asked.ask, ledger.clock);
+    const waits =
+      outcome.type === "wait" ||
+      (outcome.type === "granted" && ledger.queue?.isContested(this) === true);
+    if (!waits) return Promise.resolve(this.answer(asked, outcome, 0));
+    ledger.queue ??= new LeaseQueue(ledger.clock);
+    return ledger.queue.wait(asked, signal);
+  }
+
+  /** Gives what was found to fit, or the refusal. */
+  answer({ leaseId }: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome {
+    if (outcome.type === "refused") return { type: "refused", refusal: outcome.refusal, waitedMs };
+    return leaseId === undefined
+      ? this.#openLease(outcome.hold, waitedMs)
+      : this.#extendLease(leaseId, outcome.hold, waitedMs);
   }
 
   /** Opens a lease with a hold that was found to fit. */
-  openLease(hold: Amounts, waitedMs: number): LeaseOutcome {
+  #openLease(hold: Amounts, waitedMs: number): LeaseOutcome {
     const { agentId } = this;
-    const leaseId = this.#ledger.nextLeaseId();
+    const ledger = this.#ledger;
+    ledger.leaseCount += 1;
+    const leaseId = LeaseIdSchema.parse(`lease_${ledger.leaseCount}`);
     this.hold(hold);
-    this.#ledger.line?.touch(this);
+    ledger.queue?.touch(this);
     this.#leases = [...this.#leases, { leaseId, hold, parts: [hold], charged: NO_USAGE }];
     const { inputTokens, outputTokens: maxOutputTokens } = hold;
-    const lastStep = this.limiting === undefined ? undefined : arithmetic.lastStep(this);
+    const last = this.axes.includes("steps") ? lastStep(this) : undefined;
     const given = { leaseId, inputTokens, maxOutputTokens };
-    this.#ledger.watch.onOperation?.({
+    ledger.watch.onOperation?.({
       operation: "lease",
       agentId,
-      lease: lastStep === undefined ? given : { ...given, lastStep },
+      lease: last === undefined ? given : { ...given, lastStep: last },
       hold,
       waitedMs,
     });
-    return { type: "granted", lease: { ...given, lastStep }, waitedMs };
+    return { type: "granted", lease: { ...given, lastStep: last }, waitedMs };
   }
 
   /** Gives a hold that was found to fit to one more attempt of an open lease. */
-  extendLease(leaseId: LeaseId, hold: Amounts, waitedMs: number): LeaseOutcome {
+  #extendLease(leaseId: LeaseId, hold: Amounts, waitedMs: number): LeaseOutcome {
     const open = this.#lease(leaseId);
     this.#holdMore(open, hold);
     const { inputTokens, outputTokens: maxOutputTokens } = hold;
@@ -142,8 +164,8 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
   #holdMore(lease: OpenLease, hold: Amounts): void {
     const { leaseId } = lease;
     this.hold(hold);
-    this.#ledger.line?.touch(this);
-    lease.hold = arithmetic.joined(lease.hold, hold);
+    this.#ledger.queue?.touch(this);
+    lease.hold = joined(lease.hold, hold);
     lease.parts.push(hold);
     this.#ledger.watch.onOperation?.({ operation: "extend", leaseId, hold });
   }
@@ -153,13 +175,13 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
     const hold = lease.parts[attempt - 1];
     invariant(hold !== undefined, "B2: an attempt that is charged was leased");
     this.book(hold, usage);
-    this.#ledger.line?.touch(this);
-    lease.hold = arithmetic.parted(lease.hold, hold);
-    lease.parts[attempt - 1] = arithmetic.NO_AMOUNTS;
+    this.#ledger.queue?.touch(this);
+    lease.hold = parted(lease.hold, hold);
+    lease.parts[attempt - 1] = NO_AMOUNTS;
     lease.charged = addUsage(lease.charged, usage);
     this.#ledger.watch.onOperation?.({ operation: "charge", leaseId, hold, usage });
-    this.#ledger.spent(this, usage);
-    this.#ledger.serve();
+    this.#emitReached(usage);
+    this.#ledger.queue?.serve();
   }
 
   settle({ leaseId }: Pick<Lease, "leaseId">, usage: Usage): void {
@@ -167,21 +189,21 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
     const { hold, charged } = lease;
     const rest = charged === NO_USAGE ? usage : notCharged(usage, charged);
     this.book(hold, rest);
-    this.#ledger.line?.touch(this);
+    this.#ledger.queue?.touch(this);
     this.#leases = without(this.#leases, lease);
     this.#ledger.watch.onOperation?.({ operation: "settle", leaseId, usage });
-    this.#ledger.spent(this, rest);
-    this.#ledger.serve();
+    this.#emitReached(rest);
+    this.#ledger.queue?.serve();
   }
 
   /** Gives an unused lease back (B2). */
   release({ leaseId }: Pick<Lease, "leaseId">): void {
     const lease = this.#lease(leaseId);
     this.giveBack(lease.hold);
-    this.#ledger.line?.touch(this);
+    this.#ledger.queue?.touch(this);
     this.#leases = without(this.#leases, lease);
     this.#ledger.watch.onOperation?.({ operation: "release", leaseId });
-    this.#ledger.serve();
+    this.#ledger.queue?.serve();
   }
 
   releaseOpen(): readonly LeaseId[] {
@@ -222,44 +244,52 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
 
   chargeToolCall(): BudgetRefusal | undefined {
     const { agentId } = this;
-    const refusal = arithmetic.toolCallRefusal(this, this.#ledger.clock);
+    const refusal = toolCallRefusal(this, this.#ledger.clock);
     if (refusal !== undefined) return refusal;
     this.bookToolCall();
-    this.#ledger.line?.touch(this);
+    this.#ledger.queue?.touch(this);
     this.#ledger.watch.onOperation?.({ operation: "toolCall", agentId });
-    this.#ledger.spent(this, ONE_TOOL_CALL);
+    this.#emitReached(ONE_TOOL_CALL);
     return undefined;
+  }
+
+  /** So much was spent: emits the thresholds that this has reached. */
+  #emitReached(usage: Usage): void {
+    const { watch } = this.#ledger;
+    if (watch.onThreshold === undefined) return;
+    for (let at = this.limiting; at !== undefined; at = at.parent?.limiting)
+      for (const axis of at.axes) {
+        const [maximum, spent] = [at.limits[axis], at.total[axis]];
+        if (maximum === undefined || usage[axis] === 0 || isEarly(maximum, spent)) continue;
+        emitReached(watch, at, { axis, maximum, before: spent - usage[axis], spent });
+      }
   }
 
   // What is left, and what was used
 
   exhausted(): BudgetRefusal | undefined {
-    return arithmetic.exhausted(this, this.#ledger.clock);
+    return exhausted(this, this.#ledger.clock);
   }
 
   exhaustedForChild(): BudgetRefusal | undefined {
-    return arithmetic.exhausted(this, this.#ledger.clock, NEW_CHILD_AXES, null);
-  }
-
-  overshoots(): readonly Overshoot[] {
-    return arithmetic.overshoots(this);
+    return exhausted(this, this.#ledger.clock, NEW_CHILD_AXES, null);
   }
 
   remaining(): Remaining {
-    return arithmetic.remaining(this, this.#ledger.clock);
+    return remaining(this, this.#ledger.clock);
   }
 
   remainingWith({ leaseId }: Pick<Lease, "leaseId">): Remaining {
     const { hold: returned } = this.#lease(leaseId);
-    return arithmetic.remaining(this, this.#ledger.clock, { returned });
+    return remaining(this, this.#ledger.clock, { returned });
   }
 
   remainingForChildren(): Remaining {
-    return arithmetic.remaining(this, this.#ledger.clock, { asker: null });
+    return remaining(this, this.#ledger.clock, { asker: null });
   }
 
   runRemaining(): Remaining {
-    return arithmetic.remaining(this.root, this.#ledger.clock);
+    return remaining(this.root, this.#ledger.clock);
   }
 
   usage(): UsageReport {
@@ -276,27 +306,25 @@ export class AgentAccount extends LedgerAccount implements BudgetGate {
   // Time
 
   get stoodMs(): number {
-    return this.standsStill ? this.stoodMsAt(this.#ledger.clock.nowMs()) : this.stoodMsAt(0);
+    return this.stoodMsAt(this.standsStill ? this.#ledger.clock.nowMs() : 0);
   }
 
   deadlineAtMs(): number | null {
-    return this.isTimed ? arithmetic.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
+    return this.isTimed ? time.deadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
   }
 
   ownDeadlineAtMs(): number | null {
-    return this.isTimed ? arithmetic.ownDeadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
+    return this.isTimed ? time.ownDeadlineAtMs(this, this.#ledger.clock.nowMs()) : null;
   }
 
   timeSpent(): { readonly maximum: number; readonly spent: number } | undefined {
-    return this.timeLimitMs === null
-      ? undefined
-      : arithmetic.timeSpent(this, this.#ledger.clock.nowMs());
+    return this.timeLimitMs === null ? undefined : time.timeSpent(this, this.#ledger.clock.nowMs());
   }
 
   emitThresholds(before: number): void {
-    const time = this.timeSpent();
-    if (time !== undefined)
-      emitReached(this.#ledger.watch, this, { axis: "wallTimeMs", before, ...time });
+    const spent = this.timeSpent();
+    if (spent !== undefined)
+      emitReached(this.#ledger.watch, this, { axis: "wallTimeMs", before, ...spent });
   }
 
   stopTime(): void {
@@ -331,7 +359,7 @@ interface Spending extends Pick<ReachedThreshold, "axis" | "maximum" | "spent"> 
 }
 
 /** Emits the thresholds of a limit that were reached since. */
-export function emitReached(
+function emitReached(
   { onThreshold }: LedgerWatch,
   { agentId, path: accountPath }: LedgerAccount,
   { axis, maximum, before, spent }: Spending,

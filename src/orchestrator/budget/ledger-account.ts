@@ -2,9 +2,11 @@
 //
 // B3. A charge reaches every ancestor: an account's total is its own plus its children's.
 
+import type { Overshoot } from "../../agent/budget-gate.ts";
 import { invariant } from "../../kernel/assert.ts";
 import { shared } from "../../kernel/shared.ts";
 import {
+  NO_AMOUNTS,
   SPEND_AXES,
   type Amounts,
   type SpendAxis,
@@ -12,25 +14,31 @@ import {
 } from "../../policies/budget.ts";
 import type { Account, AccountGrant } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import { isCountable, type Usage } from "../../protocol/usage.ts";
-import { beyond, joined, type AccountFigures } from "./ledger-arithmetic.ts";
+import { isCountable, NO_USAGE, type Usage } from "../../protocol/usage.ts";
 
 /** What a grant changes of an account. */
 export type RaisedLimits = Pick<Account, "limits" | "timeLimitMs" | "grants">;
+
+/** Who asks: the agent of an account, which need not leave its reserve; null: a new child of it, which must. */
+export type Asker = LedgerAccount | null;
 
 type Sums = Record<SpendAxis, number>;
 
 const NO_AXES: readonly SpendAxis[] = Object.freeze([]);
 
-export class LedgerAccount implements AccountFigures {
+export class LedgerAccount {
   readonly agentId: AgentId;
   readonly path: string;
   readonly parent: LedgerAccount | undefined;
+  /** Axes that are limited on its path. A grant raises limits, and adds none. */
   readonly axes: readonly SpendAxis[];
+  /** The nearest account, from itself up, that limits an axis itself. */
   readonly limiting: LedgerAccount | undefined;
   /** Of the whole run. */
   readonly root: LedgerAccount;
+  /** A limit in time, or a fixed deadline, stands on its path. */
   readonly isTimed: boolean;
+  /** What it keeps of its limits for its own agent. */
   readonly ownReserve: SpendLimits;
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
@@ -79,6 +87,19 @@ export class LedgerAccount implements AccountFigures {
     return this.#grants;
   }
 
+  /** What it keeps of an axis from others than its own agent (X5). */
+  keptFrom(asker: Asker, axis: SpendAxis): number {
+    return asker === this ? 0 : (this.ownReserve[axis] ?? 0);
+  }
+
+  /** What is not spent: the most that can ever become free to the one who asks. Infinity: it does not limit the axis. */
+  roomFor(asker: Asker, axis: SpendAxis): number {
+    const limit = this.limits[axis];
+    if (limit === undefined) return Infinity;
+    const room = limit - this.total[axis];
+    return asker === this ? room : room - (this.ownReserve[axis] ?? 0);
+  }
+
   /** For how long its clock has stood still by then. */
   stoodMsAt(nowMs: number): number {
     const sinceMs = this.#standsSinceMs;
@@ -87,6 +108,17 @@ export class LedgerAccount implements AccountFigures {
 
   get standsStill(): boolean {
     return this.#standsSinceMs !== undefined;
+  }
+
+  /** The limits that are passed, by what replies used beyond their leases. */
+  overshoots(): readonly Overshoot[] {
+    const { path: accountPath, axes, limits, total } = this;
+    const passed: Overshoot[] = [];
+    for (const axis of axes) {
+      const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];
+      if (spent > maximum) passed.push({ axis, accountPath, maximum, spent });
+    }
+    return passed;
   }
 
   /** Takes a hold that was found to fit. */
@@ -187,4 +219,79 @@ function addUsed(sums: Usage, usage: Usage): void {
   sums.costMicroUsd += usage.costMicroUsd;
   sums.unpricedCalls += usage.unpricedCalls;
   sums.estimatedCalls += usage.estimatedCalls;
+}
+
+export interface NewAccount {
+  readonly agentId: AgentId;
+  readonly path: string;
+  readonly limits: SpendLimits;
+  /** What descendants must leave of the limits. Default: nothing. */
+  readonly reserve?: SpendLimits | undefined;
+  /** Limit in time from now on; time in which the account's clock stands still does not count. */
+  readonly wallTimeMs?: number | undefined;
+  /** A point in time that is never moved. The earlier of the two holds. */
+  readonly deadlineAtMs?: number | undefined;
+  readonly nowMs: number;
+}
+
+/** Opens an account below `parent`. A fixed deadline can only be tightened on the way down. */
+export function openAccount(
+  account: NewAccount,
+  parent: Pick<Account, "agentId" | "fixedDeadlineAtMs"> | undefined,
+): Account {
+  return {
+    agentId: account.agentId,
+    parentId: parent?.agentId ?? null,
+    path: account.path,
+    limits: account.limits,
+    reserve: account.reserve ?? {},
+    grants: [],
+    fixedDeadlineAtMs: tightestDeadline(account, parent),
+    timeLimitMs: account.wallTimeMs ?? null,
+    openedAtMs: account.nowMs,
+    stoodMs: 0,
+    own: NO_USAGE,
+    total: NO_USAGE,
+    reserved: NO_AMOUNTS,
+    excess: NO_AMOUNTS,
+  };
+}
+
+/** Null: none. */
+function tightestDeadline(
+  { deadlineAtMs }: NewAccount,
+  parent: Pick<Account, "fixedDeadlineAtMs"> | undefined,
+): number | null {
+  const above = parent?.fixedDeadlineAtMs ?? null;
+  if (deadlineAtMs === undefined || above === null) return deadlineAtMs ?? above;
+  return Math.min(deadlineAtMs, above);
+}
+
+/** What was used beyond the hold; undefined: nothing. */
+function beyond(hold: Amounts, usage: Usage): Amounts | undefined {
+  for (const axis of SPEND_AXES)
+    if (usage[axis] > hold[axis]) return mapAxes((one) => Math.max(0, usage[one] - hold[one]));
+  return undefined;
+}
+
+/** One hold that covers two. */
+export function joined(first: Amounts, second: Amounts): Amounts {
+  return mapAxes((axis) => first[axis] + second[axis]);
+}
+
+/** What is left of a hold without a part of it. */
+export function parted(hold: Amounts, part: Amounts): Amounts {
+  return mapAxes((axis) => hold[axis] - part[axis]);
+}
+
+function mapAxes(amount: (axis: SpendAxis) => number): Amounts {
+  return {
+    steps: amount("steps"),
+    totalTokens: amount("totalTokens"),
+    inputTokens: amount("inputTokens"),
+    cachedInputTokens: amount("cachedInputTokens"),
+    outputTokens: amount("outputTokens"),
+    costMicroUsd: amount("costMicroUsd"),
+    toolCalls: amount("toolCalls"),
+  };
 }

@@ -14,8 +14,7 @@ import {
   UsageSchema,
   type Usage,
 } from "../../protocol/usage.ts";
-import { LedgerAccount } from "./ledger-account.ts";
-import { joined, parted, usageOfHold } from "./ledger-arithmetic.ts";
+import { joined, LedgerAccount, parted } from "./ledger-account.ts";
 import { raise } from "./ledger-grant.ts";
 
 const LeaseSchema = z.strictObject({
@@ -188,4 +187,17 @@ export class LedgerCopy {
     this.#leases.delete(leaseId);
     return kept;
   }
+}
+
+/** What a call is charged whose reported usage cannot be booked: all that its lease holds. */
+function usageOfHold(hold: Amounts, { unpricedCalls }: Usage): Usage {
+  const { toolCalls: _none, ...amounts } = hold;
+  return {
+    ...NO_USAGE,
+    ...amounts,
+    cachedInputTokens: 0,
+    modelCalls: 1,
+    unpricedCalls,
+    estimatedCalls: 1,
+  };
 }

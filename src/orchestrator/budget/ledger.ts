@@ -1,37 +1,27 @@
-// BudgetLedger: who may still spend what, over the whole tree of one run. Owns the accounts and those who wait for room on them.
-// What an account holds and books: agent-account.ts. The arithmetic: ledger-arithmetic.ts. Whose turn it is: waiting-line.ts.
+// BudgetLedger: who may still spend what, over the whole tree of one run. Owns the accounts.
+// What an account holds and books: agent-account.ts. The arithmetic: ledger-arithmetic.ts. Who waits for room: lease-queue.ts.
 //
-// B5. Waiters are served in order: none is granted an account that blocks an earlier waiter. They cannot deadlock, since only
-//     calls in flight hold leases, and those settle by themselves.
 // X6. A threshold of a limit is reached once: what is spent only grows. A grant makes a new limit, with thresholds of its own.
 
-import type { LeaseOutcome } from "../../agent/budget-gate.ts";
 import { invariant } from "../../kernel/assert.ts";
-import { onAbort } from "../../kernel/cancel.ts";
 import type { Clock } from "../../kernel/clock.ts";
 import { SPEND_AXES } from "../../policies/budget.ts";
 import type { Account, AccountGrant } from "../../protocol/account.ts";
-import { LeaseIdSchema, type AgentId, type LeaseId } from "../../protocol/ids.ts";
-import type { Usage } from "../../protocol/usage.ts";
-import { AgentAccount, emitReached, type AccountAsk, type LedgerWatch } from "./agent-account.ts";
-import type { LedgerAccount } from "./ledger-account.ts";
-import { openAccount, reserve, type NewAccount, type ReserveOutcome } from "./ledger-arithmetic.ts";
+import type { AgentId } from "../../protocol/ids.ts";
+import { AgentAccount, type LedgerParts, type LedgerWatch } from "./agent-account.ts";
+import { openAccount, type NewAccount } from "./ledger-account.ts";
 import { grantTo, type GivenBudget } from "./ledger-grant.ts";
 import type { Booking, KeptHold } from "./ledger-operation.ts";
-import { WaitingLine } from "./waiting-line.ts";
+import type { LeaseQueue } from "./lease-queue.ts";
 
-interface Waiter extends AccountAsk {
-  readonly askedAtMs: number;
-  readonly resolve: (outcome: LeaseOutcome) => void;
-}
-
-export class BudgetLedger {
+export class BudgetLedger implements LedgerParts {
   readonly clock: Clock;
   readonly watch: LedgerWatch;
   /** Undefined until the first has to wait. */
-  line: WaitingLine<Waiter> | undefined;
+  queue: LeaseQueue | undefined;
+  /** Leases that were given so far. */
+  leaseCount = 0;
   readonly #accounts = new Map<AgentId, AgentAccount>();
-  #leaseCount = 0;
 
   constructor(clock: Clock, watch: LedgerWatch = {}) {
     this.clock = clock;
@@ -66,7 +56,7 @@ export class BudgetLedger {
     leaseCount: number,
     leases: readonly KeptHold[] = [],
   ): void {
-    const isFresh = this.#accounts.size === 0 && this.#leaseCount === 0;
+    const isFresh = this.#accounts.size === 0 && this.leaseCount === 0;
     invariant(isFresh, "accounts are restored into a fresh ledger");
     invariant(Number.isSafeInteger(leaseCount) && leaseCount >= 0, "leases are counted from 0 up");
     for (const account of accounts) {
@@ -77,13 +67,8 @@ export class BudgetLedger {
       invariant(parentId === null || parent !== undefined, "a parent comes first");
       this.#add(account, parent);
     }
-    this.#leaseCount = leaseCount;
+    this.leaseCount = leaseCount;
     for (const lease of leases) this.gate(lease.agentId).adopt(lease);
-  }
-
-  /** Leases that were given so far. */
-  get leaseCount(): number {
-    return this.#leaseCount;
   }
 
   /** The account that the agent holds. */
@@ -119,94 +104,9 @@ export class BudgetLedger {
     const account = this.gate(agentId);
     const grant = grantTo(account, { ...given, atMs: this.clock.nowMs() }, field);
     this.watch.onOperation?.({ operation: "grant", agentId, grant });
-    this.line?.touch(account);
-    this.line?.raise(account);
-    this.serve();
+    this.queue?.touch(account);
+    this.queue?.raise(account);
+    this.queue?.serve();
     return grant;
   }
-
-  // For its accounts
-
-  nextLeaseId(): LeaseId {
-    this.#leaseCount += 1;
-    return LeaseIdSchema.parse(`lease_${this.#leaseCount}`);
-  }
-
-  /** Waits in line while calls in flight may make room; never rejects. */
-  ask(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
-    if (signal.aborted) return Promise.resolve({ type: "cancelled", waitedMs: 0 });
-    this.serve();
-    const { account, ask } = asked;
-    const outcome = reserve(account, ask, this.clock);
-    const isFree = outcome.type === "refused" || this.line?.isContested(account) !== true;
-    return outcome.type !== "wait" && isFree
-      ? Promise.resolve(answer(asked, outcome, 0))
-      : this.#wait(asked, signal);
-  }
-
-  #wait(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
-    const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
-    const askedAtMs = this.clock.nowMs();
-    const line = (this.line ??= new WaitingLine());
-    const stopListening = onAbort(signal, () => {
-      line.leave(place);
-      resolve({ type: "cancelled", waitedMs: this.clock.nowMs() - askedAtMs });
-      this.serve();
-    });
-    const served = (outcome: LeaseOutcome): void => {
-      stopListening();
-      resolve(outcome);
-    };
-    const place = line.join({ ...asked, askedAtMs, resolve: served }, askedAtMs);
-    return promise;
-  }
-
-  /** So much was spent: emits the thresholds that this has reached. */
-  spent(account: LedgerAccount, usage: Usage): void {
-    if (this.watch.onThreshold === undefined) return;
-    for (let at = account.limiting; at !== undefined; at = at.parent?.limiting)
-      this.#emitReached(at, usage);
-  }
-
-  #emitReached(at: LedgerAccount, usage: Usage): void {
-    for (const axis of at.axes) {
-      const maximum = at.limits[axis];
-      if (maximum === undefined || usage[axis] === 0) continue;
-      const spent = at.total[axis];
-      emitReached(this.watch, at, { axis, maximum, before: spent - usage[axis], spent });
-    }
-  }
-
-  /** Answers those in the line whose turn it is, or who would be refused, in the order in which they asked. */
-  serve(): void {
-    const line = this.line;
-    if (line === undefined || line.size === 0) return;
-    const nowMs = this.clock.nowMs();
-    const clock = { nowMs: () => nowMs };
-    const served = line.serve(nowMs, (waiter) => {
-      const { account, ask, askedAtMs } = waiter;
-      const outcome = reserve(account, ask, clock);
-      invariant(outcome.type !== "wait", "B5: who is served need not wait");
-      return answer(waiter, outcome, nowMs - askedAtMs);
-    });
-    invariant(line.size === 0 || this.#isHeld(), "B5: an agent waits and no lease holds room");
-    for (const { waiter, outcome } of served) waiter.resolve(outcome);
-  }
-
-  /** Whether room is held: all leases are in the root's account. */
-  #isHeld(): boolean {
-    const [root] = this.#accounts.values();
-    return root !== undefined && SPEND_AXES.some((axis) => root.reserved[axis] > 0);
-  }
-}
-
-function answer(
-  { account, leaseId }: AccountAsk,
-  outcome: Exclude<ReserveOutcome, { readonly type: "wait" }>,
-  waitedMs: number,
-): LeaseOutcome {
-  if (outcome.type === "refused") return { type: "refused", refusal: outcome.refusal, waitedMs };
-  return leaseId === undefined
-    ? account.openLease(outcome.hold, waitedMs)
-    : account.extendLease(leaseId, outcome.hold, waitedMs);
 }

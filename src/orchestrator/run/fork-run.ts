@@ -22,7 +22,7 @@ import type { Message, UserMessage } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
-import { openAccount } from "../budget/ledger-arithmetic.ts";
+import { openAccount } from "../budget/ledger-account.ts";
 import type { PausedAgent, PausedRun } from "../durability/paused-run.ts";
 import type { ForkOptions } from "./run-options.ts";
 

@@ -1,57 +1,74 @@
-// WaitingLine: who waits for a lease, in the order in which they asked, and whose turn it is. Made when the first has to wait.
-// Owns: the waiters and, for each account with limits above one of them, a gate that knows what they want of it. The ledger says which
-// accounts have changed. Nothing here looks at the whole line: each operation takes time logarithmic in it.
+// LeaseQueue: who waits for a lease, in the order in which they asked, and whose turn it is. Made when the first has to wait.
+// Owns: the waiters and, for each account with limits above one of them, a gate that knows what they want of it. Accounts say when they
+// have changed. Nothing here looks at the whole queue: each operation takes time logarithmic in it.
 //
-// B5. A waiter may go if, of every account on its path, it fits into the room now and no waiter before it lacks room there. One who lacks
-//     room contests an account for all behind it, whatever else it waits for.
-// W1. A gate passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the line has no
+// B5. Waiters are served in order: none is granted an account that blocks an earlier waiter. They cannot deadlock, since only
+//     calls in flight hold leases, and those settle by themselves. A waiter may go if, of every account on its path, it fits into the room now and no waiter
+//     before it lacks room there. One that lacks room contests an account for all behind it, whatever else it waits for.
+// W1. A gate passes on the first waiter below it that it lets through: the only one whose turn it can be. The top of the queue has no
 //     account and passes on the first of all.
 // W2. What a gate knows of what a waiter wants is never too little: caps shrink as others spend. It is worked out anew before it counts.
 // W3. The turns that one change brings about are given in one go from front to back: who has been passed by keeps its claims as they
 //     were then, until the next change.
 
 import type { LeaseAsk, LeaseOutcome } from "../../agent/budget-gate.ts";
+import { invariant } from "../../kernel/assert.ts";
+import { onAbort } from "../../kernel/cancel.ts";
+import type { Clock } from "../../kernel/clock.ts";
 import { SPEND_AXES, type Amounts, type SpendAxis } from "../../policies/budget.ts";
-import * as arithmetic from "./ledger-arithmetic.ts";
-import type { AccountFigures } from "./ledger-arithmetic.ts";
+import type { LeaseId } from "../../protocol/ids.ts";
+import type { LedgerAccount } from "./ledger-account.ts";
+import { leastHold, reserve, wantedHold, type SettledOutcome } from "./ledger-arithmetic.ts";
+import { deadlineAtMs } from "./ledger-time.ts";
 import { MaxTree, type IsAbove, type Row } from "./max-tree.ts";
 
-/** What the line has to know of those in it. */
-export interface Asker {
-  readonly account: AccountFigures;
-  readonly ask: LeaseAsk;
+/** An account that takes what a waiter is given. */
+export interface AskingAccount extends LedgerAccount {
+  answer(asked: AccountAsk, outcome: SettledOutcome, waitedMs: number): LeaseOutcome;
 }
 
-/** A place in the line; all but the first two fields are the line's own. */
-export interface Place<Waiter> {
+/** An ask for a lease; `leaseId`: the open lease that is to cover one more attempt. */
+export interface AccountAsk {
+  readonly account: AskingAccount;
+  readonly ask: LeaseAsk;
+  readonly leaseId: LeaseId | undefined;
+}
+
+interface Waiter extends AccountAsk {
+  readonly askedAtMs: number;
+  readonly resolve: (outcome: LeaseOutcome) => void;
+}
+
+/** A place in the queue; all but the first two fields are the queue's own. */
+interface Place {
   /** Later ones have larger numbers. */
   readonly number: number;
   readonly waiter: Waiter;
   /** What its lease holds at least, and what it would hold as things stand. */
   readonly least: Amounts;
   wanted: Amounts;
-  /** One for each gate above it, the lowest first, the top of the line last. */
-  rows: readonly GateRow<Waiter>[];
+  /** One for each gate above it, the lowest first, the top of the queue last. */
+  rows: readonly GateRow[];
 }
 
-interface GateRow<Waiter> {
-  readonly gate: Gate<Waiter>;
-  readonly row: Row<Place<Waiter>>;
+interface GateRow {
+  readonly gate: Gate;
+  readonly row: Row<Place>;
 }
 
-interface Gate<Waiter> {
-  /** Undefined: the top of the line. */
-  readonly account: AccountFigures | undefined;
-  readonly above: Gate<Waiter> | undefined;
+interface Gate {
+  /** Undefined: the top of the queue. */
+  readonly account: LedgerAccount | undefined;
+  readonly above: Gate | undefined;
   /** 0: the top. */
   readonly depth: number;
   /** Those that the account limits. A row has what is needed on each, then what is needed at least, then the last two columns. */
   readonly axes: readonly SpendAxis[];
-  readonly rows: MaxTree<Place<Waiter>>;
+  readonly rows: MaxTree<Place>;
   /** Rows before this slot were passed by in the turn that is being given (W3). */
   from: number;
   /** Whom it passes on. */
-  first: Place<Waiter> | undefined;
+  first: Place | undefined;
 }
 
 /** After the needs: 1 for those of whom the gate passes on the first, else 0. */
@@ -60,29 +77,50 @@ const passedOnColumn = ({ axes }: { readonly axes: readonly SpendAxis[] }): numb
 /** At the top only: the latest known deadline, below zero. */
 const DUE_COLUMN = 1;
 
-export class WaitingLine<Waiter extends Asker> {
-  readonly #top: Gate<Waiter> = newGate(undefined, undefined);
-  readonly #gates = new Map<AccountFigures, Gate<Waiter>>();
+export class LeaseQueue {
+  readonly #clock: Clock;
+  readonly #top: Gate = newGate(undefined, undefined);
+  readonly #gates = new Map<LedgerAccount, Gate>();
   /** Gates that have to be worked out anew. With a gate, all above it are in here. */
-  readonly #changed = new Set<Gate<Waiter>>();
+  readonly #changed = new Set<Gate>();
   /** Gates through which a waiter went in the turn that was given last. */
-  readonly #passed = new Set<Gate<Waiter>>();
+  readonly #passed = new Set<Gate>();
   #count = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   get size(): number {
     return this.#top.rows.size;
   }
 
-  /** Puts a waiter at the end of the line that cannot go now. */
-  join(waiter: Waiter, nowMs: number): Place<Waiter> {
+  /** Puts one at the end of the queue who cannot go now; never rejects. */
+  wait(asked: AccountAsk, signal: AbortSignal): Promise<LeaseOutcome> {
+    const { promise, resolve } = Promise.withResolvers<LeaseOutcome>();
+    const askedAtMs = this.#clock.nowMs();
+    const stopListening = onAbort(signal, () => {
+      this.#leave(place);
+      resolve({ type: "cancelled", waitedMs: this.#clock.nowMs() - askedAtMs });
+      this.serve();
+    });
+    const served = (outcome: LeaseOutcome): void => {
+      stopListening();
+      resolve(outcome);
+    };
+    const place = this.#join({ ...asked, askedAtMs, resolve: served }, askedAtMs);
+    return promise;
+  }
+
+  #join(waiter: Waiter, nowMs: number): Place {
     const { account, ask } = waiter;
     const dueAtMs = dueOf(account, nowMs);
     this.#count += 1;
-    const place: Place<Waiter> = {
+    const place: Place = {
       number: this.#count,
       waiter,
-      least: arithmetic.leastHold(ask),
-      wanted: arithmetic.wantedHold(account, ask),
+      least: leastHold(ask),
+      wanted: wantedHold(account, ask),
       rows: [],
     };
     place.rows = this.#gatesAbove(account).map((gate, index) => {
@@ -96,8 +134,7 @@ export class WaitingLine<Waiter extends Asker> {
     return place;
   }
 
-  /** Takes a waiter out of the line. */
-  leave(place: Place<Waiter>): void {
+  #leave(place: Place): void {
     for (const { gate, row } of place.rows) {
       gate.rows.remove(row);
       if (gate.first === place) gate.first = undefined;
@@ -107,7 +144,7 @@ export class WaitingLine<Waiter extends Asker> {
   }
 
   /** Something was spent, held or given back on the path of the account. */
-  touch(account: AccountFigures): void {
+  touch(account: LedgerAccount): void {
     if (this.size === 0) return;
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const gate = this.#gates.get(at);
@@ -117,35 +154,51 @@ export class WaitingLine<Waiter extends Asker> {
   }
 
   /** The limits of an account were raised: all below may want more than before. */
-  raise(account: AccountFigures): void {
+  raise(account: LedgerAccount): void {
     const gate = this.#gates.get(account);
     if (gate === undefined) return;
     for (const { item } of gate.rows) this.#update(item);
   }
 
-  /** Takes out all who can go, or never can, with what `answer` says to each; what that gives is on the accounts when it returns. In order. */
-  serve(
-    nowMs: number,
-    answer: (waiter: Waiter) => LeaseOutcome,
-  ): readonly { readonly waiter: Waiter; readonly outcome: LeaseOutcome }[] {
-    const served = this.#takeRefused(nowMs).map((place) => answered(place, answer));
+  /** Answers all whose turn it is, or who would be refused, in the order in which they asked. */
+  serve(): void {
+    if (this.size === 0) return;
+    const nowMs = this.#clock.nowMs();
+    const clock = { nowMs: () => nowMs };
+    const served: { readonly place: Place; readonly outcome: LeaseOutcome }[] = [];
+    const answer = (place: Place): void => {
+      const { waiter } = place;
+      const outcome = reserve(waiter.account, waiter.ask, clock);
+      invariant(outcome.type !== "wait", "B5: who is served need not wait");
+      const waitedMs = nowMs - waiter.askedAtMs;
+      served.push({ place, outcome: waiter.account.answer(waiter, outcome, waitedMs) });
+    };
+    for (const place of this.#takeRefused(nowMs)) answer(place);
     this.#beginTurns();
-    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext())
-      served.push(answered(next, answer));
-    return served.toSorted((left, right) => left.number - right.number);
+    for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) answer(next);
+    invariant(this.size === 0 || this.#isHeld(), "B5: an agent waits and no lease holds room");
+    served.sort((left, right) => left.place.number - right.place.number);
+    for (const { place, outcome } of served) place.waiter.resolve(outcome);
+  }
+
+  /** Whether room is held: all leases are in the root's account. */
+  #isHeld(): boolean {
+    const [first] = this.#top.rows;
+    const root = first?.item.waiter.account.root;
+    return root !== undefined && SPEND_AXES.some((axis) => root.reserved[axis] > 0);
   }
 
   /** Takes out those who can never go: something is spent that they would need at least, or their time is over. */
-  #takeRefused(nowMs: number): readonly Place<Waiter>[] {
-    const taken: Place<Waiter>[] = [];
+  #takeRefused(nowMs: number): readonly Place[] {
+    const taken: Place[] = [];
     for (let one = this.#overdue(nowMs); one !== undefined; one = this.#overdue(nowMs)) {
       taken.push(one);
-      this.leave(one);
+      this.#leave(one);
     }
     for (const gate of this.#changed) {
       for (let one = this.#unfit(gate); one !== undefined; one = this.#unfit(gate)) {
         taken.push(one);
-        this.leave(one);
+        this.#leave(one);
       }
     }
     return taken;
@@ -161,7 +214,7 @@ export class WaitingLine<Waiter extends Asker> {
   }
 
   /** Takes out the next whose turn it is; undefined: all others have to wait. What it is given must be on its account before the next is asked for. */
-  #takeNext(): Place<Waiter> | undefined {
+  #takeNext(): Place | undefined {
     this.#workOut();
     const next = this.#top.first;
     if (next === undefined) return undefined;
@@ -169,12 +222,12 @@ export class WaitingLine<Waiter extends Asker> {
       gate.from = row.slot + 1;
       this.#passed.add(gate);
     }
-    this.leave(next);
+    this.#leave(next);
     return next;
   }
 
-  /** Whether one in the line lacks room of an account on the path of this one. */
-  isContested(account: AccountFigures): boolean {
+  /** Whether one in the queue lacks room of an account on the path of this one. */
+  isContested(account: LedgerAccount): boolean {
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
       const gate = this.#gates.get(at);
       if (gate !== undefined && this.#isLackedBefore(gate, Infinity)) return true;
@@ -184,7 +237,7 @@ export class WaitingLine<Waiter extends Asker> {
 
   /** Works out whom each gate that has changed passes on, from the bottom up. */
   #workOut(): void {
-    const levels: Set<Gate<Waiter>>[] = [];
+    const levels: Set<Gate>[] = [];
     this.#sortInto(levels);
     for (let depth = levels.length - 1; depth >= 0;) {
       const [gate] = levels[depth] ?? [];
@@ -203,7 +256,7 @@ export class WaitingLine<Waiter extends Asker> {
     }
   }
 
-  #sortInto(levels: Set<Gate<Waiter>>[]): void {
+  #sortInto(levels: Set<Gate>[]): void {
     for (const gate of this.#changed) {
       while (levels.length <= gate.depth) levels.push(new Set());
       levels[gate.depth]?.add(gate);
@@ -212,7 +265,7 @@ export class WaitingLine<Waiter extends Asker> {
   }
 
   /** Whether one up to this number lacks room. */
-  #isLackedBefore(gate: Gate<Waiter>, last: number): boolean {
+  #isLackedBefore(gate: Gate, last: number): boolean {
     const { account, axes, rows } = gate;
     if (account === undefined) return false;
     const rooms = axes.map((axis) => unspent(account, axis) - account.reserved[axis]);
@@ -227,9 +280,9 @@ export class WaitingLine<Waiter extends Asker> {
   }
 
   /** Works out what a waiter wants as things stand; true if that has changed (W2). */
-  #update(place: Place<Waiter>): boolean {
+  #update(place: Place): boolean {
     const { waiter, wanted, rows } = place;
-    const now = arithmetic.wantedHold(waiter.account, waiter.ask);
+    const now = wantedHold(waiter.account, waiter.ask);
     if (SPEND_AXES.every((axis) => now[axis] === wanted[axis])) return false;
     place.wanted = now;
     for (const { gate, row } of rows) {
@@ -240,14 +293,14 @@ export class WaitingLine<Waiter extends Asker> {
   }
 
   /** One who would need more, at least, than is unspent there. */
-  #unfit({ account, axes, rows }: Gate<Waiter>): Place<Waiter> | undefined {
+  #unfit({ account, axes, rows }: Gate): Place | undefined {
     if (account === undefined) return undefined;
     const rooms = axes.map((axis) => unspent(account, axis));
     return rows.first(0, isAbove(rooms, axes.length))?.item;
   }
 
   /** Deadlines only move away: who is overdue by the latest that is known is asked about anew. */
-  #overdue(nowMs: number): Place<Waiter> | undefined {
+  #overdue(nowMs: number): Place | undefined {
     const isDue = (numbers: Float64Array, offset: number): boolean =>
       -(numbers[offset + DUE_COLUMN] ?? -Infinity) <= nowMs;
     for (;;) {
@@ -260,8 +313,8 @@ export class WaitingLine<Waiter extends Asker> {
   }
 
   /** The gates above a waiter of this account, the lowest first. */
-  #gatesAbove(account: AccountFigures): readonly Gate<Waiter>[] {
-    const limiting: AccountFigures[] = [];
+  #gatesAbove(account: LedgerAccount): readonly Gate[] {
+    const limiting: LedgerAccount[] = [];
     for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) limiting.push(at);
     let above = this.#top;
     const gates = [above];
@@ -275,25 +328,15 @@ export class WaitingLine<Waiter extends Asker> {
   }
 }
 
-function answered<Waiter>(
-  { number, waiter }: Place<Waiter>,
-  answer: (waiter: Waiter) => LeaseOutcome,
-): { readonly number: number; readonly waiter: Waiter; readonly outcome: LeaseOutcome } {
-  return { number, waiter, outcome: answer(waiter) };
-}
-
-function newGate<Waiter>(
-  account: AccountFigures | undefined,
-  above: Gate<Waiter> | undefined,
-): Gate<Waiter> {
+function newGate(account: LedgerAccount | undefined, above: Gate | undefined): Gate {
   const depth = above === undefined ? 0 : above.depth + 1;
   const axes = SPEND_AXES.filter((axis) => account?.limits[axis] !== undefined);
-  const rows = new MaxTree<Place<Waiter>>(2 * axes.length + 2);
+  const rows = new MaxTree<Place>(2 * axes.length + 2);
   return { account, above, depth, axes, rows, from: 0, first: undefined };
 }
 
 /** Tells the gate above, if it has changed, who is the first that this one lets through (W1). */
-function passOn<Waiter>(gate: Gate<Waiter>, first: Place<Waiter> | undefined): void {
+function passOn(gate: Gate, first: Place | undefined): void {
   const { above, first: before } = gate;
   if (first === before) return;
   gate.first = first;
@@ -302,22 +345,17 @@ function passOn<Waiter>(gate: Gate<Waiter>, first: Place<Waiter> | undefined): v
   if (first !== undefined) mark(above, first, 1);
 }
 
-function mark<Waiter>(gate: Gate<Waiter>, place: Place<Waiter>, isPassedOn: 0 | 1): void {
+function mark(gate: Gate, place: Place, isPassedOn: 0 | 1): void {
   const found = place.rows.find((one) => one.gate === gate);
   if (found !== undefined) gate.rows.changeOne(found.row, passedOnColumn(gate), isPassedOn);
 }
 
 /** What has to be unspent, and unheld, at an account for a waiter: what it keeps for its own agent comes on top. */
-function needsOf<Waiter extends Asker>(
-  { waiter, wanted, least }: Place<Waiter>,
-  { account, axes }: Gate<Waiter>,
-): readonly number[] {
+function needsOf({ waiter, wanted, least }: Place, { account, axes }: Gate): readonly number[] {
   if (account === undefined) return [];
   return [wanted, least].flatMap((amounts) =>
     axes.map((axis) =>
-      amounts[axis] === 0
-        ? -Infinity
-        : amounts[axis] + arithmetic.keptOf(account, axis, waiter.account),
+      amounts[axis] === 0 ? -Infinity : amounts[axis] + account.keptFrom(waiter.account, axis),
     ),
   );
 }
@@ -327,10 +365,10 @@ function isAbove(bounds: readonly number[], column: number): IsAbove {
     bounds.some((bound, index) => (numbers[offset + column + index] ?? -Infinity) > bound);
 }
 
-function unspent({ limits, total }: AccountFigures, axis: SpendAxis): number {
+function unspent({ limits, total }: LedgerAccount, axis: SpendAxis): number {
   return (limits[axis] ?? Infinity) - total[axis];
 }
 
-function dueOf(account: AccountFigures, nowMs: number): number {
-  return arithmetic.deadlineAtMs(account, nowMs) ?? Infinity;
+function dueOf(account: LedgerAccount, nowMs: number): number {
+  return deadlineAtMs(account, nowMs) ?? Infinity;
 }

@@ -1,0 +1,100 @@
+// Where the room of a budget is short: what a lease may still hold, and the refusal that says which limit forbids it. Pure.
+
+import type { BudgetRefusal, LastStep, LeaseAsk } from "../../agent/budget-gate.ts";
+import { dearestCost, type ModelPrice } from "../../model/model-price.ts";
+import type { Amounts, SpendAxis } from "../../policies/budget.ts";
+import type { Asker, LedgerAccount } from "./ledger-account.ts";
+
+/** The account whose budget of steps leaves the agent no further one, reservations taken off; undefined: there is none. */
+export function lastStep(account: LedgerAccount): LastStep | undefined {
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
+    const { path: accountPath, limits, reserved } = at;
+    const { steps } = limits;
+    if (steps === undefined || at.roomFor(account, "steps") > reserved.steps) continue;
+    return { accountPath, maximum: Math.max(0, steps - at.keptFrom(account, "steps")) };
+  }
+  return undefined;
+}
+
+/** The largest output cap up to the wanted one for which the path will have room. The least cap is known to fit. */
+export function clampOutput(account: LedgerAccount, ask: LeaseAsk, least: number): number {
+  let cap = ask.maxOutputTokens;
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
+    cap = Math.min(
+      cap,
+      at.roomFor(account, "outputTokens"),
+      at.roomFor(account, "totalTokens") - ask.inputTokens,
+    );
+    if (at.limits.costMicroUsd !== undefined && ask.price !== undefined)
+      cap = payable(ask, ask.price, { cap, least, room: at.roomFor(account, "costMicroUsd") });
+  }
+  return Math.max(least, cap);
+}
+
+/** The largest cap down to the least one that the room can pay. */
+function payable(
+  ask: LeaseAsk,
+  price: ModelPrice,
+  {
+    cap: wanted,
+    least,
+    room,
+  }: { readonly cap: number; readonly least: number; readonly room: number },
+): number {
+  const { inputUsdPerMillion, cachedInputUsdPerMillion = 0, outputUsdPerMillion } = price;
+  if (outputUsdPerMillion === 0) return wanted;
+  const inputCost = ask.inputTokens * Math.max(inputUsdPerMillion, cachedInputUsdPerMillion);
+  let cap = Math.min(wanted, Math.ceil((room - inputCost) / outputUsdPerMillion));
+  while (cap > least && dearestCost(price, ask.inputTokens, cap) > room) cap -= 1;
+  return cap;
+}
+
+/** The limit that can never have room for the hold. */
+export function unfit(account: LedgerAccount, hold: Amounts): BudgetRefusal | undefined {
+  for (const axis of account.axes) {
+    const asked = hold[axis];
+    const at = asked === 0 ? undefined : tightest(account, axis, account);
+    if (at !== undefined && asked > at.roomFor(account, axis))
+      return refusalOf(at, { axis, asked, asker: account });
+  }
+  return undefined;
+}
+
+/** The limit of which nothing is left on the axis to the one who asks. */
+export function usedUp(
+  account: LedgerAccount,
+  axis: SpendAxis,
+  asker: Asker,
+): BudgetRefusal | undefined {
+  const at = tightest(account, axis, asker);
+  return at === undefined ? undefined : refusalOf(at, { axis, asked: 0, asker });
+}
+
+/** Where on the path the least is left of an axis; undefined: nothing limits it. */
+function tightest(
+  account: LedgerAccount,
+  axis: SpendAxis,
+  asker: Asker,
+): LedgerAccount | undefined {
+  let found: LedgerAccount | undefined;
+  let least = Infinity;
+  for (let at = account.limiting; at !== undefined; at = at.parent?.limiting) {
+    const room = at.roomFor(asker, axis);
+    if (room < least) [found, least] = [at, room];
+  }
+  return found;
+}
+
+interface Shortage {
+  readonly axis: SpendAxis;
+  readonly asked: number;
+  readonly asker: Asker;
+}
+
+/** The refusal in the name of an account; what it keeps for its own agent is told apart from what is spent. */
+function refusalOf(at: LedgerAccount, { axis, asked, asker }: Shortage): BudgetRefusal {
+  const { path: accountPath, total, limits } = at;
+  const [maximum, spent] = [limits[axis] ?? Infinity, total[axis]];
+  const kept = Math.min(at.keptFrom(asker, axis), Math.max(0, maximum - spent));
+  return { axis, accountPath, maximum, spent, asked, ...(kept > 0 ? { kept } : {}) };
+}
