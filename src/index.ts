@@ -230,7 +230,8 @@ export {
 } from "./protocol/event.ts";
 export type { WorkType } from "./protocol/event-parts.ts";
 export { correlation, type CorrelationIds } from "./protocol/correlation.ts";
-export type { EventSink, LostSpan, Tracing } from "./protocol/event-sink.ts";
+export type { EventSink } from "./protocol/event-sink.ts";
+export type { LostSpan, Tracing } from "./protocol/tracing.ts";
 export type { OfferedTool, SpanContent } from "./protocol/span-content.ts";
 export type {
   SpawnOutcome,

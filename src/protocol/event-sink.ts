@@ -1,62 +1,7 @@
-import type { SpanContent } from "./span-content.ts";
-import type { Closing, EventMoment, Moment, Note, Opening } from "./span-tree.ts";
-import type { EventScope, EspalierEvent, EventBody, EventDraft, TraceIds } from "./event.ts";
+import type { EspalierEvent } from "./event.ts";
 
 /** Takes events: a log, a metric, a live view. */
 export interface EventSink {
   /** Called once for each event, in order, at once. Must not block; if it throws, the run continues and a warning is given once (E2). */
   take(event: EspalierEvent): void;
-}
-
-/**
- * Places events in a trace and runs user code inside the span it belongs to. The only way in which telemetry touches a run.
- * None of its methods may block, or throw of itself.
- */
-export interface Tracing {
-  /** Opens, closes or finds the span of an event and gives its ids. Called once for each event, in order, before all sinks. */
-  place(draft: EventDraft): TraceIds;
-  /**
-   * Instead of `place` while no sink takes the events of the run, for those with which a span begins or ends, without their time. Left out:
-   * each event is placed.
-   */
-  readonly follow?: ((scope: EventScope, body: EventBody) => TraceIds) | undefined;
-  /** Runs a model call or a tool body with the span of its scope active, so that instrumented libraries nest below it. */
-  within<T>(scope: EventScope, work: () => Promise<T>): Promise<T>;
-  /** The ids of the innermost span that is open at a scope; undefined if its run is not open. */
-  idsOf(scope: EventScope): TraceIds | undefined;
-  /** Takes content of the span of a scope, while that is open. Left out: no content is made. */
-  readonly recordContent?: ((scope: EventScope, content: SpanContent) => void) | undefined;
-  /**
-   * Ends spans that had not ended when their process died, before the run continues in this one (E3). The outermost first. `atUs`: when the
-   * last event of the dead process happened, on the time line of spans. Left out: nothing is ended.
-   */
-  readonly endLost?: ((lost: readonly LostSpan[], atUs: number) => void) | undefined;
-  /**
-   * No event of a run follows. `left`: it is given up where it is, as if its process had died, and its spans stay open for the process that
-   * continues it; `abandoned`: they end here. Nothing of it stays in memory. Left out: nothing is forgotten.
-   */
-  readonly leave?: ((moment: EventMoment, why: "left" | "abandoned") => void) | undefined;
-}
-
-/** A span that had not ended when its process died, as it follows from the events of its run. */
-export interface LostSpan extends Moment {
-  /** The event with which it began. */
-  readonly body: Opening;
-  readonly ids: TraceIds;
-  /** The span around it, which may have ended; undefined for that of the run. */
-  readonly parent: TraceIds | undefined;
-  /** The session of its run. */
-  readonly conversationId: string | undefined;
-  /** What happened within it, the latest of it. */
-  readonly notes: readonly (Moment & { readonly body: Note })[];
-  /** Further traces in which the run, or the agent, went on, and when. */
-  readonly elsewhere: readonly Elsewhere[];
-  /** What it shows was over, but not all that is within it. */
-  readonly closing?: (Moment & { readonly body: Closing }) | undefined;
-}
-
-/** A further trace, and when the first of it began, in microseconds since the epoch. */
-export interface Elsewhere {
-  readonly traceId: string;
-  readonly sinceUs: number;
 }

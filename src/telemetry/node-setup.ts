@@ -26,7 +26,7 @@ import {
   shown as inWords,
 } from "../kernel/check.ts";
 import { sleep, systemClock, type Clock } from "../kernel/clock.ts";
-import type { Tracing } from "../protocol/event-sink.ts";
+import type { Tracing } from "../protocol/tracing.ts";
 import { contentSettings } from "./content/content-options.ts";
 import type { AnySpanExporter } from "./delivery/any-sdk.ts";
 import { ONE_COPY, registeredApi, unseenCopy } from "./spans/api-versions.ts";

@@ -4,7 +4,7 @@ import { trace, type Tracer } from "@opentelemetry/api";
 
 import { checkCount, checkKeys, defaultAdvice, mismatch } from "../kernel/check.ts";
 import { randomHex } from "../kernel/trace-ids.ts";
-import type { Tracing } from "../protocol/event-sink.ts";
+import type { Tracing } from "../protocol/tracing.ts";
 import { BaggageProjector } from "./spans/baggage-projector.ts";
 import { contentSettings, type ContentOptions } from "./content/content-options.ts";
 import { INSTRUMENTATION } from "./gen-ai-attributes.ts";

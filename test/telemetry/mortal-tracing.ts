@@ -1,4 +1,4 @@
-import type { Tracing } from "../../src/protocol/event-sink.ts";
+import type { Tracing } from "../../src/protocol/tracing.ts";
 
 /** A tracing of a process that dies: from then on nothing of it is heard. */
 export function mortalTracing(tracing: Tracing, isDead: () => boolean): Tracing {

@@ -9,7 +9,7 @@ import {
 import { SpanKind, SpanStatusCode, type HrTime, type Tracer } from "@opentelemetry/api";
 
 import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
-import type { Tracing } from "../../src/protocol/event-sink.ts";
+import type { Tracing } from "../../src/protocol/tracing.ts";
 import { START_MS } from "./run-script-facts.ts";
 import { spanTree, type PlainSpan } from "./span-tree.ts";
 

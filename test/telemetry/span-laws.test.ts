@@ -14,7 +14,7 @@ import {
 import { afterEach, describe, expect, test } from "vitest";
 
 import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
-import type { Tracing } from "../../src/protocol/event-sink.ts";
+import type { Tracing } from "../../src/protocol/tracing.ts";
 import {
   openTelemetry,
   runIdGenerator,

@@ -6,7 +6,7 @@ import { EspalierError } from "../../src/kernel/error.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import { wrapModelCall } from "../../src/hooks/hook.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
-import type { Tracing } from "../../src/protocol/event-sink.ts";
+import type { Tracing } from "../../src/protocol/tracing.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";

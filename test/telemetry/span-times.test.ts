@@ -12,7 +12,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { Tracing } from "../../src/protocol/event-sink.ts";
+import type { Tracing } from "../../src/protocol/tracing.ts";
 import { scene } from "../harness/run-scripted.ts";
 import type { SinkSpan } from "../support/otlp-schema.ts";
 import { OtlpSink } from "../support/otlp-sink.ts";

@@ -6,7 +6,8 @@ import { expect, test } from "vitest";
 
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";
-import type { EventSink, Tracing } from "../../src/protocol/event-sink.ts";
+import type { EventSink } from "../../src/protocol/event-sink.ts";
+import type { Tracing } from "../../src/protocol/tracing.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { gate, scene, settled } from "../harness/run-scripted.ts";
 import { takeWarnings } from "../harness/process-watch.ts";

@@ -6,7 +6,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { endOfTurn } from "../../kernel/throttle.ts";
 import { questionsOf } from "../../agent/agent-state.ts";
-import type { LostSpan } from "../../protocol/event-sink.ts";
+import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   AgentIdSchema,
   type AgentId,

@@ -11,7 +11,7 @@ import {
   type EspalierEvent,
   type TraceIds,
 } from "../../protocol/event.ts";
-import type { LostSpan } from "../../protocol/event-sink.ts";
+import type { LostSpan } from "../../protocol/tracing.ts";
 import {
   SpanTree,
   type Closing,

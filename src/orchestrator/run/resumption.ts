@@ -4,7 +4,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { mismatch } from "../../kernel/check.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import { alreadyResumed } from "../durability/open-journal.ts";
-import type { Tracing } from "../../protocol/event-sink.ts";
+import type { Tracing } from "../../protocol/tracing.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";

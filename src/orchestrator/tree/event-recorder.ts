@@ -7,7 +7,8 @@ import { deepFreeze } from "../../kernel/json.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Recorder } from "../../agent/run-ports.ts";
 import { inScope } from "../../protocol/correlation.ts";
-import type { EventSink, LostSpan, Tracing } from "../../protocol/event-sink.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
+import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type {
   EventScope,
   EspalierEvent,

@@ -5,7 +5,7 @@ import type { SteadyClock } from "../../kernel/clock.ts";
 import { messageOf } from "../../kernel/error.ts";
 import { mintTraceIds, randomHex } from "../../kernel/trace-ids.ts";
 import { warnOnce } from "../../kernel/warn-once.ts";
-import type { LostSpan, Tracing } from "../../protocol/event-sink.ts";
+import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { EventScope, EventDraft, TraceIds } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import type { EventMoment } from "../../protocol/span-tree.ts";

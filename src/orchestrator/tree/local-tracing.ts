@@ -4,7 +4,7 @@
 
 import { mintTraceIds, randomHex, type MintHex } from "../../kernel/trace-ids.ts";
 import type { EventScope, EventBody, EventType, TraceIds } from "../../protocol/event.ts";
-import type { Tracing } from "../../protocol/event-sink.ts";
+import type { Tracing } from "../../protocol/tracing.ts";
 import { callKey, type AgentId, type RunId } from "../../protocol/ids.ts";
 
 interface OpenRun {

@@ -20,7 +20,8 @@ import {
 } from "../../agent/approver.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
-import type { EventSink, Tracing } from "../../protocol/event-sink.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
+import type { Tracing } from "../../protocol/tracing.ts";
 import {
   DEFAULT_SUBAGENT_LIMITS,
   subagentLimits,

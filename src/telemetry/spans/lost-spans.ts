@@ -14,7 +14,7 @@ import {
 } from "@opentelemetry/api";
 
 import type { TraceIds } from "../../protocol/event.ts";
-import type { LostSpan } from "../../protocol/event-sink.ts";
+import type { LostSpan } from "../../protocol/tracing.ts";
 import { setAttributes } from "../bounded/bounded-attributes.ts";
 import { ESPALIER, LINK } from "../gen-ai-attributes.ts";
 import type { Onward, OpenSpan, RunFacts, TraceSize } from "./open-span.ts";

@@ -22,7 +22,7 @@ import {
 } from "@opentelemetry/api";
 
 import type { EventScope, EventBody, EventDraft, TraceIds } from "../../protocol/event.ts";
-import type { LostSpan, Tracing } from "../../protocol/event-sink.ts";
+import type { LostSpan, Tracing } from "../../protocol/tracing.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import {
   SpanTree,
