@@ -690,6 +690,9 @@ const requirements = {
   H14: {
     text: "A context is nowhere: in no event, span, journal, paused run, session or result; resume, recover, recoverAll and fork are given one anew",
   },
+  H15: {
+    text: "Instructions may be a function of the context: asked once per execution of an agent, their text is kept with it, over pauses and crashes; an execution that goes on has the same, a further one asks anew; what throws or gives no text is a coded error before anything has happened",
+  },
 } as const satisfies Readonly<Record<string, Requirement>>;
 
 export type RequirementId = keyof typeof requirements;

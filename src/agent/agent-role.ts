@@ -45,7 +45,7 @@ type AskedBy<Part> = Part extends
 export interface AgentRole<out Output = unknown, in Context = unknown> {
   readonly name: string;
   readonly purpose: string | undefined;
-  readonly instructions: string;
+  readonly instructions: string | ((context: Context) => string);
   readonly model: Model;
   readonly tools: readonly Tool<Context>[];
   readonly toolDefaults: ToolDefaults;

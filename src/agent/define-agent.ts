@@ -75,8 +75,12 @@ export interface AgentDefinition<
   readonly name: string;
   /** What a supervisor is told about it. Required of roles that are spawned. */
   readonly purpose?: string;
-  /** What the agent is told: its system prompt. */
-  readonly instructions: string;
+  /**
+   * What the agent is told: its system prompt. A function is asked for it once for each execution of an agent, with the context of the
+   * run, before anything of the execution has happened; the text stays with the execution, over a pause or a crash, too. It answers at
+   * once; if it throws, or gives no text, the execution does not begin: `instructions_failed`.
+   */
+  readonly instructions: string | ((context: Context) => string);
   readonly model: Model;
   readonly tools?: readonly Own[];
   /** What holds for its tools where they do not say themselves. */
@@ -195,7 +199,8 @@ export function defineAgent(definition: AgentDefinition): AgentRole {
   checkKeys("agent", definition, FIELDS);
   const { name, model } = definition;
   checkName("agent.name", name, ROLE_NAME, ROLE_NAME_WORDS);
-  checkText(`${name}.instructions`, definition.instructions);
+  if (typeof definition.instructions !== "function")
+    checkText(`${name}.instructions`, definition.instructions);
   if (definition.purpose !== undefined) checkText(`${name}.purpose`, definition.purpose);
   checkModel(`${name}.model`, model);
   const { tools: given = [], subagents = [], stopWhen = [], hooks = [], output } = definition;

@@ -29,6 +29,7 @@ import {
   NO_PREFIX,
   pendingState,
   type AgentState,
+  type Conversation,
   type Deferral,
   type EndedState,
   type FiredParts,
@@ -112,7 +113,13 @@ export type Change =
       readonly reason: StopReason;
       readonly atMs: number;
     }
-  | { readonly type: "nextExecution"; readonly messages: readonly Message[] };
+  /** `executionId`: of the execution that begins. `instructions`: what holds in it in place of what the agent was told before. */
+  | {
+      readonly type: "nextExecution";
+      readonly executionId: ExecutionId;
+      readonly instructions: string;
+      readonly messages: readonly Message[];
+    };
 
 /** Moves a state. Throws `illegal_transition` where the change is not allowed in the state; the given state is never changed. */
 export function transition(state: AgentState, change: Change): AgentState {
@@ -129,7 +136,7 @@ export function transition(state: AgentState, change: Change): AgentState {
     case "stopped":
     case "failed":
     case "cancelled":
-      if (change.type === "nextExecution") return nextExecution(state, change.messages);
+      if (change.type === "nextExecution") return nextExecution(state, change);
       throw illegal(state, change);
     default:
       return assertNever(state, "agent state");
@@ -416,13 +423,32 @@ function end(state: RunningState, change: Of<"end">): EndedState {
 }
 
 /** History and queue stay; steps, signals, errors, counters and usage begin anew (R40, R158). */
-function nextExecution(state: EndedState, added: readonly Message[]): AgentState {
-  const { conversation } = state;
+function nextExecution(state: EndedState, change: Of<"nextExecution">): AgentState {
+  const conversation = instructed(state.conversation, change);
+  const { messages: added } = change;
   const { subtasks, background } = state.log;
   const messages = [...conversation.messages, ...added];
   const next = pendingState({ ...conversation, messages });
   const isBriefed = state.log.isBriefed || added.some(isTask);
   return shared({ ...next, log: { ...next.log, subtasks, background, isBriefed } });
+}
+
+/** The history under other instructions. With the same, the same. */
+function instructed(
+  conversation: Conversation,
+  { executionId, instructions: text }: Of<"nextExecution">,
+): Conversation {
+  const { messages, tags, added } = conversation;
+  const [first] = messages;
+  if (first?.role !== "system" || first.text === text) return conversation;
+  const number = added + 1;
+  return {
+    ...conversation,
+    messages: [{ ...first, text }, ...messages.slice(1)],
+    tags: [{ executionId, stepNumber: 0, number }, ...tags.slice(1)],
+    added: number,
+    prefix: NO_PREFIX,
+  };
 }
 
 function isTask(message: Message): boolean {

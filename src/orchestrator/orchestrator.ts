@@ -2,6 +2,7 @@
 
 import { checkText, misdefinition, mismatch } from "../kernel/check.ts";
 import { checkRole, type AgentRole, type ContextOf, type OutputOf } from "../agent/agent-role.ts";
+import { instructionsFor } from "../agent/instructions.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
@@ -311,9 +312,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     const forked = standing(run);
     const roles = rolesOf(forked, registry);
     assertReady(forked, registry);
+    const instructions = instructionsFor(registry.root, context);
     const keeper = this.#keeper();
     const journal = keeper === undefined ? undefined : resumedJournal(keeper, run);
-    const told = { message, forkedFrom, onText, context };
+    const told = { instructions, message, forkedFrom, onText, context };
     const parts = { run: forked, registry, roles, journal, ...told };
     return this.#led(startFork(this.#settings, parts).run, signal);
   }

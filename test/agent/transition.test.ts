@@ -3,7 +3,12 @@
 
 import { expect, test } from "vitest";
 
-import { openStepOf, pendingState, type AgentState } from "../../src/agent/agent-state.ts";
+import {
+  NO_PREFIX,
+  openStepOf,
+  pendingState,
+  type AgentState,
+} from "../../src/agent/agent-state.ts";
 import { transition, type Change } from "../../src/agent/transition.ts";
 import { stepIdOf } from "../../src/protocol/ids.ts";
 import type { ToolCall } from "../../src/protocol/message.ts";
@@ -279,13 +284,35 @@ proves(
       log: { ...fresh.log, subtasks: recordSubtasks.subtasks, isBriefed: true },
     });
     const idle = after(ended, nextExecution, markStarted, { ...end, status: "completed" });
-    const again = transition(idle, { type: "nextExecution", messages: [] });
+    const again = transition(idle, { ...nextExecution, messages: [] });
     const { conversation, ...others } = transition(ended, nextExecution);
     expect(again).toEqual({
       ...others,
       conversation: added(ended.conversation, nextExecution.messages, 0),
     });
     expect(conversation.tags).toEqual(ended.conversation.tags);
+  },
+);
+
+proves(
+  ["H15"],
+  "the next execution begins with its own instructions, under an id of their own",
+  () => {
+    const { running } = states();
+    const { end, nextExecution } = changes();
+    const ended = after(running, end);
+    const { messages, tags, added: count } = ended.conversation;
+    const next = transition(ended, { ...nextExecution, instructions: "Other.", messages: [] });
+    expect(next.conversation).toEqual({
+      ...ended.conversation,
+      messages: [{ role: "system", text: "Other.", origin: "instructions" }, ...messages.slice(1)],
+      tags: [
+        { executionId: nextExecution.executionId, stepNumber: 0, number: count + 1 },
+        ...tags.slice(1),
+      ],
+      added: count + 1,
+      prefix: NO_PREFIX,
+    });
   },
 );
 

@@ -177,6 +177,8 @@ export function changes(): {
     end: { type: "end", status: "stopped", reason, atMs: 6 },
     nextExecution: {
       type: "nextExecution",
+      executionId: EXECUTION_ID,
+      instructions: "Work.",
       messages: [{ role: "user", text: "And now?", origin: "task" }],
     },
   };

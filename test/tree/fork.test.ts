@@ -144,6 +144,13 @@ describe("a fork", () => {
     });
     const result = await s.outcome(s.fork(other, snapshot, { atStep: 1 }));
     expect([result.text, result.agents[0]?.model]).toEqual(["Otherwise.", "scripted"]);
+    const texts = model.requests[0]?.messages.map(({ text }) => text) ?? [];
+    expect(texts[0]).toBe("You are another lead.");
+    expect(texts.slice(1)).toEqual(
+      snapshot.agents[0]?.state.conversation.messages
+        .slice(1, texts.length)
+        .map(({ text }) => text),
+    );
   });
 });
 

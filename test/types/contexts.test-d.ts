@@ -241,6 +241,47 @@ test("hooks, guards, filters, sections and stop conditions ask, too", () => {
   void (() => new Orchestrator({ guards: [userGuard] }));
 });
 
+test("instructions ask for what they are written with, and know what the tools of their role ask for", () => {
+  const greeter = defineAgent({
+    ...basics,
+    name: "greeter",
+    instructions: ({ userId }: User) => `You serve ${userId}.`,
+  });
+  expectTypeOf(greeter).toEqualTypeOf<AgentRole<undefined, User>>();
+  const finder = defineAgent({
+    ...basics,
+    name: "finder",
+    instructions: (context) => {
+      expectTypeOf(context).toEqualTypeOf<App>();
+      return `You serve ${context.userId}.`;
+    },
+    tools: [find],
+    subagents: [greeter],
+  });
+  expectTypeOf<ContextOf<typeof finder>>().toEqualTypeOf<App>();
+  const both = defineAgent({
+    ...basics,
+    name: "both",
+    instructions: ({ userId }: User) => `You serve ${userId}.`,
+    tools: [find],
+    output: z.object({ a: z.string() }),
+  });
+  expectTypeOf(both).toExtend<AgentRole<{ a: string }, App>>();
+  expectTypeOf<ContextOf<typeof both>>().toEqualTypeOf<App>();
+  const today = defineAgent({
+    ...basics,
+    name: "today",
+    instructions: () => new Date().toISOString(),
+  });
+  expectTypeOf(today).toEqualTypeOf<AgentRole<undefined>>();
+  // @ts-expect-error -- what nobody asks for is not known
+  defineAgent({ ...basics, name: "wrong", instructions: (context) => `${context.userId}` });
+  // @ts-expect-error -- no text
+  defineAgent({ ...basics, name: "wrong", instructions: () => 7 });
+  // @ts-expect-error -- not at once
+  defineAgent({ ...basics, name: "wrong", instructions: async () => await Promise.resolve("x") });
+});
+
 const asking = defineAgent({
   ...basics,
   name: "asking",

@@ -2,6 +2,7 @@
 
 import { steadyClock } from "../../kernel/clock.ts";
 import type { ResumeOptions } from "./run-options.ts";
+import { instructionsFor } from "../../agent/instructions.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";
@@ -27,6 +28,8 @@ export interface Continuation {
   readonly roles: ReturnType<typeof rolesOf>;
   readonly onText: ResumeOptions["onText"];
   readonly context: unknown;
+  /** Its root has ended and begins a further execution, with these instructions; undefined: it goes on with the one that it had begun. */
+  readonly instructions: string | undefined;
   readonly session: ReturnType<typeof resumedSession>;
   readonly answers: ReturnType<typeof checkAnswers>;
   readonly grants: ReturnType<typeof grantsFor>;
@@ -58,7 +61,10 @@ export function readyToContinue(
   });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });
-  return { registry, roles, onText, context, session, answers: given, grants };
+  const status = run.agents[0]?.state.status;
+  const isOver = areAllNeeded && status !== "paused" && status !== "pending";
+  const instructions = isOver ? instructionsFor(registry.root, context) : undefined;
+  return { registry, roles, onText, context, instructions, session, answers: given, grants };
 }
 
 /** Where the run is kept, and how its journal tells of it if its process died. */
@@ -77,7 +83,7 @@ export interface ContinuedRun {
 export function continueRun(
   settings: Settings,
   run: RestoredRun,
-  { registry, roles, onText, context, session, answers, grants }: Continuation,
+  { registry, roles, onText, context, instructions, session, answers, grants }: Continuation,
   { journal, folded }: Kept,
 ): ContinuedRun {
   const supervisor = new Supervisor(settings, {
@@ -98,11 +104,12 @@ export function continueRun(
     const node = runtime.tree.find(agentId) ?? rested;
     return grantBudget(runtime, node, grant, field);
   });
-  const isOver = rested.hasEnded && folded?.status !== "open";
-  const root = isOver
-    ? continueAgent(runtime, rested, { ...AS_ROOT, task: rested.task, message: stoppedNotice(run) })
-    : rested;
-  if (isOver) journal?.continued(root, false);
+  const message = stoppedNotice(run);
+  const root =
+    instructions === undefined
+      ? rested
+      : continueAgent(runtime, rested, { ...AS_ROOT, task: rested.task, instructions, message });
+  if (root !== rested) journal?.continued(root, false);
   session?.begin(run.runId);
   const answered = [...run.answered, ...answers.keys()];
   const event = (): EventBody<"run.resumed"> => ({

@@ -22,6 +22,8 @@ export interface ForkParts {
   readonly run: RestoredRun;
   readonly registry: RoleRegistry;
   readonly roles: ReadonlyMap<AgentId, AgentRole>;
+  /** The text that the role of its root has for it: see `instructionsFor`. */
+  readonly instructions: string;
   /** What its root is told. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: EventBody<"run.started">["forkedFrom"];
@@ -31,7 +33,8 @@ export interface ForkParts {
 }
 
 export function startFork(settings: Settings, parts: ForkParts): ContinuedRun {
-  const { run, registry, roles, message, forkedFrom, onText, context, journal } = parts;
+  const { run, registry, roles, instructions, message, forkedFrom, onText, context, journal } =
+    parts;
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
@@ -42,7 +45,12 @@ export function startFork(settings: Settings, parts: ForkParts): ContinuedRun {
   const { run: runtime } = supervisor;
   const rested = restore(runtime, run, roles);
   for (const { agentId, state } of run.agents) journal?.knows(agentId, state);
-  const root = continueAgent(runtime, rested, { ...AS_ROOT, task: rested.task, message });
+  const root = continueAgent(runtime, rested, {
+    ...AS_ROOT,
+    task: rested.task,
+    instructions,
+    message,
+  });
   journal?.continued(root, false);
   const event = (): EventBody<"run.started"> => ({ ...started(runtime, root), forkedFrom });
   return { run: new LiveRun(supervisor, root, { ...NO_HISTORY, event }), runtime };

@@ -2,6 +2,7 @@
 
 import type { JsonObject } from "../../kernel/json.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
+import { instructionsFor } from "../../agent/instructions.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../../protocol/event.ts";
@@ -37,6 +38,7 @@ export function startRun(settings: Settings, request: RunRequest): LiveRun {
   registry.assertReady(role, budget);
   checkToolLists(registry, role);
   warnOfStrayToolNames(registry, settings);
+  const instructions = instructionsFor(role, context);
   const session = startingSession(options.session);
   const supervisor = new Supervisor(settings, {
     registry,
@@ -50,6 +52,7 @@ export function startRun(settings: Settings, request: RunRequest): LiveRun {
     ...AS_ROOT,
     role,
     task,
+    instructions,
     metadata,
     agentPath: role.name,
     depth: 0,

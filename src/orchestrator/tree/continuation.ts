@@ -6,6 +6,7 @@ import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
 import { exhausted, TOLD_TO_END } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { instructionsFor } from "../../agent/instructions.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
@@ -30,6 +31,7 @@ export function continued(
   if (spent !== undefined) return exhausted(spent);
   return continueAgent(run, child, {
     task,
+    instructions: instructionsFor(child.role, run.context),
     message: { role: "user", text: task, origin: "task" },
     spawnCallId: call.callId,
     spawnStepId: call.stepId,

@@ -25,6 +25,8 @@ export interface AgentFacts extends Pick<
 > {
   readonly agentPath: string;
   readonly depth: number;
+  /** The text that its role has for it: see `instructionsFor`. */
+  readonly instructions: string;
   readonly inherited: readonly Message[];
   /** What was said before it was created, with where it came from. Default: nothing. */
   readonly history?: Opening | undefined;
@@ -68,11 +70,10 @@ const NOTHING_SAID: TaggedHistory = deepFreeze({ messages: [], tags: [], leftOut
 
 /** What the agent is told before its task. What is inherited becomes its own, under new ids. */
 function openingOf(
-  { role, inherited, history }: AgentFacts,
+  { instructions: text, inherited, history }: AgentFacts,
   executionId: ExecutionId,
 ): TaggedHistory {
   const place = { executionId, stepNumber: 0 };
-  const text = role.instructions;
   const instructed = withAdded(
     NOTHING_SAID,
     [{ role: "system", text, origin: "instructions" }],
@@ -87,6 +88,8 @@ function openingOf(
 /** What an agent that has ended does next. */
 export interface NextExecution {
   readonly task: string;
+  /** The text that its role has for it: see `instructionsFor`. */
+  readonly instructions: string;
   /** What it is told; undefined: nothing, it continues from where it was. */
   readonly message: UserMessage | undefined;
   readonly spawnCallId: CallId | undefined;
@@ -111,13 +114,14 @@ export function continueAgent(
     });
   // The parent may have been continued itself since it started this one.
   const parent = identity.parentAgentId === null ? undefined : tree.find(identity.parentAgentId);
-  const { task, message, spawnCallId, spawnStepId } = next;
+  const { task, instructions, message, spawnCallId, spawnStepId } = next;
   const execution = ended.execution + 1;
   const executionId = ExecutionIdSchema.parse(
     ids.next("execution", `${identity.agentPath} ${execution}`),
   );
   const messages = message === undefined ? [] : [message];
-  const state = transition(rested, { type: "nextExecution", messages });
+  const change = { type: "nextExecution", executionId, instructions, messages } as const;
+  const state = transition(rested, change);
   if (state.status !== "pending") throw new Error("A next execution is pending.");
   const nowMs = clock.nowMs();
   ledger.gate(identity.agentId).excludeTime(nowMs - (rested.telemetry.endedAtMs ?? nowMs));

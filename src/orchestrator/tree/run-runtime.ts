@@ -144,7 +144,11 @@ export class RunRuntime implements AgentRun {
     const tools = this.toolsOf(role);
     const known = cacheKeys.get(tools);
     if (known !== undefined) return known;
-    const text = JSON.stringify([role.instructions, tools.specs]);
+    const { name, instructions } = role;
+    const text = JSON.stringify([
+      typeof instructions === "string" ? instructions : name,
+      tools.specs,
+    ]);
     const key = textHash(text).slice(0, CACHE_KEY_LENGTH);
     cacheKeys.set(tools, key);
     return key;

@@ -24,6 +24,7 @@ import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../orchestrator/tree/supervisor.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { instructionsFor } from "../../agent/instructions.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
@@ -112,7 +113,8 @@ function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Co
   const registry = new RoleRegistry(root, settings.roles, { isReplacing: true });
   const roles = rolesOf(run, registry);
   const journal = journalOf(parts);
-  const told = { message, forkedFrom, onText: undefined, context };
+  const instructions = instructionsFor(registry.root, context);
+  const told = { instructions, message, forkedFrom, onText: undefined, context };
   return startFork(settings, { run, registry, roles, journal, ...told });
 }
 
@@ -151,7 +153,7 @@ function journalOf({ append, logOf, score: { hasDeadlines } }: SetParts): RunJou
 /** The root as it was started. What its role allows now may be less than what was recorded. */
 function rootAgain(
   runtime: RunRuntime,
-  { role }: SetParts,
+  { role, context }: SetParts,
   { birth, ...start }: Start,
 ): AgentRuntime {
   const { agent, account } = birth;
@@ -160,6 +162,7 @@ function rootAgain(
     ...AS_ROOT,
     role,
     task: agent.task,
+    instructions: instructionsFor(role, context),
     metadata: agent.metadata,
     agentPath: role.name,
     depth: 0,
