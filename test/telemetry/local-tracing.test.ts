@@ -8,12 +8,13 @@ import { expect, test } from "vitest";
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { ExecutionIdSchema } from "../../src/protocol/ids.ts";
 import { SpanTree } from "../../src/protocol/span-tree.ts";
-import { pooledHex, type MintHex } from "../../src/kernel/trace-ids.ts";
+import type { EventDraft, TraceIds } from "../../src/protocol/event.ts";
+import { mintTraceIds, pooledHex, type MintHex } from "../../src/kernel/trace-ids.ts";
 import { placeAll } from "./recorded-spans.ts";
 import { pausedRun } from "./paused-run.ts";
 import { RunScript } from "./run-script.ts";
 
-test("a run has one trace id, each scope one span id, and every event those of its scope", () => {
+test("a run has one trace id, each span one id, and every event those of its scope", () => {
   const run = delegatingRun();
   const ids = placeAll(localTracing(countingHex()), run.drafts);
   expect(run.drafts.map(({ body }, index) => [body.type, Number(ids[index]?.spanId)])).toEqual([
@@ -110,7 +111,28 @@ test("pooled chance is handed out once, in pieces of the size asked for", () => 
   expect([mintHex(16), fetched]).toEqual(["02030405060708090a0b0c0d0e0f1011", 2]);
 });
 
-test("in any order of events each scope closes once, and nothing stays open at rest", () => {
+test("the ids are those of a span tree, in any order of the events of a run that was not paused", () => {
+  const inOrder = [delegatingRun(), pausedRun()].flatMap(({ drafts }) => drafts);
+  expect(placeAll(localTracing(countingHex()), inOrder)).toEqual(treeIds(inOrder));
+  const order = fc.array(fc.constantFrom(...delegatingRun().drafts), { maxLength: 60 });
+  fc.assert(
+    fc.property(order, fc.boolean(), (shuffled, startsFirst) => {
+      const drafts = [...(startsFirst ? inOrder.slice(0, 2) : []), ...shuffled];
+      expect(placeAll(localTracing(countingHex()), drafts)).toEqual(treeIds(drafts));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("an event that is followed has the ids that it has when it is placed", () => {
+  const { drafts } = delegatingRun();
+  const tracing = localTracing(countingHex());
+  expect(drafts.map(({ scope, body }) => tracing.follow?.(scope, body))).toEqual(
+    placeAll(localTracing(countingHex()), drafts),
+  );
+});
+
+test("in any order of events each span closes once, and nothing stays open at rest", () => {
   const drafts = [...delegatingRun().drafts, ...pausedRun().drafts];
   const rests = drafts.filter(
     ({ body }) => body.type === "run.ended" || body.type === "run.paused",
@@ -160,6 +182,19 @@ function delegatingRun(): RunScript {
   lead.ended();
   run.ended();
   return run;
+}
+
+/** The ids that a span tree gives. */
+function treeIds(drafts: readonly EventDraft[]): readonly TraceIds[] {
+  const mintHex = countingHex();
+  const tree = new SpanTree<TraceIds>({
+    open: (_body, _moment, parent) => mintTraceIds(mintHex, parent),
+    note: () => {},
+    close: () => {},
+    abandon: () => {},
+    end: () => {},
+  });
+  return drafts.map((draft) => tree.place(draft) ?? mintTraceIds(mintHex, undefined));
 }
 
 function countingHex(): MintHex {
