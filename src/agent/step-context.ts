@@ -35,7 +35,7 @@ export function stepContext(
     parameters: parametersOf(request),
     ...(shown === undefined ? {} : { shown }),
   };
-  noteShown(context, messages, last);
+  if (shown !== undefined || last?.shown !== undefined) noteShown(context, messages, last);
   return context;
 }
 

@@ -2,10 +2,6 @@
 
 import { countedPrefix } from "../../model/count-tokens.ts";
 import type { ModelReply } from "../../model/model.ts";
-import { partsFitted, partsRenamed } from "../../model/reply-pieces.ts";
-import { leakedCall } from "../../policies/argument-leak.ts";
-import { callIdOf, type StepId } from "../../protocol/ids.ts";
-import type { AssistantMessage } from "../../protocol/message.ts";
 import { timingOf } from "../../protocol/step-timing.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
@@ -16,6 +12,7 @@ import { openStep, type PreparedCall } from "../life-cycle.ts";
 import { callModel } from "../model-call.ts";
 import { transition } from "../transition.ts";
 import { budgetSignal } from "../budget-signal.ts";
+import { repairedReply } from "./repaired-reply.ts";
 
 /** Requests of a step that may be too long for the model before that is an error. */
 const MAX_OVERFLOWS = 1;
@@ -69,7 +66,9 @@ function replied(
 ): AgentState {
   const { stepId } = openStepOf(state);
   const { finishReason } = reply;
-  const message = withoutLeak(agent, withOwnCallIds(reply.message, stepId), stepId);
+  const { text, toolCalls } = reply.message;
+  const isPlain = toolCalls.length === 0 || (toolCalls.length === 1 && text === "");
+  const message = isPlain ? reply.message : repairedReply(agent, reply.message, stepId);
   const taken = { message, finishReason };
   if (isUseless(taken)) return transition(state, { type: "discardReply", reply: taken });
   const { isFaithful, historyLength: messages, asideTokens } = call;
@@ -89,37 +88,4 @@ function mayCompact({ role }: AgentRuntime, { log }: AgentState, error: ErrorRec
   const isOverflow = error.code === "model_context_overflow";
   const isAllowed = role.compaction !== undefined && role.compaction.strategy !== "error";
   return isOverflow && isAllowed && log.overflows < MAX_OVERFLOWS;
-}
-
-/** Some models repeat the arguments of a call as their text: that is no text for anybody (R113). */
-function withoutLeak(
-  agent: AgentRuntime,
-  message: AssistantMessage,
-  stepId: StepId,
-): AssistantMessage {
-  if (message.text === "" || message.toolCalls.length === 0) return message;
-  const leaked = leakedCall(message);
-  if (leaked === undefined) return message;
-  const { toolName, callId } = leaked;
-  agent.record(
-    { type: "reply.filtered", toolName, characters: message.text.length },
-    { stepId, callId },
-  );
-  return partsFitted({ ...message, text: "" }, message);
-}
-
-/** Some servers give several calls of a reply one id: each later one gets an id by its place, so that results find their call (L3). */
-function withOwnCallIds(message: AssistantMessage, stepId: StepId): AssistantMessage {
-  const { toolCalls } = message;
-  const ids = toolCalls.map((call) => call.callId);
-  if (new Set(ids).size === ids.length) return message;
-  const renamed = toolCalls.map((call, index) =>
-    ids.indexOf(call.callId) === index ? call : { ...call, callId: callIdOf(stepId, index) },
-  );
-  const { parts } = message;
-  return {
-    ...message,
-    toolCalls: renamed,
-    ...(parts === undefined ? {} : { parts: partsRenamed(parts, renamed) }),
-  };
 }

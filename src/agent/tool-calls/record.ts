@@ -111,17 +111,26 @@ function concluded<Outcome extends CallOutcome>(
 ): Concluded<Outcome> | Promise<Concluded<Outcome>> {
   const { agent, planned, toolName } = call;
   const counted = worked.type === "retry" ? withinRetries(planned, worked) : worked;
-  const chain = agent.hooks.chain("afterTool", toolName);
-  const shown = (followed: Outcome, followedAtMs: number): Concluded<Outcome> => {
-    const outcome = formatted(planned, followed);
-    const endedAtMs = agent.nowMs();
-    const formatting = spanOf("formatting", followedAtMs, endedAtMs);
-    const spans = [...spanOf("hooks", workedAtMs, followedAtMs), ...formatting];
-    return { outcome, spans, endedAtMs };
-  };
+  const { hooks } = agent;
+  const chain = hooks.points.has("afterTool") ? hooks.chain("afterTool", toolName) : [];
   return chain.length === 0
-    ? shown(counted, workedAtMs)
-    : followUp(call, counted, chain).then((followed) => shown(followed, agent.nowMs()));
+    ? shown(call, counted, workedAtMs)
+    : followUp(call, counted, chain).then((followed) => {
+        const followedAtMs = agent.nowMs();
+        const { spans, ...rest } = shown(call, followed, followedAtMs);
+        return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
+      });
+}
+
+/** The outcome cut to what the model will read. */
+function shown<Outcome extends CallOutcome>(
+  { agent, planned }: OpenCall,
+  worked: Outcome,
+  workedAtMs: number,
+): Concluded<Outcome> {
+  const outcome = formatted(planned, worked);
+  const endedAtMs = agent.nowMs();
+  return { outcome, spans: spanOf("formatting", workedAtMs, endedAtMs), endedAtMs };
 }
 
 /** Lets the hooks that follow a call see its result, and change what the model reads of it. */

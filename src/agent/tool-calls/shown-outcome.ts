@@ -24,6 +24,9 @@ export function formatted<Outcome extends CallOutcome>(
   planned: PlannedCall,
   outcome: Outcome,
 ): Formatted<Outcome> {
+  // A failure has room for advice besides, and its own words have their own measure: shorter than a result may be, it is never cut.
+  if (outcome.text.length <= planned.settings.maxResultCharacters)
+    return { ...outcome, isShortened: false };
   const { text, isShortened, shownCharacters } = shortened(planned, outcome);
   return isShortened
     ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
