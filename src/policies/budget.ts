@@ -1,6 +1,6 @@
 // What an agent and its subtree may spend. Limits only; who has spent what is the ledger's business.
 
-import { checkAmount, checkCount, checkKeys, mismatch } from "../kernel/check.ts";
+import { checkAmount, checkCount, checkKeys } from "../kernel/check.ts";
 import { assertNever } from "../kernel/assert.ts";
 import type { StopCode } from "../protocol/stop.ts";
 
@@ -83,35 +83,14 @@ export function checkBudget(field: string, budget: Budget): void {
   }
 }
 
-/**
- * Throws `invalid_option` unless something is granted, by somebody: as `checkBudget`, for a budget in which no amount is above zero, and
- * for a `by` without text.
- */
-export function checkGrant(
-  field: string,
-  { budget, by }: { readonly budget: Budget; readonly by: string },
-): void {
-  checkBudget(`${field}.budget`, budget);
-  const { wallTimeMs = 0 } = budget;
-  if (wallTimeMs === 0 && Object.values(spendLimitsOf(budget)).every((amount) => amount === 0))
-    throw mismatch(
-      `${field}.budget`,
-      "a budget with an amount above 0",
-      budget,
-      "Say how much of what is added.",
-    );
-  if (typeof by === "string" && by.trim() !== "") return;
-  throw mismatch(`${field}.by`, "text that is not empty", by, "Say who grants it.");
-}
-
 /** The limits of a budget in the ledger's units. */
 export function spendLimitsOf(budget: Budget): SpendLimits {
-  const { costUsd, wallTimeMs: _deadline, ...rest } = budget;
-  const limits = Object.entries(rest).filter(([, limit]) => limit !== undefined);
-  return {
-    ...Object.fromEntries(limits),
-    ...(costUsd === undefined ? {} : { costMicroUsd: wholeMicroUsd(costUsd) }),
-  };
+  const limits: Partial<Record<SpendAxis, number>> = {};
+  for (const axis of SPEND_AXES) {
+    const limit = axis === "costMicroUsd" ? budget.costUsd : budget[axis];
+    if (limit !== undefined) limits[axis] = axis === "costMicroUsd" ? wholeMicroUsd(limit) : limit;
+  }
+  return limits;
 }
 
 /** More than the ledger can count is as much as it can count. */
@@ -147,8 +126,8 @@ export function stopCodeOf(axis: SpendAxis | "wallTimeMs"): StopCode {
 export function tighterLimits(left: SpendLimits, right: SpendLimits): SpendLimits {
   const limits: Partial<Record<SpendAxis, number>> = {};
   for (const axis of SPEND_AXES) {
-    const given = [left[axis], right[axis]].filter((limit) => limit !== undefined);
-    if (given.length > 0) limits[axis] = Math.min(...given);
+    const limit = Math.min(left[axis] ?? Infinity, right[axis] ?? Infinity);
+    if (limit !== Infinity) limits[axis] = limit;
   }
   return limits;
 }

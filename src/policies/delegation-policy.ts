@@ -3,7 +3,8 @@
 import { checkCount, checkKeys, mismatch } from "../kernel/check.ts";
 import { deepFreeze, isRecord } from "../kernel/json.ts";
 import { checkBudget, type Budget } from "./budget.ts";
-import { budgetShare, type BudgetShare } from "./budget-share.ts";
+import type { BudgetShare } from "./budget-share.ts";
+import { budgetShare } from "./check-budget-share.ts";
 
 /** What becomes of subagents in the background that live when the agent has given its answer. */
 export type AtEnd = "await" | "cancel" | "detach";
@@ -53,7 +54,7 @@ export function delegationPolicy(
 ): DelegationPolicy {
   checkKeys(field, given, FIELDS);
   const { background = false, atEnd = "await", onFailure = "isolate" } = given;
-  const { share = { type: "pool" }, reserve = {} } = given;
+  const { share, reserve = {} } = given;
   const { maxIdenticalDelegations = DEFAULT_MAX_IDENTICAL_DELEGATIONS } = given;
   if (typeof background !== "boolean")
     throw mismatch(`${field}.background`, "true or false", background, "Say which.");

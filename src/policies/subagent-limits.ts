@@ -54,6 +54,12 @@ export function checkSubagentLimits(
   limits: SubagentLimits,
   facts: TreeFacts,
 ): SpawnRefusal | undefined {
+  const { ahead = 0 } = facts;
+  const isRoom =
+    facts.parentDepth < limits.maxDepth &&
+    facts.breadth + ahead < limits.maxBreadthPerParent &&
+    facts.total + ahead < limits.maxTotalSubagents;
+  if (isRoom) return undefined;
   if (facts.parentDepth >= limits.maxDepth) {
     return {
       code: "depth_limit",
@@ -62,7 +68,6 @@ export function checkSubagentLimits(
       current: facts.parentDepth,
     };
   }
-  const { ahead = 0 } = facts;
   const breadth = countedUpTo(limits.maxBreadthPerParent, facts.breadth, ahead);
   if (breadth >= limits.maxBreadthPerParent) {
     return {

@@ -4,7 +4,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { budgetShare, childLimits, type BudgetShare } from "../../src/policies/budget-share.ts";
+import { childLimits, type BudgetShare } from "../../src/policies/budget-share.ts";
+import { budgetShare } from "../../src/policies/check-budget-share.ts";
 import { SPEND_AXES, type Budget } from "../../src/policies/budget.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { proves } from "../harness/proves.ts";

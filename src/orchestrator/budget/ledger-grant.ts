@@ -1,19 +1,43 @@
 // More budget for an account that exists (X7). Only limits that are there can be raised: a grant never makes a new one.
 
 import { mismatch } from "../../kernel/check.ts";
-import { SPEND_AXES, spendLimitsOf, type Budget, type BudgetAxis } from "../../policies/budget.ts";
+import {
+  checkBudget,
+  SPEND_AXES,
+  spendLimitsOf,
+  type Budget,
+  type BudgetAxis,
+} from "../../policies/budget.ts";
 import type { SpendAxis } from "../../policies/budget.ts";
 import type { AccountGrant } from "../../protocol/account.ts";
 import type { LedgerAccount } from "./ledger-account.ts";
 
-/** What is granted, and by whom. */
-export interface GivenBudget {
+/** More budget, and who grants it. */
+export interface BudgetGrant {
   readonly budget: Budget;
   readonly by: string;
 }
 
+/**
+ * Throws `invalid_option` unless something is granted, with the name of who grants it: as `checkBudget`, for a budget in which no amount is above zero, and
+ * for a `by` without text.
+ */
+export function checkGrant(field: string, { budget, by }: BudgetGrant): void {
+  checkBudget(`${field}.budget`, budget);
+  const { wallTimeMs = 0 } = budget;
+  if (wallTimeMs === 0 && Object.values(spendLimitsOf(budget)).every((amount) => amount === 0))
+    throw mismatch(
+      `${field}.budget`,
+      "a budget with an amount above 0",
+      budget,
+      "Say how much of what is added.",
+    );
+  if (typeof by === "string" && by.trim() !== "") return;
+  throw mismatch(`${field}.by`, "text that is not empty", by, "Say who grants it.");
+}
+
 /** A grant with its time. */
-export type Grant = GivenBudget & Pick<AccountGrant, "atMs">;
+export type Grant = BudgetGrant & Pick<AccountGrant, "atMs">;
 
 /**
  * Raises the limits of an account, and gives what is on record of it. `field` names the grant in the error.

@@ -10,7 +10,7 @@ import type { Account, AccountGrant } from "../../protocol/account.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import { AgentAccount, type LedgerParts, type LedgerWatch } from "./agent-account.ts";
 import { openAccount, type NewAccount } from "./ledger-account.ts";
-import { grantTo, type GivenBudget } from "./ledger-grant.ts";
+import { grantTo, type BudgetGrant } from "./ledger-grant.ts";
 import type { Booking, KeptHold } from "./ledger-operation.ts";
 import type { LeaseQueue } from "./lease-queue.ts";
 
@@ -100,7 +100,7 @@ export class BudgetLedger implements LedgerParts {
    *
    * @throws EspalierError `invalid_option` for an axis on which the account has no limit.
    */
-  grant(agentId: AgentId, given: GivenBudget, field = "grant"): AccountGrant {
+  grant(agentId: AgentId, given: BudgetGrant, field = "grant"): AccountGrant {
     const account = this.gate(agentId);
     const grant = grantTo(account, { ...given, atMs: this.clock.nowMs() }, field);
     this.watch.onOperation?.({ operation: "grant", agentId, grant });

@@ -11,7 +11,7 @@ import { checkToolLists } from "./check-tool-lists.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
 import { requirePrices, type RoleRegistry } from "../tree/role-registry.ts";
 import type { ResumeGrant } from "./run-options.ts";
-import type { BudgetGrant } from "../tree/budget-events.ts";
+import type { BudgetGrant } from "../budget/ledger-grant.ts";
 
 /** The role of the root: the one that was handed in, or the orchestrator's of that name. Throws `invalid_paused_run` if there is none. */
 export function rootRole(

@@ -16,7 +16,8 @@ import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
-import { checkBudget, checkGrant, type Budget } from "../../policies/budget.ts";
+import { checkBudget, type Budget } from "../../policies/budget.ts";
+import { checkGrant } from "../budget/ledger-grant.ts";
 import type { TextPiece } from "../../agent/run-ports.ts";
 import type { Session } from "../sessions/session.ts";
 

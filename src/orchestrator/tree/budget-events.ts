@@ -1,19 +1,13 @@
 // Events of a budget besides those of its agents: thresholds that were reached, and more that was granted. Events about an
 // account belong to the agent whose account it is, also while that agent has settled.
 
-import type { Budget } from "../../policies/budget.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { ReachedThreshold } from "../budget/agent-account.ts";
 import type { BudgetLedger } from "../budget/ledger.ts";
+import type { BudgetGrant } from "../budget/ledger-grant.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import type { RunTree } from "./run-tree.ts";
-
-/** More budget for an agent, and who grants it. Checked. */
-export interface BudgetGrant {
-  readonly budget: Budget;
-  readonly by: string;
-}
 
 /** Records that so much of a limit is spent (X6). */
 export function recordThreshold(

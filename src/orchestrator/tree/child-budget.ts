@@ -2,7 +2,7 @@
 
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { Remaining } from "../../agent/budget-gate.ts";
-import { childLimits, type ChildLimits } from "../../policies/budget-share.ts";
+import { childLimits, COMMON_POOL, type ChildLimits } from "../../policies/budget-share.ts";
 import { tightenedLimits } from "../../policies/subagent-limits.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -24,14 +24,24 @@ export function childBudget(
 ): ChildLimits {
   const { agentPath: source } = parent.identity;
   const read = (): Remaining => parent.account.remainingForChildren();
+  const { share } = parent.role.delegation;
+  const groupLeft = members?.leftToShare(read);
+  if (share === COMMON_POOL && isEmpty(role.budget) && isEmpty(role.limits)) return NO_LIMITS;
   const shared = childLimits({
-    share: parent.role.delegation.share,
+    share,
     definition: role.budget,
-    left: members === undefined ? read() : members.leftToShare(read),
+    left: groupLeft ?? read(),
     role: role.name,
     group: group.length === 0 ? [role.name] : group,
     source,
   });
   const shape = tightenedLimits(tree.limitsBelow(parent), role.limits, source);
   return { ...shared, tightened: [...shape, ...shared.tightened] };
+}
+
+/** Of a subagent that asks for none, below a parent that shares with all alike. */
+const NO_LIMITS: ChildLimits = Object.freeze({ limits: {}, wallTimeMs: undefined, tightened: [] });
+
+function isEmpty(limits: object): boolean {
+  return Object.keys(limits).length === 0;
 }

@@ -243,7 +243,8 @@ export class RunTree {
 /** The refusal if an agent on the path may have no further subagents below it. */
 function totalRefusal(parent: AgentRuntime, ahead: number): SpawnRefusal | undefined {
   for (const { identity, subagentsBelow, role } of lineOf(parent)) {
-    const { maxTotalSubagents: maximum = Infinity } = role.limits;
+    const { maxTotalSubagents: maximum } = role.limits;
+    if (maximum === undefined) continue;
     const refusal = checkTotal(identity.agentPath, maximum, subagentsBelow, ahead);
     if (refusal !== undefined) return refusal;
   }
