@@ -20,12 +20,7 @@ export {
   type ToolDefinition,
 } from "./tools/define-tool.ts";
 export { type ArgumentProblem } from "./tools/arguments/argument-problems.ts";
-export {
-  jsonSchema,
-  type InputOf,
-  type JsonSchemaInput,
-  type ToolInput,
-} from "./tools/arguments/input-schema.ts";
+export type { InputOf, JsonSchemaInput, ToolInput } from "./tools/arguments/input-schema.ts";
 export type {
   Bound,
   DelegationTool,

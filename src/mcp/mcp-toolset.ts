@@ -9,7 +9,7 @@ import { EspalierError } from "../kernel/error.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "../protocol/json-value.ts";
 import { defineTool } from "../tools/define-tool.ts";
-import { jsonSchema } from "../tools/arguments/input-schema.ts";
+import { jsonSchema } from "../tools/json-schema.ts";
 import type { ToolContext, ToolProgress } from "../tools/tool-context.ts";
 import { ToolError } from "../tools/tool-error.ts";
 import { toolResult } from "../tools/tool-result.ts";

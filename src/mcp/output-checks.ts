@@ -11,7 +11,7 @@ import type {
 import type { JsonValue } from "../kernel/json.ts";
 import { JsonValueSchema } from "../protocol/json-value.ts";
 import { problemLines, type ArgumentProblem } from "../tools/arguments/argument-problems.ts";
-import { jsonSchemaProblems } from "../tools/arguments/input-schema.ts";
+import { jsonSchemaProblems } from "../tools/arguments/json-schema-input.ts";
 
 type Check = (value: JsonValue) => readonly ArgumentProblem[];
 

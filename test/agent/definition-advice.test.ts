@@ -9,7 +9,7 @@ import * as early from "zod/v3";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { jsonSchema } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { withTimeout } from "../../src/tools/wrappers/with-timeout.ts";
 import { thrownBy } from "../support/thrown.ts";
 

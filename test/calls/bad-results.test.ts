@@ -7,7 +7,7 @@ import { z } from "zod";
 import { parseJson } from "../../src/kernel/json.ts";
 import { says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
-import { jsonSchema } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { toolResult } from "../../src/tools/tool-result.ts";
 import { gate, scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

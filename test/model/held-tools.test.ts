@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { OpenAiOptions } from "../../src/model/openai/openai-model.ts";
 import type { ModelReply, ToolSpec } from "../../src/model/model.ts";
 import { defineTool, type ToolDefinition } from "../../src/tools/define-tool.ts";
-import { jsonSchema } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import { prefixTools } from "../../src/tools/toolsets.ts";
 import { withRetries } from "../../src/tools/wrappers/with-retries.ts";

@@ -12,7 +12,8 @@ import { CallIdSchema } from "../../src/protocol/ids.ts";
 import { bindCall } from "../../src/tools/bind-call.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { problemsText } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema, jsonSchema } from "../../src/tools/arguments/input-schema.ts";
+import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { toolSet } from "../../src/tools/tool-set.ts";
 import { proves } from "../harness/proves.ts";
 

@@ -11,7 +11,7 @@ import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import { approve } from "../../src/protocol/question.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { asks, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
-import { jsonSchema } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { payTool } from "../support/pause-scenes.ts";

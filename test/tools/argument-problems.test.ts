@@ -9,7 +9,8 @@ import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/jso
 import { asks, says } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { problemsText, type ArgumentProblem } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";

@@ -10,7 +10,9 @@ import { ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { parseJson, type JsonObject, type JsonValue } from "../../src/kernel/json.ts";
 import { type ArgumentProblem, type Checked } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema, jsonSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { inputSchema, type ToolInput } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchemaInput, objectSchema } from "../../src/tools/arguments/json-schema-input.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { proves } from "../harness/proves.ts";
 import { unfrozenParts } from "../support/frozen.ts";
 import { thrownBy } from "../support/thrown.ts";
@@ -202,7 +204,9 @@ const UNUSABLE_JSON: readonly (readonly [string, JsonObject, string])[] = [
 
 for (const [what, schema, reason] of UNUSABLE_JSON) {
   test(`${what} in a JSON Schema is refused when the tool is defined`, () => {
-    const thrown = thrownBy(() => inputSchema("t.input", { kind: "jsonSchema", schema }, LENIENT));
+    const thrown = thrownBy(() =>
+      jsonSchemaInput("t.input", objectSchema("t.input", schema), false),
+    );
     expect([thrown.code, thrown.data["field"]]).toEqual(["invalid_definition", "t.input"]);
     expect(thrown.message).toContain(
       `Expected t.input to be a JSON Schema that can be checked, got one that cannot: ${reason}`,

@@ -6,7 +6,8 @@ import { describe, expect, test, vi } from "vitest";
 
 import type { JsonObject } from "../../src/kernel/json.ts";
 import { problemsText } from "../../src/tools/arguments/argument-problems.ts";
-import { inputSchema, jsonSchema } from "../../src/tools/arguments/input-schema.ts";
+import { inputSchema } from "../../src/tools/arguments/input-schema.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 import { linearPattern } from "../../src/tools/arguments/linear-pattern.ts";
 import { proves } from "../harness/proves.ts";
 import { thrownBy } from "../support/thrown.ts";

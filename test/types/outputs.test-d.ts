@@ -7,7 +7,6 @@ import { z } from "zod";
 
 import {
   defineAgent,
-  jsonSchema,
   Orchestrator,
   type AgentRole,
   type JsonObject,
@@ -18,6 +17,7 @@ import {
   type Run,
   type RunResult,
 } from "../../src/index.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 
 declare const model: Model;
 declare const paused: PausedRun;

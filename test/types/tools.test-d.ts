@@ -7,7 +7,6 @@ import { z } from "zod";
 import {
   defineDelegation,
   defineTool,
-  jsonSchema,
   type AgentDefinition,
   type DelegationContext,
   type DelegationTool,
@@ -18,6 +17,7 @@ import {
   type ToolDefaults,
   type ToolSettings,
 } from "../../src/index.ts";
+import { jsonSchema } from "../../src/tools/json-schema.ts";
 
 function write(context: ToolContext & DelegationContext, other: ToolContext): void {
   // @ts-expect-error -- read-only

@@ -3,12 +3,9 @@
 
 import { z } from "zod";
 
-import { misdefinition } from "../../kernel/check.ts";
-import { deepFreeze, isRecord, type JsonObject, type JsonValue } from "../../kernel/json.ts";
-import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
-import { checkedInput } from "./check-input.ts";
-import { jsonSchemaReader, objectSchema, plainSchema } from "./json-schema-input.ts";
-import { isZodLike, noZodSchema } from "./unusable-schema.ts";
+import { isRecord, type JsonObject } from "../../kernel/json.ts";
+import type { InputSchema } from "./argument-problems.ts";
+import { noZodSchema } from "./unusable-schema.ts";
 import { zodInput } from "./zod-input.ts";
 
 /** A JSON Schema of arguments, or of a typed result. Made by `jsonSchema`. `Value`: what fits it. */
@@ -36,20 +33,11 @@ export interface InputOptions {
   readonly isStrict: boolean;
 }
 
-/**
- * Makes a JSON Schema the input of a tool, or the `output` of an agent, where it is not written in TypeScript. It is read by the rules of
- * 2020-12, or of draft 7 where it says so in `$schema`. `Value`: the type of what fits it, which the compiler takes from you unseen.
- *
- * @throws EspalierError `invalid_definition` if it is not the JSON Schema of an object. The rest is checked when the tool is defined.
- */
-export function jsonSchema<Value = JsonObject>(schema: JsonObject): JsonSchemaInput<Value> {
-  const field = "jsonSchema.schema";
-  if (isZodLike(schema)) {
-    const advice = "Give a zod schema to input as it is.";
-    throw misdefinition(field, "a JSON Schema", schema, advice);
-  }
-  return Object.freeze({ kind: "jsonSchema", schema: objectSchema(field, schema) });
-}
+/** What makes a JSON Schema ready to check calls. `jsonSchema` puts it here, so that only its module loads the validator. */
+export const jsonSchemaInputs = new WeakMap<
+  object,
+  (field: string, isStrict: boolean) => InputSchema<unknown>
+>();
 
 /** The input of a tool, ready to check calls. `field` is what the user calls it. Throws `invalid_definition` if it cannot be used. */
 export function inputSchema<Input extends ToolInput>(
@@ -63,26 +51,10 @@ export function inputSchema(
   { isStrict }: InputOptions,
 ): InputSchema<unknown> {
   if (input instanceof z.ZodType) return zodInput(field, input, isStrict);
-  if (!isRecord(input) || input.kind !== "jsonSchema") {
+  const make = isRecord(input) ? jsonSchemaInputs.get(input) : undefined;
+  if (make === undefined) {
     const advice = "Use z.object({ … }), or jsonSchema({ … }) for a schema from elsewhere.";
     throw noZodSchema(field, input, advice);
   }
-  const declared = objectSchema(field, input.schema);
-  const { $schema: _dialect, ...shown } = declared;
-  return checkedInput(deepFreeze(shown), jsonSchemaReader(field, declared), isStrict);
-}
-
-/**
- * What a JSON Schema of anything has against values; nothing is coerced. `field` is what the user calls it. Throws `invalid_definition` if
- * it cannot be used; what it gives never throws.
- */
-export function jsonSchemaProblems(
-  field: string,
-  schema: unknown,
-): (value: JsonValue) => readonly ArgumentProblem[] {
-  const checked = checkedInput({}, jsonSchemaReader(field, plainSchema(field, schema)), true);
-  return (value) => {
-    const result = checked.check(value);
-    return result.type === "valid" ? [] : result.problems;
-  };
+  return make(field, isStrict);
 }

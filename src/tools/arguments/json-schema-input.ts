@@ -17,6 +17,8 @@ import {
   type JsonValue,
 } from "../../kernel/json.ts";
 import { AjvErrorReader } from "./ajv-issues.ts";
+import type { ArgumentProblem, InputSchema } from "./argument-problems.ts";
+import { checkedInput } from "./check-input.ts";
 import {
   partIssue,
   type ValidationIssue,
@@ -40,11 +42,7 @@ export function objectSchema(field: string, schema: unknown): JsonObject {
 }
 
 /** The same of a JSON Schema of anything. */
-export function plainSchema(
-  field: string,
-  schema: unknown,
-  expected = "a JSON Schema",
-): JsonObject {
+function plainSchema(field: string, schema: unknown, expected = "a JSON Schema"): JsonObject {
   const copy = jsonCopy(field, schema);
   if (!isJsonObject(copy)) {
     throw misdefinition(field, expected, schema, 'Use { type: "object", … }.');
@@ -82,11 +80,33 @@ function unusable(field: string, reason: string, advice: string, cause?: unknown
   });
 }
 
-/** Makes the check of a schema that `objectSchema` gave. Throws `invalid_definition` if it is no JSON Schema, or refers to another document. */
-export function jsonSchemaReader(
+/** The schema that `objectSchema` gave, ready to check calls. `field` is what the user calls it. */
+export function jsonSchemaInput(
   field: string,
   declared: JsonObject,
-): (input: JsonValue) => Reading {
+  isStrict: boolean,
+): InputSchema<unknown> {
+  const { $schema: _dialect, ...shown } = declared;
+  return checkedInput(deepFreeze(shown), jsonSchemaReader(field, declared), isStrict);
+}
+
+/**
+ * What a JSON Schema of anything has against values; nothing is coerced. `field` is what the user calls it. Throws `invalid_definition` if
+ * it cannot be used; what it gives never throws.
+ */
+export function jsonSchemaProblems(
+  field: string,
+  schema: unknown,
+): (value: JsonValue) => readonly ArgumentProblem[] {
+  const checked = checkedInput({}, jsonSchemaReader(field, plainSchema(field, schema)), true);
+  return (value) => {
+    const result = checked.check(value);
+    return result.type === "valid" ? [] : result.problems;
+  };
+}
+
+/** Makes the check of a schema that `objectSchema` gave. Throws `invalid_definition` if it is no JSON Schema, or refers to another document. */
+function jsonSchemaReader(field: string, declared: JsonObject): (input: JsonValue) => Reading {
   const { $schema: dialect, ...schema } = declared;
   const examine = checkerOf(field, deepFreeze(schema), dialect);
   return (input) => {
