@@ -405,8 +405,8 @@ proves(["R184"], "there is one public way to add stop logic, and nothing depreca
     .filter((line) => /^ {4}(readonly )?\w+\??: .*\bStopCondition\b/.test(line))
     .map((line) => line.trim());
   expect(fields).toEqual([
-    "readonly stopWhen?: readonly StopCondition[];",
-    "readonly stopWhen: readonly StopCondition[];",
+    "readonly stopWhen?: readonly StopCondition<Context>[];",
+    "readonly stopWhen: readonly StopCondition<Context>[];",
   ]);
 });
 
