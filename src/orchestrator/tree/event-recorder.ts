@@ -42,6 +42,7 @@ export class EventRecorder implements Recorder {
   readonly recordContent: Recorder["recordContent"];
   readonly #clock: SteadyClock;
   readonly #tracing: Tracing;
+  readonly #journal: EventSink | undefined;
   readonly #sinks: Set<EventSink>;
   #seq: number;
   #lastIds: TraceIds | undefined;
@@ -50,6 +51,9 @@ export class EventRecorder implements Recorder {
   constructor(options: {
     readonly clock: SteadyClock;
     readonly tracing: Tracing;
+    /** Takes each event before all sinks, as it is. */
+    readonly journal?: EventSink | undefined;
+    /** Take each event frozen. */
     readonly sinks: readonly EventSink[];
     /** Events of the run before it was paused: the next one has the number after them. Default 0. */
     readonly eventCount?: number;
@@ -58,6 +62,7 @@ export class EventRecorder implements Recorder {
     this.#seq = options.eventCount ?? 0;
     this.#clock = options.clock;
     this.#tracing = tracing;
+    this.#journal = options.journal;
     this.#sinks = new Set(options.sinks);
     if (tracing.recordContent !== undefined)
       this.recordContent = (scope, content) => tracing.recordContent?.(scope, content());
@@ -66,7 +71,8 @@ export class EventRecorder implements Recorder {
   record(scope: EventScope, body: EventBody, contents?: EventDraft["contents"]): void {
     this.#seq += 1;
     const tracing = this.#tracing;
-    if (this.#sinks.size > 0 || tracing.follow === undefined) this.#emit(scope, body, contents);
+    const isTaken = this.#sinks.size > 0 || this.#journal !== undefined;
+    if (isTaken || tracing.follow === undefined) this.#emit(scope, body, contents);
     else if (Object.hasOwn(BOUNDS, body.type)) this.#lastIds = tracing.follow(scope, body);
   }
 
@@ -77,8 +83,12 @@ export class EventRecorder implements Recorder {
     const draft = { seq, atMs, scope, body };
     const ids = this.#tracing.place(contents === undefined ? draft : { ...draft, contents });
     this.#lastIds = ids;
+    const journal = this.#journal;
+    if (this.#sinks.size === 0 && journal === undefined) return;
+    const event: EspalierEvent = { seq, atMs, ...scope, ...ids, ...body };
+    if (journal !== undefined) hand(journal, event);
     if (this.#sinks.size === 0) return;
-    const event: EspalierEvent = deepFreeze({ seq, atMs, ...scope, ...ids, ...body });
+    deepFreeze(event);
     inScope({ scope, traceIds: () => ids }, () => {
       for (const sink of this.#sinks) hand(sink, event);
     });

@@ -86,11 +86,8 @@ export class RunRuntime implements AgentRun {
     this.recorder = new EventRecorder({
       clock: this.clock,
       tracing: givenTracing === undefined ? tracing : new GuardedTracing(tracing, this.clock),
-      sinks: [
-        ...(this.journal === undefined ? [] : [this.journal.sink]),
-        ...settings.sinks,
-        ...this.#observers(),
-      ],
+      journal: this.journal?.sink,
+      sinks: [...settings.sinks, ...this.#observers()],
       eventCount: restored?.eventCount ?? 0,
     });
     const { journal } = this;
