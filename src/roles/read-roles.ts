@@ -8,7 +8,8 @@ import { fileURLToPath } from "node:url";
 
 import { checkKeys, checkText, misdefinition, shown } from "../kernel/check.ts";
 import { EspalierError, messageOf } from "../kernel/error.ts";
-import type { AgentRole } from "../agent/agent-role.ts";
+import type { AgentRole, ContextOf } from "../agent/agent-role.ts";
+import type { ToolsetTool } from "../tools/toolsets.ts";
 import { roleOf, type RoleInFile } from "./parse-role.ts";
 import { complaintsAbout, type Complain } from "./role-file-error.ts";
 import {
@@ -22,7 +23,10 @@ import {
 export type { RoleExtension, RoleFileOptions } from "./role-file-options.ts";
 
 /** What `parseRole` takes besides the text. */
-export interface ParseRoleOptions extends RoleFileOptions {
+export interface ParseRoleOptions<
+  Context = unknown,
+  Own extends ToolsetTool<never> = ToolsetTool<Context>,
+> extends RoleFileOptions<Context, Own> {
   /** The file's name or path, for errors. Without `.md` its last part is the name of the role, unless the front matter has one. */
   readonly file: string;
 }
@@ -37,6 +41,10 @@ const ENDING = ".md";
  * `cause` is what `defineAgent` says, if it is that. `invalid_option` if the folder cannot be read; `invalid_option`, `invalid_definition`
  * or `duplicate_tool` for options that cannot be used, and whatever `defineAgent` throws for what `extend` adds.
  */
+export function readRoles<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
+  folder: string | URL,
+  options: RoleFileOptions<Context & ContextOf<Own>, Own>,
+): Promise<readonly AgentRole<unknown, Context & ContextOf<Own>>[]>;
 export async function readRoles(
   folder: string | URL,
   options: RoleFileOptions,
@@ -66,6 +74,10 @@ export async function readRoles(
  *
  * @throws EspalierError as `readRoles`.
  */
+export function parseRole<Context = unknown, Own extends ToolsetTool<never> = ToolsetTool<Context>>(
+  text: string,
+  options: ParseRoleOptions<Context & ContextOf<Own>, Own>,
+): AgentRole<unknown, Context & ContextOf<Own>>;
 export function parseRole(text: string, options: ParseRoleOptions): AgentRole {
   checkKeys("parseRole", options, ["file", ...OPTION_FIELDS]);
   const { file } = options;

@@ -11,18 +11,26 @@ import { checkNames } from "../tools/tool-set.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import { EXTENSION_FIELDS } from "./role-fields.ts";
 
-/** What role files are read with. */
-export interface RoleFileOptions {
+/**
+ * What role files are read with. `Context`: what `extend` asks of the context of a run. `Own`: the tools that files may name, which may each
+ * ask for a part of it.
+ */
+export interface RoleFileOptions<
+  Context = unknown,
+  Own extends ToolsetTool<never> = ToolsetTool<Context>,
+> {
   /** The models by the names that files use, or a function that gives one for a name: `openai`. Asked once for each file; may throw. */
   readonly models: Readonly<Record<string, Model>> | ((name: string) => Model);
   /** The tools that files may name. Default: none. */
-  readonly tools?: readonly ToolsetTool[];
+  readonly tools?: readonly Own[];
   /** What files cannot say, by the name of the role. Comes before what its file says; groups such as `budget` key by key. */
-  readonly extend?: Readonly<Record<string, RoleExtension>>;
+  readonly extend?: Readonly<Record<string, RoleExtension<Context>>>;
 }
 
 /** What code says of a role that stands in a file: hooks, guards, a typed result, … */
-export type RoleExtension = Partial<Omit<AgentDefinition, "name" | "instructions">>;
+export type RoleExtension<Context = unknown> = Partial<
+  Omit<AgentDefinition<unknown, Context>, "name" | "instructions">
+>;
 
 /** The options, checked. */
 export interface RoleFileSettings {

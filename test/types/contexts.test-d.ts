@@ -51,6 +51,7 @@ import {
   type ToolGuard,
   type WrappedToolCall,
 } from "../../src/index.ts";
+import { parseRole, readRoles } from "../../src/roles/read-roles.ts";
 
 declare const model: Model;
 declare const paused: PausedRun;
@@ -280,6 +281,20 @@ test("instructions ask for what they are written with, and know what the tools o
   defineAgent({ ...basics, name: "wrong", instructions: () => 7 });
   // @ts-expect-error -- not at once
   defineAgent({ ...basics, name: "wrong", instructions: async () => await Promise.resolve("x") });
+});
+
+test("roles from files ask for what their tools and extensions ask for", async () => {
+  const models = { fast: model };
+  const plainRoles = await readRoles("roles", { models, tools: [plain, mail] });
+  expectTypeOf(plainRoles).toEqualTypeOf<readonly AgentRole[]>();
+  const roles = await readRoles("roles", {
+    models,
+    tools: [find, mail],
+    extend: { reader: { guards: [userGuard] } },
+  });
+  expectTypeOf<ContextOf<(typeof roles)[number]>>().toEqualTypeOf<App>();
+  const role = parseRole("Work.", { file: "worker.md", models, tools: [whoAmI] });
+  expectTypeOf(role).toEqualTypeOf<AgentRole<unknown, User>>();
 });
 
 const asking = defineAgent({
