@@ -136,7 +136,7 @@ export function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
   );
 }
 
-/** Not an async function: what it would keep while it waits is kept by every call that waits. */
+/** Not an async function: what it would hold while it waits is held by every call that waits. */
 export function invoke<T>(work: () => T | PromiseLike<T>): Promise<T> {
   try {
     return Promise.resolve(work());

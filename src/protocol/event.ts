@@ -411,7 +411,7 @@ const bodies = {
     decision: z.enum(["continue", "stop", "compact", "retry"]),
     /** What asks for another step. */
     work: z.array(WorkTypeSchema).readonly(),
-    /** The hook that made the agent go on although it had answered. */
+    /** The hook that made the agent continue although it had answered. */
     vetoedBy: z.string().optional(),
     /** All that were raised; `winner` is the highest of them. */
     signals: z.array(StopSignalSchema).readonly(),

@@ -166,7 +166,7 @@ export const ESPALIER = {
   approvalId: "espalier.approval.id",
   approvalKind: "espalier.approval.kind",
   approvalDecision: "espalier.approval.decision",
-  /** Never a person: the approver, the caller, the deadline or nobody. */
+  /** Never a person: `approver`, `caller`, `deadline`, `nobody` or `end`. */
   approvalDecidedByKind: "espalier.approval.decided_by_kind",
   approvalWaitMs: "espalier.approval.wait_ms",
   /** `requested` or `decided`: a question has a span for each. */

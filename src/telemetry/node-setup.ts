@@ -2,7 +2,7 @@
 // Owns a tracer provider and its delivery. Installs no signal handlers and ends no process.
 // 1. `flush` and `shutdown` never reject, and resolve within their bound whatever the endpoint
 //    does.
-// 2. The resource says which process told a span, on which host and as which version.
+// 2. The resource shows which process recorded a span, on which host and as which version.
 
 import { hostname } from "node:os";
 
@@ -40,7 +40,7 @@ import { servicePerRole } from "./delivery/service-per-role.ts";
 import { doubting, traceExporter, type TraceExporter } from "./delivery/trace-exporter.ts";
 import { ExportQueues, type DeliveryCounts } from "./delivery/export-queues.ts";
 
-/** How runs are shown is said as for `openTelemetry()`. */
+/** Options for how runs are shown are those of `openTelemetry()`. */
 export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer"> {
   /**
    * `service.name`, by which Jaeger colours and filters. Left out: `OTEL_SERVICE_NAME`, else
@@ -48,7 +48,7 @@ export interface NodeTracingOptions extends Omit<OpenTelemetryOptions, "tracer">
    */
   readonly serviceName?: string;
   /**
-   * True: spans of runs say `<serviceName>/<role>` as their service, so that Jaeger gives each role a
+   * True: spans of runs have `<serviceName>/<role>` as their service, so that Jaeger gives each role a
    * colour of its own and can leave roles out. Other backends take it for that many services.
    * Default false.
    */
@@ -108,7 +108,7 @@ const MAX_ATTRIBUTE_LENGTH = 16_384;
  * Sampling, protocol, headers, certificates, compression and limits are read from the usual `OTEL_*`
  * variables; one that does not fit is a process warning, and its default is used. With
  * `OTEL_SDK_DISABLED=true` or `OTEL_TRACES_EXPORTER=none` there are no spans. If the endpoint cannot
- * be reached, runs continue, spans are counted as lost, and one process warning says why.
+ * be reached, runs continue, spans are counted as lost, and one process warning has the reason.
  *
  * @throws EspalierError `invalid_option`, `invalid_definition` for options that do not fit.
  */
@@ -216,7 +216,7 @@ function assembled(
   }
 }
 
-/** What the SDK says of variables that are read and complained of here; it would show an address with its password. */
+/** Reports of the SDK about variables that are read and checked here; it would show an address with its password. */
 const READ_HERE = /^Configuration: |^Failed to read (root|client) certificate|\bOTEL_[A-Z]/;
 
 function queuesTo(
@@ -225,7 +225,7 @@ function queuesTo(
   diagnostics: SdkDiagnostics,
 ): ExportQueues {
   const { maxQueueSize: leaves, batchSize, delayMs, batchTimeoutMs } = variables;
-  // Said in any case: the SDK would read the variable for itself.
+  // Given in any case: the SDK would read the variable for itself.
   const bound = { exportTimeoutMillis: batchTimeoutMs ?? BATCH_TIMEOUT_MS };
   const exportTimeoutMs = made.exportTimeoutMs ?? batchTimeoutMs;
   return new ExportQueues({
@@ -295,7 +295,7 @@ function thisProcess(): Attributes {
 
 const BOUNDS: Readonly<Record<keyof FlushOptions, true>> = { timeoutMs: true };
 
-/** Whoever flushes is about to end, and must not be stopped by a slip: it is a warning, and the default. */
+/** A process that flushes is about to end, and must not be stopped by a slip: it is a warning, and the default. */
 function boundOf(bounds: unknown): number {
   if (bounds === undefined) return FLUSH_TIMEOUT_MS;
   const given = typeof bounds === "object" && bounds !== null ? bounds : undefined;
@@ -363,7 +363,7 @@ function isRegistered(provider: NodeTracerProvider): boolean {
 }
 
 /**
- * Frees the global place, so that tracing can be set up again; leaves a provider of somebody else
+ * Frees the global place, so that tracing can be set up again; leaves another provider
  * alone.
  */
 function unregister(provider: NodeTracerProvider): void {

@@ -62,7 +62,7 @@ const MAX_SPANS_PER_TRACE = 5_000;
  * subagent below the call that spawned it. Tool bodies and model clients run inside their spans, so
  * that instrumented libraries nest below them and `traceparent` travels on outgoing calls.
  *
- * No text of a task, a message, an argument or a result is exported, unless `content` says so. Depends on
+ * No text of a task, a message, an argument or a result is exported, unless `content` allows it. Depends on
  * `@opentelemetry/api` alone: without an SDK it makes no spans and costs next to nothing, and
  * events still carry ids of their own. An SDK that is registered later takes effect with the next
  * run.

@@ -16,7 +16,7 @@ export function recordThreshold(
 ): void {
   const owner = tree.find(agentId);
   if (owner !== undefined)
-    recorder.record(placeOf(owner), { type: "budget.threshold_reached", ...reached });
+    recorder.record(scopeOf(owner), { type: "budget.threshold_reached", ...reached });
 }
 
 /**
@@ -35,7 +35,7 @@ export function grantBudget(
   node.time.rearm();
   const remaining = node.account.remaining();
   return () =>
-    recorder.record(placeOf(node), {
+    recorder.record(scopeOf(node), {
       type: "budget.granted",
       accountPath: agentPath,
       budget,
@@ -45,6 +45,6 @@ export function grantBudget(
 }
 
 /** An account outlives executions: its events are in none of them (L2). */
-function placeOf({ identity }: AgentRuntime): EventScope {
+function scopeOf({ identity }: AgentRuntime): EventScope {
   return { ...identity, executionId: null, stepId: null, callId: null };
 }

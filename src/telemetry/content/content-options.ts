@@ -91,12 +91,12 @@ function wordOf(
   words: readonly string[],
   consequence: string,
 ): string | undefined {
-  const said = env[name]?.trim() ?? "";
-  if (said === "") return undefined;
-  const word = said.toUpperCase();
+  const value = env[name]?.trim() ?? "";
+  if (value === "") return undefined;
+  const word = value.toUpperCase();
   if (words.some((one) => one.toUpperCase() === word)) return word;
   warn(
-    `Expected ${name} to be one of ${words.join(", ")}, got ${shown(said.slice(0, 100))}. ${consequence} Correct it.`,
+    `Expected ${name} to be one of ${words.join(", ")}, got ${shown(value.slice(0, 100))}. ${consequence} Correct it.`,
   );
   return undefined;
 }

@@ -89,7 +89,7 @@ export class ExportGate {
     const stopTimer = clock.setTimer(timeoutMs, () => fail(unanswered(timeoutMs)));
     try {
       const returned: unknown = this.#exporter.export(spans, answer);
-      // An export that is async says here that it failed; that it succeeded it says to `answer`.
+      // An export that is async rejects here when it failed; when it succeeded it calls `answer`.
       if (returned !== undefined) void Promise.resolve(returned).catch(fail);
     } catch (cause) {
       fail(cause);

@@ -4,7 +4,7 @@
 // 1. Spans that hold the tree together have a queue of their own: a flood of leaves cannot push them
 //    out. Spans end from the leaves up, so one full queue would lose the parents first.
 // 2. delivered + lost + pending is the number of spans that ended. A lost span is counted, never
-//    hidden, and said on the span of one run.
+//    hidden, and is on the span of one run.
 // 3. Nothing here throws or rejects because of the endpoint, and `onEnd` never waits for it.
 
 import { TraceFlags } from "@opentelemetry/api";
@@ -82,7 +82,7 @@ const DEFAULTS = {
 
 /**
  * A span processor for a provider of your own, of SDK 2.x or 3.x: a burst of spans costs leaves
- * before it costs the tree, and whatever is lost is counted, warned about once, and said on the span
+ * before it costs the tree, and whatever is lost is counted, warned about once, and counted on the span
  * of the run as `espalier.telemetry.dropped_spans`.
  *
  * @throws EspalierError `invalid_option` for options that do not fit.
@@ -102,8 +102,8 @@ export class ExportQueues {
   #endedSpans = 0;
   #deliveredSpans = 0;
   #lostSpans = 0;
-  /** Lost, and not yet said on the span of a run. */
-  #unsaidSpans = 0;
+  /** Lost, and not yet on the span of a run. */
+  #unrecordedSpans = 0;
   #lastLoss: Loss | undefined;
 
   constructor(options: ExportQueuesOptions) {
@@ -119,11 +119,12 @@ export class ExportQueues {
 
   onStart(): void {}
 
-  /** The span of a run says how much of the picture was missing when it ended. */
+  /** The span of a run shows how many spans were missing when it ended. */
   onEnding(span: EndingSpan): void {
-    if (this.#unsaidSpans === 0 || span.attributes[GEN_AI.operation] !== OPERATION.workflow) return;
-    span.setAttribute(ESPALIER.droppedSpans, this.#unsaidSpans);
-    this.#unsaidSpans = 0;
+    if (this.#unrecordedSpans === 0 || span.attributes[GEN_AI.operation] !== OPERATION.workflow)
+      return;
+    span.setAttribute(ESPALIER.droppedSpans, this.#unrecordedSpans);
+    this.#unrecordedSpans = 0;
   }
 
   onEnd(span: FinishedSpan): void {
@@ -190,7 +191,7 @@ export class ExportQueues {
       return;
     }
     for (const { attributes } of spans) {
-      this.#unsaidSpans += Number(attributes[ESPALIER.droppedSpans] ?? 0);
+      this.#unrecordedSpans += Number(attributes[ESPALIER.droppedSpans] ?? 0);
     }
     this.#lose(notTaken(spans.length, error));
   }
@@ -199,7 +200,7 @@ export class ExportQueues {
     const { spans, reason, advice } = loss;
     const hasWarned = this.#lastLoss !== undefined;
     this.#lostSpans += spans;
-    this.#unsaidSpans += spans;
+    this.#unrecordedSpans += spans;
     this.#lastLoss = loss;
     this.#dropped.add(spans);
     if (hasWarned) return;

@@ -1,10 +1,10 @@
-// SdkDiagnostics: what the OpenTelemetry SDK has to say of itself, which it tells only to a logger,
-// and by default there is none.
-// Owns the place of that logger, and a count.
-// 1. A logger of the application hears everything, as it asked for, and has its place again afterwards.
-//    What it hears is said: no warning is given, and nothing is counted.
+// SdkDiagnostics: reports of the OpenTelemetry SDK about itself, which it gives only to a logger, and by
+// default there is none.
+// Owns the slot of that logger, and a count.
+// 1. A logger of the application gets everything, as it asked for, and has its slot again afterwards.
+//    What it gets is reported: no warning is given, and nothing is counted.
 // 2. Without one: one process warning; what comes later is counted.
-// 3. What an endpoint says within a success reaches nobody but this logger: it is kept for the export
+// 3. The message of an endpoint within a success reaches no other than this logger: it is held for the export
 //    whose success comes next, in the same step.
 
 import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
@@ -12,7 +12,7 @@ import { diag, DiagLogLevel, type DiagLogger } from "@opentelemetry/api";
 import { registeredApi } from "../spans/api-versions.ts";
 import { isWebPage } from "./loss.ts";
 
-/** What an endpoint said within a success: it is none, or it did not take all spans. */
+/** The message of an endpoint within a success: it is none, or it did not take all spans. */
 export type SdkRemark =
   | "foreign"
   | { readonly rejectedSpans: number; readonly errorMessage: string };
@@ -21,7 +21,7 @@ export class SdkDiagnostics {
   readonly #isKnown: (report: string) => boolean;
   #reports = 0;
 
-  /** `isKnown` says whether a report was counted elsewhere. */
+  /** `isKnown`: whether a report was counted elsewhere. */
   constructor(isKnown: (report: string) => boolean) {
     this.#isKnown = isKnown;
   }
@@ -158,8 +158,8 @@ function rejectionIn(parts: readonly unknown[]): SdkRemark | undefined {
   if (typeof answer !== "object" || answer === null) return undefined;
   const rejectedSpans = "rejectedSpans" in answer ? Number(answer.rejectedSpans) : 0;
   if (!(rejectedSpans > 0)) return undefined;
-  const said = "errorMessage" in answer ? answer.errorMessage : undefined;
-  return { rejectedSpans, errorMessage: typeof said === "string" ? said.slice(0, MAX_LENGTH) : "" };
+  const text = "errorMessage" in answer ? answer.errorMessage : undefined;
+  return { rejectedSpans, errorMessage: typeof text === "string" ? text.slice(0, MAX_LENGTH) : "" };
 }
 
 function parsed(text: unknown): unknown {

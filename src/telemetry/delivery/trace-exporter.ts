@@ -33,9 +33,9 @@ const GRPC_UNKNOWN =
   "Expected OTEL_EXPORTER_OTLP_PROTOCOL to be http/json or http/protobuf, got grpc. Spans leave as JSON over " +
   "HTTP, for which endpoints listen on port 4318. Hand an exporter for gRPC to setUpNodeTracing as `exporter`.";
 
-/** Beyond what is said to the exporter, which is the time of an attempt at rest: for the answer of the last one. */
+/** Beyond the timeout that the exporter gets, which bounds an attempt without an answer: for the answer of the last one. */
 const GRACE_MS = 1_000;
-/** Then the exporter has been told that its spans are lost, and takes a broken connection for nothing else. */
+/** Then the exporter knows that its spans are lost, and takes a broken connection for nothing else. */
 const CLOSING_MS = 100;
 
 /** `url`: with its path; wins over the environment. */
@@ -67,7 +67,7 @@ export function traceExporter(url: string | undefined, variables: TracingVariabl
 
 /**
  * Turns successes into what they are: the SDK takes every answer of status 200 for a success, and
- * says only to a logger, just before, what was wrong with it.
+ * gives only to a logger, just before, what was wrong with it.
  */
 export function doubting(
   exporter: AnySpanExporter,

@@ -94,8 +94,8 @@ export function recordClosing(open: OpenSpan, body: Closing, { atUs }: Pick<Mome
 }
 
 /**
- * What is around a span is over, and its own end never came. `crashed`: its process died. One that is `left` is not ended: whoever goes
- * on with its run does that.
+ * What is around a span is over, and its own end never came. `crashed`: its process died. One that is `left` is not ended: the
+ * process that continues its run does that.
  */
 export function recordAbandonment(
   open: OpenSpan,
