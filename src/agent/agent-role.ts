@@ -19,6 +19,7 @@ import type { ToolGuard } from "../tools/tool-guard.ts";
 import type { ToolDefaults } from "../tools/tool-settings.ts";
 import type { ToolsetTool } from "../tools/toolsets.ts";
 import type { Compaction } from "./compaction.ts";
+import { madeInstructions } from "./instructions.ts";
 import type { PlacedSection } from "./request-sections.ts";
 import type { RoleCeiling } from "./role-ceiling.ts";
 
@@ -101,6 +102,13 @@ export function delegationToolNames({
 }): readonly string[] {
   if (subagents.length === 0 && ceiling === undefined) return [];
   return delegation.background ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES] : [SPAWN_TOOL_NAME];
+}
+
+/** What an agent of the role is told in an execution that is about to begin; asked for once. Throws `instructions_failed`. */
+export function instructionsFor({ name, instructions }: AgentRole, context: unknown): string {
+  return typeof instructions === "string"
+    ? instructions
+    : madeInstructions(name, instructions, context);
 }
 
 /** Throws `invalid_definition` unless `value` was made by `defineAgent`. */

@@ -1,8 +1,13 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
 import { checkText, misdefinition, mismatch } from "../kernel/check.ts";
-import { checkRole, type AgentRole, type ContextOf, type OutputOf } from "../agent/agent-role.ts";
-import { instructionsFor } from "../agent/instructions.ts";
+import {
+  instructionsFor,
+  checkRole,
+  type AgentRole,
+  type ContextOf,
+  type OutputOf,
+} from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
 import { RunIdSchema, type RunId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";

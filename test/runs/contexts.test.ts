@@ -29,6 +29,7 @@ import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
+import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
 import type { DelegationContext, ToolContext } from "../../src/tools/tool-context.ts";
 import { toolFilter, type FilterFacts } from "../../src/tools/tool-filter.ts";
@@ -36,6 +37,7 @@ import { toolGuard, type GuardContext } from "../../src/tools/tool-guard.ts";
 import { dyingStore } from "../journal/dying-store.ts";
 import { proves } from "../harness/proves.ts";
 import { rejectionOf, thrownBy } from "../support/thrown.ts";
+import { recorder } from "../telemetry/recorded-spans.ts";
 import { calls } from "../tree/cast.ts";
 
 const SECRET = "the-secret-of-this-context";
@@ -207,7 +209,9 @@ proves(
     const sink = new RecordingSink();
     const store = memoryStore();
     const role = team();
-    const orchestrator = new Orchestrator({ roles: [role], sinks: [sink], store });
+    const recording = recorder();
+    const tracing = openTelemetry({ tracer: recording.tracer, content: true });
+    const orchestrator = new Orchestrator({ roles: [role], sinks: [sink], store, tracing });
     const session = await orchestrator.session("s");
     const desk = new Desk("Ann");
     const run = orchestrator.start(role, "Lead.", { context: desk, session });
@@ -245,7 +249,14 @@ proves(
     expect(desk.seen).toContain("beforeModel lead: open");
 
     const kept = [
-      JSON.stringify([sink.events, paused, result, resumed.snapshot(), session.messages]),
+      JSON.stringify([
+        sink.events,
+        recording.spans(),
+        paused,
+        result,
+        resumed.snapshot(),
+        session.messages,
+      ]),
     ];
     for await (const line of store.read(RunIdSchema.parse(run.runId))) kept.push(line);
     expect(kept.join("\n")).not.toContain(SECRET);

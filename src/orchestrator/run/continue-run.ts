@@ -1,8 +1,8 @@
 // How a run that stands still goes on: one that was paused, that a limit had stopped, or whose process died.
 
+import { instructionsFor } from "../../agent/agent-role.ts";
 import { steadyClock } from "../../kernel/clock.ts";
 import type { ResumeOptions } from "./run-options.ts";
-import { instructionsFor } from "../../agent/instructions.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";

@@ -1,8 +1,7 @@
 // How a new run starts: everything is checked before anything is made.
 
 import type { JsonObject } from "../../kernel/json.ts";
-import type { AgentRole } from "../../agent/agent-role.ts";
-import { instructionsFor } from "../../agent/instructions.ts";
+import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../../protocol/event.ts";

@@ -1,12 +1,12 @@
 // May this subagent go on, and how: one more execution of one that has ended. Its place in the tree is taken already; only the budget is
 // asked (X10).
 
+import { instructionsFor } from "../../agent/agent-role.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
 import type { ContinueRequest } from "../../tools/tool-context.ts";
 import { exhausted, TOLD_TO_END } from "./admission.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { instructionsFor } from "../../agent/instructions.ts";
 import { continueAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";

@@ -2,8 +2,8 @@
 //
 // T3. What was taken for a subagent that could not be set up is given back, whatever threw: its slot in the tree, its account, its timer.
 
+import { instructionsFor } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { instructionsFor } from "../../agent/instructions.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
 import type { ContextManifest } from "../../protocol/context-manifest.ts";

@@ -2,7 +2,7 @@
 
 import { isRecord } from "../../kernel/json.ts";
 import { stateFromKept } from "../../agent/kept-state.ts";
-import type { AgentRole } from "../../agent/agent-role.ts";
+import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import { createAgent } from "../../orchestrator/tree/create-agent.ts";
 import {
   continueRun,
@@ -24,7 +24,6 @@ import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../orchestrator/tree/supervisor.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
-import { instructionsFor } from "../../agent/instructions.ts";
 import type { EffectLog } from "../../agent/effect-log.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
