@@ -19,14 +19,15 @@ import type { OpenCall } from "./open-call.ts";
 import { formatted, type Formatted } from "./shown-outcome.ts";
 import { usedArguments } from "./used-arguments.ts";
 
-/** Runs `work` between the events that say so. `queuedMs`: how long it waited for a slot. */
+/** Runs `work` between the events of its beginning and its end. `askedAtMs`: since when it waited for a slot; default: it did not. */
 export async function perform(
   call: OpenCall,
   work: () => Promise<CallOutcome | PausedChild>,
-  queuedMs = 0,
+  askedAtMs?: number,
 ): Promise<CallEnd> {
   const { agent, planned, toolName } = call;
   const startedAtMs = agent.nowMs();
+  const queuedMs = startedAtMs - (askedAtMs ?? startedAtMs);
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
   call.emit({ type, toolName, ...descriptorOf(planned.bound.tool) });

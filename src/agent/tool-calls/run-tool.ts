@@ -24,7 +24,7 @@ export async function runTool(call: OpenCall, bound: FunctionCall): Promise<Call
   const rest = agent.time.working();
   try {
     const end = await agent.run.limiter.tool(call.signal, () =>
-      perform(call, () => run(call, bound), agent.nowMs() - askedAtMs),
+      perform(call, () => run(call, bound), askedAtMs),
     );
     return end ?? rejectUnbegun(call, askedAtMs);
   } finally {
