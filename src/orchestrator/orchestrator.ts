@@ -55,7 +55,6 @@ import {
   checkStartOptions,
   type ForkOptions,
   type OptionsWith,
-  type RecoverAllArguments,
   type RecoverAllOptions,
   type RecoverOptions,
   type ResumeOptions,
@@ -208,7 +207,11 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    * @throws EspalierError `invalid_option`, if the orchestrator has no store; `invalid_state`, if it was closed.
    */
   recoverAll<Role extends AgentRole<unknown, never> = Roles>(
-    ...options: RecoverAllArguments<ContextOf<Role>>
+    ...options: OptionsWith<
+      RecoverAllOptions<ContextOf<Role>>,
+      ContextOf<Role>,
+      Required<RecoverAllOptions<ContextOf<Role>>>
+    >
   ): Promise<RecoveredRuns<OutputOf<Role>>>;
   async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
     this.#live.assertOpen();

@@ -8,7 +8,7 @@ import type { RoleDraft, SpawnOutcome, SpawnRequest } from "../protocol/subagent
 
 /**
  * What a tool may know of the call it serves, and the services that it may use. Frozen; each call has its own. `Context`: what the tool
- * asks of the run's context, such as `{ readonly userId: string }`. Whoever uses the tool has to give it; default: nothing.
+ * asks of the run's context, such as `{ readonly userId: string }`. A role that has the tool asks for it, too; default: nothing.
  */
 export interface ToolContext<out Context = unknown> {
   readonly runId: RunId;

@@ -2,7 +2,7 @@
 // given again to go on (H14); what is asked for is what is given (H12).
 // Method: a context that cannot be copied, frozen or written as JSON without notice, in a tree whose every part looks at it.
 
-import { expect, test } from "vitest";
+import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 
 import type { RequestSection, SectionContext } from "../../src/agent/request-sections.ts";
@@ -28,6 +28,8 @@ import type { Store } from "../../src/store/store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { RecordingSink } from "../../src/testing/recording-sink.ts";
 import { asks, says, ScriptedModel } from "../../src/testing/scripted-model.ts";
+import { recordingOf } from "../../src/testing/replay/recording.ts";
+import { replay } from "../../src/testing/replay/replay.ts";
 import { sequentialIds } from "../../src/testing/sequential-ids.ts";
 import { openTelemetry } from "../../src/telemetry/otel.ts";
 import { defineDelegation, defineTool } from "../../src/tools/define-tool.ts";
@@ -371,6 +373,33 @@ proves(["H12"], "a role that asks for nothing needs no context, and any will do"
   expect((await orchestrator.start(role(), "Work.").orThrow()).text).toBe("Done.");
   expect((await orchestrator.start(role(), "Work.", { context: 7 }).orThrow()).text).toBe("Done.");
 });
+
+proves(
+  ["H13", "H14"],
+  "a replay is given the context for what runs again, and not for tools",
+  async () => {
+    const store = memoryStore();
+    const role = (): AgentRole<{ owner: string }, Account> =>
+      defineAgent({
+        name: "debtor",
+        instructions: ({ owner }) => `You serve ${owner}.`,
+        model: new ScriptedModel([asks("owe", {}), asks("Finish", { owner: "Ann" })]),
+        tools: [owe],
+        output: z.object({ owner: z.string() }),
+      });
+    const run = new Orchestrator({ store }).start(role(), "Say it.", { context: { owner: "Ann" } });
+    await run.orThrow();
+    const recording = await recordingOf(store, run.runId);
+    const { output, messages } = await replay(recording, {
+      role: role(),
+      context: { owner: "Ann" },
+    });
+    expectTypeOf(output).toEqualTypeOf<{ owner: string } | undefined>();
+    expect([output, messages[0]?.text]).toEqual([{ owner: "Ann" }, "You serve Ann."]);
+    const other = replay(recording, { role: role(), context: { owner: "Ben" } });
+    expect((await rejectionOf(other)).code).toBe("replay_diverged");
+  },
+);
 
 test("what gives contexts must be a function", async () => {
   const orchestrator = new Orchestrator({ store: memoryStore() });

@@ -124,15 +124,12 @@ export interface LostRun {
   readonly metadata: JsonObject;
 }
 
-/** The options of a call, which cannot be left out if a role asks for a `Context`: then it has to be among them. */
-export type OptionsWith<Options, Context> = unknown extends Context
-  ? readonly [options?: Options]
-  : readonly [options: Options & { readonly context: Context }];
-
-/** The options of a recovery of all lost runs, which cannot be left out if a role asks for a `Context`. */
-export type RecoverAllArguments<Context> = unknown extends Context
-  ? readonly [options?: RecoverAllOptions<Context>]
-  : readonly [options: Required<RecoverAllOptions<Context>>];
+/** The options of a call, which cannot be left out if a role asks for a `Context`: then `Needed` has to be among them. */
+export type OptionsWith<
+  Options,
+  Context,
+  Needed = { readonly context: Context },
+> = unknown extends Context ? readonly [options?: Options] : readonly [options: Options & Needed];
 
 const START_FIELDS = [
   "budget",
