@@ -234,6 +234,19 @@ test("hooks, guards, filters, sections and stop conditions ask, too", () => {
   expectTypeOf(
     defineAgent({ ...basics, name: "d", ceiling: { models: { a: model }, tools: [whoAmI] } }),
   ).toEqualTypeOf<AgentRole<undefined, User>>();
+  const watches = { guards: [userGuard], toolFilters: [dbFilter] };
+  // @ts-expect-error -- two of them that need different parts: one has to name the whole
+  defineAgent({ ...basics, name: "parts", ...watches });
+  expectTypeOf(defineAgent<undefined, App>({ ...basics, name: "said", ...watches })).toEqualTypeOf<
+    AgentRole<undefined, App>
+  >();
+  const whole = defineAgent({
+    ...basics,
+    name: "whole",
+    ...watches,
+    instructions: ({ userId }: App) => `You serve ${userId}.`,
+  });
+  expectTypeOf(whole).toEqualTypeOf<AgentRole<undefined, App>>();
   // @ts-expect-error -- what a hook of a point does not allow is refused as ever
   transform("beforeTool", (_input, { context }: HookContext<User>) => ({ text: context.userId }));
   // @ts-expect-error -- what serves every run of an orchestrator cannot ask for the context of some
