@@ -21,7 +21,7 @@ function agentFilesWith(word: RegExp): readonly string[] {
 }
 
 test("L1: stop signals from outside are read in one place, and only the loop asks for it", () => {
-  expect(agentFilesWith(/\.takeSignals\(/)).toEqual(["src/agent/stop-requests.ts"]);
+  expect(agentFilesWith(/\.takeStopRequests\(/)).toEqual(["src/agent/stop-requests.ts"]);
   expect(agentFilesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
     "src/agent/life-cycle.ts", // what came while its subagents ended
     "src/agent/run-agent.ts",

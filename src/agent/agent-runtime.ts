@@ -5,20 +5,21 @@
 // another.
 
 import { invariant } from "../kernel/assert.ts";
-import type { Bounds, CancelReason } from "../kernel/cancel.ts";
+import { cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
 import { messageOf } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { sameJson, type JsonObject } from "../kernel/json.ts";
 import { warnOnce } from "../kernel/warn-once.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model } from "../model/model.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
+import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
 import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
-import type { StopSignal } from "../protocol/stop.ts";
+import type { RestStatus, StopSignal } from "../protocol/stop.ts";
 import type { RoleDraft } from "../protocol/subagent.ts";
 import { NO_TOOL_LIMITS, type RemovedTool, type ToolLimits } from "../protocol/tool-rule.ts";
 import type { Usage } from "../protocol/usage.ts";
@@ -122,18 +123,30 @@ export class AgentRuntime {
   readonly account: BudgetGate;
   readonly tools: ToolSet;
   readonly hooks: HookSet;
-  readonly mailbox: Mailbox;
   readonly time: AgentTime;
   /** Where its effects are kept; undefined: nowhere. */
   readonly log: EffectLog | undefined;
+  /** Aborted when the agent, or one above it, must end. */
+  readonly signal: AbortSignal;
+  /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
+  readonly startSignal: AbortSignal;
+  /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
+  stopRequests: readonly StopSignal[] = NO_REQUESTS;
+  /** What was written to it while it runs; undefined: nothing ever was. */
+  mailbox: Mailbox | undefined;
   /** The request of the last step, with which the next one is compared. */
   lastRequest: SentRequest | undefined;
   #parent: AgentRuntime | undefined;
   readonly #controller = new AbortController();
   readonly #start = new AbortController();
   #guards: readonly NamedGuard[] | undefined;
+  #aborted: StopSignal | undefined;
+  /** Signals that are in its log since before its process died: a request that repeats one of them is dropped, once. */
+  #logged: StopSignal[] | undefined;
   #state: PendingState | RestingState;
   #isActive = false;
+  /** The status in which it has settled in this process, until it is active again. */
+  #readsNoMore: RestStatus | undefined;
   /** Lets its time run again, which stands still while it is paused. */
   #endRest = (): void => undefined;
   #inFlight: InFlightWork | undefined;
@@ -172,12 +185,14 @@ export class AgentRuntime {
     this.execution = before?.execution ?? 1;
     this.#parent = parent;
     this.#state = state;
+    if (state.log.signals.length > 0) this.#logged = [...state.log.signals];
     this.#inFlight = made.inFlight;
     this.#childCount = before?.children ?? 0;
     this.#subagentsBelow = before?.subagentsBelow ?? 0;
     this.#isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
-    this.mailbox = new Mailbox(this.signal, run.pauseSignal, state.log.signals);
+    this.signal = this.#controller.signal;
+    this.startSignal = this.#start.signal;
     this.time = new AgentTime({
       agentId: identity.agentId,
       clock: run.clock,
@@ -194,16 +209,6 @@ export class AgentRuntime {
   }
 
   // What happens to it
-
-  /** Aborted when the agent, or one above it, must end. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
-  get startSignal(): AbortSignal {
-    return this.#start.signal;
-  }
 
   /** True once the agent must end: nothing further is worth beginning. What was in flight when the process died is adopted first. */
   get isEnding(): boolean {
@@ -226,8 +231,20 @@ export class AgentRuntime {
 
   /** Asks the agent to stop, which takes effect before the next phase. */
   requestStop(signal: StopSignal): void {
-    this.mailbox.request(signal);
+    const last = this.stopRequests.at(-1);
+    this.stopRequests =
+      last !== undefined && last === this.#aborted
+        ? [...this.stopRequests.slice(0, -1), signal, last]
+        : [...this.stopRequests, signal];
     this.#start.abort(signal);
+  }
+
+  /** The stop requests that came since this was asked last. */
+  takeStopRequests(): readonly StopSignal[] {
+    const taken = this.stopRequests;
+    this.stopRequests = NO_REQUESTS;
+    const logged = this.#logged;
+    return logged === undefined ? taken : taken.filter((one) => !isLogged(logged, one));
   }
 
   /** The same out of the agent's own execution: the request is kept. */
@@ -237,8 +254,10 @@ export class AgentRuntime {
   }
 
   /** Aborts what it would start, what it has under way, and all that follow it, in this order. */
-  #abort(reason: unknown): void {
+  #abort(reason: CancelReason): void {
     if (this.signal.aborted) return;
+    this.#aborted = abortSignal(reason);
+    this.stopRequests = [...this.stopRequests, this.#aborted];
     this.#start.abort(reason);
     this.#controller.abort(reason);
     for (const agent of this.#followers ?? []) agent.#abort(reason);
@@ -246,12 +265,23 @@ export class AgentRuntime {
 
   #follow(above: AgentRuntime | undefined): void {
     if (above === undefined || above === this) return;
-    if (above.signal.aborted) this.#abort(above.signal.reason);
-    else (above.#followers ??= new Set()).add(this);
+    const reason = cancelReasonOf(above.signal);
+    if (reason === undefined) (above.#followers ??= new Set()).add(this);
+    else this.#abort(reason);
   }
 
   #unfollow(above: AgentRuntime | undefined): void {
     if (above !== undefined) above.#followers?.delete(this);
+  }
+
+  #closeMailbox(status: RestStatus): void {
+    this.#readsNoMore = status;
+    this.mailbox?.close(status);
+  }
+
+  /** Where to write to it. */
+  openMailbox(): Mailbox {
+    return (this.mailbox ??= new Mailbox(this.#readsNoMore));
   }
 
   // Its state
@@ -265,7 +295,8 @@ export class AgentRuntime {
     );
     this.#isActive = true;
     this.#endRest();
-    this.mailbox.reopen();
+    this.#readsNoMore = undefined;
+    this.mailbox?.reopen();
     return state;
   }
 
@@ -273,13 +304,13 @@ export class AgentRuntime {
   settle(state: RestingState): void {
     this.#isActive = false;
     this.#state = state;
-    this.mailbox.close(state.status);
+    this.#closeMailbox(state.status);
     if (state.status === "paused") this.#endRest = this.time.asking();
     else this.close();
   }
 
   close(): void {
-    if (this.rested !== undefined) this.mailbox.close(this.rested.status);
+    if (this.rested !== undefined) this.#closeMailbox(this.rested.status);
     this.time.close();
     this.#unfollow(this.parent);
     this.#unfollow(this.root);
@@ -582,6 +613,14 @@ export class AgentRuntime {
 }
 
 const NONE: readonly AgentId[] = Object.freeze([]);
+const NO_REQUESTS: readonly StopSignal[] = Object.freeze([]);
+
+/** True for one of the logged, which is so no longer. */
+function isLogged(logged: StopSignal[], signal: StopSignal): boolean {
+  const at = logged.findIndex((one) => sameJson(one, signal));
+  if (at >= 0) logged.splice(at, 1);
+  return at >= 0;
+}
 
 /** What would only be of no use is still found: the call is refused with the limit that it meets (X14). */
 function withoutRemoved(tools: ToolSet, removed: readonly RemovedTool[]): ToolSet {

@@ -94,13 +94,13 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
   const { stepId, stepNumber: number } = stepPosition(agent, state);
   const isOpen = state.step !== undefined;
   if (isOpen && !isAskedAnew(state)) {
-    agent.mailbox.confirmDelivery(number);
+    agent.mailbox?.confirmDelivery(number);
     return state; // Its process died, and the model is asked again.
   }
   const context = stepContext(agent, state, call);
   const { promptHash, toolsHash } = context;
   if (!isOpen) agent.record({ type: "step.started", number, promptHash, toolsHash }, { stepId });
-  agent.mailbox.confirmDelivery(number);
+  agent.mailbox?.confirmDelivery(number);
   const opened = transition(state, {
     type: "openStep",
     stepId,
@@ -128,7 +128,7 @@ export function elapsed(
 export function completeStep(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || state.step === undefined) return state;
   const { stepId, number, limit, isIncorporated, deferrals, reply } = state.step;
-  agent.mailbox.takeSkip(); // A request that came too late for this step does not leave out the calls of the next.
+  agent.mailbox?.takeSkip(); // A request that came too late for this step does not leave out the calls of the next.
   const atMs = agent.nowMs();
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
   const limited = limit === undefined || isIncorporated ? state : addSignal(agent, state, limit);

@@ -1,9 +1,8 @@
-// Mailbox: what comes to one agent from outside while it runs. Owns what is not read yet, and the answers to those who wrote.
+// Mailbox: what is written to one agent while it runs. Owns the messages that it has not read yet, and the answers to those who wrote. Made with
+// the first message: most agents get none.
 
-import { cancelReasonOf, type CancelReason } from "../kernel/cancel.ts";
-import { sameJson } from "../kernel/json.ts";
 import type { AgentId } from "../protocol/ids.ts";
-import type { RestStatus, StopSignal } from "../protocol/stop.ts";
+import type { RestStatus } from "../protocol/stop.ts";
 
 /** What became of a message to an agent (X23): the step before which it was read, or the status in which the agent came to rest unread. */
 export type Delivery =
@@ -25,11 +24,6 @@ export interface MailboxMessage {
 }
 
 export class Mailbox {
-  readonly #signal: AbortSignal;
-  readonly #pauseSignal: AbortSignal;
-  readonly #logged: StopSignal[];
-  #signals: readonly StopSignal[] = [];
-  #abortHeeded = false;
   #skip: string | undefined;
   #unread: readonly Mail[] = [];
   #read: readonly Mail[] = [];
@@ -37,44 +31,9 @@ export class Mailbox {
   readonly #listeners = new Set<(message: MailboxMessage) => void>();
   #rested: RestStatus | undefined;
 
-  /**
-   * `signal`: the agent's own, whose abort is a stop signal, too. `pauseSignal`: the wish of the caller that the run pause. `logged`: stop
-   * signals that are in its log since before its process died; they are raised again and taken once.
-   */
-  constructor(signal: AbortSignal, pauseSignal: AbortSignal, logged: readonly StopSignal[] = []) {
-    this.#signal = signal;
-    this.#pauseSignal = pauseSignal;
-    this.#logged = [...logged];
-  }
-
-  get isPauseRequested(): boolean {
-    return this.#pauseSignal.aborted;
-  }
-
-  /** Puts in a wish to stop. */
-  request(signal: StopSignal): void {
-    this.#signals = [...this.#signals, signal];
-  }
-
-  get hasSignals(): boolean {
-    return this.#signals.length > 0 || (this.#signal.aborted && !this.#abortHeeded);
-  }
-
-  takeSignals(): readonly StopSignal[] {
-    const taken = this.#signals;
-    if (taken.length > 0) this.#signals = [];
-    if (this.#abortHeeded || !this.#signal.aborted) return this.#unlogged(taken);
-    this.#abortHeeded = true;
-    return this.#unlogged([...taken, abortSignal(cancelReasonOf(this.#signal))]);
-  }
-
-  #unlogged(signals: readonly StopSignal[]): readonly StopSignal[] {
-    if (this.#logged.length === 0) return signals;
-    return signals.filter((signal) => {
-      const at = this.#logged.findIndex((one) => sameJson(one, signal));
-      if (at >= 0) this.#logged.splice(at, 1);
-      return at < 0;
-    });
+  /** `rested`: the status in which the agent is at rest; undefined: it reads what comes. */
+  constructor(rested?: RestStatus) {
+    this.#rested = rested;
   }
 
   /** True while the agent rests and reads nothing. */
@@ -171,16 +130,3 @@ export class Mailbox {
 }
 
 const NOTHING: readonly MailboxMessage[] = Object.freeze([]);
-
-function abortSignal(reason: CancelReason | undefined): StopSignal {
-  if (reason?.type === "deadline") {
-    const { message, deadlineAtMs, agentId } = reason;
-    return {
-      source: "budget",
-      reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } },
-    };
-  }
-  const message = reason?.message ?? "The run was cancelled.";
-  const data = reason === undefined ? {} : { agentId: reason.agentId };
-  return { source: "caller", reason: { code: "cancelled", message, data } };
-}

@@ -29,7 +29,7 @@ function isReplyDue({ mailbox }: AgentRuntime, state: AgentState): boolean {
   const isBetweenSteps = state.step === undefined;
   return (
     isBetweenSteps &&
-    mailbox.hasMessages &&
+    mailbox?.hasMessages === true &&
     state.conversation.messages.at(-1)?.role === "assistant"
   );
 }
@@ -40,7 +40,7 @@ export function pauseIfWaiting(agent: AgentRuntime, state: AgentState): AgentSta
   const questions = questionsOf(state);
   const children = pausedChildrenOf(state);
   if (questions.length === 0 && children.length === 0) return state;
-  if (questions.length === 0 && agent.mailbox.isPauseRequested) return pause(state, REQUESTED);
+  if (questions.length === 0 && agent.run.pauseSignal.aborted) return pause(state, REQUESTED);
   const asked = questions.map(({ toolName }) => toolName).join(", ");
   const message =
     questions.length === 0 ? "Subagents are paused." : `Somebody has to answer for: ${asked}.`;
@@ -56,7 +56,7 @@ const REQUESTED: StopReason = {
 
 /** The agent has nothing to do but to wait for subagents in the background, and one of them is paused. */
 export function pauseForSubagents(agent: AgentRuntime, state: AgentState): AgentState {
-  if (agent.mailbox.isPauseRequested) return pause(state, REQUESTED);
+  if (agent.run.pauseSignal.aborted) return pause(state, REQUESTED);
   const data = { questions: 0, pausedSubagents: backgroundOf(state).length };
   return pause(state, { code: "answers_needed", message: "Subagents are paused.", data });
 }

@@ -11,15 +11,15 @@ import { transition } from "./transition.ts";
 /** Takes in what came from outside: requests to stop, and else the request to pause. */
 export function handleRequests(agent: AgentRuntime, state: AgentState): AgentState {
   const handled = handleStopRequests(agent, state);
-  return agent.mailbox.isPauseRequested ? pauseIfPossible(agent, handled) : handled;
+  return agent.run.pauseSignal.aborted ? pauseIfPossible(agent, handled) : handled;
 }
 
 /** Takes in the stop signals that came from outside. */
 export function handleStopRequests(agent: AgentRuntime, state: AgentState): AgentState {
-  const { mailbox } = agent;
-  if (state.status !== "running" || !mailbox.hasSignals || agent.isCatchingUp) return state;
-  return mailbox
-    .takeSignals()
+  if (state.status !== "running" || agent.stopRequests.length === 0 || agent.isCatchingUp)
+    return state;
+  return agent
+    .takeStopRequests()
     .reduce<AgentState>((current, signal) => addSignal(agent, current, signal), state);
 }
 

@@ -1,5 +1,6 @@
 // Which of several stop signals wins, and how an execution ends by it. Order as C3; equal rank: the first raised.
 
+import type { CancelReason } from "../kernel/cancel.ts";
 import {
   STOP_CODES,
   type StopReason,
@@ -33,6 +34,19 @@ export function statusOf(reason: StopReason): TerminalStatus {
     default:
       return "stopped";
   }
+}
+
+/** The signal of an agent that was aborted for this reason. */
+export function abortSignal(reason: CancelReason): StopSignal {
+  const { message, agentId } = reason;
+  if (reason.type === "deadline") {
+    const { deadlineAtMs } = reason;
+    return {
+      source: "budget",
+      reason: { code: "time_limit", message, data: { deadlineAtMs, agentId } },
+    };
+  }
+  return { source: "caller", reason: { code: "cancelled", message, data: { agentId } } };
 }
 
 function rankOf(signal: StopSignal): number {

@@ -6,10 +6,8 @@ import { expect } from "vitest";
 import { SPAWN_TOOL_NAME } from "../../src/agent/agent-role.ts";
 import { checkEvent } from "../../src/protocol/event.ts";
 import { ModelError } from "../../src/model/model-error.ts";
-import { Mailbox } from "../../src/agent/mailbox.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { StopCondition } from "../../src/policies/stop-conditions.ts";
-import type { StopSignal } from "../../src/protocol/stop.ts";
 import { memoryStore } from "../../src/store/memory-store.ts";
 import { ManualClock } from "../../src/testing/manual-clock.ts";
 import { asks, says } from "../../src/testing/scripted-model.ts";
@@ -32,10 +30,6 @@ function failure(message: string): ModelError {
 function recorded(message: string): object {
   const data: unknown = expect.any(Object);
   return { code: "model_not_authorized", message, data };
-}
-
-function stop(message: string): StopSignal {
-  return { source: "caller", reason: { code: "stop_requested", message, data: {} } };
 }
 
 /** The codes of the signals as each of the three says them; all three have to be the same. */
@@ -233,18 +227,5 @@ proves(
       expect(signals).toHaveLength(1);
       checkEvent(early);
     }
-  },
-);
-
-proves(
-  ["S7.17"],
-  "a signal that is in the log since before a crash is not listed once more, and a further one is",
-  () => {
-    const never = new AbortController().signal;
-    const inbox = new Mailbox(never, never, [stop("First.")]);
-    inbox.request(stop("First."));
-    inbox.request(stop("First."));
-    inbox.request(stop("Second."));
-    expect(inbox.takeSignals()).toEqual([stop("First."), stop("Second.")]);
   },
 );

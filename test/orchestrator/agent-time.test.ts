@@ -293,7 +293,13 @@ const ROLE = defineAgent({
   model: new ScriptedModel([]),
 });
 
-function node(scene: ClockScene, parent: AgentRuntime | undefined, path: string): AgentRuntime {
+function node(
+  scene: ClockScene,
+  parent: AgentRuntime | undefined,
+  path: string,
+  signals: readonly StopSignal[] = [],
+): AgentRuntime {
+  const first = pendingState({ messages: [], prefix: NO_PREFIX });
   const agentId = AgentIdSchema.parse(path);
   const parentAgentId = parent?.identity.agentId ?? null;
   scene.ledger.open({ agentId, path, limits: {}, wallTimeMs: 10 }, parentAgentId);
@@ -313,7 +319,7 @@ function node(scene: ClockScene, parent: AgentRuntime | undefined, path: string)
     spawnCallId: undefined,
     spawnStepId: undefined,
     limits: { maxDepth: 3, maxBreadthPerParent: 5 },
-    state: pendingState({ messages: [], prefix: NO_PREFIX }),
+    state: { ...first, log: { ...first.log, signals } },
     account: scene.ledger.gate(agentId),
   });
 }
@@ -358,7 +364,7 @@ test("whoever is wished to stop starts nothing further, and goes on with what it
   child.requestStop(WISH);
   child.requestStop(WISH);
   expect([child.startSignal.aborted, child.signal.aborted]).toEqual([true, false]);
-  expect([lead.startSignal.aborted, child.mailbox.takeSignals()]).toEqual([false, [WISH, WISH]]);
+  expect([lead.startSignal.aborted, child.takeStopRequests()]).toEqual([false, [WISH, WISH]]);
 });
 
 test("whoever must end starts nothing further; after its end no signal reaches it", () => {
@@ -375,3 +381,16 @@ test("whoever must end starts nothing further; after its end no signal reaches i
   const late = node(scene, lead, "lead/c");
   expect(late.startSignal.aborted).toBe(true);
 });
+
+proves(
+  ["S7.17"],
+  "a signal that is in the log since before a crash is not listed once more, and a further one is",
+  () => {
+    const other: StopSignal = { ...WISH, reason: { ...WISH.reason, message: "Time for tea." } };
+    const agent = node(new ClockScene(), undefined, "lead", [WISH]);
+    agent.requestStop(WISH);
+    agent.requestStop(WISH);
+    agent.requestStop(other);
+    expect(agent.takeStopRequests()).toEqual([WISH, other]);
+  },
+);

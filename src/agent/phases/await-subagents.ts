@@ -8,15 +8,15 @@ import { pauseForSubagents } from "../pausing.ts";
 
 /** Waits until they rest, somebody writes to the agent, or it must end. Paused if one of them is and there is nothing to read. */
 export async function awaitSubagents(agent: AgentRuntime, state: AgentState): Promise<AgentState> {
-  const { mailbox } = agent;
   const { subagents } = agent.run;
   const { background } = state.log;
   await subagents.settled(agent, background, "news");
-  if (mailbox.hasMessages || mailbox.hasSignals || agent.isEnding) return state;
+  const hasMessages = (): boolean => agent.mailbox?.hasMessages === true;
+  if (hasMessages() || agent.stopRequests.length > 0 || agent.isEnding) return state;
   if (subagents.hasPaused(background)) return pauseForSubagents(agent, state);
   // A call has taken their results and did not hand them on.
   subagents.reactivate(agent, background);
-  if (mailbox.hasMessages) return state;
+  if (hasMessages()) return state;
   const message =
     "Subagents in the background have ended without a result. This is a bug in espalier.";
   return fail(agent, state, new EspalierError({ code: "internal_error", message }));

@@ -39,7 +39,7 @@ export async function decide(agent: AgentRuntime, state: AgentState): Promise<Ag
     modelId: agent.model.id,
     maxOutputTokens: agent.role.maxOutputTokens,
     hasOutput: agent.role.hasOutput,
-    hasMessages: agent.mailbox.hasMessages,
+    hasMessages: agent.mailbox?.hasMessages === true,
     hasAwaited: judged.log.background.length > 0 && agent.role.delegation.atEnd === "await",
   });
   switch (outcome.type) {

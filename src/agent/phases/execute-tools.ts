@@ -33,7 +33,7 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
     const batch = { calls, replyCalls, skipped: skip };
     ({ state: next, failures, isOver, skip } = await runBatch(agent, next, batch));
     // The agent fails or stops, or a call is put off: nothing further begins, and the loop hears why.
-    const isStopping = agent.mailbox.hasSignals && !agent.isCatchingUp;
+    const isStopping = agent.stopRequests.length > 0 && !agent.isCatchingUp;
     if (isOver || isStopping || openStepOf(next).deferrals.length > 0) break;
   }
   replyCalls.release();
@@ -97,7 +97,7 @@ async function runBatch(
     ? await rewriteCalls(agent, step, calls)
     : { rewritten: calls.map((call) => asWritten(step, call)), ...NO_HOOKS_ASKED };
   const isFailing = hooked.failures.length > 0;
-  const skip = skipped ?? agent.mailbox.takeSkip();
+  const skip = skipped ?? agent.mailbox?.takeSkip();
   const plan = planCalls(agent, state, hooked.rewritten, { isFailing, skip });
   const known: CallEnd[] = [];
   const onEnd = (end: CallEnd): void => {

@@ -19,7 +19,8 @@ export async function makeReady(agent: AgentRuntime, state: AgentState): Promise
   if (agent.retention !== undefined && !state.log.isBriefed) next = await retain(agent, next);
   if (next.log.subtasks.length > 0) next = await workOffSubtasks(agent, next);
   if (isHeld(agent, next) || next.log.subtasks.length > 0) return withoutSections(next);
-  if (next.log.isAwaiting && !agent.mailbox.hasMessages) next = await awaitSubagents(agent, next);
+  if (next.log.isAwaiting && agent.mailbox?.hasMessages !== true)
+    next = await awaitSubagents(agent, next);
   if (isHeld(agent, next)) return withoutSections(next);
   const hasSections = agent.role.sections.length > BUILT_IN_SECTIONS.length;
   const made = hasSections ? await makeSections(agent, next) : withoutSections(next);

@@ -29,7 +29,7 @@ export async function prepare(agent: AgentRuntime, state: AgentState): Promise<P
     : makeReady(agent, state));
   if (isHeld(agent, ready.state) || ready.state.log.subtasks.length > 0)
     return { state: ready.state, call: undefined };
-  const messages = agent.mailbox.takeMessages();
+  const messages = agent.mailbox?.takeMessages() ?? [];
   const hasMessages = messages.length > 0;
   const shown = hasMessages ? withMessages(ready.state, messages) : ready.state;
   const plain = plainOrFailed(agent, shown, ready.sections);

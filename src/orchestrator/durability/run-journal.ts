@@ -95,7 +95,7 @@ export class RunJournal implements AgentJournal {
   /** A phase of an agent is over, and this is what it left. What it is told in it is read with it. */
   phaseOver(node: AgentRuntime, phase: string, state: AgentState): void {
     if (phase === "evaluate" || phase === "incorporate") return; // They wait for nothing: they are done once more.
-    const letters = node.mailbox.countTaken();
+    const letters = node.mailbox?.countTaken() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
     this.#save(node, phase, state);
     if (phase !== "prepare") node.finishInFlight();

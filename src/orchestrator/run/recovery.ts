@@ -227,7 +227,7 @@ export function reapply(
     const { signals = [], messages = [] } = node.inFlight?.facts ?? {};
     if (node.hasEnded) continue;
     for (const signal of signals) node.requestStop(signal);
-    for (const text of messages) void node.mailbox.write(text);
+    for (const text of messages) void node.openMailbox().write(text);
   }
   for (const childId of unknownIds) {
     const parent = tree.find(childId)?.parent;

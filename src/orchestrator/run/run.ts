@@ -259,7 +259,7 @@ export class LiveRun implements Run {
 
   steer(text: string, agentId: AgentId = this.#root.identity.agentId): Promise<Delivery> {
     checkText("text", text);
-    const { mailbox } = this.#node(agentId);
+    const mailbox = this.#node(agentId).openMailbox();
     if (!mailbox.isClosed) this.#supervisor.run.journal?.append({ type: "letter", agentId, text });
     return mailbox.write(text);
   }
@@ -267,7 +267,7 @@ export class LiveRun implements Run {
   skipToolCalls(reason = "The caller left it out."): void {
     checkText("reason", reason);
     this.#supervisor.run.journal?.append({ type: "skip", message: reason });
-    this.#root.mailbox.skip(reason);
+    this.#root.openMailbox().skip(reason);
   }
 
   requestStop(message = "The caller asked the run to stop."): void {
@@ -407,7 +407,7 @@ export class LiveRun implements Run {
     this.#root.cancel("The run cannot be kept any more.");
     for (const node of tree.nodes) {
       node.close();
-      node.mailbox.close("cancelled"); // Nothing is read any more: the senders learn so.
+      node.openMailbox().close("cancelled"); // Nothing is read any more: the senders learn so.
     }
     recorder.leave(runScope(this.#root));
   }

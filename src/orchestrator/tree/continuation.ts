@@ -72,7 +72,7 @@ function inFlight(
     return { code: "subagent_running", message };
   }
   const { agentId } = identity;
-  if (parent.mailbox.hasReportOf(agentId) || parent.background.isLiving(agentId)) {
+  if (parent.mailbox?.hasReportOf(agentId) === true || parent.background.isLiving(agentId)) {
     const message = `Not continued: ${who} has ended, and you have not read its result yet. It is in your next message: continue it then.`;
     return { code: "subagent_running", message };
   }

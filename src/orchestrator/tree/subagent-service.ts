@@ -41,7 +41,7 @@ export function subagentService(
           return refuse(run, parent.scope(call), child.role.name, ended(child));
         const { agentId } = child.identity;
         run.journal?.append({ type: "letter", agentId, text, ...by(parent, call) });
-        void child.mailbox.write(text, parent.identity.agentId);
+        void child.openMailbox().write(text, parent.identity.agentId);
       }
       return answer(`${childName} will read it before its next step, if it takes one.`);
     },
@@ -169,7 +169,7 @@ async function waitFor(
 
   function isOpen({ identity }: AgentRuntime): boolean {
     const { agentId } = identity;
-    return parent.background.isLiving(agentId) || parent.mailbox.hasReportOf(agentId);
+    return parent.background.isLiving(agentId) || parent.mailbox?.hasReportOf(agentId) === true;
   }
 }
 
@@ -186,7 +186,7 @@ function told(
       return canonicalJson({ subagent: childName, status });
     }
     reportedIds.push(child.identity.agentId);
-    parent.mailbox.withdraw(child.identity.agentId);
+    parent.mailbox?.withdraw(child.identity.agentId);
     parent.noteReported(child.identity.agentId, call.stepId);
     return delegationText({ type: "settled", result: resultOfEnded(child) });
   });

@@ -127,7 +127,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     if (!child.hasEnded) return await this.#runChild(child, scope, isBackground);
     const settled = this.#resultOf(child);
     if (!isBackground) return settled;
-    child.parent?.mailbox.report(child.identity.agentId, reportText(settled));
+    child.parent?.openMailbox().report(child.identity.agentId, reportText(settled));
     return receiptOf(child);
   }
 
@@ -174,7 +174,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
       childId,
       this.#runToEnd(child, scope).then(
         (outcome) => {
-          if (outcome.type === "settled") parent.mailbox.report(childId, reportText(outcome));
+          if (outcome.type === "settled") parent.openMailbox().report(childId, reportText(outcome));
         },
         (cause: unknown) => {
           const message = `${identity.agentPath} could not be led to its end: ${messageOf(cause)}`;
@@ -244,7 +244,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     // A call whose end is kept has given the agent the result.
     if (parent.inFlight?.facts.reportedIds.has(childId) === true)
       parent.noteReported(childId, parent.standingState.step?.stepId);
-    else parent.mailbox.report(childId, reportText(this.#resultOf(child)));
+    else parent.openMailbox().report(childId, reportText(this.#resultOf(child)));
   }
 
   async resume(parent: AgentRuntime, childId: AgentId, at: EventPosition): Promise<SpawnOutcome> {
@@ -280,13 +280,13 @@ export class Supervisor implements Subagents<AgentRuntime> {
     childIds: readonly AgentId[],
     until: "news" | "rest",
   ): Promise<void> {
-    const { mailbox, startSignal, background } = parent;
+    const { startSignal, background } = parent;
     const settled = background.allSettled(childIds);
     if (until === "rest") return await settled;
     if (startSignal.aborted) return;
     const news = Promise.withResolvers<void>();
     const hear = (): void => news.resolve();
-    const unsubscribe = mailbox.onMail((message) => {
+    const unsubscribe = parent.openMailbox().onMail((message) => {
       if (message.from === undefined) hear();
     });
     const forget = onAbort(startSignal, hear);

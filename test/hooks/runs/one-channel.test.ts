@@ -27,7 +27,7 @@ function filesWith(pattern: RegExp, under = "src/"): readonly string[] {
 }
 
 proves(["R92"], "only the loop's own modules read stop signals", () => {
-  expect(filesWith(/\.takeSignals\(/)).toEqual(["stop-requests.ts"]);
+  expect(filesWith(/\.takeStopRequests\(/)).toEqual(["stop-requests.ts"]);
   expect(filesWith(/\bhandle(Stop)?Requests\(agent, /)).toEqual([
     "life-cycle.ts",
     "run-agent.ts",
@@ -53,9 +53,9 @@ proves(
     for (const folder of ["hooks", "tools", "model"])
       expect([
         folder,
-        filesWith(/[sS]topSignal|takeSignals|log\.signals/, `src/${folder}/`),
+        filesWith(/[sS]topSignal|takeStopRequests|log\.signals/, `src/${folder}/`),
       ]).toEqual([folder, []]);
-    expect(filesWith(/takeSignals|log\.signals/, "src/policies/")).toEqual([]);
+    expect(filesWith(/takeStopRequests|log\.signals/, "src/policies/")).toEqual([]);
     expect(filesWith(/"(continue|compact|retry)"/, "src/hooks/")).toEqual([]);
   },
 );
