@@ -9,7 +9,7 @@ import type { EffectPosition } from "../agent-identity.ts";
 import { errorRecord } from "../error-record.ts";
 import { failWith } from "../stop-requests.ts";
 import { stepPosition, type AgentState, type Subtask } from "../agent-state.ts";
-import { spawnWithHooks } from "../tool-calls/spawn.ts";
+import { spawnWithHooks } from "../tool-calls/delegate.ts";
 import { transition } from "../transition.ts";
 
 /** Runs what is queued. The results come as messages, in the order of the queue, once all are there; what is paused stays queued. */

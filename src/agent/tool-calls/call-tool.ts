@@ -2,19 +2,19 @@
 // rejects: whatever goes wrong is a result that the model can read.
 
 import type { OwnCall } from "../../tools/bind-call.ts";
-import type { RejectedCall } from "../../tools/rejected-call.ts";
 import { SPAWN_TOOL_NAME } from "../agent-role.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
 import { authorize } from "./authorize.ts";
-import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
-import { concludeDelegation, delegate } from "./delegate.ts";
+import type { CallOutcome } from "./call-outcome.ts";
+import { delegate, resumeDelegation } from "./delegate.ts";
 import { callExternally } from "./external-call.ts";
-import { rejectedOutcome } from "./failed-outcome.ts";
 import { authorizeOnce } from "./kept-permit.ts";
 import { OpenCall, type CallPosition } from "./open-call.ts";
 import type { Permission } from "./questions.ts";
-import { perform, reject, rejectUnbegun, writtenArguments } from "./record.ts";
+import { perform } from "./record.ts";
+import { reject, forbiddenOutcome, rejectUnbegun } from "./reject.ts";
+
 import { runTool } from "./run-tool.ts";
 
 export function callTool(
@@ -35,7 +35,7 @@ function called(agent: AgentRuntime, place: CallPosition, planned: PlannedCall):
 function stages(call: OpenCall): Promise<CallEnd> {
   const { agent, planned } = call;
   const { bound, deferral } = planned;
-  if (deferral?.type === "subagent") return resumed(call, deferral);
+  if (deferral?.type === "subagent") return resumeDelegation(call, deferral);
   switch (bound.type) {
     case "rejected":
       return reject(call, forbiddenOutcome(call, bound));
@@ -54,21 +54,6 @@ function stages(call: OpenCall): Promise<CallEnd> {
 }
 
 const TAKEN: CallOutcome = { type: "succeeded", text: "Your result was taken." };
-
-/** Waits further for a subagent that was paused with the call. */
-function resumed(
-  call: OpenCall,
-  { childId, subtasks, startedIds }: Extract<PlannedCall["deferral"], { type: "subagent" }>,
-): Promise<CallEnd> {
-  const { agent } = call;
-  return perform(call, async () => ({
-    ...(await concludeDelegation(call, () =>
-      agent.run.subagents.resume(agent, childId, call.position),
-    )),
-    ...(subtasks === undefined ? {} : { subtasks }),
-    ...(startedIds === undefined ? {} : { startedIds }),
-  }));
-}
 
 /** Waits for permission without a slot; a function then works within one, a delegation waits for its child without (S1). */
 function callOwn(call: OpenCall, bound: OwnCall): Promise<CallEnd> {
@@ -110,17 +95,4 @@ function run(call: OpenCall, bound: OwnCall): Promise<CallEnd> {
   if (bound.type === "function") return runTool(call, bound);
   if (call.signal.aborted) return Promise.resolve(rejectUnbegun(call));
   return perform(call, () => delegate(call, bound));
-}
-
-/** The outcome of a call that does not run. One that would have started a subagent, and that a guard or a rule forbids, is a refused spawn (X14). */
-function forbiddenOutcome(call: OpenCall, rejected: RejectedCall): FailedOutcome {
-  const { agent, planned } = call;
-  const outcome = rejectedOutcome(rejected);
-  const { code, text: message } = rejected;
-  const isForbidden = code === "blocked" || code === "tool_not_available";
-  if (call.toolName !== SPAWN_TOOL_NAME || !isForbidden) return outcome;
-  const refusal = { code, message };
-  const input = writtenArguments(planned);
-  const spawn = agent.run.subagents.forbid(agent, input, refusal, call.delegated);
-  return spawn === undefined ? outcome : { ...outcome, spawn };
 }

@@ -1,25 +1,25 @@
 // A delegation: it starts subagents and waits for them without a slot (S1). What it starts does not outlive it (T2).
 
 import { invoke, runBounded } from "../../kernel/cancel.ts";
-import { checkKeys, checkText, shown } from "../../kernel/check.ts";
+import { shown } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
-import type { SpawnOutcome, SpawnRequest } from "../../protocol/subagent.ts";
+import type { SpawnOutcome, SpawnRequest, SubagentOutcome } from "../../protocol/subagent.ts";
+import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
+import { delegationText } from "../../tools/delegation-text.ts";
 import type {
-  ContinueRequest,
   DelegationContext,
   DelegationOutcome,
   SubagentService,
-  WaitRequest,
 } from "../../tools/tool-context.ts";
-import { delegatedOutcome, type CallOutcome } from "./call-outcome.ts";
-import { CANCELLED, thrownOutcome } from "./failed-outcome.ts";
+import type { DelegatedCall } from "../run-ports.ts";
+import type { PlannedCall, CallEnd } from "../effects.ts";
+import { type CallOutcome, type PausedChild } from "./call-outcome.ts";
+import { serviceWithin } from "./delegation-service.ts";
+import { CANCELLED, failed, thrownOutcome } from "./failed-outcome.ts";
+import { type Delegator, taskAfterHooks } from "./hooked-task.ts";
 import { spawnRequest, startedIds, TOO_LATE, type OpenCall } from "./open-call.ts";
-import { continueWithHooks, spawnWithHooks } from "./spawn.ts";
-
-/** A delegation whose subagent is paused, with what it queued before. */
-export type PausedChild = Extract<SpawnOutcome, { readonly type: "paused" }> &
-  Pick<CallOutcome, "subtasks" | "startedIds">;
+import { perform } from "./record.ts";
 
 /** Runs a delegation from its beginning. */
 export async function delegate(
@@ -110,27 +110,55 @@ function delegationContext(call: OpenCall): DelegationContext {
   });
 }
 
-/** What a call may do with the agent's subagents, until it ends. */
-function serviceWithin(call: OpenCall): SubagentService {
-  const { agent, delegated } = call;
-  const service = agent.run.subagents.serviceFor(agent, delegated);
-  return Object.freeze({
-    ...service,
-    wait: async (request?: WaitRequest) => (call.isClosed ? TOO_LATE : await service.wait(request)),
-    message: (childName: string, text: string) =>
-      call.isClosed ? TOO_LATE : service.message(childName, text),
-    cancel: async (childName: string, reason?: string) =>
-      call.isClosed ? TOO_LATE : await service.cancel(childName, reason),
-    continue: (request: ContinueRequest) => {
-      checkContinue(request);
-      return call.spawn((nth) => continueWithHooks(call, request, { ...delegated, nth }));
-    },
-  });
+/** The outcome of a delegation that is not paused. A subagent that did not complete is no success (X15). */
+function delegatedOutcome(
+  outcome: Exclude<DelegationOutcome, { readonly type: "paused" }>,
+): CallOutcome {
+  if (outcome.type === "answered") {
+    const { text, reportedIds = [] } = outcome;
+    return { type: "succeeded", text, reportedIds };
+  }
+  const text = delegationText(outcome);
+  if (outcome.type === "refused") return failed(outcome.refusal.code, text);
+  if (outcome.type === "started") return { type: "succeeded", text };
+  const { outcome: worth, usage } = outcome.result;
+  const counted = { usage: usage.total };
+  return worth === "completed"
+    ? { type: "succeeded", text, ...counted }
+    : failed(SUBAGENT_FAILURES[worth], text, counted);
 }
 
-function checkContinue(request: ContinueRequest): void {
-  const fields = ["childName", "task", "background", "role", "resultsOf", "draft"];
-  checkKeys("continue", request, fields);
-  checkText("continue.childName", request.childName);
-  checkText("continue.task", request.task);
+const SUBAGENT_FAILURES = {
+  partial: "subagent_partial",
+  no_output: "subagent_no_output",
+  failed: "subagent_failed",
+  cancelled: "subagent_cancelled",
+} as const satisfies Record<Exclude<SubagentOutcome, "completed">, ToolFailureCode>;
+
+/** Starts a subagent with the task as hooks changed it. Rejects with the coded error of a hook that broke, and with nothing else. */
+export async function spawnWithHooks(
+  delegator: Delegator,
+  request: SpawnRequest,
+  call: DelegatedCall,
+): Promise<SpawnOutcome> {
+  const { agent } = delegator;
+  const isHooked = agent.hooks.points.has("subagentStart");
+  // Awaited in any case: all calls of a reply are looked at before the first of them creates a subagent.
+  const task = await (isHooked ? taskAfterHooks(delegator, request, call) : request.task);
+  return await agent.run.subagents.spawn(agent, { ...request, task }, call);
+}
+
+/** Waits further for a subagent that was paused with the call. */
+export function resumeDelegation(
+  call: OpenCall,
+  { childId, subtasks, startedIds }: Extract<PlannedCall["deferral"], { type: "subagent" }>,
+): Promise<CallEnd> {
+  const { agent } = call;
+  return perform(call, async () => ({
+    ...(await concludeDelegation(call, () =>
+      agent.run.subagents.resume(agent, childId, call.position),
+    )),
+    ...(subtasks === undefined ? {} : { subtasks }),
+    ...(startedIds === undefined ? {} : { startedIds }),
+  }));
 }

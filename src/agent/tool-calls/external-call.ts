@@ -4,13 +4,14 @@ import type { Answer, Question } from "../../protocol/question.ts";
 import type { BoundCall } from "../../tools/bind-call.ts";
 import { resultText } from "../../tools/result-text.ts";
 import type { CallEnd } from "../effects.ts";
-import { failed, type CallOutcome, type FailedOutcome } from "./call-outcome.ts";
-import { failedSaying, rejectedOutcome } from "./failed-outcome.ts";
+import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
+import { failed, failedSaying, rejectedOutcome } from "./failed-outcome.ts";
 import { decide } from "./guards.ts";
 import type { OpenCall } from "./open-call.ts";
 import { deferred, isOverdue, questionAbout, recordAnswer, type Deferred } from "./questions.ts";
-import { perform, reject, rejectUnbegun } from "./record.ts";
-import { askedArguments } from "./used-arguments.ts";
+import { perform } from "./record.ts";
+import { askedArguments } from "./call-arguments.ts";
+import { rejectUnbegun, reject } from "./reject.ts";
 
 type ExternalEnd =
   | Deferred

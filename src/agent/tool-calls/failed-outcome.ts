@@ -4,7 +4,7 @@ import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { ErrorRecord } from "../../protocol/stop.ts";
-import type { ToolFailureCode } from "../../protocol/tool-failure.ts";
+import { failureClass, type ToolFailureCode } from "../../protocol/tool-failure.ts";
 import type { ToolErrorSeverity } from "../../protocol/tool-error-record.ts";
 import { correctionAdvice } from "../../tools/arguments/argument-problems.ts";
 import { JSON_ADVICE, UNBEGUN_TEXT, type RejectedCall } from "../../tools/rejected-call.ts";
@@ -17,7 +17,17 @@ import { isToolTimeout } from "../../tools/tool-timeout.ts";
 import type { PlannedCall } from "../effects.ts";
 import { errorRecord } from "../error-record.ts";
 import type { RefusedSpawn } from "../run-ports.ts";
-import { failed, type CallOutcome, type FailedOutcome } from "./call-outcome.ts";
+import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
+
+/** A failure by its code: how severe it is, and as what it counts, the table says. */
+export function failed(
+  code: ToolFailureCode,
+  text: string,
+  more: Partial<Omit<FailedOutcome, "type" | "errorCode">> = {},
+): FailedOutcome {
+  const { outcome: type, severity } = failureClass(code);
+  return { type, text, errorCode: code, severity, ...more };
+}
 
 /** A failure in the tool's own words, with what is said around them. */
 export function failedSaying(

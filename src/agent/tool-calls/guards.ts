@@ -21,7 +21,7 @@ import {
 import type { PlannedCall } from "../effects.ts";
 import { OpenCall } from "./open-call.ts";
 import { needsApproval, repetition, type GuardableCall } from "./needs-decision.ts";
-import { usedArguments } from "./used-arguments.ts";
+import { usedArguments } from "./call-arguments.ts";
 
 /** What is to be done with a call. */
 export type Decision =

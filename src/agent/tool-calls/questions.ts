@@ -30,7 +30,7 @@ import { decide, decideAgain, plainReason } from "./guards.ts";
 import type { AgentRuntime } from "../agent-runtime.ts";
 import type { FailedOutcome } from "./call-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import { askedArguments } from "./used-arguments.ts";
+import { askedArguments } from "./call-arguments.ts";
 
 export type Deferred = Extract<CallEnd, { readonly type: "deferred" }>;
 

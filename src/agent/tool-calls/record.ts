@@ -1,23 +1,18 @@
-// How a call is recorded: that it began and how it ended, or, if it does not run, that it was rejected. Hooks after it see its result, and the
-// model reads the text that is left. Nothing of it rejects.
+// How a call is recorded: that it began and how it ended. Hooks after it see its result, and the model reads the text that is left. Nothing of
+// it rejects.
 
-import type { JsonValue } from "../../kernel/json.ts";
-import type { Chain } from "../../hooks/hook-set.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { SpanContent } from "../../protocol/span-content.ts";
 import { spanOf, timed, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { ToolExecution } from "../../protocol/tool-outcome.ts";
-import { argumentsOf } from "../../tools/bind-call.ts";
 import { descriptorOf } from "../../tools/tool.ts";
 import type { CallEnd, PlannedCall } from "../effects.ts";
-import { errorRecord } from "../error-record.ts";
-import { applyChain } from "./apply-chain.ts";
-import type { CallOutcome, FailedOutcome } from "./call-outcome.ts";
-import type { PausedChild } from "./delegate.ts";
-import { NOT_BEGUN, withinRetries } from "./failed-outcome.ts";
+import { followUp } from "./after-tool.ts";
+import type { CallOutcome, PausedChild } from "./call-outcome.ts";
+import { withinRetries } from "./failed-outcome.ts";
 import type { OpenCall } from "./open-call.ts";
-import { formatted, type Formatted } from "./shown-outcome.ts";
-import { usedArguments } from "./used-arguments.ts";
+import { shortened, type Formatted } from "./shown-outcome.ts";
+import { usedArguments, writtenArguments } from "./call-arguments.ts";
 
 /** Runs `work` between the events of its beginning and its end. `askedAtMs`: since when it waited for a slot; default: it did not. */
 export async function perform(
@@ -70,42 +65,14 @@ function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallE
   return { type: "deferred", deferral, ...timed(spanOf("tool", startedAtMs, agent.nowMs())) };
 }
 
-/** A call that does not run: one event says so. */
-export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
-  const startedAtMs = call.agent.nowMs();
-  const conclusion = concluded(call, refused, startedAtMs);
-  const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
-  return { ...recordRejected(call, startedAtMs, outcome), ...timed(spans) };
-}
-
-/** A call of which nothing has happened when its agent is told to end: hooks do not see it. */
-export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.nowMs()): CallEnd {
-  return recordRejected(call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
-}
-
-function recordRejected(
-  call: OpenCall,
-  startedAtMs: number,
-  outcome: Formatted<FailedOutcome>,
-): CallEnd {
-  const { agent, planned } = call;
-  call.emit(rejected(planned, outcome), () => [
-    argumentsContent(planned),
-    { type: "result", text: outcome.text },
-  ]);
-  const end = executed(planned, { startedAtMs, endedAtMs: agent.nowMs() }, outcome);
-  planned.onEnd(end);
-  return end;
-}
-
-interface Concluded<Outcome extends CallOutcome> {
+export interface Concluded<Outcome extends CallOutcome> {
   readonly outcome: Formatted<Outcome>;
   readonly spans: readonly TimeSpan[];
   readonly endedAtMs: number;
 }
 
 /** What a call came to as the model will read it, once the hooks after it have seen it; at once if there are none. */
-function concluded<Outcome extends CallOutcome>(
+export function concluded<Outcome extends CallOutcome>(
   call: OpenCall,
   worked: Outcome,
   workedAtMs: number,
@@ -123,6 +90,20 @@ function concluded<Outcome extends CallOutcome>(
       });
 }
 
+/** Cuts what is too long for the model; the whole is kept with the call (R111). */
+export function formatted<Outcome extends CallOutcome>(
+  planned: PlannedCall,
+  outcome: Outcome,
+): Formatted<Outcome> {
+  // A failure has room for advice besides, and its own words have their own measure: shorter than a result may be, it is never cut.
+  if (outcome.text.length <= planned.settings.maxResultCharacters)
+    return { ...outcome, isShortened: false };
+  const { text, isShortened, shownCharacters } = shortened(planned, outcome);
+  return isShortened
+    ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
+    : { ...outcome, isShortened };
+}
+
 /** The outcome cut to what the model will read. */
 function shown<Outcome extends CallOutcome>(
   { agent, planned }: OpenCall,
@@ -134,45 +115,8 @@ function shown<Outcome extends CallOutcome>(
   return { outcome, spans: spanOf("formatting", workedAtMs, endedAtMs), endedAtMs };
 }
 
-/** Lets the hooks that follow a call see its result, and change what the model reads of it. */
-async function followUp<Outcome extends CallOutcome>(
-  call: OpenCall,
-  outcome: Outcome,
-  chain: Chain<"afterTool">,
-): Promise<Outcome> {
-  const { agent, place, planned, toolName, position } = call;
-  if (agent.signal.aborted) return outcome;
-  const { type, text } = outcome;
-  const { callId } = position;
-  try {
-    const { patch } = await applyChain(agent, {
-      point: "afterTool",
-      chain,
-      input: { toolName, callId, arguments: writtenArguments(planned), outcome: type, text },
-      place,
-      at: position,
-    });
-    const { metadata } = patch;
-    const noted = metadata === undefined ? {} : { metadata };
-    const rewritten = patch.text === undefined ? {} : { text: patch.text, words: undefined };
-    return { ...outcome, ...rewritten, ...noted };
-  } catch (cause) {
-    return agent.signal.aborted ? outcome : { ...outcome, failure: errorRecord(cause) };
-  }
-}
-
-function argumentsContent(planned: PlannedCall): SpanContent {
+export function argumentsContent(planned: PlannedCall): SpanContent {
   return { type: "arguments", value: writtenArguments(planned) };
-}
-
-/** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
-export function writtenArguments({ bound, argumentsText }: PlannedCall): JsonValue {
-  if ("input" in bound) return bound.input;
-  try {
-    return argumentsOf(argumentsText);
-  } catch {
-    return argumentsText;
-  }
 }
 
 /** The event that says how a call ended. */
@@ -195,28 +139,6 @@ function ended(
     ...(attachments === undefined ? {} : { attachments: attachments.length }),
     ...times,
     ...(usage === undefined ? {} : { usage }),
-  };
-}
-
-/** The event that says that a call does not run. */
-function rejected(
-  { call, bound }: PlannedCall,
-  outcome: Formatted<FailedOutcome>,
-): EventBody<"tool.rejected"> {
-  const { type, text, fullText, shownCharacters, errorCode, severity } = outcome;
-  const { blockedBy, reason, spawn } = outcome;
-  return {
-    type: "tool.rejected",
-    toolName: call.toolName,
-    ...descriptorOf(bound.tool),
-    outcome: type,
-    errorCode,
-    severity,
-    ...(blockedBy === undefined ? {} : { blockedBy }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(spawn === undefined ? {} : { spawn }),
-    resultCharacters: (fullText ?? text).length,
-    ...(shownCharacters === undefined ? {} : { shownCharacters }),
   };
 }
 

@@ -5,16 +5,18 @@ import { wrapped } from "../../hooks/run-chain.ts";
 import { spanOf, type TimeSpan } from "../../protocol/step-timing.ts";
 import type { OwnCall } from "../../tools/bind-call.ts";
 import type { ToolRetryNote, ToolRuntime } from "../../tools/tool-runtime.ts";
+import { outcomeOf as textOutcomeOf } from "../../tools/returned-result.ts";
 import { runInTime } from "../../tools/wrappers/with-timeout.ts";
 import { toolEffectName } from "../effect-names.ts";
 import type { CallEnd } from "../effects.ts";
 import { hookContext } from "../hook-bounds.ts";
 import { WrappedTime } from "../wrapped-time.ts";
-import { returnedOutcome, type CallOutcome } from "./call-outcome.ts";
+import type { CallOutcome } from "./call-outcome.ts";
 import { CANCELLED, thrownOutcome, toolErrorRecord } from "./failed-outcome.ts";
 import { isRepeatable } from "./kept-permit.ts";
 import type { OpenCall } from "./open-call.ts";
-import { perform, rejectUnbegun } from "./record.ts";
+import { perform } from "./record.ts";
+import { rejectUnbegun } from "./reject.ts";
 
 type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
@@ -106,4 +108,15 @@ function outcomeOf(toolName: string, bounded: BoundedOutcome<unknown>): CallOutc
   } catch (cause) {
     return thrownOutcome(toolName, cause);
   }
+}
+
+/** The outcome of a call whose tool gave this. Throws what the result throws when it is looked at, and a `TypeError` for what is no JSON. */
+function returnedOutcome(result: unknown): CallOutcome {
+  const { text, structured, attachments } = textOutcomeOf(result);
+  return {
+    type: "succeeded",
+    text,
+    ...(structured === undefined ? {} : { structured }),
+    ...(attachments.length === 0 ? {} : { attachments }),
+  };
 }

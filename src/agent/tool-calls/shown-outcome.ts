@@ -19,22 +19,8 @@ interface Shown {
 /** So much of what is said of a failure besides the tool's own words is shown, however short results are to be. */
 const ROOM_FOR_ADVICE = 2_000;
 
-/** Cuts what is too long for the model; the whole is kept with the call (R111). */
-export function formatted<Outcome extends CallOutcome>(
-  planned: PlannedCall,
-  outcome: Outcome,
-): Formatted<Outcome> {
-  // A failure has room for advice besides, and its own words have their own measure: shorter than a result may be, it is never cut.
-  if (outcome.text.length <= planned.settings.maxResultCharacters)
-    return { ...outcome, isShortened: false };
-  const { text, isShortened, shownCharacters } = shortened(planned, outcome);
-  return isShortened
-    ? { ...outcome, text, isShortened, fullText: outcome.text, shownCharacters }
-    : { ...outcome, isShortened };
-}
-
 /** Of a failure the tool's own words are cut, of what a delegation gave the texts in its JSON, and anything else at its end. */
-function shortened({ bound, settings }: PlannedCall, outcome: CallOutcome): ShortenedText {
+export function shortened({ bound, settings }: PlannedCall, outcome: CallOutcome): ShortenedText {
   const { maxResultCharacters: most } = settings;
   const { type, text, words } = outcome;
   if (words !== undefined) return shortenWords(text, words, most);

@@ -10,8 +10,7 @@ import { CallEndSchema, InferOutcomeSchema } from "../../agent/effect-outcomes.t
 import type { CallEnd, InferOutcome, PlannedCall } from "../../agent/effects.ts";
 import type { EffectPosition } from "../../agent/agent-identity.ts";
 import { CANCELLED } from "../../agent/tool-calls/failed-outcome.ts";
-import { executed } from "../../agent/tool-calls/record.ts";
-import { formatted } from "../../agent/tool-calls/shown-outcome.ts";
+import { executed, formatted } from "../../agent/tool-calls/record.ts";
 import { sameJson } from "../../kernel/json.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";

@@ -2,7 +2,8 @@
 
 import { canonicalJson, deepFreeze, unsoundness, type JsonValue } from "../../kernel/json.ts";
 import { JsonValueSchema } from "../../protocol/json-value.ts";
-import { MOST_LEVELS, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+import { argumentsOf, MOST_LEVELS, rebindCall, type BoundCall } from "../../tools/bind-call.ts";
+import type { PlannedCall } from "../effects.ts";
 
 type CheckedCall = Exclude<BoundCall, { readonly type: "rejected" }>;
 
@@ -29,4 +30,14 @@ export function askedArguments(bound: CheckedCall): JsonValue {
   const again = rebindCall(bound.tool, used);
   if (again.type === "rejected" || jsonOf(again.value) === undefined) return bound.input;
   return canonicalJson(usedArguments(again)) === canonicalJson(used) ? used : bound.input;
+}
+
+/** The arguments with which the call was made, as hooks and answers left them; the text itself, if it is no JSON. */
+export function writtenArguments({ bound, argumentsText }: PlannedCall): JsonValue {
+  if ("input" in bound) return bound.input;
+  try {
+    return argumentsOf(argumentsText);
+  } catch {
+    return argumentsText;
+  }
 }

@@ -1,0 +1,28 @@
+// The hooks that see a task before the subagent that is to work on it starts.
+
+import type { SpawnRequest } from "../../protocol/subagent.ts";
+import type { EffectPosition } from "../agent-identity.ts";
+import type { AgentRuntime } from "../agent-runtime.ts";
+import type { DelegatedCall } from "../run-ports.ts";
+import { applyChain } from "./apply-chain.ts";
+
+/** The agent that delegates, and the step in which it does. */
+export interface Delegator {
+  readonly agent: AgentRuntime;
+  readonly place: EffectPosition;
+}
+
+/** The task as hooks changed it. Rejects with the coded error of a hook that broke. */
+export async function taskAfterHooks(
+  { agent, place }: Delegator,
+  { role, task }: Pick<SpawnRequest, "role" | "task">,
+  call: DelegatedCall,
+): Promise<string> {
+  const point = "subagentStart";
+  const chain = agent.hooks.chain(point);
+  const isInFlight = agent.log?.hasChildOf(call.callId ?? null, call.nth ?? 0) === true;
+  if (chain.length === 0 || isInFlight) return task;
+  const input = { role, task, childDepth: agent.identity.depth + 1 };
+  const { patch } = await applyChain(agent, { point, chain, input, place, at: call });
+  return patch.task ?? task;
+}
