@@ -6,9 +6,7 @@
 
 import { invariant } from "../kernel/assert.ts";
 import { cancelReasonOf, type Bounds, type CancelReason } from "../kernel/cancel.ts";
-import { messageOf } from "../kernel/error.ts";
 import { sameJson, type JsonObject } from "../kernel/json.ts";
-import { warnOnce } from "../kernel/warn-once.ts";
 import type { HookSet } from "../hooks/hook-set.ts";
 import type { CacheKey, Model } from "../model/model.ts";
 import type { SentRequest } from "../model/request-prefix.ts";
@@ -16,8 +14,7 @@ import { abortSignal } from "../policies/stop-signals.ts";
 import { tighterShape, type TreeShape } from "../policies/subagent-limits.ts";
 import type { MessageRetentionPolicy } from "../policies/retention-policy.ts";
 import type { EventScope, EventBody, EventDraft } from "../protocol/event.ts";
-import type { AgentId, CallId, QuestionId, StepId } from "../protocol/ids.ts";
-import type { Answer } from "../protocol/question.ts";
+import type { AgentId, CallId, StepId } from "../protocol/ids.ts";
 import type { SpanContent } from "../protocol/span-content.ts";
 import type { RestStatus, StopSignal } from "../protocol/stop.ts";
 import type { RoleDraft } from "../protocol/subagent.ts";
@@ -28,7 +25,6 @@ import { narrowed, type ToolSet } from "../tools/tool-set.ts";
 import { childNameOf, type AgentIdentity, type EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
 import {
-  questionsOf,
   type AgentState,
   type PausedState,
   type PendingState,
@@ -105,6 +101,8 @@ export interface AgentHistory {
 export class AgentRuntime {
   readonly run: AgentRun;
   readonly identity: AgentIdentity;
+  /** What its parent, and its parent's model, call it: the end of its path. */
+  readonly childName: string;
   readonly role: AgentRole;
   readonly model: Model;
   readonly cacheKey: CacheKey;
@@ -124,19 +122,32 @@ export class AgentRuntime {
   readonly tools: ToolSet;
   readonly hooks: HookSet;
   readonly time: AgentTime;
+  /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
+  readonly bounds: Bounds & { readonly timeoutMs: number };
+  /** How much of the history of its session it begins with; undefined: it has none. */
+  readonly retention: MessageRetentionPolicy | undefined;
   /** Where its effects are kept; undefined: nowhere. */
   readonly log: EffectLog | undefined;
   /** Aborted when the agent, or one above it, must end. */
   readonly signal: AbortSignal;
   /** Aborted when the agent must not start anything further: with `signal`, and with the first stop request. */
   readonly startSignal: AbortSignal;
+  /** The agent that started it, as it is now. */
+  parent: AgentRuntime | undefined;
+  /** The run keeps it, not its parent. */
+  isDetached: boolean;
+  /** Subagents that it has started. */
+  breadth: number;
+  /** Subagents that were started below it, at any depth. */
+  subagentsBelow: number;
+  /** The state in which it has settled; undefined while it has not begun, or runs. */
+  rested: RestingState | undefined;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
   mailbox: Mailbox | undefined;
   /** The request of the last step, with which the next one is compared. */
   lastRequest: SentRequest | undefined;
-  #parent: AgentRuntime | undefined;
   readonly #controller = new AbortController();
   readonly #start = new AbortController();
   #guards: readonly NamedGuard[] | undefined;
@@ -151,9 +162,6 @@ export class AgentRuntime {
   #endRest = (): void => undefined;
   #inFlight: InFlightWork | undefined;
   #settling: Promise<unknown> = Promise.resolve();
-  #isDetached: boolean;
-  #childCount: number;
-  #subagentsBelow: number;
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
   /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
   #followers: Set<AgentRuntime> | undefined;
@@ -168,6 +176,7 @@ export class AgentRuntime {
     const { identity, role, parent, before, state } = made;
     this.run = run;
     this.identity = identity;
+    this.childName = childNameOf(identity.agentPath);
     this.role = role;
     this.model = role.model;
     this.cacheKey = { role: run.cacheKeyOf(role), agent: ordinalOf(identity.agentPath) };
@@ -183,16 +192,20 @@ export class AgentRuntime {
     this.hooks = run.hooksOf(role);
     this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
     this.execution = before?.execution ?? 1;
-    this.#parent = parent;
+    this.parent = parent;
     this.#state = state;
+    this.rested = state.status === "pending" ? undefined : state;
     if (state.log.signals.length > 0) this.#logged = [...state.log.signals];
     this.#inFlight = made.inFlight;
-    this.#childCount = before?.children ?? 0;
-    this.#subagentsBelow = before?.subagentsBelow ?? 0;
-    this.#isDetached = before?.isDetached ?? false;
+    this.breadth = before?.children ?? 0;
+    this.subagentsBelow = before?.subagentsBelow ?? 0;
+    this.isDetached = before?.isDetached ?? false;
     if (before !== undefined) this.#ordinals = new Map(Object.entries(before.ordinals));
     this.signal = this.#controller.signal;
     this.startSignal = this.#start.signal;
+    const { graceMs, hookTimeoutMs: timeoutMs } = run.settings;
+    this.bounds = { signal: this.signal, clock: run.clock, graceMs, timeoutMs };
+    this.retention = parent === undefined ? run.retention : undefined;
     this.time = new AgentTime({
       agentId: identity.agentId,
       clock: run.clock,
@@ -202,8 +215,8 @@ export class AgentRuntime {
       onDeadline: (deadlineAtMs) => this.endAt(deadlineAtMs),
     });
     this.log = run.journal?.logOf(this);
-    this.#follow(this.#isDetached ? this.root : parent); // What throws has thrown: nothing above knows of half an agent.
-    if (this.#isDetached && !this.hasEnded) this.time.standAlone();
+    this.#follow(this.isDetached ? this.root : parent); // What throws has thrown: nothing above knows of half an agent.
+    if (this.isDetached && !this.hasEnded) this.time.standAlone();
     if (this.hasEnded) this.close();
     else if (before !== undefined) this.time.heedOverdue();
   }
@@ -294,6 +307,7 @@ export class AgentRuntime {
       `${this.identity.agentPath} is not active and has not ended`,
     );
     this.#isActive = true;
+    this.rested = undefined;
     this.#endRest();
     this.#readsNoMore = undefined;
     this.mailbox?.reopen();
@@ -304,6 +318,7 @@ export class AgentRuntime {
   settle(state: RestingState): void {
     this.#isActive = false;
     this.#state = state;
+    this.rested = state;
     this.#closeMailbox(state.status);
     if (state.status === "paused") this.#endRest = this.time.asking();
     else this.close();
@@ -319,11 +334,6 @@ export class AgentRuntime {
   /** The state from which it begins next, or in which it has settled. */
   get standingState(): PendingState | RestingState {
     return this.#state;
-  }
-
-  /** The state in which it has settled; undefined while it has not begun, or runs. */
-  get rested(): RestingState | undefined {
-    return this.#isActive || this.#state.status === "pending" ? undefined : this.#state;
   }
 
   get hasEnded(): boolean {
@@ -358,51 +368,15 @@ export class AgentRuntime {
     return this.#inFlight?.isUnderWay === true;
   }
 
-  /** Subagents that were running when the process died, and that no call has adopted. */
-  get orphanIds(): readonly AgentId[] {
-    return this.#inFlight?.childIds ?? NONE;
-  }
-
   // What it works with
-
-  /** Tools of its role that it does not have, and why. */
-  get removedTools(): readonly RemovedTool[] {
-    return this.toolLimits.removed;
-  }
 
   /** The orchestrator's guards, those of every agent above, from the root down, and those of its own role (T4). */
   get guards(): readonly NamedGuard[] {
     if (this.#guards !== undefined) return this.#guards;
     const { name, guards } = this.role;
-    const above = this.#parent === undefined ? this.run.settings.guards : this.#parent.guards;
+    const above = this.parent === undefined ? this.run.settings.guards : this.parent.guards;
     this.#guards = guards.length === 0 ? above : [...above, ...namedGuards(name, guards)];
     return this.#guards;
-  }
-
-  /** How much of the history of its session it begins with; undefined: it has none. */
-  get retention(): MessageRetentionPolicy | undefined {
-    return this.#parent === undefined ? this.run.retention : undefined;
-  }
-
-  /** How long foreign code of the agent may take: a hook, a stop condition, a section. */
-  get bounds(): Bounds & { readonly timeoutMs: number } {
-    const { clock, settings } = this.run;
-    const { graceMs, hookTimeoutMs: timeoutMs } = settings;
-    return { signal: this.signal, clock, graceMs, timeoutMs };
-  }
-
-  nowMs(): number {
-    return this.run.clock.nowMs();
-  }
-
-  /** Time that does not count against its time limit, since it waited for an answer or was paused. */
-  get pausedMs(): number {
-    return this.time.stoodMs;
-  }
-
-  /** The answer to a question that was open when the run was paused. */
-  answerTo(questionId: QuestionId): Answer | undefined {
-    return this.run.answers.get(questionId);
   }
 
   /** Books what a model call used, unless it was booked before the process died. */
@@ -419,18 +393,6 @@ export class AgentRuntime {
   /** Books one tool call, unless it was booked before the process died, or says which limit forbids it. */
   chargeToolCall(): BudgetRefusal | undefined {
     return this.#inFlight?.takeCharge() === true ? undefined : this.account.chargeToolCall();
-  }
-
-  /** A listener that throws harms no run (E2). */
-  emitText(text: string): void {
-    const { onText } = this.run;
-    const { agentId, agentPath } = this.identity;
-    try {
-      onText?.({ agentId, agentPath, text });
-    } catch (cause) {
-      if (onText !== undefined)
-        warnOnce(onText, `onText threw (${messageOf(cause)}); the run goes on.`);
-    }
   }
 
   // Events
@@ -473,28 +435,13 @@ export class AgentRuntime {
 
   // Its place in the tree
 
-  /** The agent that started it, as it is now. */
-  get parent(): AgentRuntime | undefined {
-    return this.#parent;
-  }
-
   get root(): AgentRuntime {
-    return this.#parent === undefined ? this : this.#parent.root;
-  }
-
-  /** What its parent, and its parent's model, call it: the end of its path. */
-  get childName(): string {
-    return childNameOf(this.identity.agentPath);
-  }
-
-  /** The run keeps it, not its parent. */
-  get isDetached(): boolean {
-    return this.#isDetached;
+    return this.parent === undefined ? this : this.parent.root;
   }
 
   /** Leaves it to the run: its parent may end. A cancel of the root still reaches it. */
   detach(): void {
-    this.#isDetached = true;
+    this.isDetached = true;
     this.#unfollow(this.parent);
     this.#follow(this.root);
     this.time.standAlone();
@@ -508,28 +455,7 @@ export class AgentRuntime {
     }
   }
 
-  /** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
-  hasDueBelow(): boolean {
-    for (const { rested, startSignal } of this.activeBelow()) {
-      if (rested?.status !== "paused") continue;
-      if (startSignal.aborted) return true;
-      if (questionsOf(rested).some(({ questionId }) => this.run.answers.has(questionId)))
-        return true;
-    }
-    return false;
-  }
-
   // Its subagents
-
-  /** Subagents that it has started. */
-  get breadth(): number {
-    return this.#childCount;
-  }
-
-  /** Subagents that were started below it, at any depth. */
-  get subagentsBelow(): number {
-    return this.#subagentsBelow;
-  }
 
   /** Its subagents, in the order of their start. */
   get subagents(): readonly AgentRuntime[] {
@@ -543,7 +469,7 @@ export class AgentRuntime {
 
   /** Takes in a subagent, or the one that continues in its place. */
   enlist(child: AgentRuntime): void {
-    child.#parent = this;
+    child.parent = this;
     this.#subagents ??= new Map();
     this.#subagents.set(child.childName, child);
   }
@@ -591,7 +517,7 @@ export class AgentRuntime {
 
   /** Counts one more child and gives its path in the tree: `lead/researcher#2`. */
   adopt(roleName: string): string {
-    this.#childCount += 1;
+    this.breadth += 1;
     this.countBelow(1);
     this.#ordinals ??= new Map();
     const ordinal = (this.#ordinals.get(roleName) ?? 0) + 1;
@@ -601,18 +527,17 @@ export class AgentRuntime {
 
   /** Undoes `adopt` for a child that was never set up. Its ordinal stays taken, so that no two agents share a path. */
   disown(): void {
-    this.#childCount -= 1;
+    this.breadth -= 1;
     this.countBelow(-1);
   }
 
   /** So many more subagents were started below it. */
   countBelow(by: number): void {
-    this.#subagentsBelow += by;
-    this.#parent?.countBelow(by);
+    this.subagentsBelow += by;
+    this.parent?.countBelow(by);
   }
 }
 
-const NONE: readonly AgentId[] = Object.freeze([]);
 const NO_REQUESTS: readonly StopSignal[] = Object.freeze([]);
 
 /** True for one of the logged, which is so no longer. */

@@ -54,7 +54,7 @@ function remembering(state: AgentState, fired: FiredParts): AgentState {
 function factsOf(agent: AgentRuntime, state: AgentState): StopFacts {
   const { steps } = state.log;
   const { usage } = state.telemetry;
-  const elapsedMs = elapsed(agent, state, agent.nowMs());
+  const elapsedMs = elapsed(agent, state, agent.run.clock.nowMs());
   return Object.freeze({ steps, usage, elapsedMs, context: agent.run.context });
 }
 

@@ -19,7 +19,7 @@ export async function paidTurn(
   const { call } = turn;
   const used = callUsage(agent.model, call.lease, { type: "failed", ...log });
   const charged = chargeFor(agent, turn, used);
-  const askedAtMs = agent.nowMs();
+  const askedAtMs = agent.run.clock.nowMs();
   const paid = await agent.account.extend(
     call.lease,
     agent.model,

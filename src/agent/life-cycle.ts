@@ -54,7 +54,7 @@ export interface Prepared {
 /** To running: from the beginning, or on from a pause. */
 export function begin(agent: AgentRuntime, from: PendingState | PausedState): AgentState {
   const { role, identity } = agent;
-  const atMs = agent.nowMs();
+  const atMs = agent.run.clock.nowMs();
   agent.record({
     type: from.status === "paused" ? "agent.resumed" : "agent.started",
     role: role.name,
@@ -109,7 +109,7 @@ export function openStep(agent: AgentRuntime, state: AgentState, call: PreparedC
     input: request.messages,
     hiddenTools,
     lastStep,
-    atMs: agent.nowMs(),
+    atMs: agent.run.clock.nowMs(),
   });
   agent.run.journal?.stepOpened(agent, opened);
   return opened;
@@ -121,7 +121,7 @@ export function elapsed(
   { telemetry: { startedAtMs } }: AgentState,
   nowMs: number,
 ): number {
-  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.pausedMs);
+  return Math.max(0, nowMs - (startedAtMs ?? nowMs) - agent.time.stoodMs);
 }
 
 /** Completes the open step, if there is one: calls that nothing has answered get their result here (L3), and the step its one record (L4). */
@@ -129,7 +129,7 @@ export function completeStep(agent: AgentRuntime, state: AgentState): AgentState
   if (state.status !== "running" || state.step === undefined) return state;
   const { stepId, number, limit, isIncorporated, deferrals, reply } = state.step;
   agent.mailbox?.takeSkip(); // A request that came too late for this step does not leave out the calls of the next.
-  const atMs = agent.nowMs();
+  const atMs = agent.run.clock.nowMs();
   if (deferrals.length > 0) dropQuestions(agent, state, atMs);
   const limited = limit === undefined || isIncorporated ? state : addSignal(agent, state, limit);
   const elapsedMs = elapsed(agent, state, atMs);
@@ -161,7 +161,7 @@ export async function settle(agent: AgentRuntime, state: AgentState): Promise<Re
     step !== undefined ||
     log.background.length > 0 ||
     log.subtasks.length > 0 ||
-    agent.orphanIds.length > 0;
+    (agent.inFlight?.childIds.length ?? 0) > 0;
   return finish(agent, hasLeft ? await leaveSubagents(agent, state) : state);
 }
 
@@ -177,7 +177,12 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
   );
   if (completed.log.sections !== undefined) clearSections(agent, completed.log.sections);
   const status = statusOf(reason);
-  const ended = transition(completed, { type: "end", status, reason, atMs: agent.nowMs() });
+  const ended = transition(completed, {
+    type: "end",
+    status,
+    reason,
+    atMs: agent.run.clock.nowMs(),
+  });
   if (!isEnded(ended))
     throw new EspalierError({ code: "internal_error", message: "An ended state has no reason." });
   const { startedAtMs, endedAtMs } = ended.telemetry;

@@ -3,6 +3,8 @@
 // S2. The lease comes before the slot: an attempt that has to be paid for once more gives its slot back before it asks for room.
 
 import { runBounded } from "../kernel/cancel.ts";
+import { warnOnce } from "../kernel/warn-once.ts";
+import { messageOf } from "../kernel/error.ts";
 import type { GenerateOptions, Model, ModelReply } from "../model/model.ts";
 import { generateWithRetries, type GenerateOutcome } from "../model/retry.ts";
 import { withoutData } from "../model/written-by.ts";
@@ -21,7 +23,12 @@ import { parametersOf } from "./step-context.ts";
 
 /** Calls the model until it replies or fails for good. Each turn has a slot, and gives it back before the next one is paid for (S2). Never rejects. */
 export async function inferOnce(agent: AgentRuntime, call: InferCall): Promise<InferOutcome> {
-  let turn: Turn = { call, askedAtMs: agent.nowMs(), after: undefined, charged: NO_USAGE };
+  let turn: Turn = {
+    call,
+    askedAtMs: agent.run.clock.nowMs(),
+    after: undefined,
+    charged: NO_USAGE,
+  };
   let spans: readonly TimeSpan[] = [];
   for (;;) {
     const end = await inSlot(agent, turn);
@@ -49,14 +56,14 @@ async function inSlot(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
 async function askModel(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
   const { call, after } = turn;
   const { position, request, place } = call;
-  const startedAtMs = agent.nowMs();
+  const startedAtMs = agent.run.clock.nowMs();
   const queuedMs = startedAtMs - turn.askedAtMs;
   const isStreaming = place.aside === undefined && agent.run.onText !== undefined;
   if (after === undefined) recordRequest(agent, call, isStreaming);
   let attempts = 1;
   let isOver = false;
   const onText = (piece: string): void => {
-    if (!isOver) agent.emitText(piece);
+    if (!isOver) handText(agent, piece);
   };
   const streaming: Pick<GenerateOptions, "onText"> = isStreaming ? { onText } : {};
   const { signal } = call.signals ?? agent;
@@ -86,7 +93,18 @@ async function askModel(agent: AgentRuntime, turn: Turn): Promise<TurnEnd> {
     settled?.type === "replied" && !signal.aborted
       ? replied(agent, call, settled, { attempts, queuedMs })
       : endWithoutReply(agent, turn, bounded, { attempts, queuedMs });
-  return { ...outcome, ...timed(spanOf("inference", startedAtMs, agent.nowMs())) };
+  return { ...outcome, ...timed(spanOf("inference", startedAtMs, agent.run.clock.nowMs())) };
+}
+
+/** A listener that throws harms no run (E2). */
+function handText({ run: { onText }, identity }: AgentRuntime, text: string): void {
+  const { agentId, agentPath } = identity;
+  try {
+    onText?.({ agentId, agentPath, text });
+  } catch (cause) {
+    if (onText !== undefined)
+      warnOnce(onText, `onText threw (${messageOf(cause)}); the run goes on.`);
+  }
 }
 
 function recordRequest(agent: AgentRuntime, call: InferCall, streaming: boolean): void {

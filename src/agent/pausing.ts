@@ -17,10 +17,10 @@ import { transition } from "./transition.ts";
 export function pauseIfPossible(agent: AgentRuntime, state: AgentState): AgentState {
   if (state.status !== "running" || agent.isCatchingUp) return state;
   const isDue =
-    agent.hasDueBelow() ||
+    hasDueBelow(agent) ||
     isReplyDue(agent, state) ||
     isTooLong(state) ||
-    questionsOf(state).some(({ questionId }) => agent.answerTo(questionId) !== undefined);
+    questionsOf(state).some(({ questionId }) => agent.run.answers.get(questionId) !== undefined);
   return isDue || state.log.signals.length > 0 ? state : pause(state, REQUESTED);
 }
 
@@ -92,4 +92,15 @@ export function dropQuestions(agent: AgentRuntime, state: AgentState, nowMs: num
       { ...at, callId },
     );
   }
+}
+
+/** True if a paused subagent, at any depth below, has to be reached first: it must end, or its question was answered. */
+function hasDueBelow(agent: AgentRuntime): boolean {
+  for (const { rested, startSignal } of agent.activeBelow()) {
+    if (rested?.status !== "paused") continue;
+    if (startSignal.aborted) return true;
+    if (questionsOf(rested).some(({ questionId }) => agent.run.answers.has(questionId)))
+      return true;
+  }
+  return false;
 }

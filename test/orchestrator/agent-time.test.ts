@@ -339,7 +339,7 @@ test("a node's time stands still with its questions; at the deadline it is abort
   const answered = child.time.asking();
   scene.clock.advance(50);
   answered();
-  expect([lead.pausedMs, child.pausedMs]).toEqual([50, 50]);
+  expect([lead.time.stoodMs, child.time.stoodMs]).toEqual([50, 50]);
   scene.clock.advance(5);
   expect([lead.signal.aborted, child.signal.aborted]).toEqual([false, false]);
   scene.clock.advance(1);

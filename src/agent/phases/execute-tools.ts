@@ -49,8 +49,8 @@ export async function executeTools(agent: AgentRuntime, state: AgentState): Prom
 /** Subagents that a call had started before its process died, and that it did not start again: nobody waits for them (T2). */
 async function dismissOrphans(agent: AgentRuntime): Promise<void> {
   const { subagents } = agent.run;
-  const { orphanIds } = agent;
-  if (orphanIds.length === 0) return;
+  const orphanIds = agent.inFlight?.childIds;
+  if (orphanIds === undefined) return;
   await Promise.all(orphanIds.map((childId) => subagents.dismiss(agent, childId)));
 }
 

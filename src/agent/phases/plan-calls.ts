@@ -158,7 +158,7 @@ function drafted(
   const deferral = places.deferrals.get(call.callId);
   const countBefore = before?.index === index - 1 ? before.identicalCalls : undefined;
   const answer =
-    deferral?.type === "question" ? agent.answerTo(deferral.question.questionId) : undefined;
+    deferral?.type === "question" ? agent.run.answers.get(deferral.question.questionId) : undefined;
   const settings = agent.tools.settingsOf(call.toolName);
   const isWatched = settings.maxIdenticalCalls !== "unlimited";
   const { steps } = state.log;

@@ -23,7 +23,7 @@ export async function rewriteCalls(
   step: OpenStep,
   calls: readonly ToolCall[],
 ): Promise<HookedCalls> {
-  const askedAtMs = agent.nowMs();
+  const askedAtMs = agent.run.clock.nowMs();
   const asked = calls.map((call) => ask(agent, step, call));
   const isAsked = asked.some(({ answer }) => answer !== undefined);
   const answers = isAsked ? await Promise.all(asked.map(async ({ answer }) => await answer)) : [];
@@ -34,7 +34,7 @@ export async function rewriteCalls(
   });
   return {
     rewritten,
-    spans: spanOf("hooks", askedAtMs, agent.nowMs()),
+    spans: spanOf("hooks", askedAtMs, agent.run.clock.nowMs()),
     failures: rewritten.flatMap(({ change }) => (change?.type === "failed" ? [change.error] : [])),
   };
 }

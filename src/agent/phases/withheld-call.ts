@@ -24,7 +24,7 @@ export function withheldCall(
   const offered = offeredNames(agent, hiddenTools);
   const filters = hiddenTools.filter((hidden) => hidden.toolName === toolName);
   if (tool === undefined) {
-    const removals = agent.removedTools.filter((removed) => removed.toolName === toolName);
+    const removals = agent.toolLimits.removed.filter((removed) => removed.toolName === toolName);
     if (removals.length > 0) return removedTool(toolName, removals, offered);
   }
   if (filters.length > 0) {
@@ -94,7 +94,7 @@ export function dropAnswer(
       answer: given,
       by: answer === undefined ? "end" : "caller",
       reason: "The call could not run any more.",
-      waitedMs: agent.nowMs() - askedAtMs,
+      waitedMs: agent.run.clock.nowMs() - askedAtMs,
     },
     { stepId, callId: call.callId },
   );

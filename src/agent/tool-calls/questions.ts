@@ -285,7 +285,7 @@ export function questionAbout(
 ): Question {
   const { agentId, agentPath } = agent.identity;
   const { toolName, callId } = planned.call;
-  const askedAtMs = agent.nowMs();
+  const askedAtMs = agent.run.clock.nowMs();
   const { answerTimeoutMs } = agent.run.settings.approvals;
   return {
     questionId: questionIdOf(place.stepId, planned.index),
@@ -309,7 +309,7 @@ export function recordAnswer(
   said: Pick<EventBody<"question.answered">, "answer" | "by" | "reason" | "arguments">,
 ): void {
   const { questionId, toolName, askedAtMs } = question;
-  const waitedMs = call.agent.nowMs() - askedAtMs;
+  const waitedMs = call.agent.run.clock.nowMs() - askedAtMs;
   call.emit({ type: "question.answered", questionId, toolName, ...said, waitedMs });
 }
 
@@ -331,5 +331,5 @@ function decider({ planned }: OpenCall): By {
 
 /** True once the answer would come too late. */
 export function isOverdue(agent: AgentRuntime, { deadlineAtMs }: Question): boolean {
-  return deadlineAtMs !== null && agent.nowMs() >= deadlineAtMs;
+  return deadlineAtMs !== null && agent.run.clock.nowMs() >= deadlineAtMs;
 }

@@ -21,7 +21,7 @@ export async function perform(
   askedAtMs?: number,
 ): Promise<CallEnd> {
   const { agent, planned, toolName } = call;
-  const startedAtMs = agent.nowMs();
+  const startedAtMs = agent.run.clock.nowMs();
   const queuedMs = startedAtMs - (askedAtMs ?? startedAtMs);
   const isResumed = planned.deferral?.type === "subagent";
   const type = isResumed ? "tool.resumed" : "tool.started";
@@ -32,7 +32,7 @@ export async function perform(
   const given = bound.type === "rejected" ? {} : { arguments: usedArguments(bound) };
   const worked = await work();
   if (worked.type === "paused") return paused(call, worked, startedAtMs);
-  const workedAtMs = agent.nowMs();
+  const workedAtMs = agent.run.clock.nowMs();
   const spans = worked.spans ?? spanOf("tool", startedAtMs, workedAtMs);
   const conclusion = concluded(call, worked, workedAtMs);
   const {
@@ -62,7 +62,11 @@ function paused(call: OpenCall, worked: PausedChild, startedAtMs: number): CallE
   };
   const { callId } = position;
   const deferral = { type: "subagent", callId, childId, argumentsText, ...left } as const;
-  return { type: "deferred", deferral, ...timed(spanOf("tool", startedAtMs, agent.nowMs())) };
+  return {
+    type: "deferred",
+    deferral,
+    ...timed(spanOf("tool", startedAtMs, agent.run.clock.nowMs())),
+  };
 }
 
 export interface Concluded<Outcome extends CallOutcome> {
@@ -84,7 +88,7 @@ export function concluded<Outcome extends CallOutcome>(
   return chain.length === 0
     ? shown(call, counted, workedAtMs)
     : followUp(call, counted, chain).then((followed) => {
-        const followedAtMs = agent.nowMs();
+        const followedAtMs = agent.run.clock.nowMs();
         const { spans, ...rest } = shown(call, followed, followedAtMs);
         return { ...rest, spans: [...spanOf("hooks", workedAtMs, followedAtMs), ...spans] };
       });
@@ -111,7 +115,7 @@ function shown<Outcome extends CallOutcome>(
   workedAtMs: number,
 ): Concluded<Outcome> {
   const outcome = formatted(planned, worked);
-  const endedAtMs = agent.nowMs();
+  const endedAtMs = agent.run.clock.nowMs();
   return { outcome, spans: spanOf("formatting", workedAtMs, endedAtMs), endedAtMs };
 }
 

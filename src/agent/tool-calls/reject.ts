@@ -15,14 +15,14 @@ import type { Formatted } from "./shown-outcome.ts";
 
 /** Records that a call does not run, once the hooks after it have seen why. */
 export async function reject(call: OpenCall, refused: FailedOutcome): Promise<CallEnd> {
-  const startedAtMs = call.agent.nowMs();
+  const startedAtMs = call.agent.run.clock.nowMs();
   const conclusion = concluded(call, refused, startedAtMs);
   const { outcome, spans } = conclusion instanceof Promise ? await conclusion : conclusion;
   return { ...recordRejected(call, startedAtMs, outcome), ...timed(spans) };
 }
 
 /** A call of which nothing has happened when its agent is told to end: hooks do not see it. */
-export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.nowMs()): CallEnd {
+export function rejectUnbegun(call: OpenCall, startedAtMs = call.agent.run.clock.nowMs()): CallEnd {
   return recordRejected(call, startedAtMs, { ...NOT_BEGUN, isShortened: false });
 }
 
@@ -36,7 +36,7 @@ function recordRejected(
     argumentsContent(planned),
     { type: "result", text: outcome.text },
   ]);
-  const end = executed(planned, { startedAtMs, endedAtMs: agent.nowMs() }, outcome);
+  const end = executed(planned, { startedAtMs, endedAtMs: agent.run.clock.nowMs() }, outcome);
   planned.onEnd(end);
   return end;
 }

@@ -22,7 +22,7 @@ type FunctionCall = Extract<OwnCall, { readonly type: "function" }>;
 
 export async function runTool(call: OpenCall, bound: FunctionCall): Promise<CallEnd> {
   const { agent } = call;
-  const askedAtMs = agent.nowMs();
+  const askedAtMs = agent.run.clock.nowMs();
   const rest = agent.time.working();
   try {
     const end = await agent.run.limiter.tool(call.signal, () =>
@@ -53,18 +53,18 @@ async function run(call: OpenCall, bound: FunctionCall): Promise<CallOutcome> {
           });
           return wrapped(wraps, callFor, () => timed.during(body), agent.bounds);
         };
-  const startedAtMs = agent.nowMs();
+  const startedAtMs = agent.run.clock.nowMs();
   const bounds = { ...agent.bounds, signal: call.signal };
   const bounded = await runBounded(() => agent.within(call.position, work), bounds);
   const subtasks = call.close();
-  const workedAtMs = agent.nowMs();
+  const workedAtMs = agent.run.clock.nowMs();
   const spans: readonly TimeSpan[] =
     timed === undefined ? spanOf("tool", startedAtMs, workedAtMs) : [...timed.hooks, ...timed.tool];
   // What an agent that only stops was given in time is a result; what the abort made the tool throw is none.
   const hasResult = bounded.type === "returned" && !agent.signal.aborted;
   if (call.signal.aborted && !hasResult) return { ...CANCELLED, spans };
   const outcome = outcomeOf(toolName, bounded);
-  const formatting = spanOf("formatting", workedAtMs, agent.nowMs());
+  const formatting = spanOf("formatting", workedAtMs, agent.run.clock.nowMs());
   return { ...outcome, subtasks, spans: [...spans, ...formatting] };
 }
 

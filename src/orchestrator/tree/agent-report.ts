@@ -95,7 +95,7 @@ export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
     usage: node.account.usage(),
     metadata: node.metadata,
     removedTools: node.toolLimits.removed,
-    pausedMs: node.pausedMs,
+    pausedMs: node.time.stoodMs,
     rested,
   };
 }

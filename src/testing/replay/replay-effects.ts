@@ -98,7 +98,7 @@ export class ReplayEffects implements EffectLog {
   }
 
   #givenUp(call: PlannedCall): CallEnd {
-    const nowMs = this.#agent.nowMs();
+    const nowMs = this.#agent.run.clock.nowMs();
     return executed(call, { startedAtMs: nowMs, endedAtMs: nowMs }, formatted(call, CANCELLED));
   }
 
