@@ -34,8 +34,8 @@ import {
   type ToolGuard,
 } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
-import { localTracing } from "../tree/local-tracing.ts";
-import { DEFAULT_CONCURRENCY, type Concurrency } from "../tree/limiter.ts";
+import { localTracing } from "./local-tracing.ts";
+import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
 export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never> = AgentRole> {
