@@ -158,14 +158,13 @@ export type { OrchestratorOptions } from "./orchestrator/tree/orchestrator-optio
 export type {
   ForkOptions,
   LostRun,
-  OptionsWith,
   RecoverAllOptions,
   ResumeGrant,
   RecoverOptions,
   ResumeOptions,
-  StartOptions,
 } from "./orchestrator/run/run-options.ts";
-export type { FailedRecovery, RecoveredRuns } from "./orchestrator/run/recovery.ts";
+export type { OptionsWith, StartOptions } from "./orchestrator/run/start-options.ts";
+export type { FailedRecovery, RecoveredRuns } from "./orchestrator/run/recover.ts";
 export type { EventsOptions, GrantOptions, Run } from "./orchestrator/run/run.ts";
 export type { Phase, PhaseReport } from "./agent/run-agent.ts";
 export type {

@@ -34,18 +34,16 @@ export interface ApprovalHandler {
 }
 
 /** Throws `invalid_option` unless the three can be used. */
-export function approvalHandler(given: {
-  readonly approver: Approver | undefined;
-  readonly answerTimeoutMs: number | undefined;
-  readonly unanswered: Unanswered | undefined;
-}): ApprovalHandler {
+export function checkApprovals(given: {
+  readonly approver?: Approver;
+  readonly answerTimeoutMs?: number;
+  readonly unanswered?: Unanswered;
+}): void {
   const { approver, answerTimeoutMs, unanswered = "pause" } = given;
   if (approver !== undefined) checkApprover(approver);
   if (answerTimeoutMs !== undefined) checkAmount("answerTimeoutMs", answerTimeoutMs);
-  if (unanswered !== "pause" && unanswered !== "deny") {
+  if (unanswered !== "pause" && unanswered !== "deny")
     throw mismatch("unanswered", `"pause" or "deny"`, unanswered, "Choose one.");
-  }
-  return Object.freeze({ approver, answerTimeoutMs, unanswered });
 }
 
 /** What makes an answer would take the context of an approver for part of it: no answer of its would fit. */

@@ -1,69 +1,32 @@
 // Orchestrator: the facade. Checks what it is given, at once and whole, then hands out runs.
 
-import { checkText, misdefinition, mismatch } from "../kernel/check.ts";
-import {
-  instructionsFor,
-  checkRole,
-  type AgentRole,
-  type ContextOf,
-  type OutputOf,
-} from "../agent/agent-role.ts";
+import { checkText } from "../kernel/check.ts";
+import type { AgentRole, ContextOf, OutputOf } from "../agent/agent-role.ts";
 import type { JsonValue } from "../kernel/json.ts";
-import { RunIdSchema, type RunId } from "../protocol/ids.ts";
+import { RunIdSchema } from "../protocol/ids.ts";
 import type { Answer } from "../protocol/question.ts";
-import { forkedRun } from "./run/fork-run.ts";
-import { continueRun, readyToContinue, type Continuation } from "./run/continue-run.ts";
-import { foldJournal, type FoldedRun } from "./durability/fold-journal.ts";
-import {
-  newJournal,
-  recoveredJournal,
-  resumedJournal,
-  type Keeper,
-} from "./durability/open-journal.ts";
-import type { RunJournal } from "./durability/run-journal.ts";
-import { keptResult } from "./run/persisted-result.ts";
-import { startFork } from "./run/start-fork.ts";
-import { startRun } from "./run/start.ts";
+import type { PausedRun } from "./durability/paused-run.ts";
+import { forkRun } from "./run/fork.ts";
 import { LiveRuns } from "./run/live-runs.ts";
+import { recoverAllRuns, recoverRun, storedResult, type RecoveredRuns } from "./run/recover.ts";
+import { resumeRun } from "./run/resume.ts";
+import type { Run } from "./run/run.ts";
 import {
-  settingsOf,
-  type OrchestratorOptions,
-  type Settings,
-} from "./tree/orchestrator-options.ts";
-import { rolesOf } from "./run/pause-run.ts";
-import { readPausedRun, type PausedRun } from "./durability/paused-run.ts";
-import {
-  claimed,
-  contextOfLost,
-  failedRecovery,
-  lostRuns,
-  nothingKept,
-  storedLines,
-  storedRun,
-  type FailedRecovery,
-  type RecoveredRuns,
-} from "./run/recovery.ts";
-import { assertReady, rootRole, takePause } from "./run/resumption.ts";
-import { RoleRegistry } from "./tree/role-registry.ts";
-import type { LiveRun, Run } from "./run/run.ts";
-import type { RunResult } from "./run/run-result.ts";
-import {
-  checkForkOptions,
   checkRecoverAllOptions,
   checkRecoverOptions,
-  checkResumeOptions,
-  checkStartOptions,
   type ForkOptions,
-  type OptionsWith,
   type RecoverAllOptions,
   type RecoverOptions,
   type ResumeOptions,
-  type StartOptions,
 } from "./run/run-options.ts";
+import type { RunResult } from "./run/run-result.ts";
+import { startRun } from "./run/start.ts";
+import type { OptionsWith, StartOptions } from "./run/start-options.ts";
 import type { Session } from "./sessions/session.ts";
 import type { SessionOptions } from "./sessions/session-options.ts";
 import { sessionHandle } from "./sessions/sessions.ts";
-import { standing } from "./durability/restored-run.ts";
+import type { OrchestratorOptions } from "./tree/orchestrator-options.ts";
+import { settingsOf, type Settings } from "./tree/settings.ts";
 
 /**
  * Runs trees of agents; one orchestrator serves any number of them at once. Holds the handles of those that are under way, and
@@ -75,7 +38,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   readonly #live = new LiveRuns();
 
   /** @throws EspalierError `invalid_option`, naming the option, what was expected and what came. */
-  constructor(options: OrchestratorOptions<Roles> = {}) {
+  constructor(options?: OrchestratorOptions<Roles>) {
     this.#settings = settingsOf(options);
   }
 
@@ -93,16 +56,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run<Output>;
   start(role: AgentRole, task: string, options: StartOptions = {}): Run {
     this.#live.assertOpen();
-    checkRole("role", role);
-    checkTask(task);
-    checkStartOptions(options);
-    const run = startRun(this.#settings, {
-      role,
-      task,
-      options,
-      journal: (runId, session) => this.#newJournal(runId, `${role.name}: ${task}`, session),
-    });
-    return this.#led(run, options.signal);
+    return this.#live.add(startRun(this.#settings, role, task, options), options.signal);
   }
 
   /**
@@ -132,19 +86,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     options: ResumeOptions = {},
   ): Run {
     this.#live.assertOpen();
-    checkResumeOptions(options);
-    const paused = readPausedRun(stored);
-    const run = standing(paused);
-    const going = readyToContinue(this.#settings, run, options, { answers, areAllNeeded: true });
-    const giveBack = takePause(run, this.#settings.givenTracing); // Where nothing happens it may be tried again.
-    try {
-      const keeper = this.#keeper();
-      const journal = keeper === undefined ? undefined : resumedJournal(keeper, paused, giveBack);
-      return this.#led(continueRun(this.#settings, run, going, { journal }).run, options.signal);
-    } catch (cause) {
-      giveBack();
-      throw cause;
-    }
+    return this.#live.add(resumeRun(this.#settings, stored, answers, options), options.signal);
   }
 
   /**
@@ -165,34 +107,10 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
     this.#live.assertOpen();
     checkText("runId", runId);
     checkRecoverOptions(options);
-    const keeper = this.#keeperOrThrow();
-    return await this.#live.during(() =>
-      this.#recovered(keeper, RunIdSchema.parse(runId), options),
-    );
-  }
-
-  async #recovered(
-    keeper: Keeper,
-    runId: RunId,
-    { contextOf, ...options }: RecoverOptions & RecoverAllOptions,
-  ): Promise<LiveRun> {
-    const { takeOver = false, signal } = options;
-    const ready = async (found: FoldedRun): Promise<Continuation> => {
-      if (contextOf === undefined) return this.#readyToRecover(found, options);
-      const context = await contextOfLost(found.run, contextOf);
-      return this.#readyToRecover(found, { ...options, context });
-    };
-    const { ownership, folded, going } = await claimed(keeper, runId, { takeOver, ready });
-    try {
-      const journal = recoveredJournal(keeper, ownership, folded);
-      return this.#led(
-        continueRun(this.#settings, folded.run, going, { journal, folded }).run,
-        signal,
-      );
-    } catch (cause) {
-      await keeper.store.release(ownership, "paused");
-      throw cause;
-    }
+    return await this.#live.during(async () => {
+      const run = await recoverRun(this.#settings, RunIdSchema.parse(runId), options);
+      return this.#live.add(run, options.signal);
+    });
   }
 
   /**
@@ -216,23 +134,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async recoverAll(options: RecoverAllOptions = {}): Promise<RecoveredRuns> {
     this.#live.assertOpen();
     checkRecoverAllOptions(options);
-    const keeper = this.#keeperOrThrow();
-    return await this.#live.during(async () => {
-      const runs: Run[] = [];
-      const failed: FailedRecovery[] = [];
-      for (const runId of await lostRuns(keeper)) {
-        if (this.#live.find(runId) !== undefined) continue;
-        try {
-          const run = await this.#recovered(keeper, runId, options);
-          run.result.catch(() => undefined); // The caller can only look at it once all are under way.
-          runs.push(run);
-        } catch (cause) {
-          const error = failedRecovery(runId, cause);
-          if (error !== undefined) failed.push({ runId, error });
-        }
-      }
-      return { runs, failed };
-    });
+    return await this.#live.during(() => recoverAllRuns(this.#settings, this.#live, options));
   }
 
   /** The runs that are under way, in the order of their start. A run is gone from here when it rests: at its end, or at its pause. */
@@ -271,24 +173,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
    */
   async resultOf(runId: string): Promise<RunResult<JsonValue>> {
     checkText("runId", runId);
-    const { store } = this.#keeperOrThrow();
-    const id = RunIdSchema.parse(runId);
-    const found = await storedRun(store, id);
-    if (found?.recordCount === 0) throw nothingKept(id);
-    return keptResult(await foldJournal(id, storedLines(store, id)));
-  }
-
-  #readyToRecover(
-    { run, status, answers: before }: FoldedRun,
-    { answers = [], ...others }: RecoverOptions,
-  ): Continuation {
-    const kept = before.filter(({ questionId }) =>
-      run.questions.some((question) => question.questionId === questionId),
-    );
-    return readyToContinue(this.#settings, run, others, {
-      answers: [...kept, ...answers],
-      areAllNeeded: status !== "open",
-    });
+    return await storedResult(this.#settings, RunIdSchema.parse(runId));
   }
 
   /**
@@ -307,25 +192,7 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   ): Run<OutputOf<Role>>;
   fork(stored: PausedRun | string, options: ForkOptions = {}): Run {
     this.#live.assertOpen();
-    checkForkOptions(options);
-    const { onText, context, role, signal } = options;
-    const original = readPausedRun(stored);
-    const registry = new RoleRegistry(
-      rootRole(standing(original), role, this.#settings.roles),
-      this.#settings.roles,
-      { isReplacing: role !== undefined },
-    );
-    const { ids, clock } = this.#settings;
-    const { run, message, forkedFrom } = forkedRun(original, options, { ids, clock });
-    const forked = standing(run);
-    const roles = rolesOf(forked, registry);
-    assertReady(forked, registry);
-    const instructions = instructionsFor(registry.root, context);
-    const keeper = this.#keeper();
-    const journal = keeper === undefined ? undefined : resumedJournal(keeper, run);
-    const told = { instructions, message, forkedFrom, onText, context };
-    const parts = { run: forked, registry, roles, journal, ...told };
-    return this.#led(startFork(this.#settings, parts).run, signal);
+    return this.#live.add(forkRun(this.#settings, stored, options), options.signal);
   }
 
   /**
@@ -337,38 +204,4 @@ export class Orchestrator<Roles extends AgentRole<unknown, never> = AgentRole> {
   async session(id: string, options: SessionOptions = {}): Promise<Session> {
     return await sessionHandle(this.#settings, id, options);
   }
-
-  /** A run that begins, or goes on, here. */
-  #led(run: LiveRun, signal: AbortSignal | undefined): LiveRun {
-    this.#live.add(run);
-    if (signal !== undefined) run.cancelWith(signal);
-    return run;
-  }
-
-  /** Where runs are kept; undefined: nowhere. */
-  #keeper(): Keeper | undefined {
-    const { store, clock } = this.#settings;
-    return store === undefined ? undefined : { store, clock };
-  }
-
-  #keeperOrThrow(): Keeper {
-    const keeper = this.#keeper();
-    if (keeper !== undefined) return keeper;
-    throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
-  }
-
-  #newJournal(runId: RunId, title: string, session: PausedRun["session"]): RunJournal | undefined {
-    const keeper = this.#keeper();
-    const { limits } = this.#settings;
-    return keeper === undefined ? undefined : newJournal(keeper, { runId, limits, title, session });
-  }
-}
-
-function checkTask(task: unknown): void {
-  if (typeof task === "object" && task !== null) {
-    const advice =
-      "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
-    throw misdefinition("task", "text", task, advice);
-  }
-  checkText("task", task);
 }

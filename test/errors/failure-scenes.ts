@@ -6,7 +6,7 @@ import { transform } from "../../src/hooks/hook.ts";
 import type { Phase } from "../../src/agent/run-agent.ts";
 import { ModelError } from "../../src/model/model-error.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
-import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import { isRecord, type JsonValue } from "../../src/kernel/json.ts";

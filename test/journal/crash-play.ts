@@ -10,7 +10,7 @@ import type { JournalRecord } from "../../src/orchestrator/durability/journal-re
 import { localTracing } from "../../src/orchestrator/tree/local-tracing.ts";
 import { Orchestrator } from "../../src/orchestrator/orchestrator.ts";
 import type { OrchestratorOptions } from "../../src/orchestrator/tree/orchestrator-options.ts";
-import type { StartOptions } from "../../src/orchestrator/run/run-options.ts";
+import type { StartOptions } from "../../src/orchestrator/run/start-options.ts";
 import type { Run } from "../../src/orchestrator/run/run.ts";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
 import type { EspalierEvent } from "../../src/protocol/event.ts";

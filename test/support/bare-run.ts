@@ -2,7 +2,7 @@
 
 import type { AgentRole } from "../../src/agent/agent-role.ts";
 import type { Clock } from "../../src/kernel/clock.ts";
-import { settingsOf } from "../../src/orchestrator/tree/orchestrator-options.ts";
+import { settingsOf } from "../../src/orchestrator/tree/settings.ts";
 import { RoleRegistry } from "../../src/orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../src/orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../src/orchestrator/tree/supervisor.ts";

@@ -22,8 +22,8 @@ import {
 import { JOURNAL_VERSION } from "./journal-record.ts";
 import { RunJournal } from "./run-journal.ts";
 
-/** Where runs are kept, and by whom. */
-export interface Keeper {
+/** Where runs are kept, and by which clock. */
+export interface RunStorage {
   readonly store: RunStore;
   readonly clock: Clock;
 }
@@ -36,7 +36,7 @@ function titled(words: string): string {
 
 /** The journal of a run that begins. `title`: in what words it was started. */
 export function newJournal(
-  { store, clock }: Keeper,
+  { store, clock }: RunStorage,
   { title, ...run }: Headed & { readonly title: string },
 ): RunJournal {
   const { runId } = run;
@@ -74,7 +74,7 @@ function headed(options: JournalOptions, { runId, limits, session }: Headed): Ru
  * not let it.
  */
 export function resumedJournal(
-  { store, clock }: Keeper,
+  { store, clock }: RunStorage,
   run: PausedRun,
   refused: () => void = () => undefined,
 ): RunJournal {
@@ -122,7 +122,7 @@ function begun(agent: PausedAgent): PausedAgent {
 
 /** The journal of a run that is recovered goes on where it broke off. */
 export function recoveredJournal(
-  { store, clock }: Keeper,
+  { store, clock }: RunStorage,
   ownership: Ownership,
   { recordCount, texts }: FoldedRun,
 ): RunJournal {

@@ -32,12 +32,15 @@ export class LiveRuns {
     });
   }
 
-  add(run: LiveRun): void {
+  /** A run that begins, or continues, here. `signal`: cancels it when it is aborted. */
+  add(run: LiveRun, signal?: AbortSignal): LiveRun {
     this.#runs.add(run);
     run.whenOver(() => {
       this.#runs.delete(run);
       this.#check();
     });
+    if (signal !== undefined) run.cancelWith(signal);
+    return run;
   }
 
   /** Work that may lead to a run: closing waits for it, too. */

@@ -30,7 +30,7 @@ export function resultRecord({ agents, prices, session }: RunResult, atMs: numbe
  * The result of a run that has ended, or that is paused. Throws `invalid_state` for another one, and `invalid_journal` if an agent is not
  * at rest.
  */
-export function keptResult(folded: FoldedRun): RunResult<JsonValue> {
+export function persistedResult(folded: FoldedRun): RunResult<JsonValue> {
   const { run, said, status, recordCount } = folded;
   if (status === "open" || said === undefined) throw notAtRest(folded);
   try {

@@ -1,7 +1,6 @@
-// What goes with a run when it is started, resumed or forked.
+// What goes with a run when it is resumed, recovered or forked.
 
 import {
-  checkAmount,
   checkCount,
   checkKeys,
   checkList,
@@ -9,45 +8,15 @@ import {
   checkText,
   mismatch,
 } from "../../kernel/check.ts";
-import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { deepFreeze, type JsonObject } from "../../kernel/json.ts";
-import { jsonCopy, NotJsonError } from "../../kernel/json-copy.ts";
-import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import { JsonObjectSchema } from "../../protocol/json-value.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { checkBudget, type Budget } from "../../policies/budget.ts";
 import { checkGrant } from "../budget/ledger-grant.ts";
 import type { TextPiece } from "../../agent/run-ports.ts";
 import type { Session } from "../sessions/session.ts";
-
-/** What holds for one run. */
-export interface StartOptions {
-  /** Over the whole tree, on top of the root role's own. */
-  readonly budget?: Budget;
-  /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
-  readonly metadata?: object;
-  /**
-   * Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`; no pause moves it. It becomes a duration
-   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `wallTimeMs`, a tool that ignores
-   * its signal is waited for `graceMs` longer.
-   */
-  readonly deadlineAtMs?: number;
-  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
-  readonly onText?: (piece: TextPiece) => void;
-  /**
-   * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
-   * give a run a time, use `budget.wallTimeMs`: that limit is known before calls are made.
-   */
-  readonly signal?: AbortSignal;
-  /** The root begins with its history, and adds to it. One run at a time. */
-  readonly session?: Session;
-  /**
-   * What tools, hooks, guards and `instructions` are handed: services, the user on whose behalf the run works, anything. All agents of the
-   * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to go on.
-   */
-  readonly context?: unknown;
-}
+import { checkRunOptions } from "./start-options.ts";
 
 /** What goes with a resumption. */
 export interface ResumeOptions<out Role extends AgentRole<unknown, never> = AgentRole> {
@@ -124,35 +93,9 @@ export interface LostRun {
   readonly metadata: JsonObject;
 }
 
-/** The options of a call, which cannot be left out if a role asks for a `Context`: then `Needed` has to be among them. */
-export type OptionsWith<
-  Options,
-  Context,
-  Needed = { readonly context: Context },
-> = unknown extends Context ? readonly [options?: Options] : readonly [options: Options & Needed];
-
-const START_FIELDS = [
-  "budget",
-  "metadata",
-  "deadlineAtMs",
-  "onText",
-  "signal",
-  "session",
-  "context",
-];
 const RESUME_FIELDS = ["role", "grants", "onText", "signal", "session", "context"];
 const RECOVER_FIELDS = [...RESUME_FIELDS, "answers", "takeOver"];
 const FORK_FIELDS = ["atStep", "message", "budget", "role", "onText", "signal", "context"];
-
-/** Throws `invalid_option`. */
-export function checkStartOptions(options: StartOptions): void {
-  const field = "start options";
-  checkKeys(field, options, START_FIELDS);
-  const { budget = {}, deadlineAtMs } = options;
-  checkBudget("budget", budget);
-  if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
-  checkCommon(field, options);
-}
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
 export function checkResumeOptions(options: ResumeOptions): void {
@@ -186,7 +129,7 @@ function checkGoingOn(field: string, options: ResumeOptions): void {
     checkGrant(name, grant);
     if (grant.agentPath !== undefined) checkText(`${name}.agentPath`, grant.agentPath);
   }
-  checkCommon(field, options);
+  checkRunOptions(field, options);
 }
 
 /** Throws `invalid_option`, or `invalid_definition` for what is no role. */
@@ -198,52 +141,5 @@ export function checkForkOptions(options: ForkOptions): void {
   if (message !== undefined && (typeof message !== "string" || message.trim() === ""))
     throw mismatch(`${field}.message`, "text that is not empty", message, "Or leave it out.");
   checkBudget(`${field}.budget`, budget);
-  checkCommon(field, options);
-}
-
-function checkCommon(
-  field: string,
-  options: Pick<ForkOptions, "role" | "onText" | "signal">,
-): void {
-  if (options.role !== undefined) checkRole(`${field}.role`, options.role);
-  if (options.onText !== undefined) checkMethods(field, options, ["onText"]);
-  if (options.signal !== undefined) checkSignal(`${field}.signal`, options.signal);
-}
-
-function checkSignal(field: string, value: unknown): void {
-  const isSignal = value instanceof EventTarget && "aborted" in value;
-  if (isSignal) return;
-  const advice =
-    value instanceof AbortController
-      ? "Give its signal: controller.signal."
-      : "Leave it out for none.";
-  throw mismatch(field, "an AbortSignal", value, advice);
-}
-
-/** Plain data, checked to survive JSON. Throws `invalid_option`, naming the part that would not. */
-export function frozenMetadata(metadata: unknown): JsonObject {
-  const parsed = JsonObjectSchema.safeParse(metadataCopy(metadata));
-  if (parsed.success) return deepFreeze(parsed.data);
-  throw mismatch("metadata", "an object of JSON values", metadata, PLAIN_DATA);
-}
-
-const PLAIN_DATA =
-  "Hand in plain data: text, numbers, true, false, null, lists and objects of these.";
-
-function metadataCopy(metadata: unknown): unknown {
-  try {
-    return jsonCopy(metadata);
-  } catch (cause) {
-    const { place, got } =
-      cause instanceof NotJsonError ? cause : { place: "", got: `an error: ${messageOf(cause)}` };
-    const field = `metadata${place}`;
-    const expected = "a JSON value";
-    const advice = got === "a date" ? "Hand in its text: date.toISOString()." : PLAIN_DATA;
-    throw new EspalierError({
-      code: "invalid_option",
-      message: `Expected ${field} to be ${expected}, got ${got}. ${advice}`,
-      data: { field, expected, got },
-      cause,
-    });
-  }
+  checkRunOptions(field, options);
 }

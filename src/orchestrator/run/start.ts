@@ -1,53 +1,55 @@
 // How a new run starts: everything is checked before anything is made.
 
+import { checkText, misdefinition } from "../../kernel/check.ts";
 import type { JsonObject } from "../../kernel/json.ts";
-import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
+import { checkRole, instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import { EVENT_SCHEMA_VERSION, type EventBody } from "../../protocol/event.ts";
 import type { RunId, SessionId } from "../../protocol/ids.ts";
+import { newJournal } from "../durability/open-journal.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import { startingSession } from "../sessions/sessions.ts";
 import { createAgent } from "../tree/create-agent.ts";
-import type { Settings } from "../tree/orchestrator-options.ts";
+import type { Settings } from "../tree/settings.ts";
 import { RoleRegistry } from "../tree/role-registry.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
-import { frozenMetadata, type StartOptions } from "./run-options.ts";
+import { frozenMetadata } from "./metadata.ts";
 import { LiveRun } from "./run.ts";
+import { checkStartOptions, type StartOptions } from "./start-options.ts";
 import { warnOfStrayToolNames } from "./stray-tool-names.ts";
 
-/** What is to run. */
-export interface RunRequest {
-  readonly role: AgentRole;
-  readonly task: string;
-  readonly options: StartOptions;
-  /** Makes the journal of the run, where runs are kept. */
-  readonly journal: (runId: RunId, session: SessionRef | undefined) => RunJournal | undefined;
-}
-
 /** Starts a run; see `Orchestrator.start` for what it throws before anything is made. */
-export function startRun(settings: Settings, request: RunRequest): LiveRun {
-  const { role, task, options, journal } = request;
+export function startRun(
+  settings: Settings,
+  role: AgentRole,
+  task: string,
+  options: StartOptions,
+): LiveRun {
+  checkRole("role", role);
+  checkTask(task);
+  checkStartOptions(options);
   const { budget = {}, deadlineAtMs, onText, context } = options;
   const metadata = options.metadata === undefined ? NO_METADATA : frozenMetadata(options.metadata);
   const registry = new RoleRegistry(role, settings.roles);
   registry.assertReady(role, budget);
-  checkToolLists(registry, role);
-  warnOfStrayToolNames(registry, settings);
+  if (registry.hasToolLists) checkToolLists(registry, role);
+  if (registry.hasGuardsOrHooks || settings.guards.length > 0 || settings.hooks.length > 0)
+    warnOfStrayToolNames(registry, settings);
   const instructions = instructionsFor(role, context);
-  const session = startingSession(options.session);
+  const session = options.session === undefined ? undefined : startingSession(options.session);
   const supervisor = new Supervisor(settings, {
     registry,
     onText,
     context,
     session,
-    journal: (runId) => journal(runId, session?.ref),
+    journal: journalOf(settings, `${role.name}: ${task}`, session?.ref),
   });
-  const { run: runtime } = supervisor;
-  const root = createAgent(runtime, {
+  const { run } = supervisor;
+  const root = createAgent(run, {
     ...AS_ROOT,
     role,
     task,
@@ -62,12 +64,29 @@ export function startRun(settings: Settings, request: RunRequest): LiveRun {
     wallTimeMs: earlier(role.budget.wallTimeMs, budget.wallTimeMs),
     deadlineAtMs,
   });
-  runtime.journal?.created(root, {
-    account: runtime.ledger.account(root.identity.agentId),
-    isBackground: false,
-  });
-  session?.begin(runtime.runId);
-  return new LiveRun(supervisor, root, { ...NO_HISTORY, event: () => started(runtime, root) });
+  const account = run.ledger.account(root.identity.agentId);
+  run.journal?.created(root, { account, isBackground: false });
+  session?.begin(run.runId);
+  return new LiveRun(supervisor, root, { ...NO_HISTORY, event: () => started(run, root) });
+}
+
+function checkTask(task: unknown): void {
+  if (typeof task === "object" && task !== null) {
+    const advice =
+      "Say in words what is to be done. A history that it follows upon is a session: start(role, task, { session }).";
+    throw misdefinition("task", "text", task, advice);
+  }
+  checkText("task", task);
+}
+
+/** Makes the journal of the run; undefined: it is kept nowhere. */
+function journalOf(
+  { store, clock, limits }: Settings,
+  title: string,
+  session: SessionRef | undefined,
+): ((runId: RunId) => RunJournal) | undefined {
+  if (store === undefined) return undefined;
+  return (runId) => newJournal({ store, clock }, { runId, limits, title, session });
 }
 
 const NO_METADATA: JsonObject = Object.freeze({});

@@ -3,7 +3,7 @@
 import { warnOnce } from "../../kernel/warn-once.ts";
 import type { Hook } from "../../hooks/hook.ts";
 import type { ToolGuard } from "../../tools/tool-guard.ts";
-import type { Settings } from "../tree/orchestrator-options.ts";
+import type { Settings } from "../tree/settings.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 
 /** Warns, once for each, of guards and hooks of the orchestrator and of roles that name a tool which no agent of theirs can have. */

@@ -35,8 +35,7 @@ export async function sessionHandle(
 }
 
 /** For a run that begins. Throws `invalid_option`, `invalid_state` or `session_conflict`. */
-export function startingSession(session: Session | undefined): RunSession | undefined {
-  if (session === undefined) return undefined;
+export function startingSession(session: Session): RunSession {
   const keeper = keeperOf("start options.session", session);
   keeper.assertReady();
   return RunSession.of(keeper);

@@ -1,4 +1,4 @@
-// What an orchestrator is told: checked at once and whole, with a default for everything.
+// The options of an orchestrator: checked at once and whole.
 
 import {
   checkAmount,
@@ -9,32 +9,17 @@ import {
   defaultAdvice,
   mismatch,
 } from "../../kernel/check.ts";
-import { systemClock, type Clock } from "../../kernel/clock.ts";
-import { randomIds, type IdSource } from "../../kernel/id-source.ts";
+import type { Clock } from "../../kernel/clock.ts";
+import type { IdSource } from "../../kernel/id-source.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import {
-  approvalHandler,
-  type Approver,
-  type ApprovalHandler,
-  type Unanswered,
-} from "../../agent/approver.ts";
+import { checkApprovals, type Approver, type Unanswered } from "../../agent/approver.ts";
 import { checkHooks, type Hook } from "../../hooks/hook.ts";
 import { checkRetryPolicy, type RetryPolicy } from "../../model/retry-policy.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { Tracing } from "../../protocol/tracing.ts";
-import {
-  DEFAULT_SUBAGENT_LIMITS,
-  subagentLimits,
-  type SubagentLimits,
-} from "../../policies/subagent-limits.ts";
-import {
-  checkGuards,
-  namedGuards,
-  type NamedGuard,
-  type ToolGuard,
-} from "../../tools/tool-guard.ts";
+import type { SubagentLimits } from "../../policies/subagent-limits.ts";
+import { checkGuards, type ToolGuard } from "../../tools/tool-guard.ts";
 import type { Store } from "../../store/store.ts";
-import { localTracing } from "./local-tracing.ts";
 import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
 
 /** What holds for all runs of an orchestrator. Everything has a default. */
@@ -77,8 +62,8 @@ export interface OrchestratorOptions<out Roles extends AgentRole<unknown, never>
   readonly ids?: IdSource;
 }
 
-const DEFAULT_GRACE_MS = 5_000;
-const DEFAULT_HOOK_TIMEOUT_MS = 60_000;
+export const DEFAULT_GRACE_MS = 5_000;
+export const DEFAULT_HOOK_TIMEOUT_MS = 60_000;
 
 const OPTION_FIELDS = [
   "limits",
@@ -100,60 +85,9 @@ const OPTION_FIELDS = [
 ];
 const STORE_METHODS = ["create", "claim", "append", "beat", "release", "read", "find", "list"];
 
-/** The options, with the defaults in the place of what was left out. */
-export interface Settings {
-  readonly limits: SubagentLimits;
-  readonly concurrency: Concurrency;
-  readonly retry: RetryPolicy;
-  readonly graceMs: number;
-  readonly roles: readonly AgentRole[];
-  readonly hooks: readonly Hook[];
-  readonly guards: readonly NamedGuard[];
-  readonly hookTimeoutMs: number;
-  readonly approvals: ApprovalHandler;
-  readonly store: Store | undefined;
-  readonly sinks: readonly EventSink[];
-  readonly tracing: Tracing;
-  /** Undefined: `tracing` is the default. */
-  readonly givenTracing: Tracing | undefined;
-  readonly clock: Clock;
-  readonly ids: IdSource;
-}
-
-/** Throws `invalid_option`, naming the option, what was expected and what came. */
-export function settingsOf<Roles extends AgentRole<unknown, never>>(
-  options: OrchestratorOptions<Roles>,
-): Settings;
-export function settingsOf(options: OrchestratorOptions): Settings {
+/** Throws `invalid_option`, naming the option, what was expected and what came. `limits` and `concurrency` are checked where they are filled up. */
+export function checkOptions(options: OrchestratorOptions): void {
   checkKeys("options", options, OPTION_FIELDS);
-  checkGiven(options);
-  const { limits, concurrency, graceMs = DEFAULT_GRACE_MS, roles = [], sinks = [] } = options;
-  const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
-  const { approver, answerTimeoutMs, unanswered, store } = options;
-  const { tracing = localTracing(), clock = systemClock, ids = randomIds } = options;
-  return Object.freeze({
-    limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
-    concurrency: concurrency === undefined ? DEFAULT_CONCURRENCY : concurrencyOf(concurrency),
-    retry: Object.freeze({ ...options.retry }),
-    graceMs,
-    roles: [...roles],
-    hooks: [...hooks],
-    guards: guards.length === 0 ? NO_GUARDS : Object.freeze(namedGuards("orchestrator", guards)),
-    hookTimeoutMs,
-    approvals: approvalHandler({ approver, answerTimeoutMs, unanswered }),
-    store,
-    sinks: [...sinks],
-    tracing,
-    givenTracing: options.tracing,
-    clock,
-    ids,
-  });
-}
-
-const NO_GUARDS: readonly NamedGuard[] = Object.freeze([]);
-
-/** What is left out needs no check. */
-function checkGiven(options: OrchestratorOptions): void {
   const { retry, graceMs, roles, hooks, guards, hookTimeoutMs, sinks } = options;
   const { store, tracing, clock, ids } = options;
   if (retry !== undefined) checkRetryPolicy("retry", retry);
@@ -165,6 +99,7 @@ function checkGiven(options: OrchestratorOptions): void {
     checkAmount("hookTimeoutMs", hookTimeoutMs, defaultAdvice(DEFAULT_HOOK_TIMEOUT_MS));
   if (sinks !== undefined)
     checkEach("sinks", sinks, (field, sink) => checkMethods(field, sink, ["take"]));
+  checkApprovals(options);
   if (store !== undefined) checkMethods("store", store, STORE_METHODS);
   if (tracing !== undefined) checkMethods("tracing", tracing, ["place", "within", "idsOf"]);
   if (clock !== undefined) checkMethods("clock", clock, ["nowMs", "monotonicMs", "setTimer"]);
@@ -181,7 +116,8 @@ function checkEach(
     for (const [index, value] of list.entries()) check(`${field}[${index}]`, value);
 }
 
-function concurrencyOf(given: Partial<Concurrency>): Concurrency {
+/** With the defaults in the place of what was left out. Throws `invalid_option`. */
+export function concurrencyOf(given: Partial<Concurrency>): Concurrency {
   checkKeys("concurrency", given, Object.keys(DEFAULT_CONCURRENCY));
   for (const [name, limit] of Object.entries(given)) {
     if (limit === undefined) continue;

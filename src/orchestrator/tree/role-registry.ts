@@ -10,7 +10,10 @@ import type { Budget } from "../../policies/budget.ts";
 export class RoleRegistry {
   readonly #roles = new Map<string, AgentRole>();
   readonly root: AgentRole;
-
+  /** Some role lists tools that its subagents may have, or may not. */
+  hasToolLists = false;
+  /** Some role has guards or hooks of its own. */
+  hasGuardsOrHooks = false;
   /** The root stands for every other role of its name. */
   readonly #isReplacing: boolean;
 
@@ -87,6 +90,10 @@ export class RoleRegistry {
       });
     }
     this.#roles.set(role.name, role);
+    const { context, guards, hooks } = role;
+    if (context.allowedTools !== undefined || context.deniedTools.length > 0)
+      this.hasToolLists = true;
+    if (guards.length > 0 || hooks.length > 0) this.hasGuardsOrHooks = true;
     for (const subagent of role.subagents) if (typeof subagent !== "string") this.#add(subagent);
   }
 

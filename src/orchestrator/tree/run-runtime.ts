@@ -24,7 +24,7 @@ import { EventRecorder } from "./event-recorder.ts";
 import { GuardedTracing } from "./guarded-tracing.ts";
 import { limiter } from "./limiter.ts";
 import { hasObserver, observerSink } from "./observer-sink.ts";
-import type { Settings } from "./orchestrator-options.ts";
+import type { Settings } from "./settings.ts";
 import type { RoleRegistry } from "./role-registry.ts";
 import { RunDefinitions } from "./run-definitions.ts";
 import { RunTree } from "./run-tree.ts";
@@ -41,7 +41,7 @@ export interface NewRun {
   /** The session on which the run was started. Default: none. */
   readonly session?: RunSession | undefined;
   /** Makes the journal of the run, where it is kept. */
-  readonly journal?: (runId: RunId) => RunJournal | undefined;
+  readonly journal?: ((runId: RunId) => RunJournal | undefined) | undefined;
 }
 
 /** Some ten milliseconds of work. */

@@ -19,7 +19,7 @@ import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continued } from "./continuation.ts";
 import { forbidSpawn, refuse, refuseSpawn, roleOf } from "./refusals.ts";
-import type { Settings } from "./orchestrator-options.ts";
+import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
 import { childInEvents, groupOf, memberGroup, spawned, type SpawnCall } from "./spawn.ts";
 import { setupFailed } from "./admission.ts";

@@ -5,10 +5,8 @@ import { checkKeys, mismatch } from "../../kernel/check.ts";
 import { isRecord } from "../../kernel/json.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
-import {
-  settingsOf,
-  type OrchestratorOptions,
-} from "../../orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
+import { settingsOf } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import { stretchesOf, type Recording } from "./recording.ts";
 import { Replayer, type ReplayOrder } from "./replayer.ts";

@@ -11,15 +11,13 @@ import {
 } from "../../orchestrator/run/continue-run.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
 import { RunJournal } from "../../orchestrator/durability/run-journal.ts";
-import { startFork } from "../../orchestrator/run/start-fork.ts";
+import { startFork } from "../../orchestrator/run/fork.ts";
 import { LiveRun } from "../../orchestrator/run/run.ts";
 import { AS_ROOT, NO_HISTORY, started } from "../../orchestrator/run/start.ts";
-import {
-  settingsOf,
-  type OrchestratorOptions,
-} from "../../orchestrator/tree/orchestrator-options.ts";
+import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
+import { settingsOf } from "../../orchestrator/tree/settings.ts";
 import { rolesOf } from "../../orchestrator/run/pause-run.ts";
-import { rootRole } from "../../orchestrator/run/resumption.ts";
+import { rootRole } from "../../orchestrator/run/check-continuation.ts";
 import { RoleRegistry } from "../../orchestrator/tree/role-registry.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
 import { Supervisor } from "../../orchestrator/tree/supervisor.ts";

@@ -1,10 +1,8 @@
-// What must be right before a paused run goes on, besides its answers.
+// What must be right before a run at rest continues, besides its answers.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { mismatch } from "../../kernel/check.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
-import { alreadyResumed } from "../durability/open-journal.ts";
-import type { Tracing } from "../../protocol/tracing.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { checkToolLists } from "./check-tool-lists.ts";
@@ -111,25 +109,4 @@ export function assertReady(run: RestoredRun, registry: RoleRegistry): void {
     for (const below of registry.reachableFrom(role))
       requirePrices(`the cost limit of ${path}`, below);
   }
-}
-
-/**
- * Pauses that this process went on from, with whatever orchestrator: what was approved once is not run twice (X17). Ids of runs may be made
- * to repeat, and a tracing that was handed in may make trace ids that follow from them: they count for it alone. Ours are drawn by chance.
- */
-const resumed = new Set<string>();
-const resumedBy = new WeakMap<Tracing, Set<string>>();
-
-/**
- * Takes the pause at which the run stands for this process. Call the result to give it back. `tracing`: the one that the orchestrator was
- * handed. Throws `already_resumed`.
- */
-export function takePause(run: RestoredRun, tracing: Tracing | undefined): () => void {
-  const { runId, pauses, traceId } = run;
-  const pause = `${runId} ${pauses} ${traceId}`;
-  const known = tracing === undefined ? resumed : (resumedBy.get(tracing) ?? new Set());
-  if (known.has(pause)) throw alreadyResumed(run);
-  if (tracing !== undefined) resumedBy.set(tracing, known);
-  known.add(pause);
-  return () => void known.delete(pause);
 }

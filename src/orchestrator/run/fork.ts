@@ -1,20 +1,50 @@
-// A fork, from the run that it is to be to its first event.
+// How a fork starts: a run that continues from a step of another one.
 
-import type { AgentRole } from "../../agent/agent-role.ts";
+import { instructionsFor, type AgentRole } from "../../agent/agent-role.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { continueAgent } from "../tree/create-agent.ts";
-import type { ContinuedRun } from "./continue-run.ts";
+import { resumedJournal } from "../durability/open-journal.ts";
+import { readPausedRun, type PausedRun } from "../durability/paused-run.ts";
+import { standing, type RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
+import { assertReady, rootRole } from "./check-continuation.ts";
+import type { ContinuedRun } from "./continue-run.ts";
+import { forkedRun } from "./fork-run.ts";
+import { checkForkOptions, type ForkOptions } from "./run-options.ts";
 import { AS_ROOT, NO_HISTORY, started } from "./start.ts";
-import type { Settings } from "../tree/orchestrator-options.ts";
+import type { Settings } from "../tree/settings.ts";
 import { LiveRun } from "./run.ts";
-import { restore } from "./pause-run.ts";
-import type { RoleRegistry } from "../tree/role-registry.ts";
+import { restore, rolesOf } from "./pause-run.ts";
+import { RoleRegistry } from "../tree/role-registry.ts";
 import type { NewRun } from "../tree/run-runtime.ts";
 import { Supervisor } from "../tree/supervisor.ts";
-import type { RestoredRun } from "../durability/restored-run.ts";
+
+/** Starts a fork; see `Orchestrator.fork` for what it throws before anything has happened. */
+export function forkRun(
+  settings: Settings,
+  stored: PausedRun | string,
+  options: ForkOptions,
+): LiveRun {
+  checkForkOptions(options);
+  const { onText, context, role } = options;
+  const original = readPausedRun(stored);
+  const registry = new RoleRegistry(
+    rootRole(standing(original), role, settings.roles),
+    settings.roles,
+    { isReplacing: role !== undefined },
+  );
+  const { store, ids, clock } = settings;
+  const { run, message, forkedFrom } = forkedRun(original, options, { ids, clock });
+  const forked = standing(run);
+  const roles = rolesOf(forked, registry);
+  assertReady(forked, registry);
+  const instructions = instructionsFor(registry.root, context);
+  const journal = store === undefined ? undefined : resumedJournal({ store, clock }, run);
+  const told = { instructions, message, forkedFrom, onText, context };
+  return startFork(settings, { run: forked, registry, roles, journal, ...told }).run;
+}
 
 /** What a fork begins with. */
 export interface ForkParts {

@@ -1,20 +1,23 @@
-// What happens to a run whose process died, before its agents go on.
+// Recovery: a run whose process died is claimed, read from its journal and continued. Reads results from the store, too.
 
+import { mismatch } from "../../kernel/check.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
-import { callUsage } from "../../agent/call-usage.ts";
-import type { Amounts } from "../../policies/budget.ts";
+import type { JsonValue } from "../../kernel/json.ts";
 import type { RunId } from "../../protocol/ids.ts";
-import { addUsage, type Usage } from "../../protocol/usage.ts";
 import type { Ownership, RunStore, StoredRun } from "../../store/run-store.ts";
 import { isProcessGone, thisHostname } from "../../store/holding.ts";
 import { storeFailed } from "../../store/store-errors.ts";
 import { foldJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import { STALE_AFTER_MS } from "../durability/journal.ts";
-import { newOwner, type Keeper } from "../durability/open-journal.ts";
+import { newOwner, recoveredJournal, type RunStorage } from "../durability/open-journal.ts";
 import type { RestoredRun } from "../durability/restored-run.ts";
-import type { Run } from "./run.ts";
-import type { RecoverAllOptions } from "./run-options.ts";
-import type { RunRuntime } from "../tree/run-runtime.ts";
+import type { Settings } from "../tree/settings.ts";
+import { continueRun, readyToContinue, type Continuation } from "./continue-run.ts";
+import type { LiveRuns } from "./live-runs.ts";
+import { persistedResult } from "./persisted-result.ts";
+import type { LiveRun, Run } from "./run.ts";
+import type { RecoverAllOptions, RecoverOptions } from "./run-options.ts";
+import type { RunResult } from "./run-result.ts";
 
 /** What became of the runs of a store that were lost. */
 export interface RecoveredRuns<out Output = unknown> {
@@ -30,6 +33,82 @@ export interface FailedRecovery {
   readonly error: EspalierError;
 }
 
+/** Continues a run that is kept in the store, after its process has died, or after a pause. */
+export async function recoverRun(
+  settings: Settings,
+  runId: RunId,
+  { contextOf, ...options }: RecoverOptions & RecoverAllOptions,
+): Promise<LiveRun> {
+  const storage = storageOf(settings);
+  const { takeOver = false } = options;
+  const ready = async (found: FoldedRun): Promise<Continuation> => {
+    if (contextOf === undefined) return readyToRecover(settings, found, options);
+    const context = await contextOfLost(found.run, contextOf);
+    return readyToRecover(settings, found, { ...options, context });
+  };
+  const { ownership, folded, going } = await claimed(storage, runId, { takeOver, ready });
+  try {
+    const journal = recoveredJournal(storage, ownership, folded);
+    return continueRun(settings, folded.run, going, { journal, folded }).run;
+  } catch (cause) {
+    await storage.store.release(ownership, "paused");
+    throw cause;
+  }
+}
+
+function readyToRecover(
+  settings: Settings,
+  { run, status, answers: before }: FoldedRun,
+  { answers = [], ...others }: RecoverOptions,
+): Continuation {
+  const kept = before.filter(({ questionId }) =>
+    run.questions.some((question) => question.questionId === questionId),
+  );
+  return readyToContinue(settings, run, others, {
+    answers: [...kept, ...answers],
+    areAllNeeded: status !== "open",
+  });
+}
+
+/** Recovers every run of the store that is lost, one after the other. */
+export async function recoverAllRuns(
+  settings: Settings,
+  live: LiveRuns,
+  options: RecoverAllOptions,
+): Promise<RecoveredRuns> {
+  const runs: Run[] = [];
+  const failed: FailedRecovery[] = [];
+  for (const runId of await lostRuns(storageOf(settings))) {
+    if (live.find(runId) !== undefined) continue;
+    try {
+      const run = live.add(await recoverRun(settings, runId, options));
+      run.result.catch(() => undefined); // The caller can only look at it once all are under way.
+      runs.push(run);
+    } catch (cause) {
+      const error = failedRecovery(runId, cause);
+      if (error !== undefined) failed.push({ runId, error });
+    }
+  }
+  return { runs, failed };
+}
+
+/** The result of a run at rest, as the store has it. */
+export async function storedResult(
+  settings: Settings,
+  runId: RunId,
+): Promise<RunResult<JsonValue>> {
+  const { store } = storageOf(settings);
+  const found = await storedRun(store, runId);
+  if (found?.recordCount === 0) throw nothingKept(runId);
+  return persistedResult(await foldJournal(runId, storedLines(store, runId)));
+}
+
+/** Where runs are kept. Throws `invalid_option` if that is nowhere. */
+function storageOf({ store, clock }: Settings): RunStorage {
+  if (store !== undefined) return { store, clock };
+  throw mismatch("options.store", "a store", undefined, "Hand one to the orchestrator.");
+}
+
 /** A run as its journal tells of it, with what it goes on with. */
 interface Readable<Going> {
   readonly folded: FoldedRun;
@@ -38,13 +117,13 @@ interface Readable<Going> {
 }
 
 /** A run that this process leads from now on. */
-export interface Claim<Going> {
+interface Claim<Going> {
   readonly ownership: Ownership;
   readonly folded: FoldedRun;
   readonly going: Going;
 }
 
-export interface ClaimWish<Going> {
+interface ClaimRequest<Going> {
   readonly takeOver: boolean;
   /** What the run goes on with. What it throws is thrown before anything has changed. */
   readonly ready: (folded: FoldedRun) => Promise<Going>;
@@ -54,7 +133,7 @@ export interface ClaimWish<Going> {
 const ALL_OF_THEM = 2 ** 31 - 1;
 
 /** The runs that are open and that no process seems to lead, oldest first. Rejects with `store_failed`. */
-export async function lostRuns({ store, clock }: Keeper): Promise<readonly RunId[]> {
+async function lostRuns({ store, clock }: RunStorage): Promise<readonly RunId[]> {
   let open: readonly StoredRun[];
   try {
     open = await store.list({ status: "open", limit: ALL_OF_THEM });
@@ -74,7 +153,7 @@ function seemsAlive({ owner, heartbeatAtMs }: StoredRun, nowMs: number): boolean
 }
 
 /** Why a lost run could not be recovered; undefined: it was not lost after all. */
-export function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
+function failedRecovery(runId: RunId, cause: unknown): EspalierError | undefined {
   if (!EspalierError.is(cause)) {
     const message = `Expected run ${runId} to go on, got an error: ${messageOf(cause)}. This is a fault of espalier.`;
     return new EspalierError({ code: "internal_error", message, data: { runId }, cause });
@@ -84,22 +163,22 @@ export function failedRecovery(runId: RunId, cause: unknown): EspalierError | un
 }
 
 /** Takes a run over. Rejects with `unknown_run`, `run_alive`, `run_ended`, `unsupported_version`, `invalid_journal` or `store_failed`. */
-export async function claimed<Going>(
-  keeper: Keeper,
+async function claimed<Going>(
+  storage: RunStorage,
   runId: RunId,
-  { takeOver, ready }: ClaimWish<Going>,
+  { takeOver, ready }: ClaimRequest<Going>,
 ): Promise<Claim<Going>> {
-  const { store } = keeper;
+  const { store } = storage;
   const found = await storedRun(store, runId);
   if (found?.status === "ended") throw runEnded(runId);
   if (found?.recordCount === 0) throw nothingKept(runId);
-  const before = await readable(keeper, runId, ready);
+  const before = await readable(storage, runId, ready);
   const owner = newOwner();
   const ownership = await store.claim(runId, { owner, staleAfterMs: STALE_AFTER_MS, takeOver });
   try {
     const { recordCount } = (await storedRun(store, runId)) ?? {};
     const isSame = recordCount === before.folded.recordCount;
-    const { folded, going } = isSame ? before : await readable(keeper, runId, ready);
+    const { folded, going } = isSame ? before : await readable(storage, runId, ready);
     if (going === undefined) throw runEnded(runId);
     return { ownership, folded, going };
   } catch (cause) {
@@ -110,16 +189,16 @@ export async function claimed<Going>(
 }
 
 async function readable<Going>(
-  { store }: Keeper,
+  { store }: RunStorage,
   runId: RunId,
-  ready: ClaimWish<Going>["ready"],
+  ready: ClaimRequest<Going>["ready"],
 ): Promise<Readable<Going>> {
   const folded = await foldJournal(runId, storedLines(store, runId));
   return { folded, going: folded.status === "ended" ? undefined : await ready(folded) };
 }
 
 /** The context of a lost run, as the caller gives it. Rejects with `context_failed`. */
-export async function contextOfLost(
+async function contextOfLost(
   { runId, agents }: RestoredRun,
   contextOf: NonNullable<RecoverAllOptions["contextOf"]>,
 ): Promise<unknown> {
@@ -135,7 +214,7 @@ export async function contextOfLost(
 }
 
 /** What a store knows of a run. Whatever it throws comes out as one of our errors. */
-export async function storedRun(
+async function storedRun(
   store: Pick<RunStore, "find">,
   runId: RunId,
 ): Promise<StoredRun | undefined> {
@@ -147,10 +226,7 @@ export async function storedRun(
 }
 
 /** The journal of a run. Whatever its store throws comes out as one of our errors. */
-export async function* storedLines(
-  store: Pick<RunStore, "read">,
-  runId: RunId,
-): AsyncGenerator<string> {
+async function* storedLines(store: Pick<RunStore, "read">, runId: RunId): AsyncGenerator<string> {
   try {
     yield* store.read(runId);
   } catch (cause) {
@@ -164,7 +240,7 @@ function unread(what: string, cause: unknown): unknown {
   return storeFailed("other", message, cause);
 }
 
-export function nothingKept(runId: RunId): EspalierError {
+function nothingKept(runId: RunId): EspalierError {
   return new EspalierError({
     code: "unknown_run",
     message: `Expected a run of which something is kept, got ${runId}, whose process ended before its first record. Start it anew.`,
@@ -178,59 +254,4 @@ function runEnded(runId: RunId): EspalierError {
     message: `Expected a run that can go on, got ${runId}, which has ended. Its result: orchestrator.resultOf. Start another one, or fork a snapshot of it.`,
     data: { runId },
   });
-}
-
-/** Charges model calls of which nobody knows what became, by estimate: they may have been made, and paid for. */
-export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
-  const { tree, recorder } = run;
-  for (const { agentId, lease, hold, charged } of lost) {
-    const node = tree.find(agentId);
-    if (node === undefined) continue;
-    const { model } = node.role;
-    const call = { ...lease, lastStep: lease.lastStep };
-    const abandoned = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
-    const usage = charged === undefined ? abandoned : withAttempt(charged, hold, abandoned);
-    const { account } = node;
-    account.settle(call, usage);
-    const { leaseId } = lease;
-    const remaining = account.remaining();
-    const runRemaining = account.runRemaining();
-    const place = { ...node.identity, executionId: null, stepId: null, callId: null };
-    const lostCall = { provider: model.provider, model: model.id };
-    const settled = { leaseId, usage, remaining, runRemaining, lostCall };
-    recorder.record(place, { type: "budget.settled", ...settled });
-  }
-}
-
-/** What a call used of which attempts had broken, with the one that was under way, if one was. */
-function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
-  const isUnderWay = Object.values(hold).some((amount) => amount > 0);
-  return isUnderWay ? addUsage(charged, { ...attempt, modelCalls: 0, unpricedCalls: 0 }) : charged;
-}
-
-/** What was asked of agents before their process died, and what they have not heard of yet. */
-export function reapply(
-  run: RunRuntime,
-  { cancelled, overdue, stops, unknownIds }: FoldedRun,
-): void {
-  const { tree } = run;
-  for (const { agentId, message } of cancelled) {
-    const node = tree.find(agentId);
-    if (node !== undefined && !node.hasEnded) node.cancel(message);
-  }
-  for (const { agentId, deadlineAtMs } of overdue) {
-    const node = tree.find(agentId);
-    if (node !== undefined && !node.hasEnded) node.endAt(deadlineAtMs);
-  }
-  for (const stop of stops) tree.stop(stop);
-  for (const node of tree.nodes) {
-    const { signals = [], messages = [] } = node.inFlight?.facts ?? {};
-    if (node.hasEnded) continue;
-    for (const signal of signals) node.requestStop(signal);
-    for (const text of messages) void node.openMailbox().write(text);
-  }
-  for (const childId of unknownIds) {
-    const parent = tree.find(childId)?.parent;
-    if (parent !== undefined && !parent.hasEnded) run.subagents.reactivate(parent, [childId]);
-  }
 }

@@ -1,0 +1,62 @@
+// What a run whose process died makes up for before its agents continue: calls that were lost are charged, requests are made again.
+
+import { callUsage } from "../../agent/call-usage.ts";
+import type { Amounts } from "../../policies/budget.ts";
+import { addUsage, type Usage } from "../../protocol/usage.ts";
+import type { FoldedRun } from "../durability/fold-journal.ts";
+import type { RunRuntime } from "../tree/run-runtime.ts";
+
+/** Charges model calls of which nobody knows what became, by estimate: they may have been made, and paid for. */
+export function chargeLost(run: RunRuntime, { lost }: FoldedRun): void {
+  const { tree, recorder } = run;
+  for (const { agentId, lease, hold, charged } of lost) {
+    const node = tree.find(agentId);
+    if (node === undefined) continue;
+    const { model } = node.role;
+    const call = { ...lease, lastStep: lease.lastStep };
+    const abandoned = { ...callUsage(model, call, { type: "abandoned" }), steps: 0 };
+    const usage = charged === undefined ? abandoned : withAttempt(charged, hold, abandoned);
+    const { account } = node;
+    account.settle(call, usage);
+    const { leaseId } = lease;
+    const remaining = account.remaining();
+    const runRemaining = account.runRemaining();
+    const place = { ...node.identity, executionId: null, stepId: null, callId: null };
+    const lostCall = { provider: model.provider, model: model.id };
+    const settled = { leaseId, usage, remaining, runRemaining, lostCall };
+    recorder.record(place, { type: "budget.settled", ...settled });
+  }
+}
+
+/** What a call used of which attempts had broken, with the one that was under way, if one was. */
+function withAttempt(charged: Usage, hold: Amounts, attempt: Usage): Usage {
+  const isUnderWay = Object.values(hold).some((amount) => amount > 0);
+  return isUnderWay ? addUsage(charged, { ...attempt, modelCalls: 0, unpricedCalls: 0 }) : charged;
+}
+
+/** What was asked of agents before their process died, and what they have not heard of yet. */
+export function reapply(
+  run: RunRuntime,
+  { cancelled, overdue, stops, unknownIds }: FoldedRun,
+): void {
+  const { tree } = run;
+  for (const { agentId, message } of cancelled) {
+    const node = tree.find(agentId);
+    if (node !== undefined && !node.hasEnded) node.cancel(message);
+  }
+  for (const { agentId, deadlineAtMs } of overdue) {
+    const node = tree.find(agentId);
+    if (node !== undefined && !node.hasEnded) node.endAt(deadlineAtMs);
+  }
+  for (const stop of stops) tree.stop(stop);
+  for (const node of tree.nodes) {
+    const { signals = [], messages = [] } = node.inFlight?.facts ?? {};
+    if (node.hasEnded) continue;
+    for (const signal of signals) node.requestStop(signal);
+    for (const text of messages) void node.openMailbox().write(text);
+  }
+  for (const childId of unknownIds) {
+    const parent = tree.find(childId)?.parent;
+    if (parent !== undefined && !parent.hasEnded) run.subagents.reactivate(parent, [childId]);
+  }
+}

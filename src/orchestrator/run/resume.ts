@@ -1,0 +1,55 @@
+// How a run at rest is resumed: by the paused run that it left.
+
+import type { Tracing } from "../../protocol/tracing.ts";
+import type { Answer } from "../../protocol/question.ts";
+import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
+import { readPausedRun, type PausedRun } from "../durability/paused-run.ts";
+import { standing, type RestoredRun } from "../durability/restored-run.ts";
+import type { Settings } from "../tree/settings.ts";
+import { continueRun, readyToContinue } from "./continue-run.ts";
+import type { LiveRun } from "./run.ts";
+import { checkResumeOptions, type ResumeOptions } from "./run-options.ts";
+
+/** Continues a run at rest; see `Orchestrator.resume` for what it throws before anything has happened. */
+export function resumeRun(
+  settings: Settings,
+  stored: PausedRun | string,
+  answers: readonly Answer[],
+  options: ResumeOptions,
+): LiveRun {
+  checkResumeOptions(options);
+  const paused = readPausedRun(stored);
+  const run = standing(paused);
+  const ready = readyToContinue(settings, run, options, { answers, areAllNeeded: true });
+  const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.
+  const { store, clock } = settings;
+  try {
+    const journal =
+      store === undefined ? undefined : resumedJournal({ store, clock }, paused, giveBack);
+    return continueRun(settings, run, ready, { journal }).run;
+  } catch (cause) {
+    giveBack();
+    throw cause;
+  }
+}
+
+/**
+ * Pauses from which this process continued, with whatever orchestrator: what was approved once is not run twice (X17). Ids of runs may be made
+ * to repeat, and a tracing that was handed in may make trace ids that follow from them: they count for it alone. Ours are drawn by chance.
+ */
+const resumed = new Set<string>();
+const resumedBy = new WeakMap<Tracing, Set<string>>();
+
+/**
+ * Takes the pause at which the run stands for this process. Call the result to give it back. `tracing`: the one that the orchestrator was
+ * handed. Throws `already_resumed`.
+ */
+function takePause(run: RestoredRun, tracing: Tracing | undefined): () => void {
+  const { runId, pauses, traceId } = run;
+  const pause = `${runId} ${pauses} ${traceId}`;
+  const known = tracing === undefined ? resumed : (resumedBy.get(tracing) ?? new Set());
+  if (known.has(pause)) throw alreadyResumed(run);
+  if (tracing !== undefined) resumedBy.set(tracing, known);
+  known.add(pause);
+  return () => void known.delete(pause);
+}

@@ -1,0 +1,86 @@
+// What goes with a run when it is started.
+
+import { checkAmount, checkKeys, checkMethods, mismatch } from "../../kernel/check.ts";
+import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
+import type { TextPiece } from "../../agent/run-ports.ts";
+import { checkBudget, type Budget } from "../../policies/budget.ts";
+import type { Session } from "../sessions/session.ts";
+
+/** What holds for one run. */
+export interface StartOptions {
+  /** Over the whole tree, on top of the root role's own. */
+  readonly budget?: Budget;
+  /** Plain data for tools, checked to survive JSON; subagents inherit what the context policy hands on. */
+  readonly metadata?: object;
+  /**
+   * Milliseconds since the epoch at which the run must have ended, next to `budget.wallTimeMs`; no pause moves it. It becomes a duration
+   * once, when a process takes the run up: a wall clock that is set afterwards changes nothing. As with `wallTimeMs`, a tool that ignores
+   * its signal is waited for `graceMs` longer.
+   */
+  readonly deadlineAtMs?: number;
+  /** Called with each piece of text of any agent, as it arrives. Makes model calls stream. */
+  readonly onText?: (piece: TextPiece) => void;
+  /**
+   * Cancels the run when it is aborted, as `run.cancel()` does; one that is aborted already cancels it before any model is called. To
+   * give a run a time, use `budget.wallTimeMs`: that limit is known before calls are made.
+   */
+  readonly signal?: AbortSignal;
+  /** The root begins with its history, and adds to it. One run at a time. */
+  readonly session?: Session;
+  /**
+   * What tools, hooks, guards and `instructions` are handed: services, the user on whose behalf the run works, anything. All agents of the
+   * tree have this very value. It is never copied, frozen or kept, and in no event, trace, journal or paused run: give it again to go on.
+   */
+  readonly context?: unknown;
+}
+
+/** The options of a call, which cannot be left out if a role asks for a `Context`: then `Needed` has to be among them. */
+export type OptionsWith<
+  Options,
+  Context,
+  Needed = { readonly context: Context },
+> = unknown extends Context ? readonly [options?: Options] : readonly [options: Options & Needed];
+
+const START_FIELDS = [
+  "budget",
+  "metadata",
+  "deadlineAtMs",
+  "onText",
+  "signal",
+  "session",
+  "context",
+];
+
+/** Throws `invalid_option`. */
+export function checkStartOptions(options: StartOptions): void {
+  const field = "start options";
+  checkKeys(field, options, START_FIELDS);
+  const { budget, deadlineAtMs } = options;
+  if (budget !== undefined) checkBudget("budget", budget);
+  if (deadlineAtMs !== undefined) checkAmount("deadlineAtMs", deadlineAtMs);
+  checkRunOptions(field, options);
+}
+
+/** What may go with a run however it begins. */
+interface AnyRunOptions {
+  readonly role?: AgentRole;
+  readonly onText?: unknown;
+  readonly signal?: AbortSignal;
+}
+
+/** Throws `invalid_option`, or `invalid_definition` for what is no role. */
+export function checkRunOptions(field: string, options: AnyRunOptions): void {
+  if (options.role !== undefined) checkRole(`${field}.role`, options.role);
+  if (options.onText !== undefined) checkMethods(field, options, ["onText"]);
+  if (options.signal !== undefined) checkSignal(`${field}.signal`, options.signal);
+}
+
+function checkSignal(field: string, value: unknown): void {
+  const isSignal = value instanceof EventTarget && "aborted" in value;
+  if (isSignal) return;
+  const advice =
+    value instanceof AbortController
+      ? "Give its signal: controller.signal."
+      : "Leave it out for none.";
+  throw mismatch(field, "an AbortSignal", value, advice);
+}

@@ -1,0 +1,78 @@
+// Settings: what holds for all runs of an orchestrator, its options with their defaults.
+
+import { systemClock, type Clock } from "../../kernel/clock.ts";
+import { randomIds, type IdSource } from "../../kernel/id-source.ts";
+import type { AgentRole } from "../../agent/agent-role.ts";
+import type { ApprovalHandler } from "../../agent/approver.ts";
+import type { Hook } from "../../hooks/hook.ts";
+import type { RetryPolicy } from "../../model/retry-policy.ts";
+import {
+  DEFAULT_SUBAGENT_LIMITS,
+  subagentLimits,
+  type SubagentLimits,
+} from "../../policies/subagent-limits.ts";
+import type { EventSink } from "../../protocol/event-sink.ts";
+import type { Tracing } from "../../protocol/tracing.ts";
+import type { Store } from "../../store/store.ts";
+import { namedGuards, type NamedGuard } from "../../tools/tool-guard.ts";
+import { DEFAULT_CONCURRENCY, type Concurrency } from "./limiter.ts";
+import { localTracing } from "./local-tracing.ts";
+import {
+  checkOptions,
+  concurrencyOf,
+  DEFAULT_GRACE_MS,
+  DEFAULT_HOOK_TIMEOUT_MS,
+  type OrchestratorOptions,
+} from "./orchestrator-options.ts";
+
+/** The options, with the defaults in the place of what was left out. */
+export interface Settings {
+  readonly limits: SubagentLimits;
+  readonly concurrency: Concurrency;
+  readonly retry: RetryPolicy;
+  readonly graceMs: number;
+  readonly roles: readonly AgentRole[];
+  readonly hooks: readonly Hook[];
+  readonly guards: readonly NamedGuard[];
+  readonly hookTimeoutMs: number;
+  readonly approvals: ApprovalHandler;
+  readonly store: Store | undefined;
+  readonly sinks: readonly EventSink[];
+  readonly tracing: Tracing;
+  /** Undefined: `tracing` is the default. */
+  readonly givenTracing: Tracing | undefined;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+/** `given`: default, no option at all. Throws `invalid_option`, naming the option, what was expected and what came. */
+export function settingsOf<Roles extends AgentRole<unknown, never>>(
+  given?: OrchestratorOptions<Roles>,
+): Settings;
+export function settingsOf(given?: OrchestratorOptions): Settings {
+  if (given !== undefined) checkOptions(given);
+  const options = given ?? {};
+  const { limits, concurrency, graceMs = DEFAULT_GRACE_MS, roles = [], sinks = [] } = options;
+  const { hooks = [], guards = [], hookTimeoutMs = DEFAULT_HOOK_TIMEOUT_MS } = options;
+  const { approver, answerTimeoutMs, unanswered = "pause", store } = options;
+  const { tracing = localTracing(), clock = systemClock, ids = randomIds } = options;
+  return Object.freeze({
+    limits: limits === undefined ? DEFAULT_SUBAGENT_LIMITS : subagentLimits("limits", limits),
+    concurrency: concurrency === undefined ? DEFAULT_CONCURRENCY : concurrencyOf(concurrency),
+    retry: Object.freeze({ ...options.retry }),
+    graceMs,
+    roles: [...roles],
+    hooks: [...hooks],
+    guards: guards.length === 0 ? NO_GUARDS : Object.freeze(namedGuards("orchestrator", guards)),
+    hookTimeoutMs,
+    approvals: Object.freeze({ approver, answerTimeoutMs, unanswered }),
+    store,
+    sinks: [...sinks],
+    tracing,
+    givenTracing: options.tracing,
+    clock,
+    ids,
+  });
+}
+
+const NO_GUARDS: readonly NamedGuard[] = Object.freeze([]);
