@@ -106,8 +106,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a subagent does not hear that its parent is cancelled",
     file: "agent/agent-runtime.ts",
-    from: "else (above.#followers ??= new Set()).add(this);",
-    to: "",
+    from: "if (reason === undefined) (above.#followers ??= new Set()).add(this);\n    else",
+    to: "if (reason !== undefined)",
     law: /T5|hangs/,
     seed: 14,
   },
@@ -170,7 +170,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "guards hold for their own role alone",
     file: "agent/agent-runtime.ts",
-    from: "this.#parent === undefined ? this.run.settings.guards : this.#parent.guards;",
+    from: "this.parent === undefined ? this.run.settings.guards : this.parent.guards;",
     to: "this.run.settings.guards;",
     law: /T4/,
     seed: 86,
