@@ -33,7 +33,7 @@ export async function delegate(
 }
 
 /** What becomes of a call whose delegation comes to this. */
-export async function concludeDelegation(
+async function concludeDelegation(
   { toolName, signal }: OpenCall,
   start: () => Promise<DelegationOutcome>,
 ): Promise<CallOutcome | PausedChild> {
