@@ -166,7 +166,7 @@ export type {
 export type { OptionsWith, StartOptions } from "./orchestrator/run/start-options.ts";
 export type { FailedRecovery, RecoveredRuns } from "./orchestrator/run/recover.ts";
 export type { EventsOptions, GrantOptions, Run } from "./orchestrator/run/run.ts";
-export type { Phase, PhaseReport } from "./agent/run-agent.ts";
+export type { Phase, PhaseReport } from "./agent/run-ports.ts";
 export type {
   AgentState,
   Conversation,

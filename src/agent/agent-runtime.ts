@@ -36,7 +36,7 @@ import type { BudgetGate, BudgetRefusal, Lease } from "./budget-gate.ts";
 import type { EffectLog } from "./effect-log.ts";
 import type { InFlightWork } from "./in-flight.ts";
 import { Mailbox } from "./mailbox.ts";
-import type { RunPorts } from "./run-ports.ts";
+import type { PhaseStepper, RunPorts } from "./run-ports.ts";
 import { SpawnGroup } from "./spawn-group.ts";
 
 /** Where the run of an agent is kept, as the agent sees it. */
@@ -146,6 +146,8 @@ export class AgentRuntime {
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
   mailbox: Mailbox | undefined;
+  /** Steps its loop from phase to phase; undefined: it runs freely. */
+  stepper: PhaseStepper | undefined;
   /** The request of the last step, with which the next one is compared. */
   lastRequest: SentRequest | undefined;
   readonly #controller = new AbortController();

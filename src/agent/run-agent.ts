@@ -14,6 +14,7 @@ import {
 import { fail, handleRequests, handleStopRequests } from "./stop-requests.ts";
 import { pauseIfWaiting } from "./pausing.ts";
 import { begin, settle, type PreparedCall } from "./life-cycle.ts";
+import type { Phase } from "./run-ports.ts";
 import { decide } from "./phases/decide.ts";
 import { evaluate } from "./phases/evaluate.ts";
 import { executeTools } from "./phases/execute-tools.ts";
@@ -21,32 +22,9 @@ import { incorporate } from "./phases/incorporate.ts";
 import { infer } from "./phases/infer.ts";
 import { prepare } from "./phases/prepare.ts";
 
-/** The phases of a step, and the ways to leave the loop. */
-export type Phase =
-  | "prepare"
-  | "infer"
-  | "evaluate"
-  | "execute"
-  | "incorporate"
-  | "decide"
-  | "paused"
-  | "ended";
-
-/** A phase that has just ended, with the state it left: frozen, and not the one the loop works on next. */
-export interface PhaseReport {
-  readonly phase: Phase;
-  readonly state: AgentState;
-}
-
-/** Holds the loop between two phases until the next one is asked for. */
-export interface PhaseStepper {
-  step(report: PhaseReport): Promise<void>;
-}
-
-/** Runs an execution to its end, or to a pause, from its beginning or from a pause. `stepper`: default none, and the loop runs freely. */
-export async function runAgent(agent: AgentRuntime, stepper?: PhaseStepper): Promise<RestingState> {
+/** Runs an execution to its end, or to a pause, from its beginning or from a pause. */
+export async function runAgent(agent: AgentRuntime): Promise<RestingState> {
   const from = agent.activate();
-  const over = phaseListener(agent, stepper);
   let state: AgentState = from;
   try {
     state = begin(agent, from);
@@ -54,29 +32,29 @@ export async function runAgent(agent: AgentRuntime, stepper?: PhaseStepper): Pro
       let call: PreparedCall | undefined;
       if (needsReply(state)) {
         ({ state, call } = await prepare(agent, state));
-        await over?.("prepare", state);
+        await phaseOver(agent, "prepare", state);
         state = interrupted(agent, state);
       }
       if (call !== undefined && continues(state)) {
         state = await infer(agent, state, call);
-        await over?.("infer", state);
+        await phaseOver(agent, "infer", state);
       }
       if (hasReply(state) && continues((state = handleStopRequests(agent, state)))) {
         state = evaluate(agent, state);
-        await over?.("evaluate", state);
+        await phaseOver(agent, "evaluate", state);
       }
       if (pendingCallsOf(state).length > 0 && continues((state = handleRequests(agent, state)))) {
         state = await executeTools(agent, state);
-        await over?.("execute", state);
+        await phaseOver(agent, "execute", state);
         state = interrupted(agent, state);
       }
       if (isAnswered(state)) {
         state = incorporate(agent, state);
-        await over?.("incorporate", state);
+        await phaseOver(agent, "incorporate", state);
       }
       if (state.status === "running") {
         state = await decide(agent, handleStopRequests(agent, state));
-        await over?.("decide", state);
+        await phaseOver(agent, "decide", state);
       }
     }
   } catch (cause) {
@@ -84,7 +62,7 @@ export async function runAgent(agent: AgentRuntime, stepper?: PhaseStepper): Pro
     state = fail(agent, state === from ? begin(agent, from) : state, cause);
   }
   const settled = await settle(agent, state);
-  await over?.(settled.status === "paused" ? "paused" : "ended", settled);
+  await phaseOver(agent, settled.status === "paused" ? "paused" : "ended", settled);
   return settled;
 }
 
@@ -103,15 +81,12 @@ function interrupted(agent: AgentRuntime, state: AgentState): AgentState {
   return isWaiting(handled) ? pauseIfWaiting(agent, handled) : handled;
 }
 
-/** Keeps a phase that is over, and holds the loop until the next one is asked for; undefined: neither is wanted. */
-function phaseListener(
+/** Keeps a phase that is over, and holds the loop until the caller asks for the next one, if it steps through the phases. */
+function phaseOver(
   agent: AgentRuntime,
-  stepper: PhaseStepper | undefined,
-): ((phase: Phase, state: AgentState) => Promise<void> | undefined) | undefined {
-  const { journal } = agent.run;
-  if (journal === undefined && stepper === undefined) return undefined;
-  return (phase, state) => {
-    journal?.phaseOver(agent, phase, state);
-    return stepper?.step({ phase, state });
-  };
+  phase: Phase,
+  state: AgentState,
+): Promise<void> | undefined {
+  agent.run.journal?.phaseOver(agent, phase, state);
+  return agent.stepper?.step({ phase, state });
 }

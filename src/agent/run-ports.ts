@@ -17,6 +17,7 @@ import type { NamedGuard } from "../tools/tool-guard.ts";
 import type { ToolSet } from "../tools/tool-set.ts";
 import type { AgentIdentity, EventPosition } from "./agent-identity.ts";
 import type { AgentRole } from "./agent-role.ts";
+import type { AgentState } from "./agent-state.ts";
 import type { ApprovalHandler } from "./approver.ts";
 import type { DefinitionTable } from "./definition-table.ts";
 import type { History } from "./effects.ts";
@@ -143,6 +144,28 @@ export interface Subagents<Agent> {
   hasPaused(childIds: readonly AgentId[]): boolean;
   /** Working and idle subagents, as the model reads of them after a compaction; undefined: the agent has none. */
   listText(parent: Agent): string | undefined;
+}
+
+/** The phases of a step, and the ways to leave the loop. */
+export type Phase =
+  | "prepare"
+  | "infer"
+  | "evaluate"
+  | "execute"
+  | "incorporate"
+  | "decide"
+  | "paused"
+  | "ended";
+
+/** A phase that has just ended, with the state it left: frozen, and not the one the loop works on next. */
+export interface PhaseReport {
+  readonly phase: Phase;
+  readonly state: AgentState;
+}
+
+/** Holds the loop between two phases until the next one is asked for. */
+export interface PhaseStepper {
+  step(report: PhaseReport): Promise<void>;
 }
 
 /** A piece of a model's text, as it arrives. Live only: no event, not kept. */

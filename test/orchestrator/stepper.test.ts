@@ -1,10 +1,10 @@
-// Goal: a driver runs freely, or exactly one phase for each that somebody asks for, and nobody is left waiting at the end.
-// Method: driver and caller played by hand, step by step.
+// Goal: a loop runs exactly one phase for each that is asked for, and nothing is left waiting at the end.
+// Method: loop and caller played by hand, step by step.
 
 import { expect, test } from "vitest";
 
 import { pendingState } from "../../src/agent/agent-state.ts";
-import type { Phase, PhaseReport } from "../../src/agent/run-agent.ts";
+import type { Phase, PhaseReport } from "../../src/agent/run-ports.ts";
 import { Stepper } from "../../src/orchestrator/run/stepper.ts";
 import { answered } from "../support/ledger-scene.ts";
 
@@ -28,159 +28,119 @@ async function seen<T>(
   return outcome;
 }
 
-const passes = async (turnstile: Stepper): Promise<boolean> =>
-  (await seen(turnstile.pass())).settled;
+const passes = async (stepper: Stepper): Promise<boolean> => (await seen(stepper.pass())).settled;
 
-test("a driver that nobody paces passes every time, and what it delivers goes nowhere", async () => {
-  const turnstile = new Stepper();
-  expect(await passes(turnstile)).toBe(true);
-  turnstile.deliver(report("prepare"));
-  expect(await passes(turnstile)).toBe(true);
-});
-
-test("a paced driver waits until a phase is asked for, and hands over exactly that one", async () => {
-  const turnstile = new Stepper();
-  expect(turnstile.close()).toBe(true);
-  const iterator = turnstile.iterator(nothing);
-  const first = turnstile.pass();
+test("a loop waits until a phase is asked for, and hands over exactly that one", async () => {
+  const stepper = new Stepper();
+  const iterator = stepper.iterator(nothing);
+  const first = stepper.pass();
   expect((await seen(first)).settled).toBe(false);
   const asked = iterator.next();
   expect((await seen(first)).settled).toBe(true);
-  turnstile.deliver(report("prepare"));
+  void stepper.step(report("prepare"));
   expect(await asked).toEqual(value("prepare"));
-  expect(await passes(turnstile)).toBe(false);
+  expect(await passes(stepper)).toBe(false);
 });
 
 test("phases that are asked for ahead are handed over in order", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
-  const iterator = turnstile.iterator(nothing);
+  const stepper = new Stepper();
+  const iterator = stepper.iterator(nothing);
   const asked = [iterator.next(), iterator.next()];
   for (const phase of ["prepare", "infer"] as const) {
-    expect(await passes(turnstile)).toBe(true);
-    turnstile.deliver(report(phase));
+    expect(await passes(stepper)).toBe(true);
+    void stepper.step(report(phase));
   }
   expect(await Promise.all(asked)).toEqual([value("prepare"), value("infer")]);
-  expect(await passes(turnstile)).toBe(false);
+  expect(await passes(stepper)).toBe(false);
 });
 
-test("who comes while a phase is under way gets that phase if they ask before it ends", async () => {
-  const turnstile = new Stepper();
-  expect(await passes(turnstile)).toBe(true);
-  turnstile.close();
-  const asked = turnstile.iterator(nothing).next();
-  turnstile.deliver(report("infer"));
-  expect(await asked).toEqual(value("infer"));
-});
-
-test("only one may pace the driver, also after it was let go", () => {
-  const turnstile = new Stepper();
-  expect([turnstile.close(), turnstile.close()]).toEqual([true, false]);
-  turnstile.open();
-  expect(turnstile.close()).toBe(false);
-});
-
-test("opening lets a waiting driver through for good", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
-  const first = turnstile.pass();
-  turnstile.open();
-  expect([(await seen(first)).settled, await passes(turnstile), await passes(turnstile)]).toEqual([
+test("opening lets a waiting loop through for good", async () => {
+  const stepper = new Stepper();
+  const first = stepper.pass();
+  stepper.open();
+  expect([(await seen(first)).settled, await passes(stepper), await passes(stepper)]).toEqual([
     true,
     true,
     true,
   ]);
 });
 
-test("opening what was never closed does not keep anybody from pacing it later", () => {
-  const turnstile = new Stepper();
-  turnstile.open();
-  expect(turnstile.close()).toBe(true);
-});
-
-test("whoever asked before the driver was let go still gets the next phases", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
-  const asked = turnstile.iterator(nothing).next();
-  turnstile.open();
-  turnstile.deliver(report("decide"));
+test("a demand from before the loop was let go still gets the next phase", async () => {
+  const stepper = new Stepper();
+  const asked = stepper.iterator(nothing).next();
+  stepper.open();
+  void stepper.step(report("decide"));
   expect(await asked).toEqual(value("decide"));
 });
 
-test("at the end everyone who waits is told so, and everyone who asks later", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
-  const iterator = turnstile.iterator(nothing);
+test("at the end every demand is answered so, also a later one", async () => {
+  const stepper = new Stepper();
+  const iterator = stepper.iterator(nothing);
   const asked = [iterator.next(), iterator.next()];
-  turnstile.end();
+  stepper.end();
   expect(await Promise.all([...asked, iterator.next()])).toEqual([DONE, DONE, DONE]);
 });
 
-test("when the run breaks off everyone who waits learns why, and everyone who asks later", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
-  const iterator = turnstile.iterator(nothing);
+test("when the run breaks off every demand is answered with the reason, also a later one", async () => {
+  const stepper = new Stepper();
+  const iterator = stepper.iterator(nothing);
   const cause = new Error("disk full");
   const asked = iterator.next();
-  turnstile.fail(cause);
-  turnstile.end();
+  stepper.fail(cause);
+  stepper.end();
   await expect(asked).rejects.toBe(cause);
   await expect(iterator.next()).rejects.toBe(cause);
   expect(await iterator.return?.()).toEqual(DONE);
 });
 
 test("after the end there is an empty iteration", async () => {
-  const turnstile = new Stepper();
-  turnstile.end();
-  expect(turnstile.close()).toBe(true);
+  const stepper = new Stepper();
+  stepper.end();
   const phases: unknown[] = [];
-  for await (const phase of turnstile.iterator(nothing)) phases.push(phase);
+  for await (const phase of stepper.iterator(nothing)) phases.push(phase);
   expect(phases).toEqual([]);
 });
 
 test("breaking off abandons the run, waits for its end, and answers who still waits", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
+  const stepper = new Stepper();
   const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
-  const iterator = turnstile.iterator(() => isOver);
+  const iterator = stepper.iterator(() => isOver);
   const asked = iterator.next();
   const left = iterator.return?.();
   if (left === undefined) throw new Error("an iterator that can be broken off");
   expect((await seen(left)).settled).toBe(false);
-  turnstile.end();
+  stepper.end();
   end();
   expect(await Promise.all([asked, left])).toEqual([DONE, DONE]);
 });
 
 test("an iteration that ran to the end abandons nothing", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
+  const stepper = new Stepper();
   let abandoned = 0;
-  const iterator = turnstile.iterator(() => {
+  const iterator = stepper.iterator(() => {
     abandoned += 1;
     return Promise.resolve();
   });
-  turnstile.end();
+  stepper.end();
   expect([await iterator.return?.(), abandoned]).toEqual([DONE, 0]);
 });
 
 test("a loop over the phases sees them all, in order, and the driver never gets ahead", async () => {
-  const turnstile = new Stepper();
-  turnstile.close();
+  const stepper = new Stepper();
   const phases = ["prepare", "infer", "evaluate", "decide", "ended"] as const;
   const driven: Phase[] = [];
   const drive = async (): Promise<void> => {
     for (const phase of phases) {
-      await turnstile.pass();
+      await stepper.pass();
       driven.push(phase);
-      turnstile.deliver(report(phase));
+      void stepper.step(report(phase));
     }
-    await turnstile.pass();
-    turnstile.end();
+    await stepper.pass();
+    stepper.end();
   };
   const driver = drive();
   const held: unknown[] = [];
-  for await (const { phase } of turnstile.iterator(nothing)) {
+  for await (const { phase } of stepper.iterator(nothing)) {
     await answered();
     held.push([phase, driven.length]);
   }

@@ -9,7 +9,7 @@ import type {
   PendingState,
   RunningState,
 } from "../../src/agent/agent-state.ts";
-import type { PhaseReport } from "../../src/agent/run-agent.ts";
+import type { PhaseReport } from "../../src/agent/run-ports.ts";
 import type { HookContext, PointContext, PointInput } from "../../src/hooks/hook-points.ts";
 import type { ModelCall, ObserverContext, WrappedToolCall } from "../../src/hooks/hook.ts";
 import type { AgentRuntime } from "../../src/agent/agent-runtime.ts";

@@ -5,7 +5,7 @@ import { checkCount, checkKeys, checkText } from "../../kernel/check.ts";
 import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
-import type { PhaseReport } from "../../agent/run-agent.ts";
+import type { PhaseReport } from "../../agent/run-ports.ts";
 import type { EventScope, EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
@@ -147,7 +147,8 @@ export class LiveRun implements Run {
   readonly #supervisor: Supervisor;
   readonly #root: AgentRuntime;
   readonly #beginning: RunBeginning;
-  readonly #stepper = new Stepper();
+  /** Undefined: the phases run freely. */
+  #stepper: Stepper | undefined;
   /** Agents that were continued once more at the end, since they had to end. */
   readonly #late = new Set<AgentRuntime>();
   /** Where its first event stands in the traces. */
@@ -173,8 +174,6 @@ export class LiveRun implements Run {
     this.#supervisor = supervisor;
     this.#root = root;
     this.#beginning = beginning;
-    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
-    root.signal.addEventListener("abort", () => this.#stepper.open(), { once: true });
     this.result = this.#kept(this.#drive());
   }
 
@@ -206,14 +205,23 @@ export class LiveRun implements Run {
   }
 
   iterate(): AsyncIterableIterator<PhaseReport, undefined> {
-    if (!this.#stepper.close()) {
+    if (this.#stepper !== undefined) {
       throw new EspalierError({
         code: "already_iterating",
         message:
           "Expected one iterate() per run, got a second. Share the first iterator, or listen to events().",
       });
     }
-    return this.#stepper.iterator(async () => {
+    const stepper = new Stepper();
+    this.#stepper = stepper;
+    this.#root.stepper = stepper;
+    // An iteration that is not asked for its next phase must not hold up a cancellation or a deadline.
+    const { signal } = this.#root;
+    if (signal.aborted) stepper.open();
+    else signal.addEventListener("abort", () => stepper.open(), { once: true });
+    if (this.#failure !== undefined) stepper.fail(this.#failure.cause);
+    else if (this.#isClosed || this.#tail !== undefined) stepper.end();
+    return stepper.iterator(async () => {
       await this.cancel("The caller broke off the iteration.");
     });
   }
@@ -325,7 +333,7 @@ export class LiveRun implements Run {
     if (saving !== undefined) await saving;
     const { tree } = this.#supervisor.run;
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
-    this.#stepper.end();
+    this.#stepper?.end();
     this.#tail = this.#kept(this.#detachedSettled().then(() => this.#conclude()));
     return resultOf(this.#supervisor.run, this.#trace.traceId);
   }
@@ -343,8 +351,8 @@ export class LiveRun implements Run {
   }
 
   async #runRoot(): Promise<void> {
-    await this.#stepper.pass();
-    await this.#supervisor.runToCompletion(this.#root, this.#stepper);
+    await this.#stepper?.pass();
+    await this.#supervisor.runToCompletion(this.#root);
   }
 
   /**
@@ -432,11 +440,11 @@ export class LiveRun implements Run {
     this.#supervisor.run.session?.release();
     for (const heed of this.#afterwards) heed();
     // Who iterates has the failure from there. Without anybody, it is a rejection that nothing handles, and Node says so.
-    if (failure !== undefined && (this.#stepper.isTaken || this.#backlogs.size > 0)) {
+    if (failure !== undefined && (this.#stepper !== undefined || this.#backlogs.size > 0)) {
       for (const outcome of [this.result, this.#tail]) outcome?.catch(() => undefined);
     }
-    if (failure === undefined) this.#stepper.end();
-    else this.#stepper.fail(failure.cause);
+    if (failure === undefined) this.#stepper?.end();
+    else this.#stepper?.fail(failure.cause);
     for (const backlog of this.#backlogs) endBacklog(backlog, failure);
   }
 }

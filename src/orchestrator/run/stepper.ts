@@ -1,8 +1,8 @@
-// Stepper: lets the driver of a run through freely, or once for each time that somebody asks for a phase.
-// Owns the demands that are not met yet and the phases that were not asked for yet, each in order. Whoever iterates gets every phase
-// from then on, also those that the driver runs after it was let go.
+// Stepper: holds the loop of a run between two phases until the caller asks for the next one. Made by `run.iterate()`; without one the loop
+// runs freely. Owns the demands that are not met yet and the phases that were not asked for yet, each in order: the caller gets every phase
+// from then on, also those that the loop runs after it was let go.
 
-import type { PhaseReport, PhaseStepper } from "../../agent/run-agent.ts";
+import type { PhaseReport, PhaseStepper } from "../../agent/run-ports.ts";
 
 type Demand = {
   readonly resolve: (result: IteratorResult<PhaseReport, undefined>) => void;
@@ -12,61 +12,44 @@ type Demand = {
 const DONE: IteratorResult<PhaseReport, undefined> = { done: true, value: undefined };
 
 export class Stepper implements PhaseStepper {
-  #driver: "free" | "by demand" | "let go" = "free";
-  #isTaken = false;
+  /** The loop does not wait any more. */
+  #isOpen = false;
   #isOver = false;
   /** Why the run is over, if it broke off. */
   #failure: { readonly cause: unknown } | undefined;
   readonly #demands: Demand[] = [];
   readonly #undelivered: PhaseReport[] = [];
-  #wakeDriver: (() => void) | undefined;
+  #wakeLoop: (() => void) | undefined;
 
-  /** True once somebody iterates: they learn how the run ended. */
-  get isTaken(): boolean {
-    return this.#isTaken;
-  }
-
-  /** Makes the driver wait for demands. False if somebody has done so already. */
-  close(): boolean {
-    if (this.#isTaken) return false;
-    this.#isTaken = true;
-    if (this.#driver === "free") this.#driver = "by demand";
-    return true;
-  }
-
-  /** Lets the driver through for good. */
+  /** Lets the loop through for good: what has to end must not wait for a caller who asks for nothing. */
   open(): void {
-    this.#driver = "let go";
-    this.#wakeDriver?.();
+    this.#isOpen = true;
+    this.#wakeLoop?.();
   }
 
-  /** Resolves when the driver may run the next phase. */
+  /** Resolves when the loop may run the next phase. */
   pass(): Promise<void> {
-    if (this.#driver !== "by demand" || this.#demands.length > 0) return Promise.resolve();
+    if (this.#isOpen || this.#demands.length > 0) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#wakeDriver = resolve;
+      this.#wakeLoop = resolve;
     });
   }
 
-  async step(report: PhaseReport): Promise<void> {
-    this.deliver(report);
-    await this.pass();
-  }
-
-  /** Hands a phase to the first who asked for one, or keeps it for the next. */
-  deliver(report: PhaseReport): void {
+  /** Gives a phase to the first who asked for one, or keeps it for the next; resolves when the loop may run on. */
+  step(report: PhaseReport): Promise<void> {
     const demand = this.#demands.shift();
-    if (demand !== undefined) demand.resolve({ done: false, value: report });
-    else if (this.#isTaken) this.#undelivered.push(report);
+    if (demand === undefined) this.#undelivered.push(report);
+    else demand.resolve({ done: false, value: report });
+    return this.pass();
   }
 
-  /** The run is over: nobody waits any longer. */
+  /** The run is over: there is no further phase. */
   end(): void {
     this.#isOver = true;
     for (const { resolve } of this.#demands.splice(0)) resolve(DONE);
   }
 
-  /** The run broke off: whoever asks for a further phase has to know why. */
+  /** The run broke off: a further phase is answered with the reason. */
   fail(cause: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -90,8 +73,8 @@ export class Stepper implements PhaseStepper {
   }
 
   #demand(): Promise<IteratorResult<PhaseReport, undefined>> {
-    const kept = this.#undelivered.shift();
-    if (kept !== undefined) return Promise.resolve({ done: false, value: kept });
+    const report = this.#undelivered.shift();
+    if (report !== undefined) return Promise.resolve({ done: false, value: report });
     const failure = this.#failure;
     if (this.#isOver && failure === undefined) return Promise.resolve(DONE);
     return new Promise((resolve, reject) => {
@@ -100,7 +83,7 @@ export class Stepper implements PhaseStepper {
         return;
       }
       this.#demands.push({ resolve, reject });
-      this.#wakeDriver?.();
+      this.#wakeLoop?.();
     });
   }
 }

@@ -10,7 +10,7 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type RestingState } from "../../agent/agent-state.ts";
-import { runAgent, type PhaseStepper } from "../../agent/run-agent.ts";
+import { runAgent } from "../../agent/run-agent.ts";
 import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
 import type { EventScope } from "../../protocol/event.ts";
 import type { AgentId, StepId } from "../../protocol/ids.ts";
@@ -40,9 +40,9 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
-  async runToCompletion(agent: AgentRuntime, stepper?: PhaseStepper): Promise<RestingState> {
+  async runToCompletion(agent: AgentRuntime): Promise<RestingState> {
     try {
-      const settled = await this.run.recorder.at(agent.scope(), () => runAgent(agent, stepper));
+      const settled = await this.run.recorder.at(agent.scope(), () => runAgent(agent));
       agent.settle(settled);
       return settled;
     } finally {
