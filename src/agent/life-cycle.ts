@@ -199,6 +199,7 @@ function finish(agent: AgentRuntime, state: AgentState): EndedState {
     signals: ended.log.signals,
     durationMs: (endedAtMs ?? 0) - (startedAtMs ?? 0),
   });
+  agent.settle(ended); // In the same breath: an agent whose end is recorded must not be taken for one that runs.
   return ended;
 }
 

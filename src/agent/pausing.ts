@@ -77,6 +77,7 @@ export async function settlePaused(agent: AgentRuntime, state: PausedState): Pro
     { type: "agent.paused", role: agent.role.name, reason, steps, usage },
     eventPosition(state),
   );
+  agent.settle(state);
   return state;
 }
 

@@ -1,13 +1,16 @@
 // The last thing that a run does: it says how it ended, or that it is paused, and leaves its result.
 
-import { deepFreeze } from "../../kernel/json.ts";
+import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
 import type { EventBody } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
+import { pricesUsed } from "../budget/prices-used.ts";
+import type { PausedRun } from "../durability/paused-run.ts";
 import { resultRecord } from "./persisted-result.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 import { runResult, type RunResult } from "./run-result.ts";
+import { restedAgent, type RestedAgent } from "../tree/agent-report.ts";
 import type { RunTree } from "../tree/run-tree.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
 
@@ -23,50 +26,65 @@ export function lateEnds(tree: RunTree): readonly AgentRuntime[] {
   });
 }
 
-/** The result of a run whose root has ended while detached agents live on; they are not in it yet. */
+/** The result of a run as its agents rest now; detached agents that live on are not in it yet. `pausedRun`: undefined if the root has ended. */
 export function resultOf(
-  { tree, ledger, clock, definitions, session }: RunRuntime,
+  run: RunRuntime,
   traceId: string,
-): RunResult {
-  const atMs = clock.nowMs();
-  const parts = { traceId, atMs, definitions: definitions.toJSON(), pausedRun: undefined };
-  return runResult(tree, ledger, { ...parts, session: session?.outcome });
+  pausedRun?: PausedRun,
+): RunResult<JsonValue> {
+  const { runId, tree, ledger, clock } = run;
+  const { nodes, failedIds, subagentsByDepth, refusalsByCode } = tree;
+  const rested: RestedAgent[] = [];
+  const detached: AgentId[] = [];
+  for (const node of nodes) {
+    const agent = restedAgent(node);
+    if (agent === undefined) detached.push(node.identity.agentId);
+    else rested.push(agent);
+  }
+  return runResult({
+    runId,
+    traceId,
+    definitions: pausedRun?.definitions ?? run.definitions.toJSON(),
+    atMs: pausedRun?.pausedAtMs ?? clock.nowMs(),
+    pausedRun,
+    session: run.session?.outcome,
+    rested,
+    detached,
+    prices: pricesUsed(nodes, tree.pricesBefore),
+    failedIds,
+    subagentsByDepth,
+    refusalsByCode,
+    accounts: ledger.snapshot(),
+  });
 }
 
 /** Records the last event and gives the result. `facts.pauses`: how often the run had been paused before. */
 export function concluded(run: RunRuntime, root: AgentRuntime, facts: PauseFacts): RunResult {
-  const { tree, ledger, recorder, clock } = run;
-  const place = { ...root.identity, executionId: null, stepId: null, callId: null };
-  const { traceId } = facts;
+  const { tree, recorder, clock } = run;
+  const scope = { ...root.identity, executionId: null, stepId: null, callId: null };
   if (root.hasEnded) {
-    const result = resultOf(run, traceId);
+    const result = resultOf(run, facts.traceId);
     run.journal?.append(resultRecord(result, clock.nowMs()));
-    recorder.record(place, runEnded(result));
+    recorder.record(scope, runEnded(result));
     return result;
   }
   for (const node of tree.nodes) node.close();
-  const { pauses } = facts;
-  const draft = pausedRunOf(run, { ...facts, pauses: pauses + 1 });
-  const { definitions, pausedAtMs: atMs } = draft;
-  const session = run.session?.outcome;
-  const result = runResult(tree, ledger, {
-    traceId,
-    atMs,
-    definitions,
-    pausedRun: draft,
-    session,
-  });
+  const pausedRun = pausedRunOf(run, { ...facts, pauses: facts.pauses + 1 });
+  const result = resultOf(run, facts.traceId, pausedRun);
   const { reason, questions, durationMs } = result;
   const { own, descendants, total } = result.usage;
-  run.journal?.append(resultRecord(result, atMs));
-  recorder.record(place, {
+  run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));
+  recorder.record(scope, {
     type: "run.paused",
     reason,
     questions,
     usage: { own, descendants, total },
     durationMs,
   });
-  return { ...result, pausedRun: deepFreeze({ ...draft, eventCount: recorder.eventCount }) };
+  return {
+    ...result,
+    pausedRun: deepFreeze({ ...pausedRun, eventCount: recorder.eventCount }),
+  };
 }
 
 function runEnded(result: RunResult): EventBody<"run.ended"> {

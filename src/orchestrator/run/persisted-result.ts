@@ -7,7 +7,7 @@ import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
 import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "../durability/paused-run.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
-import { resultOfAgents, type RunResult } from "./run-result.ts";
+import { runResult, type RunResult } from "./run-result.ts";
 import type { RestedAgent } from "../tree/agent-report.ts";
 import type { RestoredAgent } from "../durability/restored-run.ts";
 
@@ -46,7 +46,7 @@ function resultAtRest(folded: FoldedRun, said: RecordOf<"result">): RunResult<Js
     run;
   const { atMs, prices, session } = said;
   return deepFreeze(
-    resultOfAgents({
+    runResult({
       runId,
       traceId,
       atMs,

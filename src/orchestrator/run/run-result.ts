@@ -1,6 +1,7 @@
 // What a run leaves behind: plain values about every agent and about the whole (R36, R135, X18).
 
 import type { JsonValue } from "../../kernel/json.ts";
+import { lastTextOf } from "../../agent/agent-state.ts";
 import { addedMessages, storedMessages } from "../../agent/message-tags.ts";
 import type { Account } from "../../protocol/account.ts";
 import type { Definitions } from "../../protocol/definition.ts";
@@ -10,17 +11,15 @@ import type { Question } from "../../protocol/question.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { ErrorRecord, RestStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
 import { addUsage, NO_USAGE, type Usage, type UsageReport } from "../../protocol/usage.ts";
-import type { BudgetLedger } from "../budget/ledger.ts";
-import { pricesUsed, type PriceUsed } from "../budget/prices-used.ts";
+import type { PriceUsed } from "../budget/prices-used.ts";
 import type { PausedRun } from "../durability/paused-run.ts";
 import type { SessionOutcome } from "../sessions/session-outcome.ts";
 import {
   agentReport,
-  restedAgent,
+  durationOf,
   type AgentReport,
   type RestedAgent,
 } from "../tree/agent-report.ts";
-import type { RunTree } from "../tree/run-tree.ts";
 
 /** The usage of a run, by every cut that is asked for; all of them add up to `total`. */
 export interface RunUsage extends UsageReport {
@@ -84,104 +83,100 @@ export interface RunResult<out Output = unknown> {
   readonly durationMs: number;
 }
 
-/** What a result is made of besides the tree and the ledger. */
-export interface ResultParts {
+/** What a result is made of. */
+export interface ResultFacts {
+  readonly runId: RunId;
   readonly traceId: string;
   readonly definitions: Definitions;
   readonly atMs: number;
   readonly pausedRun: PausedRun | undefined;
   readonly session: SessionOutcome | undefined;
-}
-
-/** The result of a run all of whose agents rest. */
-export function runResult(
-  tree: RunTree,
-  ledger: BudgetLedger,
-  parts: ResultParts,
-): RunResult<JsonValue> {
-  const { nodes, subagentsByDepth, refusalsByCode, failedIds } = tree;
-  const runId = nodes[0]?.identity.runId;
-  if (runId === undefined) throw new Error("A run has a root.");
-  return resultOfAgents({
-    ...parts,
-    runId,
-    rested: nodes.flatMap((node) => restedAgent(node) ?? []),
-    detached: nodes.flatMap(({ rested, identity }) =>
-      rested === undefined ? [identity.agentId] : [],
-    ),
-    prices: pricesUsed(nodes, tree.pricesBefore),
-    failedIds,
-    subagentsByDepth,
-    refusalsByCode,
-    accounts: ledger.snapshot(),
-  });
-}
-
-/** What a result is made of. */
-export interface WholeResult
-  extends
-    ResultParts,
-    Pick<
-      RunResult,
-      "runId" | "detached" | "prices" | "subagentsByDepth" | "refusalsByCode" | "accounts"
-    > {
   /** The root first. */
   readonly rested: readonly RestedAgent[];
+  readonly detached: readonly AgentId[];
+  readonly prices: readonly PriceUsed[];
   /** Agents that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
+  readonly subagentsByDepth: Readonly<Record<string, number>>;
+  readonly refusalsByCode: Readonly<Record<string, number>>;
+  readonly accounts: readonly Account[];
 }
 
-export function resultOfAgents(parts: WholeResult): RunResult<JsonValue> {
-  const agents = parts.rested.map((agent) => agentReport(agent, parts.atMs));
-  const [root] = agents;
-  const conversation = parts.rested[0]?.rested.conversation;
-  if (root === undefined || conversation === undefined) throw new Error("A run has a root.");
-  const { status, reason, text, output, steps, usage, durationMs, agentId } = root;
+/** The result, frozen. What takes going through histories or over all agents is worked out when it is first read. */
+export function runResult(facts: ResultFacts): RunResult<JsonValue> {
+  const [root] = facts.rested;
+  if (root === undefined) throw new Error("A run has a root.");
+  const { agentId, usage, rested } = root;
+  const { status, reason, conversation, log } = rested;
+  let errors: readonly AgentError[] | undefined;
+  let messages: readonly StoredMessage[] | undefined;
+  let newMessages: readonly StoredMessage[] | undefined;
+  let agents: readonly AgentReport[] | undefined;
   return Object.freeze({
-    runId: parts.runId,
-    traceId: parts.traceId,
+    runId: facts.runId,
+    traceId: facts.traceId,
     status,
     reason,
-    signals: root.signals,
-    errors: errorsOf(agents, parts.failedIds),
-    questions: parts.pausedRun?.questions ?? [],
-    pausedRun: parts.pausedRun,
-    messages: storedMessages(conversation, agentId),
-    newMessages: addedMessages(conversation, agentId),
-    session: parts.session,
-    text,
-    output,
-    steps,
-    usage: {
-      ...usage,
-      byRole: sumBy(agents, (agent) => agent.role),
-      byModel: sumBy(agents, (agent) => agent.model),
+    signals: log.signals,
+    get errors() {
+      return (errors ??= errorsOf(facts));
     },
-    prices: parts.prices,
-    detached: parts.detached,
-    agents,
-    definitions: parts.definitions,
-    subagentsByDepth: parts.subagentsByDepth,
-    refusalsByCode: parts.refusalsByCode,
-    accounts: parts.accounts,
-    durationMs,
+    questions: facts.pausedRun?.questions ?? NONE,
+    pausedRun: facts.pausedRun,
+    get messages() {
+      return (messages ??= storedMessages(conversation, agentId));
+    },
+    get newMessages() {
+      return (newMessages ??= addedMessages(conversation, agentId));
+    },
+    session: facts.session,
+    text: lastTextOf(rested),
+    output: log.output,
+    steps: log.steps,
+    usage: runUsage(usage, facts.rested),
+    prices: facts.prices,
+    detached: facts.detached,
+    get agents() {
+      return (agents ??= facts.rested.map((agent) => agentReport(agent, facts.atMs)));
+    },
+    definitions: facts.definitions,
+    subagentsByDepth: facts.subagentsByDepth,
+    refusalsByCode: facts.refusalsByCode,
+    accounts: facts.accounts,
+    durationMs: durationOf(rested, facts.atMs),
   });
 }
 
-function errorsOf(
-  agents: readonly AgentReport[],
-  failedIds: readonly AgentId[],
-): readonly AgentError[] {
-  const byId = new Map(agents.map((agent) => [agent.agentId, agent]));
+const NONE: readonly never[] = Object.freeze([]);
+
+function errorsOf({ failedIds, rested }: ResultFacts): readonly AgentError[] {
+  if (failedIds.length === 0) return NONE;
+  const byId = new Map(rested.map((agent) => [agent.agentId, agent]));
   return failedIds.flatMap((agentId) => {
-    const { agentPath, errors } = byId.get(agentId) ?? { agentPath: "", errors: [] };
-    return errors.map((error) => ({ agentId, agentPath, ...error }));
+    const failed = byId.get(agentId);
+    if (failed === undefined) return [];
+    const { agentPath } = failed;
+    return failed.rested.log.errors.map((error) => ({ agentId, agentPath, ...error }));
+  });
+}
+
+function runUsage(report: UsageReport, agents: readonly RestedAgent[]): RunUsage {
+  let byRole: RunUsage["byRole"] | undefined;
+  let byModel: RunUsage["byModel"] | undefined;
+  return Object.freeze({
+    ...report,
+    get byRole() {
+      return (byRole ??= sumBy(agents, ({ role }) => role));
+    },
+    get byModel() {
+      return (byModel ??= sumBy(agents, ({ model }) => model));
+    },
   });
 }
 
 function sumBy(
-  agents: readonly AgentReport[],
-  keyOf: (agent: AgentReport) => string,
+  agents: readonly RestedAgent[],
+  keyOf: (agent: RestedAgent) => string,
 ): Readonly<Record<string, Usage>> {
   const sums = new Map<string, Usage>();
   for (const agent of agents) {

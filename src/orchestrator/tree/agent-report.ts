@@ -1,18 +1,11 @@
 // What one agent leaves behind: its report for the result of the run, and its result for its parent (R36, R135).
 
 import type { JsonObject, JsonValue } from "../../kernel/json.ts";
-import { childNameOf } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { lastTextOf, type RestingState } from "../../agent/agent-state.ts";
 import type { AgentId, ExecutionId } from "../../protocol/ids.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
-import type {
-  ErrorRecord,
-  RestStatus,
-  StopReason,
-  StopSignal,
-  TerminalStatus,
-} from "../../protocol/stop.ts";
+import type { ErrorRecord, RestStatus, StopReason, StopSignal } from "../../protocol/stop.ts";
 import type { SubagentOutcome, SubagentResult } from "../../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
 import type { RemovedTool } from "../../protocol/tool-rule.ts";
@@ -100,8 +93,9 @@ export function restedAgent(node: AgentRuntime): RestedAgent | undefined {
   };
 }
 
-/** The report of an agent at rest. `atMs`: the time, for one that is paused. */
-export function agentReport({ rested, ...agent }: RestedAgent, atMs = 0): AgentReport {
+/** The report of an agent at rest. `atMs`: the time, for one that is paused. What its steps have to be gone through for is worked out when it is read. */
+export function agentReport(agent: RestedAgent, atMs: number): AgentReport {
+  const { rested } = agent;
   const { log, telemetry } = rested;
   return {
     agentId: agent.agentId,
@@ -118,51 +112,61 @@ export function agentReport({ rested, ...agent }: RestedAgent, atMs = 0): AgentR
     text: lastTextOf(rested),
     output: log.output,
     steps: log.steps,
-    toolsUsed: toolsUsed(log.steps),
+    get toolsUsed() {
+      return toolsUsed(log.steps);
+    },
     usage: agent.usage,
     signals: log.signals,
     errors: log.errors,
-    toolErrors: toolErrors(log.steps),
+    get toolErrors() {
+      return toolErrors(log.steps);
+    },
     metadata: agent.metadata,
     removedTools: agent.removedTools,
-    durationMs: (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs),
+    durationMs: durationOf(rested, atMs),
     waitedMs: telemetry.waitedMs,
     pausedMs: agent.pausedMs,
   };
 }
 
-/** What a parent is given of a subagent that has ended. */
-export function resultOfEnded(node: AgentRuntime): SubagentResult {
-  const rested = restedAgent(node);
-  if (rested === undefined) throw new Error(`${node.identity.agentPath} is not at rest.`);
-  const { status, ...report } = agentReport(rested);
-  if (status === "paused") throw new Error(`${report.agentPath} has not ended.`);
-  return subagentResult({ ...report, status });
+/** How long the execution has lasted. `atMs`: the time, for one that is paused. */
+export function durationOf({ telemetry }: RestingState, atMs: number): number {
+  return (telemetry.endedAtMs ?? atMs) - (telemetry.startedAtMs ?? atMs);
 }
 
-function subagentResult(report: AgentReport & { readonly status: TerminalStatus }): SubagentResult {
-  const { agentId, executionId, role, agentPath, depth, status, reason, text, output } = report;
-  const { toolsUsed: tools, usage, errors, toolErrors: failures, metadata, durationMs } = report;
-  const typed = output === undefined ? {} : { output };
-  const childName = childNameOf(agentPath);
-  const outcome = subagentOutcome(report);
-  const steps = report.steps.length;
-  const place = { agentId, executionId, role, childName, agentPath, depth };
+/** What a parent is given of a subagent that has ended. */
+export function resultOfEnded(node: AgentRuntime): SubagentResult {
+  const { identity, role, rested, childName } = node;
+  const { agentId, executionId, agentPath, depth } = identity;
+  if (rested === undefined || rested.status === "paused")
+    throw new Error(`${agentPath} has not ended.`);
+  const { status, reason, log } = rested;
+  const { output, steps, errors } = log;
+  const text = lastTextOf(rested);
   return {
-    ...place,
-    outcome,
+    agentId,
+    executionId,
+    role: role.name,
+    childName,
+    agentPath,
+    depth,
+    outcome: subagentOutcome({ status, text, output }),
     status,
     reason,
     text,
-    ...typed,
-    steps,
-    toolsUsed: tools,
-    usage,
+    ...(output === undefined ? {} : { output }),
+    steps: steps.length,
+    get toolsUsed() {
+      return toolsUsed(steps);
+    },
+    usage: node.account.usage(),
     errors,
-    toolErrors: failures,
-    metadata,
-    removedTools: report.removedTools,
-    durationMs,
+    get toolErrors() {
+      return toolErrors(steps);
+    },
+    metadata: node.metadata,
+    removedTools: node.toolLimits.removed,
+    durationMs: durationOf(rested, 0),
   };
 }
 

@@ -42,9 +42,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
   async runToCompletion(agent: AgentRuntime): Promise<RestingState> {
     try {
-      const settled = await this.run.recorder.at(agent.scope(), () => runAgent(agent));
-      agent.settle(settled);
-      return settled;
+      return await this.run.recorder.at(agent.scope(), () => runAgent(agent));
     } finally {
       agent.account.releaseOpen();
       if (agent.rested === undefined) agent.close();
@@ -261,9 +259,9 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   async dismiss(parent: AgentRuntime, childId: AgentId): Promise<void> {
     const child = this.#tree.find(childId);
-    if (child === undefined || child.hasEnded) return;
-    child.cancel(stoppedParent(parent));
-    await child.whenSettled();
+    if (child === undefined) return;
+    if (!child.hasEnded) child.cancel(stoppedParent(parent));
+    await child.whenSettled(); // Also of one that has ended: its end is recorded with its parent.
     if (child.rested?.status === "paused") await this.resume(parent, childId, {});
     // Another call runs it to its end.
     else if (!child.hasEnded) await child.whenSettled();
@@ -297,7 +295,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   detach(parent: AgentRuntime, childId: AgentId): Promise<void> {
     const child = this.#tree.find(childId);
-    if (child === undefined || child.hasEnded) return Promise.resolve();
+    if (child === undefined) return Promise.resolve();
+    if (child.hasEnded) return child.whenSettled();
     child.detach();
     const { childId: id, childPath, role } = childInEvents(child);
     this.run.recorder.record(parent.scope(), {
