@@ -90,6 +90,17 @@ export const BACKGROUND_TOOL_NAMES = [
   "CancelSubagent",
 ] as const;
 
+/** True if agents of the role may start others. */
+export function mayDelegate({
+  subagents,
+  ceiling,
+}: {
+  readonly subagents: readonly unknown[];
+  readonly ceiling: unknown;
+}): boolean {
+  return subagents.length > 0 || ceiling !== undefined;
+}
+
 /** The tools that a role has for what its agents may do with subagents; none if they may start nobody. */
 export function delegationToolNames({
   subagents,
@@ -100,7 +111,7 @@ export function delegationToolNames({
   readonly ceiling: unknown;
   readonly delegation: DelegationPolicy;
 }): readonly string[] {
-  if (subagents.length === 0 && ceiling === undefined) return [];
+  if (!mayDelegate({ subagents, ceiling })) return [];
   return delegation.background ? [SPAWN_TOOL_NAME, ...BACKGROUND_TOOL_NAMES] : [SPAWN_TOOL_NAME];
 }
 

@@ -142,10 +142,14 @@ export class AgentRuntime {
   subagentsBelow: number;
   /** The state in which it has settled; undefined while it has not begun, or runs. */
   rested: RestingState | undefined;
+  /** The state from which it begins next, or in which it has settled. */
+  standingState: PendingState | RestingState;
   /** Stop requests that the loop has not handled yet; the abort of the agent is the last of them, whenever it came. */
   stopRequests: readonly StopSignal[] = NO_REQUESTS;
   /** What was written to it while it runs; undefined: nothing ever was. */
   mailbox: Mailbox | undefined;
+  /** What it had begun when its process died, until the phase in which that happened is done once more. */
+  inFlight: InFlightWork | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
   stepper: PhaseStepper | undefined;
   /** The request of the last step, with which the next one is compared. */
@@ -156,13 +160,11 @@ export class AgentRuntime {
   #aborted: StopSignal | undefined;
   /** Signals that are in its log since before its process died: a request that repeats one of them is dropped, once. */
   #logged: StopSignal[] | undefined;
-  #state: PendingState | RestingState;
   #isActive = false;
   /** The status in which it has settled in this process, until it is active again. */
   #readsNoMore: RestStatus | undefined;
   /** Lets its time run again, which stands still while it is paused. */
   #endRest = (): void => undefined;
-  #inFlight: InFlightWork | undefined;
   #settling: Promise<unknown> = Promise.resolve();
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
   /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
@@ -181,7 +183,8 @@ export class AgentRuntime {
     this.childName = childNameOf(identity.agentPath);
     this.role = role;
     this.model = role.model;
-    this.cacheKey = { role: run.cacheKeyOf(role), agent: ordinalOf(identity.agentPath) };
+    const { tools, hooks, cacheKey } = run.partsOf(role);
+    this.cacheKey = { role: cacheKey, agent: ordinalOf(identity.agentPath) };
     this.task = made.task;
     this.metadata = made.metadata;
     this.spawnCallId = made.spawnCallId;
@@ -190,15 +193,15 @@ export class AgentRuntime {
     this.limits = tighterShape(made.limits, role.limits);
     this.toolLimits = made.toolLimits ?? NO_TOOL_LIMITS;
     this.account = made.account;
-    this.tools = withoutRemoved(run.toolsOf(role), this.toolLimits.removed);
-    this.hooks = run.hooksOf(role);
+    this.tools = withoutRemoved(tools, this.toolLimits.removed);
+    this.hooks = hooks;
     this.startedAtMs = before?.startedAtMs ?? run.clock.nowMs();
     this.execution = before?.execution ?? 1;
     this.parent = parent;
-    this.#state = state;
+    this.standingState = state;
     this.rested = state.status === "pending" ? undefined : state;
     if (state.log.signals.length > 0) this.#logged = [...state.log.signals];
-    this.#inFlight = made.inFlight;
+    this.inFlight = made.inFlight;
     this.breadth = before?.children ?? 0;
     this.subagentsBelow = before?.subagentsBelow ?? 0;
     this.isDetached = before?.isDetached ?? false;
@@ -227,7 +230,7 @@ export class AgentRuntime {
 
   /** True once the agent must end: nothing further is worth beginning. What was in flight when the process died is adopted first. */
   get isEnding(): boolean {
-    return this.signal.aborted && this.#inFlight?.isBeforeStep !== true;
+    return this.signal.aborted && this.inFlight?.isBeforeStep !== true;
   }
 
   /** Cancels the agent and all below it. */
@@ -285,8 +288,10 @@ export class AgentRuntime {
     else this.#abort(reason);
   }
 
-  #unfollow(above: AgentRuntime | undefined): void {
-    if (above !== undefined) above.#followers?.delete(this);
+  #unfollow(): void {
+    const { parent, root } = this;
+    if (parent !== undefined) parent.#followers?.delete(this);
+    root.#followers?.delete(this);
   }
 
   #closeMailbox(status: RestStatus): void {
@@ -303,7 +308,7 @@ export class AgentRuntime {
 
   /** The agent is active from now on, from the state that this gives: its first, or the one in which it was paused. */
   activate(): PendingState | PausedState {
-    const state = this.#state;
+    const state = this.standingState;
     invariant(
       !this.#isActive && (state.status === "pending" || state.status === "paused"),
       `${this.identity.agentPath} is not active and has not ended`,
@@ -319,7 +324,7 @@ export class AgentRuntime {
   /** Notes the state in which it settles. One that has ended releases its timers and its parent; a paused one still follows it. */
   settle(state: RestingState): void {
     this.#isActive = false;
-    this.#state = state;
+    this.standingState = state;
     this.rested = state;
     this.#closeMailbox(state.status);
     if (state.status === "paused") this.#endRest = this.time.asking();
@@ -329,13 +334,7 @@ export class AgentRuntime {
   close(): void {
     if (this.rested !== undefined) this.#closeMailbox(this.rested.status);
     this.time.close();
-    this.#unfollow(this.parent);
-    this.#unfollow(this.root);
-  }
-
-  /** The state from which it begins next, or in which it has settled. */
-  get standingState(): PendingState | RestingState {
-    return this.#state;
+    this.#unfollow();
   }
 
   get hasEnded(): boolean {
@@ -355,19 +354,9 @@ export class AgentRuntime {
 
   // Recovery
 
-  /** What it had begun when its process died, until it is done once more. */
-  get inFlight(): InFlightWork | undefined {
-    return this.#inFlight;
-  }
-
-  /** The phase in which its process died is over. */
-  finishInFlight(): void {
-    this.#inFlight = undefined;
-  }
-
   /** True while what was in flight when the process died is adopted: until that is done, no request from outside is taken. */
   get isCatchingUp(): boolean {
-    return this.#inFlight?.isUnderWay === true;
+    return this.inFlight?.isUnderWay === true;
   }
 
   // What it works with
@@ -383,7 +372,7 @@ export class AgentRuntime {
 
   /** Books what a model call used, unless it was booked before the process died. */
   settleLease(lease: Lease, usage: Usage): void {
-    if (this.#inFlight?.isSettled(lease.leaseId) !== true) this.account.settle(lease, usage);
+    if (this.inFlight?.isSettled(lease.leaseId) !== true) this.account.settle(lease, usage);
   }
 
   /** Gives back, unused, what the agent still holds of the budget. */
@@ -394,7 +383,7 @@ export class AgentRuntime {
 
   /** Books one tool call, unless it was booked before the process died, or says which limit forbids it. */
   chargeToolCall(): BudgetRefusal | undefined {
-    return this.#inFlight?.takeCharge() === true ? undefined : this.account.chargeToolCall();
+    return this.inFlight?.takeCharge() === true ? undefined : this.account.chargeToolCall();
   }
 
   // Events
@@ -409,7 +398,7 @@ export class AgentRuntime {
 
   /** Records what has happened in a phase, unless it was recorded before the process died (E3). */
   record(body: EventBody, at?: EventPosition): void {
-    if (this.#inFlight?.takeTold(body, at) === true) return;
+    if (this.inFlight?.takeTold(body, at) === true) return;
     if (body.type === "signal.raised" && body.signal.reason.code === "error")
       this.run.noteFailure(this.identity.agentId);
     this.run.recorder.record(this.scope(at), body);
@@ -444,7 +433,7 @@ export class AgentRuntime {
   /** Leaves it to the run: its parent may end. A cancel of the root still reaches it. */
   detach(): void {
     this.isDetached = true;
-    this.#unfollow(this.parent);
+    this.#unfollow();
     this.#follow(this.root);
     this.time.standAlone();
   }
@@ -495,7 +484,7 @@ export class AgentRuntime {
   /** True if a call of the step has given it the result of the subagent, also before a pause. */
   wasReported(childId: AgentId, stepId: StepId): boolean {
     if (this.#reported?.get(childId) === stepId) return true;
-    const step = this.#state.status === "paused" ? this.#state.step : undefined;
+    const step = this.standingState.status === "paused" ? this.standingState.step : undefined;
     return (
       step?.stepId === stepId &&
       step.executions.some(({ reportedIds = [] }) => reportedIds.includes(childId))

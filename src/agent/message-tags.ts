@@ -44,12 +44,10 @@ export function tagRest<History extends TaggedHistory>(history: History, place: 
   const untagged = messages.length - tags.length;
   if (untagged === 0) return history;
   const { executionId, stepNumber } = place;
-  const rest = Array.from({ length: untagged }, (_, index) => ({
-    executionId,
-    stepNumber,
-    number: added + index + 1,
-  }));
-  return { ...history, tags: [...tags, ...rest], added: added + untagged };
+  const all = [...tags];
+  for (let number = added + 1; number <= added + untagged; number += 1)
+    all.push({ executionId, stepNumber, number });
+  return { ...history, tags: all, added: added + untagged };
 }
 
 /**

@@ -53,16 +53,22 @@ export interface RunPorts<Agent> {
   /** The answers with which the run was resumed. */
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;
-  /** The tools of a role, with those by which it delegates if it may: built once for all its agents. */
-  toolsOf(role: AgentRole): ToolSet;
-  /** `CacheKey.role` of a role. */
-  cacheKeyOf(role: AgentRole): string;
-  /** The orchestrator's hooks and those of the role, compiled. */
-  hooksOf(role: AgentRole): HookSet;
+  /** What the agents of a role have in common: made once for all of them. */
+  partsOf(role: AgentRole): RoleParts;
   /** An agent fails: the first failure of a tree is told from those that follow from it. */
   noteFailure(agentId: AgentId): void;
   /** A model call failed: the run fails, too, if that was not in the script of the model. */
   noteFailedCall(agentPath: string, error: ErrorRecord): void;
+}
+
+/** What the agents of a role have in common. */
+export interface RoleParts {
+  /** Its tools, with those by which it delegates if it may. */
+  readonly tools: ToolSet;
+  /** The orchestrator's hooks and those of the role, compiled. */
+  readonly hooks: HookSet;
+  /** `CacheKey.role`. */
+  readonly cacheKey: string;
 }
 
 /** Records what happens, and runs what belongs to a position. */

@@ -150,8 +150,7 @@ test("T3: a slot can be given back once only", () => {
     account: ledger.gate(identity.agentId),
   });
   const tree = new RunTree({ maxDepth: 1, maxBreadthPerParent: 1, maxTotalSubagents: 1 });
-  const slot = tree.admit(node, "child");
-  if ("code" in slot) throw new Error("admitted");
+  const slot = tree.take(node, "child");
   slot.giveBack();
   expect(() => slot.giveBack()).toThrow("T3");
 });

@@ -98,7 +98,7 @@ export class RunJournal implements AgentJournal {
     const letters = node.mailbox?.countTaken() ?? 0;
     if (letters > 0) this.append({ type: "read", agentId: node.identity.agentId, letters });
     this.#save(node, phase, state);
-    if (phase !== "prepare") node.finishInFlight();
+    if (phase !== "prepare") node.inFlight = undefined;
   }
 
   /** A model call is to be made: the step that it opens is over at some time, whatever happens (L4). */

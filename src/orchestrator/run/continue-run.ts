@@ -57,7 +57,7 @@ export function readyToContinue(
   const given = checkAnswers(run, answers, {
     areAllNeeded,
     isOverdue: ({ deadlineAtMs }) => deadlineAtMs !== null && nowMs >= deadlineAtMs,
-    toolsOf: ({ agentId }) => roleTools(roles.get(agentId) ?? registry.root, registry),
+    toolsOf: ({ agentId }) => roleTools(roles.get(agentId) ?? registry.root, registry).tools,
   });
   assertReady(run, registry);
   const grants = grantsFor(run, asked, { hasToEnd: !areAllNeeded });

@@ -26,8 +26,7 @@ export function admit(
   if (parent.startSignal.aborted) return TOLD_TO_END;
   const role = startable(run, parent, request);
   if ("code" in role) return role;
-  const permit = run.tree.admit(parent, role.name);
-  return "code" in permit ? permit : { role, permit };
+  return { role, permit: run.tree.take(parent, role.name) };
 }
 
 /** The parent was told to end, or to stop, on the way here: nothing further of it begins. */

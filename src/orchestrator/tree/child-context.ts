@@ -7,12 +7,7 @@ import type { Tightening } from "../../protocol/context-manifest.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { SpawnRefusal, SpawnRequest, SubagentResult } from "../../protocol/subagent.ts";
 import type { ToolErrorRecord } from "../../protocol/tool-error-record.ts";
-import {
-  NO_TOOL_LIMITS,
-  type RemovedTool,
-  type ToolLimits,
-  type ToolRule,
-} from "../../protocol/tool-rule.ts";
+import type { RemovedTool, ToolLimits, ToolRule } from "../../protocol/tool-rule.ts";
 import {
   childTools,
   strayToolName,
@@ -22,15 +17,11 @@ import {
 import type { ParentConstraints } from "../../policies/context-notes.ts";
 import {
   inheritContext,
-  NOTHING_INHERITED,
   type ContextFacts,
   type InheritedContext,
 } from "../../policies/inherit-context.ts";
 import type { FramedResult } from "../../policies/result-frame.ts";
-import {
-  INHERITS_NOTHING,
-  type SubagentContextPolicy,
-} from "../../policies/subagent-context-policy.ts";
+import type { SubagentContextPolicy } from "../../policies/subagent-context-policy.ts";
 import { shortenText } from "../../tools/shorten-text.ts";
 
 /** A subagent that the parent started before. */
@@ -81,10 +72,6 @@ export function childContext(
   child: ChildFacts,
   request: Asked,
 ): ChildContext | SpawnRefusal {
-  if (nothingIsHandedOn(parent, child, request)) {
-    const manifest = { ...NOTHING_INHERITED.manifest, tightened: child.tightened };
-    return { ...NOTHING_INHERITED, manifest, toolLimits: NO_TOOL_LIMITS };
-  }
   const stray = strayRefusal(parent, child, request);
   if (stray !== undefined) return stray;
   const results = request.resultsOf === undefined ? [] : askedResults(parent, request.resultsOf);
@@ -110,23 +97,6 @@ export function childContext(
     const message = `Not started: what ${child.role} is to see of your conversation could not be picked. ${messageOf(cause)} Until then do this part yourself.`;
     return { code: "invalid_context", message };
   }
-}
-
-/** True for most subagents: neither a policy nor a request gives them anything of their parent, or takes a tool away. */
-function nothingIsHandedOn(
-  { policy, toolRules }: ParentFacts,
-  { noDepthLeft, beyondCeiling }: ChildFacts,
-  { resultsOf, allowedTools, deniedTools }: Asked,
-): boolean {
-  return (
-    policy === INHERITS_NOTHING &&
-    toolRules.length === 0 &&
-    noDepthLeft === undefined &&
-    beyondCeiling.length === 0 &&
-    resultsOf === undefined &&
-    allowedTools === undefined &&
-    deniedTools === undefined
-  );
 }
 
 function contextFacts(

@@ -79,10 +79,10 @@ export function childFacts(
   const noDepthLeft = depthLimit(run, place);
   return {
     role: role.name,
-    toolNames: run.toolsOf(role).names,
+    toolNames: run.partsOf(role).tools.names,
     get toolNamesBelow() {
       const below = [...registry.reachableFrom(role)];
-      return new Set(below.flatMap((one) => run.toolsOf(one).names));
+      return new Set(below.flatMap((one) => run.partsOf(one).tools.names));
     },
     ...(noDepthLeft === undefined ? {} : { noDepthLeft }),
     tightened,
@@ -99,7 +99,7 @@ export function restoredToolLimits(
   const { rules, draft } = asked;
   const { parent, role } = place;
   if (parent === undefined) return NO_TOOL_LIMITS;
-  const names = run.toolsOf(role).names;
+  const names = run.partsOf(role).tools.names;
   const noDepthLeft = depthLimit(run, { ...place, parent });
   const { removed } = childTools({
     names,
@@ -123,7 +123,7 @@ function ceilingRemovals(
 function isTool(run: RunRuntime, toolName: string): boolean {
   return [...run.registry.all].some(
     (role) =>
-      run.toolsOf(role).names.includes(toolName) ||
+      run.partsOf(role).tools.names.includes(toolName) ||
       role.ceiling?.tools.some(({ name }) => name === toolName) === true,
   );
 }

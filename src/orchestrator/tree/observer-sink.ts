@@ -1,6 +1,6 @@
 import type { AgentRole } from "../../agent/agent-role.ts";
+import type { RoleParts } from "../../agent/run-ports.ts";
 import type { Hook } from "../../hooks/hook.ts";
-import type { HookSet } from "../../hooks/hook-set.ts";
 import { notify } from "../../hooks/run-chain.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import type { RunTree } from "./run-tree.ts";
@@ -14,7 +14,7 @@ export function hasObserver(hooks: readonly Hook[]): boolean {
 interface ObservedRun {
   readonly tree: RunTree;
   readonly context: unknown;
-  hooksOf(role: AgentRole): HookSet;
+  partsOf(role: AgentRole): RoleParts;
 }
 
 /** Shows every event to the observers of its agent: those of the orchestrator, and those of its role (R76, R77). */
@@ -23,7 +23,7 @@ export function observerSink(run: ObservedRun): EventSink {
     take: (event) => {
       const node = run.tree.find(event.agentId);
       if (node !== undefined)
-        notify(run.hooksOf(node.role).observers(event.type), event, run.context);
+        notify(run.partsOf(node.role).hooks.observers(event.type), event, run.context);
     },
   };
 }

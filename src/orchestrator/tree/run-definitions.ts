@@ -12,14 +12,14 @@ export class RunDefinitions implements DefinitionTable {
   readonly #texts = new Map<string, string>();
   readonly #tools = new WeakMap<readonly ToolSpec[], DefinedTools>();
 
-  readonly #onNew: (hash: string, text: string) => void;
+  readonly #onNew: ((hash: string, text: string) => void) | undefined;
 
   /** `earlier`: those of the run up to a pause. `onNew`: called with each that comes. */
-  constructor(
-    earlier: Definitions = {},
-    onNew: (hash: string, text: string) => void = () => undefined,
-  ) {
-    for (const [hash, text] of Object.entries(earlier)) this.#keep(hash, text);
+  constructor(earlier: Definitions = {}, onNew?: (hash: string, text: string) => void) {
+    for (const [hash, text] of Object.entries(earlier)) {
+      this.#hashes.set(text, hash);
+      this.#texts.set(hash, text);
+    }
     this.#onNew = onNew;
   }
 
@@ -56,13 +56,9 @@ export class RunDefinitions implements DefinitionTable {
   }
 
   #add(hash: string, text: string): void {
-    this.#keep(hash, text);
-    this.#onNew(hash, text);
-  }
-
-  #keep(hash: string, text: string): void {
     this.#hashes.set(text, hash);
     this.#texts.set(hash, text);
+    this.#onNew?.(hash, text);
   }
 }
 

@@ -7,8 +7,8 @@ import type { IdSource } from "../../kernel/id-source.ts";
 import { Throttle } from "../../kernel/throttle.ts";
 import type { AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRun, AgentRuntime } from "../../agent/agent-runtime.ts";
-import type { Limiter, Subagents, TextPiece } from "../../agent/run-ports.ts";
-import { hookSet, joinHooks, NO_HOOKS, type HookSet } from "../../hooks/hook-set.ts";
+import type { Limiter, RoleParts, Subagents, TextPiece } from "../../agent/run-ports.ts";
+import { hookSet, joinHooks, NO_HOOKS } from "../../hooks/hook-set.ts";
 import type { MessageRetentionPolicy } from "../../policies/retention-policy.ts";
 import { textHash } from "../../protocol/definition.ts";
 import { RunIdSchema, type AgentId, type QuestionId, type RunId } from "../../protocol/ids.ts";
@@ -52,6 +52,7 @@ export class RunRuntime implements AgentRun {
   readonly settings: Settings;
   readonly registry: RoleRegistry;
   readonly clock: SteadyClock;
+  readonly ids: IdSource;
   readonly tree: RunTree;
   readonly ledger: BudgetLedger;
   readonly recorder: EventRecorder;
@@ -61,13 +62,14 @@ export class RunRuntime implements AgentRun {
   readonly subagents: Subagents<AgentRuntime>;
   readonly journal: RunJournal | undefined;
   readonly session: RunSession | undefined;
+  readonly retention: MessageRetentionPolicy | undefined;
+  readonly pauseSignal: AbortSignal;
   readonly answers: ReadonlyMap<QuestionId, Answer>;
   readonly onText: ((piece: TextPiece) => void) | undefined;
   readonly context: unknown;
   /** The first call that a `ScriptedModel` did not expect: an error of the test, which no agent, hook or summary may get over. */
   mismatch: EspalierError | undefined;
-  readonly #tools = new Map<AgentRole, ToolSet>();
-  readonly #hooks = new Map<AgentRole, HookSet>();
+  readonly #parts = new Map<AgentRole, RoleParts>();
 
   /** `subagents`: see `Supervisor`. */
   constructor(settings: Settings, made: NewRun, subagents: Subagents<AgentRuntime>) {
@@ -78,11 +80,14 @@ export class RunRuntime implements AgentRun {
     this.onText = onText;
     this.context = context;
     this.session = session;
+    this.retention = session?.settings.retention;
     this.answers = answers;
+    this.ids = ids;
     this.clock = steadyClock(settings.clock, restored?.pausedAtMs);
     this.runId = restored?.runId ?? RunIdSchema.parse(ids.next("run"));
     this.journal = made.journal?.(this.runId);
     this.tree = new RunTree(restored?.limits ?? limits, restored);
+    this.pauseSignal = this.tree.pauseSignal;
     this.recorder = new EventRecorder({
       clock: this.clock,
       tracing: givenTracing === undefined ? tracing : new GuardedTracing(tracing, this.clock),
@@ -96,23 +101,12 @@ export class RunRuntime implements AgentRun {
       onOperation:
         journal === undefined ? undefined : (done) => journal.append({ type: "ledger", done }),
     });
-    this.definitions = new RunDefinitions(restored?.definitions, (hash, text) =>
-      this.journal?.append({ type: "definition", hash, text }),
+    this.definitions = new RunDefinitions(
+      restored?.definitions,
+      journal && ((hash, text) => journal.append({ type: "definition", hash, text })),
     );
     this.limiter = limiter(settings.concurrency);
     this.subagents = subagents;
-  }
-
-  get ids(): IdSource {
-    return this.settings.ids;
-  }
-
-  get pauseSignal(): AbortSignal {
-    return this.tree.pauseSignal;
-  }
-
-  get retention(): MessageRetentionPolicy | undefined {
-    return this.session?.settings.retention;
   }
 
   noteFailure(agentId: AgentId): void {
@@ -125,70 +119,62 @@ export class RunRuntime implements AgentRun {
     this.mismatch ??= new EspalierError({ code: "script_mismatch", message, data: { agentPath } });
   }
 
-  /** The tools of a role, with those by which it delegates if it may. */
-  toolsOf(role: AgentRole): ToolSet {
-    return madeOnce(this.#tools, role, () => roleTools(role, this.registry));
-  }
-
-  hooksOf(role: AgentRole): HookSet {
-    const { hooks } = this.settings;
-    if (hooks.length === 0 && role.hooks.length === 0) return NO_HOOKS;
-    return madeOnce(this.#hooks, role, () => hookSet(joinHooks(hooks, role.hooks)));
-  }
-
-  /** By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike. */
-  cacheKeyOf(role: AgentRole): string {
-    const tools = this.toolsOf(role);
-    const known = cacheKeys.get(tools);
+  partsOf(role: AgentRole): RoleParts {
+    const known = this.#parts.get(role);
     if (known !== undefined) return known;
-    const { name, instructions } = role;
-    const text = JSON.stringify([
-      typeof instructions === "string" ? instructions : name,
-      tools.specs,
-    ]);
-    const key = textHash(text).slice(0, CACHE_KEY_LENGTH);
-    cacheKeys.set(tools, key);
-    return key;
+    const { hooks } = this.settings;
+    const isHooked = hooks.length > 0 || role.hooks.length > 0;
+    const { tools, cacheKey } = roleTools(role, this.registry);
+    const parts = {
+      tools,
+      cacheKey,
+      hooks: isHooked ? hookSet(joinHooks(hooks, role.hooks)) : NO_HOOKS,
+    };
+    this.#parts.set(role, parts);
+    return parts;
   }
 
   /** Shows events to the hooks that observe, if there are any. */
   #observers(): readonly ReturnType<typeof observerSink>[] {
+    const { hooks } = this.settings;
+    if (hooks.length === 0 && !this.registry.hasGuardsOrHooks) return [];
     const roles = [...this.registry.all];
-    const hooks = [...this.settings.hooks, ...roles.flatMap((role) => role.hooks)];
-    return hooks.length > 0 && hasObserver(hooks) ? [observerSink(this)] : [];
+    return hasObserver([...hooks, ...roles.flatMap((role) => role.hooks)])
+      ? [observerSink(this)]
+      : [];
   }
 }
 
 const CACHE_KEY_LENGTH = 12;
 
-/** By the tools of a role, which are no other role's. */
-const cacheKeys = new WeakMap<ToolSet, string>();
-
+/** The tools of a role, with those by which it delegates if it may. */
 interface RoleTools {
   /** The roles that it may start, for which the tools were made. */
   readonly subagents: readonly AgentRole[];
   readonly tools: ToolSet;
+  readonly cacheKey: string;
 }
 
 /** Schemas are made once for a role, not for each run. */
 const toolsByRole = new WeakMap<AgentRole, RoleTools>();
 
-/** The tools of a role, with those by which it delegates if it may. */
-export function roleTools(role: AgentRole, registry: RoleRegistry): ToolSet {
+export function roleTools(role: AgentRole, registry: RoleRegistry): RoleTools {
   const subagents = registry.subagentsOf(role);
   const known = toolsByRole.get(role);
   const isSame =
     known?.subagents.length === subagents.length &&
     subagents.every((subagent, index) => subagent === known.subagents[index]);
-  if (isSame) return known.tools;
-  const own = [...role.tools, ...subagentTools(role, subagents)];
-  const tools = toolSet(role.name, own, role.toolDefaults);
-  toolsByRole.set(role, { subagents, tools });
-  return tools;
-}
-
-function madeOnce<Made>(known: Map<AgentRole, Made>, role: AgentRole, make: () => Made): Made {
-  const made = known.get(role) ?? make();
-  known.set(role, made);
+  if (isSame) return known;
+  const { name, instructions } = role;
+  const tools = toolSet(
+    name,
+    [...role.tools, ...subagentTools(role, subagents)],
+    role.toolDefaults,
+  );
+  // By the role as it is defined: what its agents read besides differs, and is not what their requests begin with alike.
+  const beginning = [typeof instructions === "string" ? instructions : name, tools.specs];
+  const cacheKey = textHash(JSON.stringify(beginning)).slice(0, CACHE_KEY_LENGTH);
+  const made = { subagents, tools, cacheKey };
+  toolsByRole.set(role, made);
   return made;
 }

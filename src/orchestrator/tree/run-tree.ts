@@ -40,7 +40,7 @@ export interface Before extends Counts {
 const NOTHING: Before = { subagentsByDepth: {}, refusalsByCode: {}, prices: [], failedIds: [] };
 
 export class RunTree {
-  readonly #limits: SubagentLimits;
+  readonly limits: SubagentLimits;
   readonly #nodes = new Map<AgentId, AgentRuntime>();
   readonly #byDepth = new Map<number, number>();
   readonly #refusals = new Map<string, number>();
@@ -52,12 +52,14 @@ export class RunTree {
   readonly #stops: StopSignal[] = [];
   readonly #failed = new Set<AgentId>();
   readonly #pause = new AbortController();
+  /** Aborted once the tree was asked to pause. */
+  readonly pauseSignal = this.#pause.signal;
   /** The prices of the models that had run before the run was paused. */
   readonly pricesBefore: readonly PriceUsed[];
 
   /** `before`: of a run that was paused. */
   constructor(limits: SubagentLimits, before: Before = NOTHING) {
-    this.#limits = limits;
+    this.limits = limits;
     this.pricesBefore = before.prices;
     for (const agentId of before.failedIds) this.#failed.add(agentId);
     for (const [code, count] of Object.entries(before.refusalsByCode))
@@ -66,18 +68,9 @@ export class RunTree {
       this.#count(Number(depth), count);
   }
 
-  get limits(): SubagentLimits {
-    return this.#limits;
-  }
-
   /** Asks every agent to come to rest at its next step or before its next tool calls. */
   requestPause(): void {
     this.#pause.abort();
-  }
-
-  /** Aborted once the tree was asked to pause. */
-  get pauseSignal(): AbortSignal {
-    return this.#pause.signal;
   }
 
   /** An agent fails. */
@@ -172,7 +165,7 @@ export class RunTree {
   /** The limits that hold for what is started below an agent: on each the tightest from the root down to it (X16). */
   limitsBelow(parent: AgentRuntime): SubagentLimits {
     const totals = [...lineOf(parent)].map(({ role }) => role.limits.maxTotalSubagents ?? Infinity);
-    const maxTotalSubagents = Math.min(this.#limits.maxTotalSubagents, ...totals);
+    const maxTotalSubagents = Math.min(this.limits.maxTotalSubagents, ...totals);
     return { ...parent.limits, maxTotalSubagents };
   }
 
@@ -184,14 +177,12 @@ export class RunTree {
       total: this.#total,
       ahead,
     };
-    const limits = { ...parent.limits, maxTotalSubagents: this.#limits.maxTotalSubagents };
+    const limits = { ...parent.limits, maxTotalSubagents: this.limits.maxTotalSubagents };
     return checkSubagentLimits(limits, facts) ?? totalRefusal(parent, ahead);
   }
 
-  /** Takes a place below `parent`, or says which limit forbids it. */
-  admit(parent: AgentRuntime, roleName: string): SpawnPermit | SpawnRefusal {
-    const refusal = this.refusalBelow(parent);
-    if (refusal !== undefined) return refusal;
+  /** Takes a place below `parent`, for which there must be room: see `refusalBelow`. */
+  take(parent: AgentRuntime, roleName: string): SpawnPermit {
     const childDepth = parent.identity.depth + 1;
     const childPath = parent.adopt(roleName);
     this.#count(childDepth, 1);
@@ -214,7 +205,7 @@ export class RunTree {
     if (identity.depth >= limits.maxDepth) return 0;
     const lefts = [
       limits.maxBreadthPerParent - breadth,
-      this.#limits.maxTotalSubagents - this.#total,
+      this.limits.maxTotalSubagents - this.#total,
     ];
     for (const { role, subagentsBelow } of lineOf(parent))
       lefts.push((role.limits.maxTotalSubagents ?? Infinity) - subagentsBelow);

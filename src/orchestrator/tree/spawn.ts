@@ -2,16 +2,19 @@
 //
 // T3. What was taken for a subagent that could not be set up is given back, whatever threw: its slot in the tree, its account, its timer.
 
-import { instructionsFor } from "../../agent/agent-role.ts";
+import { instructionsFor, mayDelegate, type AgentRole } from "../../agent/agent-role.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { SpawnGroup } from "../../agent/spawn-group.ts";
-import type { ContextManifest } from "../../protocol/context-manifest.ts";
+import { NOTHING_INHERITED } from "../../policies/inherit-context.ts";
+import { INHERITS_NOTHING } from "../../policies/subagent-context-policy.ts";
+import type { ContextManifest, Tightening } from "../../protocol/context-manifest.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { SpawnRefusal, SpawnRequest } from "../../protocol/subagent.ts";
+import { NO_TOOL_LIMITS } from "../../protocol/tool-rule.ts";
 import { admit, setupFailed } from "./admission.ts";
 import { childBudget } from "./child-budget.ts";
-import { childContext } from "./child-context.ts";
+import { childContext, type ChildContext } from "./child-context.ts";
 import { childFacts, parentFacts } from "./child-facts.ts";
 import { createAgent } from "./create-agent.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -46,12 +49,13 @@ export function spawned(
       group: call.group,
       members: group,
     });
-    const facts = childFacts(
-      run,
-      { parent, role, agentPath, depth },
-      { tightened, draft: request.draft },
-    );
-    const context = childContext(parentFacts(run, parent, call), facts, request);
+    const context = inheritsNothing(parent, role, request)
+      ? withNothing(tightened)
+      : childContext(
+          parentFacts(run, parent, call),
+          childFacts(run, { parent, role, agentPath, depth }, { tightened, draft: request.draft }),
+          request,
+        );
     if ("code" in context) {
       permit.giveBack();
       return context;
@@ -82,6 +86,28 @@ export function spawned(
     permit?.giveBack();
     return setupFailed(request.role, cause);
   }
+}
+
+/** True for most subagents: neither a policy nor the request gives them anything of their parent, or takes a tool away. */
+function inheritsNothing(
+  parent: AgentRuntime,
+  role: AgentRole,
+  { resultsOf, allowedTools, deniedTools, draft }: SpawnRequest,
+): boolean {
+  return (
+    parent.role.context === INHERITS_NOTHING &&
+    parent.toolLimits.rules.length === 0 &&
+    !mayDelegate(role) && // The tools for it are taken away where no depth is left.
+    draft === undefined &&
+    resultsOf === undefined &&
+    allowedTools === undefined &&
+    deniedTools === undefined
+  );
+}
+
+function withNothing(tightened: readonly Tightening[]): ChildContext {
+  const manifest = { ...NOTHING_INHERITED.manifest, tightened };
+  return { ...NOTHING_INHERITED, manifest, toolLimits: NO_TOOL_LIMITS };
 }
 
 interface Announcement {

@@ -5,7 +5,12 @@ import { z } from "zod";
 
 import { invariant } from "../../kernel/assert.ts";
 import { canonicalJson, isRecord, type JsonValue } from "../../kernel/json.ts";
-import { BACKGROUND_TOOL_NAMES, SPAWN_TOOL_NAME, type AgentRole } from "../../agent/agent-role.ts";
+import {
+  BACKGROUND_TOOL_NAMES,
+  mayDelegate,
+  SPAWN_TOOL_NAME,
+  type AgentRole,
+} from "../../agent/agent-role.ts";
 import type { RoleCeiling } from "../../agent/role-ceiling.ts";
 import { SpawnRequestSchema, type RoleDraft, type SpawnRequest } from "../../protocol/subagent.ts";
 import { zodInput } from "../../tools/arguments/zod-input.ts";
@@ -22,7 +27,7 @@ export function subagentTools(
   role: AgentRole,
   subagents: readonly AgentRole[],
 ): readonly DelegationTool[] {
-  if (subagents.length === 0 && role.ceiling === undefined) return [];
+  if (!mayDelegate(role)) return [];
   const spawn = spawnSubagentTool(role, subagents);
   return role.delegation.background ? [spawn, ...backgroundTools()] : [spawn];
 }

@@ -25,7 +25,6 @@ import { childInEvents, groupOf, memberGroup, spawned, type SpawnCall } from "./
 import { setupFailed } from "./admission.ts";
 import { subagentListText, subagentService } from "./subagent-service.ts";
 import { resultOfEnded } from "./agent-report.ts";
-import type { RunTree } from "./run-tree.ts";
 
 export class Supervisor implements Subagents<AgentRuntime> {
   readonly run: RunRuntime;
@@ -33,10 +32,6 @@ export class Supervisor implements Subagents<AgentRuntime> {
   /** For a run that begins or continues: makes its runtime. */
   constructor(settings: Settings, made: NewRun) {
     this.run = new RunRuntime(settings, made, this);
-  }
-
-  get #tree(): RunTree {
-    return this.run.tree;
   }
 
   /** Runs an agent, from its beginning or from where it was paused, until it settles. */
@@ -113,7 +108,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   /** A subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
   #adopted(parent: AgentRuntime, { callId, nth = 0 }: DelegatedCall): AgentRuntime | undefined {
     const childId = parent.inFlight?.takeChild(callId ?? null, nth);
-    return childId === undefined ? undefined : this.#tree.find(childId);
+    return childId === undefined ? undefined : this.run.tree.find(childId);
   }
 
   /** Runs one on that was adopted, or gives what it came to. */
@@ -123,7 +118,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     isBackground: boolean,
   ): Promise<SpawnOutcome> {
     if (!child.hasEnded) return await this.#runChild(child, scope, isBackground);
-    const settled = this.#resultOf(child);
+    const settled = settledOutcome(child);
     if (!isBackground) return settled;
     child.parent?.openMailbox().report(child.identity.agentId, reportText(settled));
     return receiptOf(child);
@@ -148,7 +143,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   async #outcomeOf(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     await this.runToCompletion(child);
     if (!child.hasEnded) return { type: "paused", childId: child.identity.agentId };
-    const ended = this.#resultOf(child);
+    const ended = settledOutcome(child);
     const { outcome, status, reason, usage } = ended.result;
     // The end of a detached child is an event of no execution: that of its parent is over (L2).
     const at = child.isDetached ? { ...scope, ...NO_EXECUTION } : scope;
@@ -183,10 +178,6 @@ export class Supervisor implements Subagents<AgentRuntime> {
     return receiptOf(child);
   }
 
-  #resultOf(child: AgentRuntime): Settled {
-    return { type: "settled", result: resultOfEnded(child) };
-  }
-
   forgo(parent: AgentRuntime, call: DelegatedCall): void {
     const group = groupOf(parent, call);
     if (call.callId !== undefined) group?.forget(call.callId);
@@ -212,7 +203,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   delegationsBefore(request: Pick<SpawnRequest, "role" | "task">, stepId: StepId): number {
-    return this.#tree.delegationsBefore(request, stepId);
+    return this.run.tree.delegationsBefore(request, stepId);
   }
 
   serviceFor(parent: AgentRuntime, call: DelegatedCall): SubagentService {
@@ -224,7 +215,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   hasPaused(childIds: readonly AgentId[]): boolean {
-    return childIds.some((childId) => this.#tree.find(childId)?.rested?.status === "paused");
+    return childIds.some((childId) => this.run.tree.find(childId)?.rested?.status === "paused");
   }
 
   reactivate(parent: AgentRuntime, childIds: readonly AgentId[]): void {
@@ -233,7 +224,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
 
   /** What worked in the background when its parent was paused continues, or reports what it came to. */
   #reactivateOne(parent: AgentRuntime, childId: AgentId): void {
-    const child = this.#tree.find(childId);
+    const child = this.run.tree.find(childId);
     if (child === undefined) return;
     if (!child.hasEnded) {
       this.#runInBackground(child, parent.scope(spawnPosition(child)));
@@ -242,23 +233,23 @@ export class Supervisor implements Subagents<AgentRuntime> {
     // A call whose end is kept has given the agent the result.
     if (parent.inFlight?.facts.reportedIds.has(childId) === true)
       parent.noteReported(childId, parent.standingState.step?.stepId);
-    else parent.openMailbox().report(childId, reportText(this.#resultOf(child)));
+    else parent.openMailbox().report(childId, reportText(settledOutcome(child)));
   }
 
   async resume(parent: AgentRuntime, childId: AgentId, at: EventPosition): Promise<SpawnOutcome> {
-    const child = this.#tree.find(childId);
+    const child = this.run.tree.find(childId);
     if (child === undefined) {
       const message =
         "Not resumed: the subagent is gone. Start another one, or do its part yourself.";
       return { type: "refused", refusal: { code: "setup_failed", message } };
     }
     // Another call of its parent may have ended it.
-    if (child.hasEnded) return this.#resultOf(child);
+    if (child.hasEnded) return settledOutcome(child);
     return await this.#runToEnd(child, parent.scope(at));
   }
 
   async dismiss(parent: AgentRuntime, childId: AgentId): Promise<void> {
-    const child = this.#tree.find(childId);
+    const child = this.run.tree.find(childId);
     if (child === undefined) return;
     if (!child.hasEnded) child.cancel(stoppedParent(parent));
     await child.whenSettled(); // Also of one that has ended: its end is recorded with its parent.
@@ -294,7 +285,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   detach(parent: AgentRuntime, childId: AgentId): Promise<void> {
-    const child = this.#tree.find(childId);
+    const child = this.run.tree.find(childId);
     if (child === undefined) return Promise.resolve();
     if (child.hasEnded) return child.whenSettled();
     child.detach();
@@ -305,25 +296,25 @@ export class Supervisor implements Subagents<AgentRuntime> {
       childPath,
       role,
     });
-    this.#tree.keep(parent.background.allSettled([childId]));
+    this.run.tree.keep(parent.background.allSettled([childId]));
     return Promise.resolve();
   }
 
   /** Continues detached agents that were paused with the run. `late`: only those among them, or above one of them. */
   reactivateDetached(late?: readonly AgentRuntime[]): void {
-    for (const agent of this.#tree.nodes) {
+    for (const agent of this.run.tree.nodes) {
       const { parent, isDetached, rested } = agent;
       if (!isDetached || parent === undefined || rested?.status !== "paused") continue;
       if (late !== undefined && !late.some((one) => isWithin(one, agent))) continue;
       this.#runInBackground(agent, parent.scope());
-      this.#tree.keep(parent.background.allSettled([agent.identity.agentId]));
+      this.run.tree.keep(parent.background.allSettled([agent.identity.agentId]));
     }
   }
 
   /** Waits for detached agents; ends those that are paused, since nothing would ever continue them. */
   async settleDetached(): Promise<void> {
-    await this.#tree.detachedAtRest();
-    for (const agent of this.#tree.nodes) {
+    await this.run.tree.detachedAtRest();
+    for (const agent of this.run.tree.nodes) {
       const { parent, isDetached, rested } = agent;
       if (!isDetached || rested?.status !== "paused" || parent === undefined) continue;
       agent.cancel("The run is over, and nobody can go on with it.");
@@ -335,6 +326,10 @@ export class Supervisor implements Subagents<AgentRuntime> {
 const NO_EXECUTION = { executionId: null, stepId: null, callId: null } as const;
 
 type Settled = Extract<SpawnOutcome, { readonly type: "settled" }>;
+
+function settledOutcome(child: AgentRuntime): Settled {
+  return { type: "settled", result: resultOfEnded(child) };
+}
 
 function receiptOf({ identity, childName, role }: AgentRuntime): SpawnOutcome {
   return { type: "started", childId: identity.agentId, childName, role: role.name };
