@@ -150,6 +150,8 @@ export class AgentRuntime {
   mailbox: Mailbox | undefined;
   /** What it had begun when its process died, until the phase in which that happened is done once more. */
   inFlight: InFlightWork | undefined;
+  /** It runs until this settles; undefined: it does not. */
+  settling: Promise<unknown> | undefined;
   /** Steps its loop from phase to phase; undefined: it runs freely. */
   stepper: PhaseStepper | undefined;
   /** The request of the last step, with which the next one is compared. */
@@ -165,7 +167,6 @@ export class AgentRuntime {
   #readsNoMore: RestStatus | undefined;
   /** Lets its time run again, which stands still while it is paused. */
   #endRest = (): void => undefined;
-  #settling: Promise<unknown> = Promise.resolve();
   // Made when needed: most agents are leaves, and empty maps for each of ten thousand are megabytes.
   /** Those that its cancel reaches: its children, or those that were left to it, as far as they have not ended. */
   #followers: Set<AgentRuntime> | undefined;
@@ -341,14 +342,9 @@ export class AgentRuntime {
     return this.rested !== undefined && this.rested.status !== "paused";
   }
 
-  /** It runs until this settles. */
-  settlesWith(settling: Promise<unknown>): void {
-    this.#settling = settling;
-  }
-
   /** Resolves once it has settled and, if it works in the background, its parent has its result. */
   async whenSettled(): Promise<void> {
-    await Promise.allSettled([this.#settling]);
+    await Promise.allSettled([this.settling]);
     await this.parent?.background.allSettled([this.identity.agentId]);
   }
 

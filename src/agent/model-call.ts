@@ -37,7 +37,7 @@ export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<In
   const work = async (): Promise<InferOutcome> => {
     const { isEstimated } = facts;
     const prefix = place.aside === undefined ? prefixFor(agent, paid) : undefined;
-    const position = positionOf(place);
+    const position = place.aside === undefined ? { stepId: place.stepId } : sidePosition(place);
     const call: InferCall = { place, position, lease, request, isEstimated, prefix };
     const rest = agent.time.working();
     const isHooked = agent.hooks.modelWraps.length > 0;
@@ -48,10 +48,9 @@ export async function callModel(agent: AgentRuntime, paid: PaidCall): Promise<In
   return agent.log === undefined ? await work() : await agent.log.infer(place, lease, work);
 }
 
-/** Where events of the call belong: to its step, to the tool call that it serves, or to the agent. */
-function positionOf({ stepId, aside }: EffectPosition): EventPosition {
-  if (aside === undefined) return { stepId };
-  return aside.callId === undefined ? {} : { stepId, callId: aside.callId };
+/** Where events of a side call belong: to the tool call that it serves, or to the agent. */
+function sidePosition({ stepId, aside }: EffectPosition): EventPosition {
+  return aside?.callId === undefined ? {} : { stepId, callId: aside.callId };
 }
 
 /** How the request begins like the one of the step before. */

@@ -336,11 +336,14 @@ function recordExecutions(
   step: OpenStep,
   change: Of<"recordExecutions">,
 ): RunningState {
-  const calls = step.reply?.message.toolCalls ?? [];
-  const known = new Map(
-    [...step.executions, ...change.executions].map((one) => [one.call.callId, one]),
-  );
-  const executions = calls.flatMap(({ callId }) => known.get(callId) ?? []);
+  const known = new Map<string, ToolExecution>();
+  for (const one of step.executions) known.set(one.call.callId, one);
+  for (const one of change.executions) known.set(one.call.callId, one);
+  const executions: ToolExecution[] = [];
+  for (const { callId } of step.reply?.message.toolCalls ?? []) {
+    const execution = known.get(callId);
+    if (execution !== undefined) executions.push(execution);
+  }
   const isNew = executions.length === step.executions.length + change.executions.length;
   if (!isNew || step.isIncorporated) throw illegal(state, change);
   return {
@@ -353,14 +356,22 @@ function recordExecutions(
 function incorporate(state: RunningState, step: OpenStep, change: Of<"incorporate">): RunningState {
   const isComplete = step.executions.length === step.reply?.message.toolCalls.length;
   if (!isComplete || step.isIncorporated) throw illegal(state, change);
-  const queued = step.executions.flatMap((execution) => execution.subtasks ?? []);
-  const subtasks = queued.map((request) => ({ request, childId: undefined, text: undefined }));
-  const grown = withBackground(withMessages(state, step.executions.map(toolMessage)), step);
+  const messages: ToolMessage[] = [];
+  const subtasks = [...state.log.subtasks];
+  const background = [...state.log.background];
+  const reportedIds: AgentId[] = [];
+  for (const execution of step.executions) {
+    const { callId, toolName } = execution.call;
+    messages.push({ role: "tool", callId, toolName, text: execution.text });
+    for (const request of execution.subtasks ?? [])
+      subtasks.push({ request, childId: undefined, text: undefined });
+    background.push(...(execution.startedIds ?? []));
+    reportedIds.push(...(execution.reportedIds ?? []));
+  }
+  const failures = countFailures(state.log.failures, step.executions);
+  const grown = withLog(withMessages(state, messages), { subtasks, background, failures });
   return {
-    ...withLog(grown, {
-      subtasks: [...state.log.subtasks, ...subtasks],
-      failures: countFailures(state.log.failures, step.executions),
-    }),
+    ...withoutReported(grown, reportedIds),
     step: { ...step, isIncorporated: true, deferrals: [] },
   };
 }
@@ -370,17 +381,7 @@ function unstarted({ log }: RunningState): readonly Subtask[] {
   return log.subtasks.filter(({ childId }) => childId === undefined);
 }
 
-/** Subagents that the calls of the step started in the background, or whose results they gave to the model. */
-function withBackground(state: RunningState, { executions }: OpenStep): RunningState {
-  const started = executions.flatMap(({ startedIds }) => startedIds ?? []);
-  const background = [...state.log.background, ...started];
-  const grown = started.length === 0 ? state : withLog(state, { background });
-  return withoutReported(
-    grown,
-    executions.flatMap(({ reportedIds }) => reportedIds ?? []),
-  );
-}
-
+/** Without subagents whose results the model has been given. */
 function withoutReported(state: RunningState, reportedIds: readonly AgentId[]): RunningState {
   if (reportedIds.length === 0) return state;
   const { background } = state.log;
@@ -484,11 +485,6 @@ function placeOf({ executionId, step, log }: RunningState): TagPlace {
 
 function withLog(state: RunningState, part: Partial<RunLog>): RunningState {
   return { ...state, log: { ...state.log, ...part } };
-}
-
-function toolMessage(execution: ToolExecution): ToolMessage {
-  const { callId, toolName } = execution.call;
-  return { role: "tool", callId, toolName, text: execution.text };
 }
 
 function illegal(state: AgentState, change: Change): EspalierError {

@@ -26,11 +26,12 @@ export function prefixOf(
   next: ModelRequest,
 ): RequestPrefix {
   if (!haveSameTools(last, next)) return { isHeld: false, messages: 0, changed: "tools" };
-  const differs = last.messages.findIndex((message, index) => {
-    const other = next.messages[index];
-    return other === undefined || !isSame(message, other);
-  });
-  const messages = differs === -1 ? last.messages.length : differs;
+  let messages = 0;
+  for (const message of last.messages) {
+    const other = next.messages[messages];
+    if (other === undefined || !isSame(message, other)) break;
+    messages += 1;
+  }
   return messages >= last.messages.length - asides
     ? { isHeld: true, messages }
     : { isHeld: false, messages, changed: "messages" };

@@ -1,8 +1,8 @@
-// The last thing that a run does: it says how it ended, or that it is paused, and leaves its result.
+// The last thing that a run does: it records how it ended, or that it is paused, and leaves its result.
 
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { pausedChildrenOf } from "../../agent/agent-state.ts";
-import type { EventBody } from "../../protocol/event.ts";
+import type { EventBody, EventScope } from "../../protocol/event.ts";
 import type { AgentId } from "../../protocol/ids.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { pricesUsed } from "../budget/prices-used.ts";
@@ -58,33 +58,36 @@ export function resultOf(
   });
 }
 
-/** Records the last event and gives the result. `facts.pauses`: how often the run had been paused before. */
-export function concluded(run: RunRuntime, root: AgentRuntime, facts: PauseFacts): RunResult {
-  const { tree, recorder, clock } = run;
-  const scope = { ...root.identity, executionId: null, stepId: null, callId: null };
-  if (root.hasEnded) {
-    const result = resultOf(run, facts.traceId);
-    run.journal?.append(resultRecord(result, clock.nowMs()));
-    recorder.record(scope, runEnded(result));
-    return result;
-  }
+/** Records that the run has ended and gives its result. */
+export function concludedEnd(run: RunRuntime, root: AgentRuntime, traceId: string): RunResult {
+  const result = resultOf(run, traceId);
+  run.journal?.append(resultRecord(result, run.clock.nowMs()));
+  run.recorder.record(scopeOf(root), runEnded(result));
+  return result;
+}
+
+/** Records that the run is paused and gives its result. */
+export function concludedPause(run: RunRuntime, root: AgentRuntime, facts: PauseFacts): RunResult {
+  const { tree, recorder } = run;
   for (const node of tree.nodes) node.close();
-  const pausedRun = pausedRunOf(run, { ...facts, pauses: facts.pauses + 1 });
+  const pausedRun = pausedRunOf(run, facts);
   const result = resultOf(run, facts.traceId, pausedRun);
   const { reason, questions, durationMs } = result;
   const { own, descendants, total } = result.usage;
   run.journal?.append(resultRecord(result, pausedRun.pausedAtMs));
-  recorder.record(scope, {
+  recorder.record(scopeOf(root), {
     type: "run.paused",
     reason,
     questions,
     usage: { own, descendants, total },
     durationMs,
   });
-  return {
-    ...result,
-    pausedRun: deepFreeze({ ...pausedRun, eventCount: recorder.eventCount }),
-  };
+  return { ...result, pausedRun: deepFreeze({ ...pausedRun, eventCount: recorder.eventCount }) };
+}
+
+/** The ids of an event about the run itself. */
+export function scopeOf({ identity }: AgentRuntime): EventScope {
+  return { ...identity, executionId: null, stepId: null, callId: null };
 }
 
 function runEnded(result: RunResult): EventBody<"run.ended"> {

@@ -6,7 +6,7 @@ import { onAbort } from "../../kernel/cancel.ts";
 import { EspalierError, messageOf } from "../../kernel/error.ts";
 import { asSentence } from "../../kernel/sentence.ts";
 import type { PhaseReport } from "../../agent/run-ports.ts";
-import type { EventScope, EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
+import type { EspalierEvent, EventBody, TraceIds } from "../../protocol/event.ts";
 import type { AgentId, QuestionId, RunId } from "../../protocol/ids.ts";
 import type { Delivery } from "../../agent/mailbox.ts";
 import type { Budget } from "../../policies/budget.ts";
@@ -19,8 +19,9 @@ import type { PausedRun } from "../durability/paused-run.ts";
 import { RunError } from "./run-error.ts";
 import type { RunResult } from "./run-result.ts";
 import { grantBudget } from "../tree/budget-events.ts";
+import type { RunSession } from "../sessions/run-session.ts";
 import type { Supervisor } from "../tree/supervisor.ts";
-import { concluded, lateEnds, resultOf } from "./conclude.ts";
+import { concludedEnd, concludedPause, lateEnds, resultOf, scopeOf } from "./conclude.ts";
 import { pausedRunOf, type PauseFacts } from "./pause-run.ts";
 
 /** How `run.events()` reads. */
@@ -301,7 +302,7 @@ export class LiveRun implements Run {
   }
 
   snapshot(): PausedRun {
-    if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts(1));
+    if (this.#isOver) return pausedRunOf(this.#supervisor.run, this.#pauseFacts());
     throw new EspalierError({
       code: "invalid_state",
       message:
@@ -325,16 +326,16 @@ export class LiveRun implements Run {
     if (allowing !== undefined) await allowing; // A run that the store refuses records nothing.
     this.#begin();
     const root = this.#root;
-    if (!root.hasEnded) {
-      do await this.#runRoot();
-      while (await this.#hasLateEnds());
+    const { tree, session } = this.#supervisor.run;
+    while (!root.hasEnded) {
+      await this.#stepper?.pass();
+      await this.#supervisor.runToCompletion(root);
+      if (!root.hasEnded && !(await this.#hasLateEnds())) break;
     }
-    const saving = this.#saveSession();
-    if (saving !== undefined) await saving;
-    const { tree } = this.#supervisor.run;
+    if (session !== undefined) await this.#saveSession(session);
     if (!root.hasEnded || !tree.hasDetached) return await this.#conclude();
     this.#stepper?.end();
-    this.#tail = this.#kept(this.#detachedSettled().then(() => this.#conclude()));
+    this.#tail = this.#kept(this.#supervisor.settleDetached().then(() => this.#conclude()));
     return resultOf(this.#supervisor.run, this.#trace.traceId);
   }
 
@@ -342,7 +343,7 @@ export class LiveRun implements Run {
     const { event, before, afterwards } = this.#beginning;
     const { recorder } = this.#supervisor.run;
     before?.();
-    recorder.record(runScope(this.#root), event());
+    recorder.record(scopeOf(this.#root), event());
     const { traceId, spanId, isSampled } = recorder.lastIds ?? NO_TRACE;
     this.#trace = { traceId, spanId, ...(isSampled === undefined ? {} : { isSampled }) };
     afterwards?.();
@@ -350,24 +351,18 @@ export class LiveRun implements Run {
     for (const record of this.#early) record();
   }
 
-  async #runRoot(): Promise<void> {
-    await this.#stepper?.pass();
-    await this.#supervisor.runToCompletion(this.#root);
-  }
-
   /**
-   * The root has settled. Before the run can, agents that were told to end meanwhile have to, and detached agents settle with a paused root.
+   * The root is paused. Before the run can be, agents that were told to end meanwhile have to, and detached agents settle.
    * True: the root is to be run once more.
    */
   async #hasLateEnds(): Promise<boolean> {
     if (this.#isLate()) return true;
-    if (this.#root.hasEnded || !this.#supervisor.run.tree.hasDetached) return false;
-    await this.#detachedSettled();
+    if (!this.#supervisor.run.tree.hasDetached) return false;
+    await this.#supervisor.run.tree.detachedAtRest();
     return this.#isLate();
   }
 
   #isLate(): boolean {
-    if (this.#root.hasEnded) return false;
     const late = lateEnds(this.#supervisor.run.tree).filter((agent) => !this.#late.has(agent));
     if (late.length === 0) return false;
     for (const agent of late) this.#late.add(agent);
@@ -375,26 +370,17 @@ export class LiveRun implements Run {
     return true;
   }
 
-  async #detachedSettled(): Promise<void> {
-    const supervisor = this.#supervisor;
-    await (this.#root.hasEnded
-      ? supervisor.settleDetached()
-      : supervisor.run.tree.detachedAtRest());
-  }
-
-  /** Adds what the root has added to the session, once its end is kept; a paused one lets go of it. Undefined: there is no session. */
-  #saveSession(): Promise<void> | undefined {
-    const { session, journal } = this.#supervisor.run;
-    if (session === undefined) return undefined;
+  /** Adds what the root has added to the session, once its end is kept; a paused one lets go of it. */
+  async #saveSession(session: RunSession): Promise<void> {
     const root = this.#root;
-    const save = (): Promise<void> => session.keep(root, root.account.usage().total);
-    return journal === undefined ? save() : journal.kept().then(save);
+    await this.#supervisor.run.journal?.kept();
+    await session.keep(root, root.account.usage().total);
   }
 
-  /** What a paused run says besides its agents. `more`: pauses besides those that it has had. */
-  #pauseFacts(more: number): PauseFacts {
+  /** What a paused run says besides its agents. */
+  #pauseFacts(): PauseFacts {
     const { pauses, answered } = this.#beginning;
-    return { pauses: pauses + more, answered, ...this.#trace };
+    return { pauses: pauses + 1, answered, ...this.#trace };
   }
 
   /** The same. If nothing can be kept any more, the run stops where it is, as if its process had died (D1). */
@@ -417,13 +403,16 @@ export class LiveRun implements Run {
       node.close();
       node.openMailbox().close("cancelled"); // Nothing is read any more: the senders learn so.
     }
-    recorder.leave(runScope(this.#root));
+    recorder.leave(scopeOf(this.#root));
   }
 
   /** Gives the result once the end of the run is kept. */
   async #conclude(): Promise<RunResult> {
     this.#isOver = true; // Before its last event: nothing is granted after it.
-    const result = concluded(this.#supervisor.run, this.#root, this.#pauseFacts(0));
+    const { run } = this.#supervisor;
+    const result = this.#root.hasEnded
+      ? concludedEnd(run, this.#root, this.#trace.traceId)
+      : concludedPause(run, this.#root, this.#pauseFacts());
     await this.#supervisor.run.journal?.close(result.status === "paused" ? "paused" : "ended");
     const { mismatch } = this.#supervisor.run;
     this.#close(mismatch === undefined ? undefined : { cause: mismatch });
@@ -452,9 +441,4 @@ export class LiveRun implements Run {
 function endBacklog(backlog: EventBacklog, failure: { readonly cause: unknown } | undefined): void {
   if (failure === undefined) backlog.end();
   else backlog.fail(failure.cause);
-}
-
-/** The ids of an event about the run itself. */
-function runScope({ identity }: AgentRuntime): EventScope {
-  return { ...identity, executionId: null, stepId: null, callId: null };
 }

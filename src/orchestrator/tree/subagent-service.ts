@@ -18,7 +18,7 @@ import type {
 import type { DelegatedCall } from "../../agent/run-ports.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { resultOfEnded } from "./agent-report.ts";
-import { refuse } from "./refusals.ts";
+import { refuse } from "./admission.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
 export function subagentService(

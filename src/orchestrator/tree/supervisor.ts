@@ -10,6 +10,7 @@ import type { JsonValue } from "../../kernel/json.ts";
 import type { EventPosition } from "../../agent/agent-identity.ts";
 import type { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { type RestingState } from "../../agent/agent-state.ts";
+import type { InFlightWork } from "../../agent/in-flight.ts";
 import { runAgent } from "../../agent/run-agent.ts";
 import type { DelegatedCall, RefusedSpawn, Subagents } from "../../agent/run-ports.ts";
 import type { EventScope } from "../../protocol/event.ts";
@@ -18,11 +19,10 @@ import type { SpawnOutcome, SpawnRefusal, SpawnRequest } from "../../protocol/su
 import { delegationText } from "../../tools/delegation-text.ts";
 import type { ContinueRequest, SubagentService } from "../../tools/tool-context.ts";
 import { continued } from "./continuation.ts";
-import { forbidSpawn, refuse, refuseSpawn, roleOf } from "./refusals.ts";
+import { forbidSpawn, refuse, refuseSpawn, roleOf, setupFailed } from "./admission.ts";
 import type { Settings } from "./settings.ts";
 import { RunRuntime, type NewRun } from "./run-runtime.ts";
 import { childInEvents, groupOf, memberGroup, spawned, type SpawnCall } from "./spawn.ts";
-import { setupFailed } from "./admission.ts";
 import { subagentListText, subagentService } from "./subagent-service.ts";
 import { resultOfEnded } from "./agent-report.ts";
 
@@ -50,7 +50,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
     call: DelegatedCall,
   ): Promise<SpawnOutcome> {
     const isBackground = request.background === true;
-    const adopted = this.#adopted(parent, call);
+    const adopted = parent.inFlight && this.#adopted(parent.inFlight, call);
     if (adopted !== undefined)
       return await this.#runAgain(adopted, parent.scope(call), isBackground);
     const group = groupOf(parent, call);
@@ -71,7 +71,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   ): Promise<SpawnOutcome> {
     const { childName, task, background: isBackground = false } = request;
     const scope = parent.scope(call);
-    const adopted = this.#adopted(parent, call);
+    const adopted = parent.inFlight && this.#adopted(parent.inFlight, call);
     if (adopted !== undefined) return await this.#runAgain(adopted, scope, isBackground);
     const group = groupOf(parent, call);
     const child = this.#continued(parent, request, { call, group });
@@ -106,8 +106,8 @@ export class Supervisor implements Subagents<AgentRuntime> {
   }
 
   /** A subagent that the call had started, or continued, before its process died: it is not started twice (D2). */
-  #adopted(parent: AgentRuntime, { callId, nth = 0 }: DelegatedCall): AgentRuntime | undefined {
-    const childId = parent.inFlight?.takeChild(callId ?? null, nth);
+  #adopted(inFlight: InFlightWork, { callId, nth = 0 }: DelegatedCall): AgentRuntime | undefined {
+    const childId = inFlight.takeChild(callId ?? null, nth);
     return childId === undefined ? undefined : this.run.tree.find(childId);
   }
 
@@ -136,7 +136,7 @@ export class Supervisor implements Subagents<AgentRuntime> {
   /** Runs a child until it settles; gives its result if that is its end. */
   #runToEnd(child: AgentRuntime, scope: EventScope): Promise<SpawnOutcome> {
     const outcome = this.#outcomeOf(child, scope);
-    child.settlesWith(outcome);
+    child.settling = outcome;
     return outcome;
   }
 
