@@ -214,7 +214,6 @@ export {
 // Observe
 export {
   checkEvent,
-  EVENT_SCHEMA_VERSION,
   type EventScope,
   type EspalierEvent,
   type EventBody,
@@ -222,7 +221,7 @@ export {
   type EventType,
   type TraceIds,
 } from "./protocol/event.ts";
-export type { WorkType } from "./protocol/event-parts.ts";
+export { EVENT_SCHEMA_VERSION, type EventBodies, type WorkType } from "./protocol/event-bodies.ts";
 export { correlation, type CorrelationIds } from "./protocol/correlation.ts";
 export type { EventSink } from "./protocol/event-sink.ts";
 export type { LostSpan, Tracing } from "./protocol/tracing.ts";

@@ -6,28 +6,35 @@ import { z } from "zod";
 import { MessageSchema, type Message } from "../protocol/message.ts";
 import type { TaggedHistory } from "./message-tags.ts";
 
-const count = z.int().nonnegative();
+/** A change of a history after which it does not begin as it did before. */
+export interface HistoryChange {
+  /** The steps that were completed by then. */
+  readonly afterStep: number;
+  /**
+   * The history as it was before. `kept`: messages of the history as the change left it. `leftOut`: messages of what compactions left out
+   * (`Conversation.leftOut`). Both from number `from`, counted from 0, to before number `to`. `dropped`: messages that are kept nowhere
+   * else: notes, instructions, what was inherited.
+   */
+  readonly before: readonly (
+    | { readonly type: "kept"; readonly from: number; readonly to: number }
+    | { readonly type: "leftOut"; readonly from: number; readonly to: number }
+    | { readonly type: "dropped"; readonly messages: readonly Message[] }
+  )[];
+}
 
-/** Messages from number `from`, counted from 0, to before number `to`. */
+const count = z.int().nonnegative();
 const range = { from: count, to: count };
 
 const PastPartSchema = z.discriminatedUnion("type", [
-  /** Messages of the history as the change left it. */
   z.strictObject({ type: z.literal("kept"), ...range }),
-  /** Messages of what compactions left out (`Conversation.leftOut`). */
   z.strictObject({ type: z.literal("leftOut"), ...range }),
-  /** Messages that are kept nowhere else: notes, instructions, what was inherited. */
   z.strictObject({ type: z.literal("dropped"), messages: z.array(MessageSchema).readonly() }),
 ]);
 
 export const HistoryChangeSchema = z.strictObject({
-  /** The steps that were completed by then. */
   afterStep: count,
-  /** The history as it was before. */
   before: z.array(PastPartSchema).readonly(),
-});
-/** A change of a history after which it does not begin as it did before. */
-export type HistoryChange = Readonly<z.infer<typeof HistoryChangeSchema>>;
+}) satisfies z.ZodType<HistoryChange>;
 
 /** A history with what compactions left out of it. */
 export type KeptHistory = Pick<TaggedHistory, "messages" | "leftOut">;

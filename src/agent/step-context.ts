@@ -3,7 +3,7 @@
 import type { Model, ModelRequest } from "../model/model.ts";
 import { forModel } from "../model/written-by.ts";
 import type { Message } from "../protocol/message.ts";
-import type { RequestParameters, StepContext } from "../protocol/step-context.ts";
+import type { StepContext } from "../protocol/step-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { isAskedAnew, type AgentState } from "./agent-state.ts";
 import type { Lease, Remaining } from "./budget-gate.ts";
@@ -40,7 +40,7 @@ export function stepContext(
 }
 
 /** What a request says of the reply that it wants. */
-export function parametersOf(request: ModelRequest): RequestParameters {
+export function parametersOf(request: ModelRequest): StepContext["parameters"] {
   const { maxOutputTokens, temperature, settings, toolChoice } = request;
   return {
     maxOutputTokens,

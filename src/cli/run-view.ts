@@ -328,7 +328,7 @@ function charge(view: RunView, event: EspalierEvent<"budget.settled">): RunView 
 
 /** Tool calls are charged without an event of their own: for them the ledger says what is left. */
 function leftAfter(left: Amounts, event: EspalierEvent<"budget.settled">): Amounts {
-  const used: Amounts = event.usage;
+  const used: Amounts = { ...event.usage };
   const next: Record<string, number> = {};
   for (const [axis, amount] of Object.entries(left)) {
     const byLedger = axis === "toolCalls" ? event.runRemaining[axis] : undefined;

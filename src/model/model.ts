@@ -85,6 +85,16 @@ export interface ToolSpec {
   readonly strictSchema?: boolean;
 }
 
+/** Why the model stopped writing, in one vocabulary for all providers. */
+export type FinishReason =
+  | "stop"
+  | "tool_calls"
+  | "length"
+  | "content_filter"
+  | "error"
+  | "other"
+  | "unknown";
+
 export const FinishReasonSchema = z.enum([
   "stop",
   "tool_calls",
@@ -93,9 +103,7 @@ export const FinishReasonSchema = z.enum([
   "error",
   "other",
   "unknown",
-]);
-/** Why the model stopped writing, in one vocabulary for all providers. */
-export type FinishReason = z.infer<typeof FinishReasonSchema>;
+]) satisfies z.ZodType<FinishReason>;
 
 /** What a model answered. */
 export interface ModelReply {

@@ -2,10 +2,67 @@
 
 import { z } from "zod";
 
-import { AgentIdSchema } from "./ids.ts";
-import { AmountSchema, UsageSchema } from "./usage.ts";
+import { AgentIdSchema, type AgentId } from "./ids.ts";
+import { AmountSchema, UsageSchema, type Usage } from "./usage.ts";
 
 /** The axes on which amounts are spent: those of `SpendAxis`. The ledger's arithmetic does not compile unless both agree. */
+type Axis =
+  | "steps"
+  | "totalTokens"
+  | "inputTokens"
+  | "cachedInputTokens"
+  | "outputTokens"
+  | "costMicroUsd"
+  | "toolCalls";
+
+/** More budget, given to one account while its tree ran or stood (X7). */
+export interface AccountGrant {
+  /** Who granted it, in the words of the caller. */
+  readonly by: string;
+  readonly atMs: number;
+  /** What was added to limits, as it was given. */
+  readonly budget: {
+    readonly inputTokens?: number;
+    readonly cachedInputTokens?: number;
+    readonly outputTokens?: number;
+    readonly totalTokens?: number;
+    /** US dollars. */
+    readonly costUsd?: number;
+    readonly steps?: number;
+    readonly toolCalls?: number;
+    readonly wallTimeMs?: number;
+  };
+}
+
+/** One agent's account, as it is stored. Costs are in millionths of a dollar. */
+export interface Account {
+  readonly agentId: AgentId;
+  /** Null for the root. */
+  readonly parentId: AgentId | null;
+  readonly path: string;
+  /** Limited axes only. Grants are in it. */
+  readonly limits: Readonly<Partial<Record<Axis, number>>>;
+  /** What descendants must leave of the limits: it is kept for the agent itself. */
+  readonly reserve: Readonly<Partial<Record<Axis, number>>>;
+  /** The oldest first. */
+  readonly grants: readonly AccountGrant[];
+  /** No request starts at or after it, also after a wait. Never later than the parent's; null: none. */
+  readonly fixedDeadlineAtMs: number | null;
+  /** Limit of the agent's own in time, counted from `openedAtMs` without `stoodMs`; null: none. Not inherited: an ancestor's holds beside it. */
+  readonly timeLimitMs: number | null;
+  readonly openedAtMs: number;
+  /** Time in which the agent's clock stood still: a question waited for its answer, and no work was under way below it. */
+  readonly stoodMs: number;
+  /** Spent by the agent itself. */
+  readonly own: Usage;
+  /** Spent by the agent and its descendants. */
+  readonly total: Usage;
+  /** Held by calls in flight. */
+  readonly reserved: Readonly<Record<Axis, number>>;
+  /** What providers reported beyond a lease. */
+  readonly excess: Readonly<Record<Axis, number>>;
+}
+
 const AxisSchema = z.enum([
   "steps",
   "totalTokens",
@@ -14,11 +71,10 @@ const AxisSchema = z.enum([
   "outputTokens",
   "costMicroUsd",
   "toolCalls",
-]);
-export const AmountsSchema = z.record(AxisSchema, AmountSchema).readonly();
+]) satisfies z.ZodType<Axis>;
 const LimitsSchema = z.partialRecord(AxisSchema, z.int().nonnegative()).readonly();
+export const AmountsSchema = z.record(AxisSchema, AmountSchema).readonly();
 
-/** What was added to limits, as it was given. */
 export const GrantedBudgetSchema = z
   .partialRecord(
     z.enum([
@@ -36,41 +92,24 @@ export const GrantedBudgetSchema = z
   .readonly();
 
 export const GrantSchema = z.strictObject({
-  /** Who granted it, in the words of the caller. */
   by: z.string().min(1),
   atMs: z.number(),
   budget: GrantedBudgetSchema,
-});
-/** More budget, given to one account while its tree ran or stood (X7). */
-export type AccountGrant = Readonly<z.infer<typeof GrantSchema>>;
+}) satisfies z.ZodType<AccountGrant>;
 
-/** An account of the ledger, as it is stored. */
 export const AccountSchema = z.strictObject({
   agentId: AgentIdSchema,
-  /** Null for the root. */
   parentId: AgentIdSchema.nullable(),
   path: z.string(),
-  /** Grants are in it. */
   limits: LimitsSchema,
-  /** What descendants must leave of the limits: it is kept for the agent itself. */
   reserve: LimitsSchema,
-  /** The oldest first. */
   grants: z.array(GrantSchema.readonly()).readonly(),
-  /** No request starts at or after it, also after a wait. Never later than the parent's; null: none. */
   fixedDeadlineAtMs: z.number().nullable(),
-  /** Limit of the agent's own in time, counted from `openedAtMs` without `stoodMs`; null: none. Not inherited: an ancestor's holds beside it. */
   timeLimitMs: z.number().nonnegative().nullable(),
   openedAtMs: z.number(),
-  /** Time in which the agent's clock stood still: a question waited for its answer, and no work was under way below it. */
   stoodMs: z.number().nonnegative(),
-  /** Spent by the agent itself. */
   own: UsageSchema.readonly(),
-  /** Spent by the agent and its descendants. */
   total: UsageSchema.readonly(),
-  /** Held by calls in flight. */
   reserved: AmountsSchema,
-  /** What providers reported beyond a lease. */
   excess: AmountsSchema,
-});
-/** One agent's account. */
-export type Account = Readonly<z.infer<typeof AccountSchema>>;
+}) satisfies z.ZodType<Account>;

@@ -2,24 +2,35 @@ import { z } from "zod";
 
 const MEDIA_TYPE = /^[\w.+!#$&^-]{1,127}\/[\w.+!#$&^-]{1,127}(?:;[^\p{Cc}]{0,255})?$/u;
 
+/** Something that came with the result of a tool and is no text for the model: kept with the call, and named to the model. */
+export interface Attachment {
+  readonly type: "image" | "audio" | "file";
+  /** Such as `image/png`. */
+  readonly mediaType: string;
+  /** The name that the model reads. */
+  readonly name?: string | undefined;
+  /** Where it is to be had. Left out: it has `data` or `text`; beside it, it may have one of them. */
+  readonly uri?: string | undefined;
+  /** Its bytes in base64, in one piece; the padding may be missing. */
+  readonly data?: string | undefined;
+  /** Its text, if it is one. Never beside `data`. */
+  readonly text?: string | undefined;
+}
+
 /** Each message names what was expected. */
 export const AttachmentSchema = z
   .strictObject({
     type: z.enum(["image", "audio", "file"], "image, audio or file"),
-    /** Such as `image/png`. */
     mediaType: z.string("a text").regex(MEDIA_TYPE, "a media type such as image/png"),
-    /** The name that the model reads. */
     name: z.string("a text").optional(),
-    /** Where it is to be had. */
     uri: z.string("a text").min(1, "an address").optional(),
-    /** Its bytes in base64, in one piece; the padding may be missing. */
     data: z.string("a text").refine(isBase64, "bytes in base64").optional(),
-    /** Its text, if it is one. */
     text: z.string("a text").optional(),
   })
-  .refine(hasContent, "something with a uri, or with either data or text");
-/** Something that came with the result of a tool and is no text for the model: kept with the call, and named to the model. */
-export type Attachment = Readonly<z.infer<typeof AttachmentSchema>>;
+  .refine(
+    hasContent,
+    "something with a uri, or with either data or text",
+  ) satisfies z.ZodType<Attachment>;
 
 /** How many bytes it holds; undefined if it only names where they are. */
 export function bytesOf({ data, text }: Attachment): number | undefined {
@@ -40,12 +51,7 @@ function unpadded(data: string): string {
   return data.slice(0, data.length - padding);
 }
 
-function hasContent(attachment: {
-  readonly uri?: string | undefined;
-  readonly data?: string | undefined;
-  readonly text?: string | undefined;
-}): boolean {
-  const { uri, data, text } = attachment;
+function hasContent({ uri, data, text }: Attachment): boolean {
   if (data !== undefined && text !== undefined) return false;
   return uri !== undefined || data !== undefined || text !== undefined;
 }

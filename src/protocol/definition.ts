@@ -4,12 +4,14 @@ import { createHash } from "node:crypto";
 
 import { z } from "zod";
 
+/** Texts by their hash (`textHash`): prompts as they are, lists of tool definitions as JSON. */
+export type Definitions = Readonly<Record<string, string>>;
+
 /** 64 hexadecimal digits. */
 export const HashSchema = z.string().regex(/^[0-9a-f]{64}$/);
-
-export const DefinitionsSchema = z.record(HashSchema, z.string()).readonly();
-/** Texts by their hash (`textHash`): prompts as they are, lists of tool definitions as JSON. */
-export type Definitions = Readonly<z.infer<typeof DefinitionsSchema>>;
+export const DefinitionsSchema = z
+  .record(HashSchema, z.string())
+  .readonly() satisfies z.ZodType<Definitions>;
 
 /** No byte of any text in UTF-8. */
 const ILL_FORMED = Buffer.from([0xff]);

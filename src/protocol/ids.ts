@@ -2,38 +2,37 @@
 
 import { z } from "zod";
 
+/** One tree execution. */
+export type RunId = string & z.$brand<"RunId">;
+/** One living instance of a role inside a run. */
+export type AgentId = string & z.$brand<"AgentId">;
+/** One agent from input to a terminal status. */
+export type ExecutionId = string & z.$brand<"ExecutionId">;
+/** One pass of the loop: `<executionId>.<number>`. */
+export type StepId = string & z.$brand<"StepId">;
+/** One tool call, as the model named it. Unique within its step. */
+export type CallId = string & z.$brand<"CallId">;
+/** One reservation in the ledger. */
+export type LeaseId = string & z.$brand<"LeaseId">;
+/** Root executions that share a history. */
+export type SessionId = string & z.$brand<"SessionId">;
+/** One message of a history: `<executionId>.m<number>`. */
+export type MessageId = string & z.$brand<"MessageId">;
+/** One question about one exact call: `<executionId>.<step>.<index>`. */
+export type QuestionId = string & z.$brand<"QuestionId">;
+
+// `z.ZodType` does not show brands.
 const id = z.string().min(1);
 
-export const RunIdSchema = id.brand<"RunId">();
-export const AgentIdSchema = id.brand<"AgentId">();
-export const ExecutionIdSchema = id.brand<"ExecutionId">();
-export const StepIdSchema = id.brand<"StepId">();
-/** Parses the id of a tool call; for models of your own. */
-export const CallIdSchema = id.brand<"CallId">();
-export const LeaseIdSchema = id.brand<"LeaseId">();
-export const QuestionIdSchema = id.brand<"QuestionId">();
-export const SessionIdSchema = id.brand<"SessionId">();
-export const MessageIdSchema = id.brand<"MessageId">();
-
-/** One tree execution. */
-export type RunId = z.infer<typeof RunIdSchema>;
-/** One living instance of a role inside a run. */
-export type AgentId = z.infer<typeof AgentIdSchema>;
-/** One agent from input to a terminal status. */
-export type ExecutionId = z.infer<typeof ExecutionIdSchema>;
-/** One pass of the loop: `<executionId>.<number>`. */
-export type StepId = z.infer<typeof StepIdSchema>;
-/** One tool call, as the model named it. Unique within its step. */
-export type CallId = z.infer<typeof CallIdSchema>;
-/** One reservation in the ledger. */
-export type LeaseId = z.infer<typeof LeaseIdSchema>;
-
-/** Root executions that share a history. */
-export type SessionId = z.infer<typeof SessionIdSchema>;
-/** One message of a history: `<executionId>.m<number>`. */
-export type MessageId = z.infer<typeof MessageIdSchema>;
-/** One question about one exact call: `<executionId>.<step>.<index>`. */
-export type QuestionId = z.infer<typeof QuestionIdSchema>;
+export const RunIdSchema = id.brand<"RunId">() satisfies z.core.$ZodType<RunId>;
+export const AgentIdSchema = id.brand<"AgentId">() satisfies z.core.$ZodType<AgentId>;
+export const ExecutionIdSchema = id.brand<"ExecutionId">() satisfies z.core.$ZodType<ExecutionId>;
+export const StepIdSchema = id.brand<"StepId">() satisfies z.core.$ZodType<StepId>;
+export const CallIdSchema = id.brand<"CallId">() satisfies z.core.$ZodType<CallId>;
+export const LeaseIdSchema = id.brand<"LeaseId">() satisfies z.core.$ZodType<LeaseId>;
+export const SessionIdSchema = id.brand<"SessionId">() satisfies z.core.$ZodType<SessionId>;
+export const MessageIdSchema = id.brand<"MessageId">() satisfies z.core.$ZodType<MessageId>;
+export const QuestionIdSchema = id.brand<"QuestionId">() satisfies z.core.$ZodType<QuestionId>;
 
 /** The id of step `number` (from 1) of an execution: derived, so that a repeated run names its steps alike. */
 export function stepIdOf(executionId: ExecutionId, number: number): StepId {

@@ -9,8 +9,121 @@ import {
   ExecutionIdSchema,
   MessageIdSchema,
   StepIdSchema,
+  type AgentId,
+  type CallId,
+  type ExecutionId,
+  type MessageId,
+  type StepId,
 } from "./ids.ts";
 import { JsonObjectSchema } from "./json-value.ts";
+
+/** Where a message that a model did not write came from. */
+export type MessageOrigin =
+  | "instructions"
+  | "task"
+  | "inherited"
+  | "injected"
+  | "notice"
+  | "steering"
+  | "subtask"
+  | "report"
+  | "section"
+  | "summary";
+
+/** A model's request to use a tool. */
+export interface ToolCall {
+  readonly callId: CallId;
+  readonly toolName: string;
+  /** As the model wrote it; may be no JSON at all. */
+  readonly argumentsText: string;
+}
+
+/** What goes back to the provider that wrote it as it came, and that no other provider reads; by provider: `{ anthropic: { signature } }`. */
+export type ProviderData = JsonObject;
+
+/**
+ * One part of a reply, in the order in which the model wrote it; texts and calls are named by their place in the message: the next
+ * `length` characters of its text, the next of its calls. `opaque`: something of the provider's own, of a kind that it names.
+ */
+export type ReplyPart =
+  | { readonly type: "reasoning"; readonly text: string; readonly data?: ProviderData }
+  | { readonly type: "text"; readonly length: number; readonly data?: ProviderData }
+  | { readonly type: "call"; readonly callId: CallId; readonly data?: ProviderData }
+  | { readonly type: "opaque"; readonly kind: string; readonly data: ProviderData };
+
+/** What an agent reads before all else. */
+export interface SystemMessage {
+  readonly role: "system";
+  readonly text: string;
+  readonly origin: MessageOrigin;
+}
+
+/** The task, and what else an agent reads on the way. */
+export interface UserMessage {
+  readonly role: "user";
+  readonly text: string;
+  readonly origin: MessageOrigin;
+}
+
+/** A reply of the model. */
+export interface AssistantMessage {
+  readonly role: "assistant";
+  readonly text: string;
+  readonly toolCalls: readonly ToolCall[];
+  /** Set when the model declined to answer, in its own words. */
+  readonly refusal?: string | undefined;
+  /**
+   * All that the model wrote, in order: reasoning too, and data that must go back to it. Absent: the text, then the calls. Made by
+   * `replyMessage`, read by `replyPieces`.
+   */
+  readonly parts?: readonly ReplyPart[];
+  /** The `replayKey` of the model that wrote the parts, which go back to no other; set by the loop. */
+  readonly writtenBy?: string;
+}
+
+/** The result of one tool call. */
+export interface ToolMessage {
+  readonly role: "tool";
+  readonly callId: CallId;
+  readonly toolName: string;
+  readonly text: string;
+}
+
+/** One entry of a history. */
+export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+/**
+ * A message that was not written in an execution: `left_out`, it stands for messages that a compaction or a retention left out, as a notice or
+ * a summary; `boundary`, it marks where an execution of a session ended.
+ */
+export type MessageNote = "left_out" | "boundary";
+
+/** Where a message of a history came from. Kept beside the message, which goes to the model as it is (R98). */
+export interface MessageTag {
+  /** The execution that added it; of a boundary, the one that ended there. */
+  readonly executionId: ExecutionId;
+  /** The step that was open when it came in, or else the last one before; 0: none had begun. */
+  readonly stepNumber: number;
+  /** From 1, in the order in which its agent added messages. */
+  readonly number: number;
+  /** The agent that added it. Absent: the one whose history it is in. */
+  readonly agentId?: AgentId;
+  readonly note?: MessageNote;
+}
+
+/** A message with where it came from, as results and sessions show it. The ids never go to a model. */
+export type StoredMessage = Message & {
+  /** Unique in its session, and derived from its place: `<executionId>.m<number>`. */
+  readonly messageId: MessageId;
+  /** The agent that added it. */
+  readonly agentId: AgentId;
+  /** The execution that added it; of a boundary, the one that ended there. */
+  readonly executionId: ExecutionId;
+  /** The step that was open when it came in, or else the last one before. Absent: none had begun. */
+  readonly stepId?: StepId;
+  /** Set if it was not written in the execution. */
+  readonly note?: MessageNote;
+};
 
 const MessageOriginSchema = z.enum([
   "instructions",
@@ -23,45 +136,21 @@ const MessageOriginSchema = z.enum([
   "report",
   "section",
   "summary",
-]);
-/** Where a message that a model did not write came from. */
-export type MessageOrigin = z.infer<typeof MessageOriginSchema>;
+]) satisfies z.ZodType<MessageOrigin>;
 
 export const ToolCallSchema = z.strictObject({
   callId: CallIdSchema,
   toolName: z.string(),
-  /** As the model wrote it; may be no JSON at all. */
   argumentsText: z.string(),
-});
-/** A model's wish to use a tool. */
-export type ToolCall = z.infer<typeof ToolCallSchema>;
-
-const SystemMessageSchema = z.strictObject({
-  role: z.literal("system"),
-  text: z.string(),
-  origin: MessageOriginSchema,
-});
-const UserMessageSchema = z.strictObject({
-  role: z.literal("user"),
-  text: z.string(),
-  origin: MessageOriginSchema,
-});
-
-/** What goes back to the provider that wrote it as it came, and that no other provider reads; by provider: `{ anthropic: { signature } }`. */
-export type ProviderData = JsonObject;
+}) satisfies z.ZodType<ToolCall>;
 
 const data = JsonObjectSchema.exactOptional();
 export const ReplyPartSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("reasoning"), text: z.string(), data }),
-  /** The next `length` characters of the message's text. */
   z.strictObject({ type: z.literal("text"), length: z.int().nonnegative(), data }),
-  /** The next call of the message. */
   z.strictObject({ type: z.literal("call"), callId: CallIdSchema, data }),
-  /** Something of the provider's own, of a kind that it names. */
   z.strictObject({ type: z.literal("opaque"), kind: z.string(), data: JsonObjectSchema }),
-]);
-/** One part of a reply, in the order in which the model wrote it; texts and calls are named by their place in the message. */
-export type ReplyPart = Readonly<z.infer<typeof ReplyPartSchema>>;
+]) satisfies z.ZodType<ReplyPart>;
 
 const PART_TYPES: ReadonlySet<unknown> = new Set(["reasoning", "text", "call", "opaque"]);
 /** A part that a later release may have written: kept, and never sent. */
@@ -69,79 +158,56 @@ const UnknownPartSchema = z.custom<ReplyPart>(
   (part) => isRecord(part) && typeof part["type"] === "string" && !PART_TYPES.has(part["type"]),
 );
 
+const SystemMessageSchema = z.strictObject({
+  role: z.literal("system"),
+  text: z.string(),
+  origin: MessageOriginSchema,
+}) satisfies z.ZodType<SystemMessage>;
+const UserMessageSchema = z.strictObject({
+  role: z.literal("user"),
+  text: z.string(),
+  origin: MessageOriginSchema,
+}) satisfies z.ZodType<UserMessage>;
 export const AssistantMessageSchema = z.strictObject({
   role: z.literal("assistant"),
   text: z.string(),
   toolCalls: z.array(ToolCallSchema).readonly(),
-  /** Set when the model declined to answer, in its own words. */
   refusal: z.string().optional(),
-  /**
-   * All that the model wrote, in order: reasoning too, and data that must go back to it. Absent: the text, then the calls. Made by
-   * `replyMessage`, read by `replyPieces`.
-   */
   parts: z
     .array(z.union([ReplyPartSchema, UnknownPartSchema]))
     .readonly()
     .exactOptional(),
-  /** The `replayKey` of the model that wrote the parts, which go back to no other; set by the loop. */
   writtenBy: z.string().exactOptional(),
-});
+}) satisfies z.ZodType<AssistantMessage>;
 const ToolMessageSchema = z.strictObject({
   role: z.literal("tool"),
   callId: CallIdSchema,
   toolName: z.string(),
   text: z.string(),
-});
-
-/** What an agent reads before all else. */
-export type SystemMessage = Readonly<z.infer<typeof SystemMessageSchema>>;
-/** The task, and what else an agent reads on the way. */
-export type UserMessage = Readonly<z.infer<typeof UserMessageSchema>>;
-/** A reply of the model. */
-export type AssistantMessage = Readonly<z.infer<typeof AssistantMessageSchema>>;
-/** The result of one tool call. */
-export type ToolMessage = Readonly<z.infer<typeof ToolMessageSchema>>;
-/** One entry of a history. */
-export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+}) satisfies z.ZodType<ToolMessage>;
 
 export const MessageSchema = z.discriminatedUnion("role", [
   SystemMessageSchema,
   UserMessageSchema,
   AssistantMessageSchema,
   ToolMessageSchema,
-]);
+]) satisfies z.ZodType<Message>;
 
-const NoteSchema = z.enum(["left_out", "boundary"]);
-/**
- * A message that was not written in an execution: `left_out`, it stands for messages that a compaction or a retention left out, as a notice or
- * a summary; `boundary`, it marks where an execution of a session ended.
- */
-export type MessageNote = z.infer<typeof NoteSchema>;
+const NoteSchema = z.enum(["left_out", "boundary"]) satisfies z.ZodType<MessageNote>;
 
 export const MessageTagSchema = z.strictObject({
-  /** The execution that added it; of a boundary, the one that ended there. */
   executionId: ExecutionIdSchema,
-  /** The step that was open when it came in, or else the last one before; 0: none had begun. */
   stepNumber: z.int().nonnegative(),
-  /** From 1, in the order in which its agent added messages. */
   number: z.int().positive(),
-  /** The agent that added it. Absent: the one whose history it is in. */
   agentId: AgentIdSchema.exactOptional(),
   note: NoteSchema.exactOptional(),
-});
-/** Where a message of a history came from. Kept beside the message, which goes to the model as it is (R98). */
-export type MessageTag = Readonly<z.infer<typeof MessageTagSchema>>;
+}) satisfies z.ZodType<MessageTag>;
 
 const ids = {
-  /** Unique in its session, and derived from its place: `<executionId>.m<number>`. */
   messageId: MessageIdSchema,
-  /** The agent that added it. */
   agentId: AgentIdSchema,
-  /** The execution that added it; of a boundary, the one that ended there. */
   executionId: ExecutionIdSchema,
-  /** The step that was open when it came in, or else the last one before. Absent: none had begun. */
   stepId: StepIdSchema.exactOptional(),
-  /** Set if it was not written in the execution. */
   note: NoteSchema.exactOptional(),
 };
 
@@ -150,6 +216,4 @@ export const StoredMessageSchema = z.discriminatedUnion("role", [
   UserMessageSchema.extend(ids),
   AssistantMessageSchema.extend(ids),
   ToolMessageSchema.extend(ids),
-]);
-/** A message with where it came from, as results and sessions show it. The ids never go to a model. */
-export type StoredMessage = Readonly<z.infer<typeof StoredMessageSchema>>;
+]) satisfies z.ZodType<StoredMessage>;

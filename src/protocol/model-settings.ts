@@ -2,11 +2,35 @@
 
 import { z } from "zod";
 
+/** How a model is to answer. What the model cannot do it refuses, or reports in `ModelReply.warnings`. */
+export interface ModelSettings {
+  readonly reasoning?: {
+    readonly effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+    /** How its reasoning is summarised, where the provider gives a summary only. */
+    readonly summary?: "auto" | "concise" | "detailed";
+  };
+  readonly verbosity?: "low" | "medium" | "high";
+  readonly seed?: number;
+  /** The model stops where it would write one of these; at most 4. */
+  readonly stop?: readonly string[];
+  /** Over 0, up to 1. */
+  readonly topP?: number;
+  /** Whether it may call several tools in one reply. */
+  readonly parallelToolCalls?: boolean;
+}
+
+/** Whether a model may call tools: as it likes, none, one at least, this one, or one of these at least. */
+export type ToolChoice =
+  | "auto"
+  | "none"
+  | "required"
+  | { readonly tool: string }
+  | { readonly oneOf: readonly string[] };
+
 const MOST_STOPS = 4;
 
 const ReasoningSettingsSchema = z.strictObject({
   effort: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]).exactOptional(),
-  /** How its reasoning is summarised, where the provider gives a summary only. */
   summary: z.enum(["auto", "concise", "detailed"]).exactOptional(),
 });
 
@@ -14,20 +38,13 @@ export const ModelSettingsSchema = z.strictObject({
   reasoning: ReasoningSettingsSchema.readonly().exactOptional(),
   verbosity: z.enum(["low", "medium", "high"]).exactOptional(),
   seed: z.int().exactOptional(),
-  /** The model stops where it would write one of these; at most 4. */
   stop: z.array(z.string().min(1)).min(1).max(MOST_STOPS).readonly().exactOptional(),
-  /** Over 0, up to 1. */
   topP: z.number().positive().max(1).exactOptional(),
-  /** Whether it may call several tools in one reply. */
   parallelToolCalls: z.boolean().exactOptional(),
-});
-/** How a model is to answer. What the model cannot do it refuses, or reports in `ModelReply.warnings`. */
-export type ModelSettings = Readonly<z.infer<typeof ModelSettingsSchema>>;
+}) satisfies z.ZodType<ModelSettings>;
 
 export const ToolChoiceSchema = z.union([
   z.enum(["auto", "none", "required"]),
   z.strictObject({ tool: z.string() }).readonly(),
   z.strictObject({ oneOf: z.array(z.string()).min(1).readonly() }).readonly(),
-]);
-/** Whether a model may call tools: as it likes, none, one at least, this one, or one of these at least. */
-export type ToolChoice = z.infer<typeof ToolChoiceSchema>;
+]) satisfies z.ZodType<ToolChoice>;

@@ -6,34 +6,68 @@ import { z } from "zod";
 
 import { checkKeys } from "../kernel/check.ts";
 import { canonicalJson, type JsonObject, type JsonValue } from "../kernel/json.ts";
-import { AgentIdSchema, CallIdSchema, QuestionIdSchema } from "./ids.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  QuestionIdSchema,
+  type AgentId,
+  type CallId,
+  type QuestionId,
+} from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
 import type { ToolCall } from "./message.ts";
 
-const QuestionKindSchema = z.enum(["approval", "external"]);
 /** `approval`: may this call run? `external`: it runs elsewhere; what is its result? */
-export type QuestionKind = z.infer<typeof QuestionKindSchema>;
+export type QuestionKind = "approval" | "external";
+
+/** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere (R27, R29). */
+export interface Question {
+  readonly questionId: QuestionId;
+  readonly kind: QuestionKind;
+  readonly agentId: AgentId;
+  /** Who asks, as a place in the tree: `lead/researcher#2`. */
+  readonly agentPath: string;
+  readonly callId: CallId;
+  readonly toolName: string;
+  /** The arguments, which fit the tool's schema. */
+  readonly arguments: JsonValue;
+  /** Fingerprint of tool and arguments: an answer carries it back, so that it can only be about this very call. */
+  readonly argumentsHash: string;
+  /** Why it is asked. */
+  readonly reason: string;
+  readonly askedAtMs: number;
+  /** After this time an approval counts as denied, an external call as failed; null: no deadline. */
+  readonly deadlineAtMs: number | null;
+}
+
+type About = Pick<Question, "questionId" | "argumentsHash">;
+
+/** The answer to one question. Make it with `approve`, `deny`, `giveResult` or `reportFailure`. */
+export type Answer =
+  /** `arguments`: run it with these instead; checked against the tool's schema. */
+  | (About & { readonly type: "approved"; readonly arguments?: JsonObject | undefined })
+  | (About & { readonly type: "denied"; readonly reason: string })
+  | (About & { readonly type: "result"; readonly result: JsonValue })
+  | (About & { readonly type: "failure"; readonly message: string });
+
+/** The kinds of answers. */
+export type AnswerType = Answer["type"];
+
+const QuestionKindSchema = z.enum(["approval", "external"]) satisfies z.ZodType<QuestionKind>;
 
 export const QuestionSchema = z.strictObject({
   questionId: QuestionIdSchema,
   kind: QuestionKindSchema,
   agentId: AgentIdSchema,
-  /** Who asks, as a place in the tree: `lead/researcher#2`. */
   agentPath: z.string(),
   callId: CallIdSchema,
   toolName: z.string(),
-  /** The arguments, which fit the tool's schema. */
   arguments: JsonValueSchema,
-  /** Fingerprint of tool and arguments: an answer carries it back, so that it can only be about this very call. */
   argumentsHash: z.string(),
-  /** Why it is asked. */
   reason: z.string(),
   askedAtMs: z.number(),
-  /** After this time an approval counts as denied, an external call as failed; null: no deadline. */
   deadlineAtMs: z.number().nullable(),
-});
-/** Something that a run cannot continue without: one exact call that needs an approval, or that is executed elsewhere (R27, R29). */
-export type Question = Readonly<z.infer<typeof QuestionSchema>>;
+}) satisfies z.ZodType<Question>;
 
 const about = { questionId: QuestionIdSchema, argumentsHash: z.string() };
 
@@ -41,26 +75,24 @@ export const AnswerSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("approved"),
     ...about,
-    /** Run it with these arguments instead; checked against the tool's schema. */
     arguments: JsonObjectSchema.optional(),
   }),
   z.strictObject({ type: z.literal("denied"), ...about, reason: z.string() }),
   z.strictObject({ type: z.literal("result"), ...about, result: JsonValueSchema }),
   z.strictObject({ type: z.literal("failure"), ...about, message: z.string() }),
-]);
-/** The answer to one question. Make it with `approve`, `deny`, `giveResult` or `reportFailure`. */
-export type Answer = Readonly<z.infer<typeof AnswerSchema>>;
+]) satisfies z.ZodType<Answer>;
 
-export const AnswerTypeSchema = z.enum(["approved", "denied", "result", "failure"]);
-/** The kinds of answers. */
-export type AnswerType = z.infer<typeof AnswerTypeSchema>;
+export const AnswerTypeSchema = z.enum([
+  "approved",
+  "denied",
+  "result",
+  "failure",
+]) satisfies z.ZodType<AnswerType>;
 
 /** The kind of question that such an answer is given to. */
 export function kindAnsweredBy(type: AnswerType): QuestionKind {
   return type === "approved" || type === "denied" ? "approval" : "external";
 }
-
-type About = Pick<Question, "questionId" | "argumentsHash">;
 
 /**
  * Lets the call run; with `arguments`, run with these instead of its own. They must fit the tool's schema.

@@ -3,59 +3,89 @@
 import { z } from "zod";
 
 import { HashSchema } from "./definition.ts";
+import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
-import { ModelSettingsSchema, ToolChoiceSchema } from "./model-settings.ts";
+import {
+  ModelSettingsSchema,
+  ToolChoiceSchema,
+  type ModelSettings,
+  type ToolChoice,
+} from "./model-settings.ts";
+
+/**
+ * A part of what a model was shown. `history`: messages of the history, as it was when the step began. `earlier`: messages that the step
+ * before was shown. Both from number `from`, counted from 0, to before number `to`. `message`: one that is in neither.
+ */
+export type ShownPart =
+  | { readonly type: "history"; readonly from: number; readonly to: number }
+  | { readonly type: "earlier"; readonly from: number; readonly to: number }
+  | {
+      readonly type: "message";
+      /** All of it but its text. */
+      readonly message: JsonObject;
+      readonly textHash: string;
+    };
+
+/** What a step began with. Texts are in the table of the run, under their hashes (C28). */
+export interface StepContext {
+  /** Of the step, from 1. */
+  readonly number: number;
+  readonly model: {
+    readonly provider: string;
+    readonly id: string;
+    /** Of the model, if it reports one of its own. */
+    readonly replayKey?: string;
+  };
+  /** The tools that the model was offered, in their order. */
+  readonly toolNames: readonly string[];
+  /** Of the instructions that were sent: the system messages at the head, an empty line between them. */
+  readonly promptHash: string;
+  /** Of the definitions of the tools that were offered, as one JSON list. */
+  readonly toolsHash: string;
+  /** What the agent could still spend, this step included. Limited axes only. */
+  readonly budget: Readonly<Record<string, number>>;
+  /** What the request asks of its reply. */
+  readonly parameters: {
+    readonly maxOutputTokens: number;
+    readonly temperature?: number;
+    readonly settings?: ModelSettings;
+    readonly toolChoice?: ToolChoice;
+  };
+  /** What the model was shown. Left out: the history, and nothing else. */
+  readonly shown?: readonly ShownPart[];
+}
 
 const count = z.int().nonnegative();
-
-/** Messages from number `from`, counted from 0, to before number `to`. */
 const range = { from: count, to: count };
 
 export const ShownPartSchema = z.discriminatedUnion("type", [
-  /** Messages of the history, as it was when the step began. */
   z.strictObject({ type: z.literal("history"), ...range }),
-  /** Messages that the step before was shown. */
   z.strictObject({ type: z.literal("earlier"), ...range }),
-  /** A message that is in neither. */
   z.strictObject({
     type: z.literal("message"),
-    /** All of it but its text. */
     message: JsonObjectSchema,
     textHash: HashSchema,
   }),
-]);
-/** A part of what a model was shown. */
-export type ShownPart = Readonly<z.infer<typeof ShownPartSchema>>;
+]) satisfies z.ZodType<ShownPart>;
 
-/** What a request asks of its reply. */
 export const RequestParametersSchema = z.strictObject({
   maxOutputTokens: count,
   temperature: z.number().exactOptional(),
   settings: ModelSettingsSchema.readonly().exactOptional(),
   toolChoice: ToolChoiceSchema.exactOptional(),
-});
-export type RequestParameters = Readonly<z.infer<typeof RequestParametersSchema>>;
+}) satisfies z.ZodType<StepContext["parameters"]>;
 
 export const StepContextSchema = z.strictObject({
-  /** Of the step, from 1. */
   number: z.int().positive(),
   model: z.strictObject({
     provider: z.string(),
     id: z.string(),
-    /** Of the model, if it reports one of its own. */
     replayKey: z.string().exactOptional(),
   }),
-  /** The tools that the model was offered, in their order. */
   toolNames: z.array(z.string()).readonly(),
-  /** Of the instructions that were sent: the system messages at the head, an empty line between them. */
   promptHash: HashSchema,
-  /** Of the definitions of the tools that were offered, as one JSON list. */
   toolsHash: HashSchema,
-  /** What the agent could still spend, this step included. Limited axes only. */
   budget: z.record(z.string(), z.number()).readonly(),
   parameters: RequestParametersSchema.readonly(),
-  /** What the model was shown. Left out: the history, and nothing else. */
   shown: z.array(ShownPartSchema).readonly().exactOptional(),
-});
-/** What a step began with. Texts are in the table of the run, under their hashes (C28). */
-export type StepContext = Readonly<z.infer<typeof StepContextSchema>>;
+}) satisfies z.ZodType<StepContext>;

@@ -1,27 +1,55 @@
 import { z } from "zod";
 
-import { StepIdSchema } from "./ids.ts";
-import { ToolCallSchema } from "./message.ts";
-import { StepContextSchema } from "./step-context.ts";
-import { StepTimingSchema } from "./step-timing.ts";
-import { ErrorRecordSchema } from "./stop.ts";
-import { ToolExecutionSchema } from "./tool-outcome.ts";
-import { UsageSchema } from "./usage.ts";
+import { StepIdSchema, type StepId } from "./ids.ts";
+import { ToolCallSchema, type ToolCall } from "./message.ts";
+import { StepContextSchema, type StepContext } from "./step-context.ts";
+import { StepTimingSchema, type StepTiming } from "./step-timing.ts";
+import { ErrorRecordSchema, type ErrorRecord } from "./stop.ts";
+import { ToolExecutionSchema, type ToolExecution } from "./tool-outcome.ts";
+import { UsageSchema, type Usage } from "./usage.ts";
+
+/** One completed pass of the loop (R43). */
+export interface StepRecord {
+  readonly stepId: StepId;
+  /** From 1. */
+  readonly number: number;
+  /** What it began with. */
+  readonly context: StepContext;
+  /** What went into the model and came out of it. */
+  readonly io: {
+    readonly messageCount: number;
+    readonly text: string;
+    /** Set when the model declined to answer, in its own words. */
+    readonly refusal?: string | undefined;
+    readonly finishReason: string;
+  };
+  /** What the model asked for, and what came of it: one execution for every call, in call order. */
+  readonly tools: {
+    readonly calls: readonly ToolCall[];
+    readonly executions: readonly ToolExecution[];
+  };
+  readonly telemetry: {
+    readonly usage: Usage;
+    readonly startedAtMs: number;
+    readonly endedAtMs: number;
+    /** From the start of the execution to the end of the step, without the time in which it waited for an answer or was paused. */
+    readonly elapsedMs: number;
+    readonly timing: StepTiming;
+  };
+  /** Set when the step was cut off. */
+  readonly error?: ErrorRecord | undefined;
+}
 
 export const StepRecordSchema = z.strictObject({
   stepId: StepIdSchema,
-  /** From 1. */
   number: z.int().positive(),
-  /** What it began with. */
   context: StepContextSchema,
-  /** What went into the model and came out of it. */
   io: z.strictObject({
     messageCount: z.int().nonnegative(),
     text: z.string(),
     refusal: z.string().optional(),
     finishReason: z.string(),
   }),
-  /** What the model asked for, and what came of it: one execution for every call, in call order. */
   tools: z.strictObject({
     calls: z.array(ToolCallSchema).readonly(),
     executions: z.array(ToolExecutionSchema).readonly(),
@@ -30,12 +58,8 @@ export const StepRecordSchema = z.strictObject({
     usage: UsageSchema,
     startedAtMs: z.number(),
     endedAtMs: z.number(),
-    /** From the start of the execution to the end of the step, without the time in which it waited for an answer or was paused. */
     elapsedMs: z.number(),
     timing: StepTimingSchema,
   }),
-  /** Set when the step was cut off. */
   error: ErrorRecordSchema.optional(),
-});
-/** One completed pass of the loop (R43). */
-export type StepRecord = Readonly<z.infer<typeof StepRecordSchema>>;
+}) satisfies z.ZodType<StepRecord>;

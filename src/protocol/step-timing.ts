@@ -2,35 +2,47 @@
 
 import { z } from "zod";
 
-const milliseconds = z.number().nonnegative();
-
-export const StepTimingSchema = z.strictObject({
-  /** Model calls, their attempts and the waits between these included; summaries of long results, too. */
-  inferenceMs: milliseconds,
-  /** Tools at work, by the clock on the wall: calls that ran at once count once. A delegation works until its subagent rests. */
-  toolsMs: milliseconds,
-  /** The same, added up over all calls. Not one of the four: it may be more than the step lasted. */
-  toolsSumMs: milliseconds,
-  /** Hooks around calls, before and after them, while neither a model nor a tool was at work. */
-  hooksMs: milliseconds,
-  /** Making results of tools into text, while nothing else was under way. */
-  formattingMs: milliseconds,
-});
 /**
  * What the time of a step went into, in milliseconds: `inferenceMs`, `toolsMs`, `hooksMs` and `formattingMs` add up to at most its
  * duration. Waiting for a lease, for a slot or for an answer is none of them, and guards are not. Hooks before the model call come before
  * the step, processors and stop hooks after it.
  */
-export type StepTiming = Readonly<z.infer<typeof StepTimingSchema>>;
+export interface StepTiming {
+  /** Model calls, their attempts and the waits between these included; summaries of long results, too. */
+  readonly inferenceMs: number;
+  /** Tools at work, by the clock on the wall: calls that ran at once count once. A delegation works until its subagent rests. */
+  readonly toolsMs: number;
+  /** The same, added up over all calls. Not one of the four: it may be more than the step lasted. */
+  readonly toolsSumMs: number;
+  /** Hooks around calls, before and after them, while neither a model nor a tool was at work. */
+  readonly hooksMs: number;
+  /** Making results of tools into text, while nothing else was under way. */
+  readonly formattingMs: number;
+}
+
+/** Work that took some time. */
+export interface TimeSpan {
+  readonly spent: "inference" | "tool" | "hooks" | "formatting";
+  readonly fromMs: number;
+  /** Later than `fromMs`. */
+  readonly toMs: number;
+}
+
+const milliseconds = z.number().nonnegative();
+
+export const StepTimingSchema = z.strictObject({
+  inferenceMs: milliseconds,
+  toolsMs: milliseconds,
+  toolsSumMs: milliseconds,
+  hooksMs: milliseconds,
+  formattingMs: milliseconds,
+}) satisfies z.ZodType<StepTiming>;
 
 export const TimeSpanSchema = z.strictObject({
   spent: z.enum(["inference", "tool", "hooks", "formatting"]),
   fromMs: z.number(),
-  /** Later than `fromMs`. */
   toMs: z.number(),
-});
-/** Work that took some time. */
-export type TimeSpan = Readonly<z.infer<typeof TimeSpanSchema>>;
+}) satisfies z.ZodType<TimeSpan>;
 
 export const NO_TIMING: StepTiming = Object.freeze({
   inferenceMs: 0,

@@ -2,30 +2,15 @@
 
 import { z } from "zod";
 
+import type { JsonObject } from "../kernel/json.ts";
 import { JsonObjectSchema } from "./json-value.ts";
 
-const StatusSchema = z.enum([
-  "pending",
-  "running",
-  "paused",
-  "completed",
-  "stopped",
-  "failed",
-  "cancelled",
-]);
-/** Life of an execution: pending before its first step, running, perhaps paused and running again, then one of the four terminal ones. */
-export type Status = z.infer<typeof StatusSchema>;
-
-export const TerminalStatusSchema = StatusSchema.extract([
-  "completed",
-  "stopped",
-  "failed",
-  "cancelled",
-]);
 /** How an execution ended. */
-export type TerminalStatus = z.infer<typeof TerminalStatusSchema>;
+export type TerminalStatus = "completed" | "stopped" | "failed" | "cancelled";
 /** How an execution, or a run, came to rest: at its end, or paused until it is resumed. */
 export type RestStatus = TerminalStatus | "paused";
+/** Life of an execution: pending before its first step, running, perhaps paused and running again, then one of the four terminal ones. */
+export type Status = RestStatus | "pending" | "running";
 
 /** Reasons for a pause (R26). */
 export const PAUSE_CODES = ["answers_needed", "pause_requested"] as const;
@@ -56,32 +41,55 @@ export const STOP_CODES = [
 /** A reason that espalier itself gives. */
 export type StopCode = (typeof STOP_CODES)[number];
 
-export const StopReasonSchema = z.strictObject({
+/** Why an execution ended, or why it is paused. */
+export interface StopReason {
   /** One of {@link STOP_CODES}, a {@link PAUSE_CODES} of a pause, or the code that a stop condition declared. */
+  readonly code: string;
+  readonly message: string;
+  /** The facts behind it, such as `maximum` and `current`. */
+  readonly data: JsonObject;
+}
+
+/** A typed wish to stop. All are kept; the loop reports the highest. */
+export interface StopSignal {
+  /** Who raised it. */
+  readonly source: "budget" | "caller" | "hook" | "loop" | "model" | "stop_condition" | "tool";
+  readonly reason: StopReason;
+  /** The name of the stop condition, the hook or the guard behind it (R87). */
+  readonly name?: string | undefined;
+  /** Set if it only records that a reply went beyond a limit of the budget: it stops nothing, and is never the reason (C36). */
+  readonly isOvershoot?: true;
+}
+
+/** An error as plain data, as results and events hold it. */
+export interface ErrorRecord {
+  readonly code: string;
+  readonly message: string;
+  readonly data: JsonObject;
+}
+
+export const TerminalStatusSchema = z.enum([
+  "completed",
+  "stopped",
+  "failed",
+  "cancelled",
+]) satisfies z.ZodType<TerminalStatus>;
+
+export const StopReasonSchema = z.strictObject({
   code: z.string().min(1),
   message: z.string(),
-  /** The facts behind it, such as `maximum` and `current`. */
   data: JsonObjectSchema,
-});
-/** Why an execution ended, or why it is paused. */
-export type StopReason = Readonly<z.infer<typeof StopReasonSchema>>;
+}) satisfies z.ZodType<StopReason>;
 
 export const StopSignalSchema = z.strictObject({
-  /** Who raised it. */
   source: z.enum(["budget", "caller", "hook", "loop", "model", "stop_condition", "tool"]),
   reason: StopReasonSchema,
-  /** The name of the stop condition, the hook or the guard behind it (R87). */
   name: z.string().optional(),
-  /** Set if it only records that a reply went beyond a limit of the budget: it stops nothing, and is never the reason (C36). */
   isOvershoot: z.literal(true).exactOptional(),
-});
-/** A typed wish to stop. All are kept; the loop reports the highest. */
-export type StopSignal = Readonly<z.infer<typeof StopSignalSchema>>;
+}) satisfies z.ZodType<StopSignal>;
 
 export const ErrorRecordSchema = z.strictObject({
   code: z.string(),
   message: z.string(),
   data: JsonObjectSchema,
-});
-/** An error as plain data, as results and events hold it. */
-export type ErrorRecord = Readonly<z.infer<typeof ErrorRecordSchema>>;
+}) satisfies z.ZodType<ErrorRecord>;

@@ -2,127 +2,115 @@
 
 import { z } from "zod";
 
-import { AgentIdSchema, ExecutionIdSchema, type AgentId } from "./ids.ts";
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import { AgentIdSchema, ExecutionIdSchema, type AgentId, type ExecutionId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
-import { ErrorRecordSchema, StopReasonSchema, TerminalStatusSchema } from "./stop.ts";
-import { ToolErrorRecordSchema } from "./tool-error-record.ts";
-import { RemovedToolSchema } from "./tool-rule.ts";
-import { UsageSchema } from "./usage.ts";
+import {
+  ErrorRecordSchema,
+  StopReasonSchema,
+  TerminalStatusSchema,
+  type ErrorRecord,
+  type StopReason,
+  type TerminalStatus,
+} from "./stop.ts";
+import { ToolErrorRecordSchema, type ToolErrorRecord } from "./tool-error-record.ts";
+import { RemovedToolSchema, type RemovedTool } from "./tool-rule.ts";
+import { UsageReportSchema, type UsageReport } from "./usage.ts";
 
-const NamesSchema = z.array(z.string().min(1)).readonly();
-
-export const RoleDraftSchema = z.strictObject({
-  /** Its system prompt. */
-  instructions: z.string().min(1),
-  /** Names of tools out of the ceiling. Left out: all of them. */
-  tools: NamesSchema.exactOptional(),
-  /** Name of a model out of the ceiling. Left out: its first. */
-  model: z.string().min(1).exactOptional(),
-  /** Steps that it may take; the ceiling's budget holds all the same. */
-  steps: z.int().nonnegative().exactOptional(),
-});
 /** A role that is written at spawn. It gets no more than the ceiling of the role that spawns it allows (X27). */
-export type RoleDraft = Readonly<z.infer<typeof RoleDraftSchema>>;
+export interface RoleDraft {
+  /** Its system prompt. */
+  readonly instructions: string;
+  /** Names of tools out of the ceiling. Left out: all of them. */
+  readonly tools?: readonly string[];
+  /** Name of a model out of the ceiling. Left out: its first. */
+  readonly model?: string;
+  /** Steps that it may take; the ceiling's budget holds all the same. */
+  readonly steps?: number;
+}
 
-export const SpawnRequestSchema = z.strictObject({
-  /** Name of the role to start; with `draft`, the name that the new role gets. */
-  role: z.string().min(1),
-  /** What the subagent is to do. */
-  task: z.string().min(1),
-  /** The call ends at once with a receipt; the result comes as a message (X10). Default false. */
-  background: z.boolean().exactOptional(),
-  /** Subagents of the same parent that have ended: their results are handed on word for word, as `childName` names them (X12). */
-  resultsOf: NamesSchema.exactOptional(),
-  /** Of its tools, only these. Left out: all. */
-  allowedTools: NamesSchema.exactOptional(),
-  /** None of these tools. */
-  deniedTools: NamesSchema.exactOptional(),
-  /** A new role, where the parent's role has a ceiling for such (X27). */
-  draft: RoleDraftSchema.exactOptional(),
-});
 /** What a delegation asks for. */
-export type SpawnRequest = Readonly<z.infer<typeof SpawnRequestSchema>>;
+export interface SpawnRequest {
+  /** Name of the role to start; with `draft`, the name that the new role gets. */
+  readonly role: string;
+  /** What the subagent is to do. */
+  readonly task: string;
+  /** The call ends at once with a receipt; the result comes as a message (X10). Default false. */
+  readonly background?: boolean;
+  /** Subagents of the same parent that have ended: their results are handed on word for word, as `childName` names them (X12). */
+  readonly resultsOf?: readonly string[];
+  /** Of its tools, only these. Left out: all. */
+  readonly allowedTools?: readonly string[];
+  /** None of these tools. */
+  readonly deniedTools?: readonly string[];
+  /** A new role, where the parent's role has a ceiling for such (X27). */
+  readonly draft?: RoleDraft;
+}
 
-const SpawnRefusalCodeSchema = z.enum([
-  "unknown_role",
-  "forbidden_role",
-  "invalid_role",
-  "invalid_context",
-  "unknown_subagent",
-  "subagent_running",
-  "subagent_ended",
-  "group_decided",
-  "blocked",
-  "tool_not_available",
-  "depth_limit",
-  "breadth_limit",
-  "total_limit",
-  "budget_exhausted",
-  "setup_failed",
-]);
 /** Why a subagent was not started. `blocked`: a guard or a hook denied the call; `tool_not_available`: a rule or a filter forbids the tool. */
-export type SpawnRefusalCode = z.infer<typeof SpawnRefusalCodeSchema>;
+export type SpawnRefusalCode =
+  | "unknown_role"
+  | "forbidden_role"
+  | "invalid_role"
+  | "invalid_context"
+  | "unknown_subagent"
+  | "subagent_running"
+  | "subagent_ended"
+  | "group_decided"
+  | "blocked"
+  | "tool_not_available"
+  | "depth_limit"
+  | "breadth_limit"
+  | "total_limit"
+  | "budget_exhausted"
+  | "setup_failed";
 
-export const SpawnRefusalSchema = z.strictObject({
-  code: SpawnRefusalCodeSchema,
-  /** An instruction to the model: which limit, where it stands, what to do instead (X14). */
-  message: z.string(),
-  maximum: z.number().optional(),
-  current: z.number().optional(),
-});
 /** A delegation that policy forbade. */
-export type SpawnRefusal = Readonly<z.infer<typeof SpawnRefusalSchema>>;
+export interface SpawnRefusal {
+  readonly code: SpawnRefusalCode;
+  /** An instruction to the model: which limit, where it stands, what to do instead (X14). */
+  readonly message: string;
+  /** The limit, and where it stands. Absent: no number is behind it. */
+  readonly maximum?: number | undefined;
+  readonly current?: number | undefined;
+}
 
-export const UsageReportSchema = z.strictObject({
-  own: UsageSchema,
-  descendants: UsageSchema,
-  total: UsageSchema,
-});
-
-export const SubagentOutcomeSchema = z.enum([
-  "completed",
-  "partial",
-  "no_output",
-  "failed",
-  "cancelled",
-]);
 /**
  * What a subagent's result is worth (X15). Only `completed` is a success. `partial`: it was stopped, and wrote something before.
  * `no_output`: it ended without failing, and there is neither a text nor a typed result.
  */
-export type SubagentOutcome = z.infer<typeof SubagentOutcomeSchema>;
+export type SubagentOutcome = "completed" | "partial" | "no_output" | "failed" | "cancelled";
 
-export const SubagentResultSchema = z.strictObject({
-  agentId: AgentIdSchema,
-  executionId: ExecutionIdSchema,
-  role: z.string(),
-  /** What its parent calls it: the end of its path, such as `researcher#2`. */
-  childName: z.string(),
-  agentPath: z.string(),
-  depth: z.int().positive(),
-  outcome: SubagentOutcomeSchema,
-  status: TerminalStatusSchema,
-  reason: StopReasonSchema,
-  /** The last text that the subagent wrote; partial if it did not complete. */
-  text: z.string(),
-  /** The typed result, if its role declares one and it was given. */
-  output: JsonValueSchema.optional(),
-  steps: z.int().nonnegative(),
-  /** How often each tool ran, by name. */
-  toolsUsed: z.record(z.string(), z.int().positive()).readonly(),
-  usage: UsageReportSchema,
-  /** Errors that ended it. */
-  errors: z.array(ErrorRecordSchema).readonly(),
-  /** Tool calls that went wrong, recovered from or not. */
-  toolErrors: z.array(ToolErrorRecordSchema).readonly(),
-  /** The metadata that it worked with. */
-  metadata: JsonObjectSchema,
-  /** Tools of its role that it did not have, and why. */
-  removedTools: z.array(RemovedToolSchema).readonly(),
-  durationMs: z.number().nonnegative(),
-});
 /** How a subagent ended: the whole of what its parent learns (R135, R136). */
-export type SubagentResult = Readonly<z.infer<typeof SubagentResultSchema>>;
+export interface SubagentResult {
+  readonly agentId: AgentId;
+  readonly executionId: ExecutionId;
+  readonly role: string;
+  /** What its parent calls it: the end of its path, such as `researcher#2`. */
+  readonly childName: string;
+  readonly agentPath: string;
+  readonly depth: number;
+  readonly outcome: SubagentOutcome;
+  readonly status: TerminalStatus;
+  readonly reason: StopReason;
+  /** The last text that the subagent wrote; partial if it did not complete. */
+  readonly text: string;
+  /** The typed result, if its role declares one and it was given. */
+  readonly output?: JsonValue | undefined;
+  readonly steps: number;
+  /** How often each tool ran, by name. */
+  readonly toolsUsed: Readonly<Record<string, number>>;
+  readonly usage: UsageReport;
+  /** Errors that ended it. */
+  readonly errors: readonly ErrorRecord[];
+  /** Tool calls that went wrong, recovered from or not. */
+  readonly toolErrors: readonly ToolErrorRecord[];
+  /** The metadata that it worked with. */
+  readonly metadata: JsonObject;
+  /** Tools of its role that it did not have, and why. */
+  readonly removedTools: readonly RemovedTool[];
+  readonly durationMs: number;
+}
 
 /**
  * What came of a request: a subagent that ran and settled, one that works in the background from now on, one that is paused and not
@@ -141,3 +129,77 @@ export interface SubagentReceipt {
   readonly childName: string;
   readonly role: string;
 }
+
+const NamesSchema = z.array(z.string().min(1)).readonly();
+
+export const RoleDraftSchema = z.strictObject({
+  instructions: z.string().min(1),
+  tools: NamesSchema.exactOptional(),
+  model: z.string().min(1).exactOptional(),
+  steps: z.int().nonnegative().exactOptional(),
+}) satisfies z.ZodType<RoleDraft>;
+
+export const SpawnRequestSchema = z.strictObject({
+  role: z.string().min(1),
+  task: z.string().min(1),
+  background: z.boolean().exactOptional(),
+  resultsOf: NamesSchema.exactOptional(),
+  allowedTools: NamesSchema.exactOptional(),
+  deniedTools: NamesSchema.exactOptional(),
+  draft: RoleDraftSchema.exactOptional(),
+}) satisfies z.ZodType<SpawnRequest>;
+
+const SpawnRefusalCodeSchema = z.enum([
+  "unknown_role",
+  "forbidden_role",
+  "invalid_role",
+  "invalid_context",
+  "unknown_subagent",
+  "subagent_running",
+  "subagent_ended",
+  "group_decided",
+  "blocked",
+  "tool_not_available",
+  "depth_limit",
+  "breadth_limit",
+  "total_limit",
+  "budget_exhausted",
+  "setup_failed",
+]) satisfies z.ZodType<SpawnRefusalCode>;
+
+export const SpawnRefusalSchema = z.strictObject({
+  code: SpawnRefusalCodeSchema,
+  message: z.string(),
+  maximum: z.number().optional(),
+  current: z.number().optional(),
+}) satisfies z.ZodType<SpawnRefusal>;
+
+export const SubagentOutcomeSchema = z.enum([
+  "completed",
+  "partial",
+  "no_output",
+  "failed",
+  "cancelled",
+]) satisfies z.ZodType<SubagentOutcome>;
+
+export const SubagentResultSchema = z.strictObject({
+  agentId: AgentIdSchema,
+  executionId: ExecutionIdSchema,
+  role: z.string(),
+  childName: z.string(),
+  agentPath: z.string(),
+  depth: z.int().positive(),
+  outcome: SubagentOutcomeSchema,
+  status: TerminalStatusSchema,
+  reason: StopReasonSchema,
+  text: z.string(),
+  output: JsonValueSchema.optional(),
+  steps: z.int().nonnegative(),
+  toolsUsed: z.record(z.string(), z.int().positive()).readonly(),
+  usage: UsageReportSchema,
+  errors: z.array(ErrorRecordSchema).readonly(),
+  toolErrors: z.array(ToolErrorRecordSchema).readonly(),
+  metadata: JsonObjectSchema,
+  removedTools: z.array(RemovedToolSchema).readonly(),
+  durationMs: z.number().nonnegative(),
+}) satisfies z.ZodType<SubagentResult>;

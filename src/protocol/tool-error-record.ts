@@ -1,25 +1,39 @@
 import { z } from "zod";
 
-import { CallIdSchema } from "./ids.ts";
+import { CallIdSchema, type CallId } from "./ids.ts";
 
-export const ToolErrorSeveritySchema = z.enum(["retryable", "recoverable", "fatal", "abortive"]);
 /**
  * What the failure of a call means for what follows (R159). `retryable`: the model is asked for a corrected call, a bounded number of
  * times. `recoverable`: the model reads of it and continues. `fatal`: the same, but this call is not to be made again. `abortive`: nothing
  * further happens; the agent ends.
  */
-export type ToolErrorSeverity = z.infer<typeof ToolErrorSeveritySchema>;
+export type ToolErrorSeverity = "retryable" | "recoverable" | "fatal" | "abortive";
+
+/** A tool call that went wrong, whether or not the model recovered from it (R168). */
+export interface ToolErrorRecord {
+  readonly callId: CallId;
+  readonly toolName: string;
+  /** From 1. */
+  readonly stepNumber: number;
+  /** See `ToolFailureCode`. */
+  readonly code: string;
+  readonly severity: ToolErrorSeverity;
+  /** What the model read. */
+  readonly message: string;
+}
+
+export const ToolErrorSeveritySchema = z.enum([
+  "retryable",
+  "recoverable",
+  "fatal",
+  "abortive",
+]) satisfies z.ZodType<ToolErrorSeverity>;
 
 export const ToolErrorRecordSchema = z.strictObject({
   callId: CallIdSchema,
   toolName: z.string(),
-  /** From 1. */
   stepNumber: z.int().positive(),
-  /** See `ToolFailureCode`. */
   code: z.string(),
   severity: ToolErrorSeveritySchema,
-  /** What the model read. */
   message: z.string(),
-});
-/** A tool call that went wrong, whether or not the model recovered from it (R168). */
-export type ToolErrorRecord = Readonly<z.infer<typeof ToolErrorRecordSchema>>;
+}) satisfies z.ZodType<ToolErrorRecord>;

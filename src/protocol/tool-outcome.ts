@@ -1,11 +1,63 @@
 import { z } from "zod";
 
-import { AttachmentSchema } from "./attachment.ts";
-import { AgentIdSchema } from "./ids.ts";
+import type { JsonObject, JsonValue } from "../kernel/json.ts";
+import { AttachmentSchema, type Attachment } from "./attachment.ts";
+import { AgentIdSchema, type AgentId } from "./ids.ts";
 import { JsonObjectSchema, JsonValueSchema } from "./json-value.ts";
-import { ToolCallSchema } from "./message.ts";
-import { SpawnRequestSchema } from "./subagent.ts";
-import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
+import { ToolCallSchema, type ToolCall } from "./message.ts";
+import { SpawnRequestSchema, type SpawnRequest } from "./subagent.ts";
+import { ToolErrorSeveritySchema, type ToolErrorSeverity } from "./tool-error-record.ts";
+
+/**
+ * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
+ * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
+ * is discarded.
+ */
+export type ToolOutcomeType =
+  | "succeeded"
+  | "retry"
+  | "failed"
+  | "refused"
+  | "not_executed"
+  | "cancelled";
+
+/** One tool call with its outcome: exactly one for every call in a history (L3). */
+export interface ToolExecution {
+  /** As the model wrote it. */
+  readonly call: ToolCall;
+  /**
+   * The arguments as the tool got them: after hooks, an answer that changed them, and coercion, defaults and transforms of the schema; what
+   * a schema makes no JSON of, before that. Absent: the call was not run, or an earlier release wrote this.
+   */
+  readonly arguments?: JsonValue;
+  readonly type: ToolOutcomeType;
+  /** What the model reads. */
+  readonly text: string;
+  /** The whole of a result that was too long for the model (R111). */
+  readonly fullText?: string | undefined;
+  /** The result as data, if the tool gave it by `toolResult`. */
+  readonly structured?: JsonValue | undefined;
+  /** Images, sounds and files that came with the result; the model reads of them in `text`. */
+  readonly attachments?: readonly Attachment[] | undefined;
+  /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
+  readonly errorCode?: string | undefined;
+  /** What it failed with, where `errorCode` is `retry_limit`. */
+  readonly causeCode?: string | undefined;
+  /** Set unless it succeeded. */
+  readonly severity?: ToolErrorSeverity | undefined;
+  /** The guard or the hook that denied it (R87). */
+  readonly blockedBy?: string | undefined;
+  /** What hooks noted about the call (R82). */
+  readonly metadata?: JsonObject | undefined;
+  /** Subtasks that the tool queued: worked off before the next model call (R13). */
+  readonly subtasks?: readonly SpawnRequest[] | undefined;
+  /** Subagents that the call started in the background: their results come as messages (X10). */
+  readonly startedIds?: readonly AgentId[] | undefined;
+  /** Subagents in the background whose results this call gave to the model. */
+  readonly reportedIds?: readonly AgentId[] | undefined;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+}
 
 export const ToolOutcomeTypeSchema = z.enum([
   "succeeded",
@@ -14,49 +66,24 @@ export const ToolOutcomeTypeSchema = z.enum([
   "refused",
   "not_executed",
   "cancelled",
-]);
-/**
- * How a tool call ended (R108). `retry`: the model is asked for a corrected call. `failed`: it came to nothing, and the model reads
- * why. `refused`: policy forbade it. `not_executed`: the agent stopped first. `cancelled`: it had to end; its late result, if any,
- * is discarded.
- */
-export type ToolOutcomeType = z.infer<typeof ToolOutcomeTypeSchema>;
+]) satisfies z.ZodType<ToolOutcomeType>;
 
 export const ToolExecutionSchema = z.strictObject({
-  /** As the model wrote it. */
   call: ToolCallSchema,
-  /**
-   * The arguments as the tool got them: after hooks, an answer that changed them, and coercion, defaults and transforms of the schema; what
-   * a schema makes no JSON of, before that. Absent: the call was not run, or an earlier release wrote this.
-   */
   arguments: JsonValueSchema.exactOptional(),
   type: ToolOutcomeTypeSchema,
-  /** What the model reads. */
   text: z.string(),
-  /** The whole of a result that was too long for the model (R111). */
   fullText: z.string().optional(),
-  /** The result as data, if the tool gave it by `toolResult`. */
   structured: JsonValueSchema.optional(),
-  /** Images, sounds and files that came with the result; the model reads of them in `text`. */
   attachments: z.array(AttachmentSchema).readonly().optional(),
-  /** Set unless it succeeded: `unknown_tool`, `invalid_json`, `invalid_arguments`, `tool_error`, a refusal code, … */
   errorCode: z.string().optional(),
-  /** What it failed with, where `errorCode` is `retry_limit`. */
   causeCode: z.string().optional(),
-  /** Set unless it succeeded. */
   severity: ToolErrorSeveritySchema.optional(),
-  /** The guard or the hook that denied it (R87). */
   blockedBy: z.string().optional(),
-  /** What hooks noted about the call (R82). */
   metadata: JsonObjectSchema.optional(),
-  /** Subtasks that the tool queued: worked off before the next model call (R13). */
   subtasks: z.array(SpawnRequestSchema).readonly().optional(),
-  /** Subagents that the call started in the background: their results come as messages (X10). */
   startedIds: z.array(AgentIdSchema).readonly().optional(),
-  /** Subagents in the background whose results this call gave to the model. */
   reportedIds: z.array(AgentIdSchema).readonly().optional(),
   startedAtMs: z.number(),
   endedAtMs: z.number(),
-});
-/** One tool call with its outcome: exactly one for every call in a history (L3). */
-export type ToolExecution = Readonly<z.infer<typeof ToolExecutionSchema>>;
+}) satisfies z.ZodType<ToolExecution>;

@@ -5,32 +5,28 @@ import { z } from "zod";
 /** The tool that an agent with a typed result ends with. No rule takes it away: without it the agent could not end. */
 export const FINISH_TOOL_NAME = "Finish";
 
-const names = z.array(z.string()).readonly();
-
-export const ToolRuleSchema = z.strictObject({
-  /** The agent whose policy or request it is, by its path. The rule holds for all agents below it. */
-  source: z.string(),
-  /** Only these tools. Left out: all; an empty list: none. */
-  allowed: names.exactOptional(),
-  /** None of these tools. */
-  denied: names,
-});
 /** Two lists of tools, and whose they are. */
-export type ToolRule = Readonly<z.infer<typeof ToolRuleSchema>>;
+export interface ToolRule {
+  /** The agent whose policy or request it is, by its path. The rule holds for all agents below it. */
+  readonly source: string;
+  /** Only these tools. Left out: all; an empty list: none. */
+  readonly allowed?: readonly string[];
+  /** None of these tools. */
+  readonly denied: readonly string[];
+}
 
-export const RemovedToolSchema = z.strictObject({
-  toolName: z.string(),
+/** A tool of its role that a subagent does not have, and why. */
+export interface RemovedTool {
+  readonly toolName: string;
   /**
    * `not_allowed`: there is a list of allowed tools, and it is not there. `denied`: it is in the list of denied ones. `conflict`: it is in
    * both lists of one policy, which counts as denied (C45). `no_depth_left`: it starts subagents, and there may be none below. `unknown`: no role of the
    * run has a tool of this name; a model asked for it in a role that it wrote.
    */
-  rule: z.enum(["not_allowed", "denied", "conflict", "no_depth_left", "unknown"]),
+  readonly rule: "not_allowed" | "denied" | "conflict" | "no_depth_left" | "unknown";
   /** The agent whose policy, request or limit it was, by its path. */
-  source: z.string(),
-});
-/** A tool of its role that a subagent does not have, and why. */
-export type RemovedTool = Readonly<z.infer<typeof RemovedToolSchema>>;
+  readonly source: string;
+}
 
 /** What an agent may not use. */
 export interface ToolLimits {
@@ -45,3 +41,17 @@ export const NO_TOOL_LIMITS: ToolLimits = Object.freeze({
   rules: Object.freeze([]),
   removed: Object.freeze([]),
 });
+
+const names = z.array(z.string()).readonly();
+
+export const ToolRuleSchema = z.strictObject({
+  source: z.string(),
+  allowed: names.exactOptional(),
+  denied: names,
+}) satisfies z.ZodType<ToolRule>;
+
+export const RemovedToolSchema = z.strictObject({
+  toolName: z.string(),
+  rule: z.enum(["not_allowed", "denied", "conflict", "no_depth_left", "unknown"]),
+  source: z.string(),
+}) satisfies z.ZodType<RemovedTool>;

@@ -3,6 +3,34 @@
 import { z } from "zod";
 
 /**
+ * What an agent, or a whole subtree, consumed.
+ *
+ * `cachedInputTokens` are part of `inputTokens`, `reasoningTokens` part of `outputTokens`; `totalTokens` is input plus output.
+ * `costMicroUsd` is in millionths of a dollar and covers the calls whose price is known; `unpricedCalls` counts the others.
+ * `estimatedCalls` counts calls for which no provider reported usage.
+ */
+export interface Usage {
+  readonly modelCalls: number;
+  readonly steps: number;
+  readonly toolCalls: number;
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+  readonly totalTokens: number;
+  readonly costMicroUsd: number;
+  readonly unpricedCalls: number;
+  readonly estimatedCalls: number;
+}
+
+/** Usage of an agent and its subtree: `total` is `own` plus `descendants`. */
+export interface UsageReport {
+  readonly own: Usage;
+  readonly descendants: Usage;
+  readonly total: Usage;
+}
+
+/**
  * A whole number from 0 up. Early releases booked whatever a provider reported: in what they wrote, sums may be beyond what a number can
  * hold exactly.
  */
@@ -24,23 +52,13 @@ export const UsageSchema = z.strictObject({
   costMicroUsd: count,
   unpricedCalls: count,
   estimatedCalls: count,
-});
+}) satisfies z.ZodType<Usage>;
 
-/**
- * What an agent, or a whole subtree, consumed.
- *
- * `cachedInputTokens` are part of `inputTokens`, `reasoningTokens` part of `outputTokens`; `totalTokens` is input plus output.
- * `costMicroUsd` is in millionths of a dollar and covers the calls whose price is known; `unpricedCalls` counts the others.
- * `estimatedCalls` counts calls for which no provider reported usage.
- */
-export type Usage = z.infer<typeof UsageSchema>;
-
-/** Usage of an agent and its subtree: `total` is `own` plus `descendants`. */
-export interface UsageReport {
-  readonly own: Usage;
-  readonly descendants: Usage;
-  readonly total: Usage;
-}
+export const UsageReportSchema = z.strictObject({
+  own: UsageSchema,
+  descendants: UsageSchema,
+  total: UsageSchema,
+}) satisfies z.ZodType<UsageReport>;
 
 /** Nothing consumed. */
 export const NO_USAGE: Usage = Object.freeze({

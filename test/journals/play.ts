@@ -67,12 +67,15 @@ export async function comesToTheSame(build: Build): Promise<Recorded> {
   return first;
 }
 
+/** Parts of a paused run that are otherwise in a replay. */
+const OF_PROCESS: ReadonlySet<string> = new Set(["eventCount", "isSampled"]);
+
 /** What a result says, without times, traces and how many events there were: what others do is not told in a replay. */
 export function gist({ runId, pausedRun, ...result }: RunResult): object {
   const { played: _played, unplayed: _unplayed, ...said }: typeof result & Replayed = result;
   if (pausedRun === undefined) return untimed({ runId, ...said });
-  const { eventCount: _events, isSampled: _traced, ...rest } = pausedRun;
-  return untimed({ runId, ...said, pausedRun: rest });
+  const rest = Object.entries(pausedRun).filter(([key]) => !OF_PROCESS.has(key));
+  return untimed({ runId, ...said, pausedRun: Object.fromEntries(rest) });
 }
 
 /** What only a replay says. */

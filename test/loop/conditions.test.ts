@@ -24,6 +24,7 @@ import { scene, type Scene } from "../harness/run-scripted.ts";
 import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { tool } from "../tree/cast.ts";
+import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 const work = asks("work", {});
 
@@ -213,7 +214,7 @@ proves(
     const paused = await stage.run(role);
     const [question] = paused.questions;
     if (question === undefined) expect.fail("no question");
-    const [agent] = paused.pausedRun?.agents ?? [];
+    const [agent] = parsePausedRun(paused.pausedRun).agents;
     expect(agent?.state.log.fired).toEqual({
       "1.0.1": [reason("early")],
       "1.0.2.0.0": [reason("slow")],

@@ -15,6 +15,7 @@ import { spyTool } from "../harness/tools.ts";
 import { placesOf, said, sessionScene } from "../sessions/session-scene.ts";
 import { calls as wireCalls, OpenAiServer, says as wireSays } from "../support/openai-server.ts";
 import { calls, part, spawn, use } from "../tree/cast.ts";
+import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 const TWO_STEPS = [calls(use("search")), says("One."), calls(use("search")), says("Two.")];
 
@@ -152,7 +153,7 @@ proves(
       "tool execution_1.m4 agent_1 execution_1 execution_1.1",
       "assistant execution_1.m5 agent_1 execution_1 execution_1.2",
     ]);
-    const [, inChild] = run.snapshot().agents;
+    const [, inChild] = parsePausedRun(run.snapshot()).agents;
     expect(inChild?.state.conversation.tags).toEqual([
       { executionId: "execution_2", stepNumber: 0, number: 1 },
       { executionId: "execution_2", stepNumber: 0, number: 2 },

@@ -6,7 +6,11 @@ import { z } from "zod";
 
 import { snapshotOf } from "../../src/agent/agent-snapshot.ts";
 import { isRecord } from "../../src/kernel/json.ts";
-import { PAUSED_RUN_VERSION, readPausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import {
+  PAUSED_RUN_VERSION,
+  parsePausedRun,
+  readPausedRun,
+} from "../../src/orchestrator/durability/paused-run.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { proves } from "../harness/proves.ts";
 import { scene } from "../harness/run-scripted.ts";
@@ -48,7 +52,7 @@ proves(["R47"], "a paused run and its JSON text read alike, and as what was stor
 
 test("what was read is a copy: the caller may go on changing its own", () => {
   const value = stored();
-  const run = readPausedRun(value);
+  const run = parsePausedRun(value);
   value.limits.maxDepth = 99;
   value.questions.pop();
   expect([run.limits.maxDepth, run.questions.length]).toEqual([2, 1]);
@@ -153,7 +157,7 @@ const AGENT_KEYS = [
 ] as const;
 
 proves(["R47"], "the keys of a paused run are those of its version: none may be missing", () => {
-  const run = readPausedRun(stored());
+  const run = parsePausedRun(stored());
   expect(Object.keys(run).toSorted()).toEqual(TOP_KEYS);
   for (const one of run.agents) expect(Object.keys(one).toSorted()).toEqual(AGENT_KEYS);
   const paths = [

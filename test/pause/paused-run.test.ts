@@ -56,7 +56,7 @@ test("handing it in does not freeze or change the caller's copy", async () => {
   const { stage, lead, pausedRun, answers } = await pausedTree();
   const copy = structuredClone(pausedRun);
   await stage.outcome(stage.orchestrator.resume(copy, answers, { role: lead.role }));
-  expect([copy, Object.isFrozen(copy.agents), Object.isFrozen(copy.agents[0]?.metadata)]).toEqual([
+  expect([copy, Object.isFrozen(copy.agents), Object.isFrozen(copy.agents[0]?.state)]).toEqual([
     pausedRun,
     false,
     false,

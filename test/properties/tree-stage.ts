@@ -17,6 +17,7 @@ import { agentRole } from "./tree-cast.ts";
 import { failingIds, faultySinks, faultyTracing } from "./tree-faults.ts";
 import { approverOf, enter, Outside, ticks, type Body, type Sent } from "./tree-foreign.ts";
 import type { Moment, World } from "./tree-world.ts";
+import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 /** Something that was asked for from outside, and the number of events before it. */
 export interface Order {
@@ -99,7 +100,7 @@ class Stage {
     const first = await this.#playRun();
     const runs = [first.played];
     const { snapshot } = first;
-    const steps = snapshot.agents[0]?.state.log.steps.length ?? 0;
+    const steps = parsePausedRun(snapshot).agents[0]?.state.log.steps.length ?? 0;
     if (this.#world.forkAt !== undefined && steps > 0)
       runs.push(await this.#playFork(snapshot, Math.min(this.#world.forkAt, steps)));
     await this.#aftermath(runs);

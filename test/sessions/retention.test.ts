@@ -14,6 +14,7 @@ import { soloist } from "../harness/soloist.ts";
 import { spyTool } from "../harness/tools.ts";
 import { calls, use } from "../tree/cast.ts";
 import { historyOf, said, sessionScene } from "./session-scene.ts";
+import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 const policy = (more: Parameters<typeof messageRetention>[1] = {}) =>
   messageRetention("retention", more);
@@ -105,7 +106,7 @@ proves(
     const { role, model } = soloist([says("They greeted."), says("A3.")]);
     const run = s.start(role, "Q3?", { session, budget: { steps: 1 } });
     const result = await s.outcome(run);
-    const told = run.snapshot().agents[0]?.state.telemetry.usage;
+    const told = parsePausedRun(run.snapshot()).agents[0]?.state.telemetry.usage;
     expect(told).toEqual(result.usage.own);
     const [asked, shown] = model.requests;
     expect([asked?.messages.map((one) => one.role), asked?.tools]).toEqual([

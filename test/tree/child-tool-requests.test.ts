@@ -16,6 +16,7 @@ import { questionOf } from "../support/pause-scenes.ts";
 import { thrownBy } from "../support/thrown.ts";
 import { calls, part, quiet, spawn, told, tool, use, type Part } from "./cast.ts";
 import { offered, removed, removedByEvent, removedByReport, texts } from "./tool-audit.ts";
+import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 const a = tool("a", () => "A.");
 const b = tool("b", () => "B.");
@@ -155,7 +156,7 @@ describe("over a pause", () => {
     });
     const s = scene();
     const paused = await s.run(lead.role);
-    expect(paused.pausedRun?.agents.map(({ toolRules }) => toolRules)).toEqual([
+    expect(parsePausedRun(paused.pausedRun).agents.map(({ toolRules }) => toolRules)).toEqual([
       [],
       [{ source: "lead", allowed: ["pay"], denied: [] }],
     ]);

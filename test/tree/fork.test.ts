@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { RunResult } from "../../src/orchestrator/run/run-result.ts";
-import type { PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
+import { parsePausedRun, type PausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 import { EspalierError } from "../../src/kernel/error.ts";
 import { defineAgent } from "../../src/agent/define-agent.ts";
 import { says, ScriptedModel, type ScriptStep } from "../../src/testing/scripted-model.ts";
@@ -147,8 +147,8 @@ describe("a fork", () => {
     const texts = model.requests[0]?.messages.map(({ text }) => text) ?? [];
     expect(texts[0]).toBe("You are another lead.");
     expect(texts.slice(1)).toEqual(
-      snapshot.agents[0]?.state.conversation.messages
-        .slice(1, texts.length)
+      parsePausedRun(snapshot)
+        .agents[0]?.state.conversation.messages.slice(1, texts.length)
         .map(({ text }) => text),
     );
   });

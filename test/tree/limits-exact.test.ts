@@ -16,6 +16,7 @@ import { approveAll, payTool } from "../support/pause-scenes.ts";
 import { BreakingWorld, throwingAt } from "../support/peers-broken-world.ts";
 import { another, byTurn, several } from "../support/peers-cast.ts";
 import { byTask, calls, ends, part, spawn, until, use, type Part } from "./cast.ts";
+import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 /** Asks about every delegation. */
 const ASKS = toolGuard(() => ({ type: "ask", reason: "Somebody has to say so." }), {
@@ -262,7 +263,7 @@ describe("counts per depth", () => {
       const s = scene();
       const paused = await s.run(root.role);
       const counts = { 1: 1, 2: 2, 3: 3 };
-      expect([paused.subagentsByDepth, paused.pausedRun?.subagentsByDepth]).toEqual([
+      expect([paused.subagentsByDepth, parsePausedRun(paused.pausedRun).subagentsByDepth]).toEqual([
         counts,
         counts,
       ]);

@@ -9,6 +9,7 @@ import { gate, scene, type Scene } from "../harness/run-scripted.ts";
 import { beside, onward, reporters, rested, rests, settlements } from "../support/life-cast.ts";
 import { approveAll, ending, payTool } from "../support/pause-scenes.ts";
 import { calls, part, spawn, told, tool, use } from "./cast.ts";
+import { parsePausedRun } from "../../src/orchestrator/durability/paused-run.ts";
 
 const look = tool("look", () => "seen");
 
@@ -128,8 +129,9 @@ describe("a run that was stopped by its limit of", () => {
         s,
         s.grantOn(lead.role, snapshot, [{ budget: { steps: 2 }, by }]),
       ));
-    expect(snapshot.accounts[0]?.grants.map(({ by }) => by)).toEqual(["Ann", "Bob", "Cleo"]);
-    expect([snapshot.accounts[0]?.limits, lead.model.requests.length]).toEqual([{ steps: 7 }, 7]);
+    const [account] = parsePausedRun(snapshot).accounts;
+    expect(account?.grants.map(({ by }) => by)).toEqual(["Ann", "Bob", "Cleo"]);
+    expect([account?.limits, lead.model.requests.length]).toEqual([{ steps: 7 }, 7]);
     expect(s.sink.of("run.ended")).toHaveLength(4);
     expect(s.sink.of("run.resumed").map(({ previousTraceId }) => previousTraceId).length).toBe(3);
   });

@@ -3,7 +3,7 @@
 import { runProcessors } from "../../hooks/run-chain.ts";
 import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze } from "../../kernel/json.ts";
-import type { WorkType } from "../../protocol/event-parts.ts";
+import type { WorkType } from "../../protocol/event-bodies.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { StepRecord } from "../../protocol/step-record.ts";
 import type { StopSignal } from "../../protocol/stop.ts";

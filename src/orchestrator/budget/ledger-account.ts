@@ -23,6 +23,7 @@ export type RaisedLimits = Pick<Account, "limits" | "timeLimitMs" | "grants">;
 export type Asker = LedgerAccount | null;
 
 type Sums = Record<SpendAxis, number>;
+type UsageSums = Record<keyof Usage, number>;
 
 const NO_AXES: readonly SpendAxis[] = Object.freeze([]);
 
@@ -42,8 +43,8 @@ export class LedgerAccount {
   readonly ownReserve: SpendLimits;
   readonly fixedDeadlineAtMs: number | null;
   readonly openedAtMs: number;
-  readonly own: Usage;
-  readonly total: Usage;
+  readonly own: UsageSums;
+  readonly total: UsageSums;
   readonly reserved: Sums;
   readonly limits: Partial<Sums>;
   #timeLimitMs: number | null;
@@ -207,7 +208,7 @@ function add(sums: Sums, amounts: Amounts, sign: 1 | -1): void {
   sums.toolCalls += sign * amounts.toolCalls;
 }
 
-function addUsed(sums: Usage, usage: Usage): void {
+function addUsed(sums: UsageSums, usage: Usage): void {
   sums.modelCalls += usage.modelCalls;
   sums.steps += usage.steps;
   sums.toolCalls += usage.toolCalls;

@@ -26,7 +26,7 @@ export const PriceUsedSchema = z.strictObject({
       source: z.string().exactOptional(),
     })
     .nullable(),
-});
+}) satisfies z.ZodType<PriceUsed>;
 
 /** The prices of the models of all agents, in the order of their start, after those of the run before it was paused. */
 export function pricesUsed(

@@ -17,7 +17,7 @@ import {
 import type { Answer } from "../../protocol/question.ts";
 import { StopSignalSchema, type StopSignal } from "../../protocol/stop.ts";
 import { LedgerCopy, type KeptHold } from "../budget/ledger-operation.ts";
-import { failedIn, readPausedRun } from "./paused-run.ts";
+import { failedIn, parsePausedRun } from "./paused-run.ts";
 import type { RestoredRun } from "./restored-run.ts";
 import { OpenSpans } from "./open-spans.ts";
 import { FoldedAgent } from "./folded-agent.ts";
@@ -272,7 +272,7 @@ class Fold {
   }
 
   #restore({ run: stored }: RecordOf<"restored">): void {
-    const run = readPausedRun(stored);
+    const run = parsePausedRun(stored);
     this.#agents.clear();
     for (const agent of run.agents) this.#agents.set(agent.agentId, FoldedAgent.restored(agent));
     this.#ledger = new LedgerCopy(run.accounts, run.leaseCount);

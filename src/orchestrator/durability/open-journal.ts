@@ -8,7 +8,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { randomIds } from "../../kernel/id-source.ts";
 import type { RunId } from "../../protocol/ids.ts";
 import type { Ownership, RunOwner, RunStore } from "../../store/run-store.ts";
-import type { PausedAgent, PausedRun } from "./paused-run.ts";
+import type { PausedAgent, PausedRunRecord } from "./paused-run.ts";
 import type { SessionRef } from "../sessions/session-ref.ts";
 import type { SubagentLimits } from "../../policies/subagent-limits.ts";
 import { foldJournal, type FoldedRun } from "./fold-journal.ts";
@@ -75,7 +75,7 @@ function headed(options: JournalOptions, { runId, limits, session }: Headed): Ru
  */
 export function resumedJournal(
   { store, clock }: RunStorage,
-  run: PausedRun,
+  run: PausedRunRecord,
   refused: () => void = () => undefined,
 ): RunJournal {
   const owner = newOwner();
@@ -93,7 +93,11 @@ export function resumedJournal(
 }
 
 /** Makes the journal of a run that was paused, or takes it over. What was done of it before is done once. */
-async function openedAgain(store: RunStore, run: PausedRun, owner: RunOwner): Promise<OpenJournal> {
+async function openedAgain(
+  store: RunStore,
+  run: PausedRunRecord,
+  owner: RunOwner,
+): Promise<OpenJournal> {
   const { runId } = run;
   const found = await store.find(runId);
   if (found === undefined || found.recordCount === 0) {
@@ -140,7 +144,7 @@ export function newOwner(): RunOwner {
 export function alreadyResumed({
   runId,
   pauses,
-}: Pick<PausedRun, "runId" | "pauses">): EspalierError {
+}: Pick<PausedRunRecord, "runId" | "pauses">): EspalierError {
   return new EspalierError({
     code: "already_resumed",
     message: `Expected a pause that nobody has gone on from, got pause ${pauses} of ${runId}, which was resumed before. What was approved is run once: use the handle of that run, or the paused run that it left.`,

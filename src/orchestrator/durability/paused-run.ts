@@ -16,18 +16,47 @@ import {
   RunIdSchema,
   StepIdSchema,
   type AgentId,
+  type RunId,
 } from "../../protocol/ids.ts";
-import { DefinitionsSchema, textHash } from "../../protocol/definition.ts";
+import { DefinitionsSchema, textHash, type Definitions } from "../../protocol/definition.ts";
 import { JsonObjectSchema } from "../../protocol/json-value.ts";
 import { PriceUsedSchema } from "../budget/prices-used.ts";
 import { SessionRefSchema } from "../sessions/session-ref.ts";
 import { RoleDraftSchema } from "../../protocol/subagent.ts";
-import { argumentsHashOf, QuestionSchema } from "../../protocol/question.ts";
+import type { RestStatus } from "../../protocol/stop.ts";
+import { argumentsHashOf, QuestionSchema, type Question } from "../../protocol/question.ts";
 import { ToolRuleSchema } from "../../protocol/tool-rule.ts";
 
 /** Version of the paused run's form: since 2, messages have parts. Version 1 is read, too. */
 export const PAUSED_RUN_VERSION = 2;
 const READABLE_VERSIONS = [1, PAUSED_RUN_VERSION] as const;
+
+/**
+ * A run at rest: plain JSON, to be stored anywhere, whole, and handed to `orchestrator.resume`. What is in it besides these fields is
+ * espalier's own.
+ */
+export interface PausedRun {
+  /** Of its form: `PAUSED_RUN_VERSION` of the release that paused it. */
+  readonly version: number;
+  readonly runId: RunId;
+  /** How often the run has been paused, this time included. */
+  readonly pauses: number;
+  readonly pausedAtMs: number;
+  /** What must be answered before the run can continue, of the whole tree. */
+  readonly questions: readonly Question[];
+  /** The root first, parents before their children. `step`: the one in whose middle an agent is paused. */
+  readonly agents: readonly {
+    readonly agentId: AgentId;
+    readonly agentPath: string;
+    readonly role: string;
+    readonly state: {
+      readonly status: RestStatus;
+      readonly step?: { readonly number: number } | undefined;
+    };
+  }[];
+  /** The texts that the steps of its agents name, by their hash (C28). */
+  readonly definitions: Definitions;
+}
 
 const count = z.int().nonnegative();
 
@@ -68,7 +97,6 @@ export const TreeLimitsSchema = z.strictObject({
 const PausedRunSchema = z.strictObject({
   version: z.literal(READABLE_VERSIONS),
   runId: RunIdSchema,
-  /** How often the run has been paused, this time included. */
   pauses: z.int().positive(),
   pausedAtMs: z.number(),
   /** The trace of the run up to the pause, and the span of the run in it. */
@@ -82,22 +110,19 @@ const PausedRunSchema = z.strictObject({
   limits: TreeLimitsSchema,
   refusalsByCode: z.record(z.string(), count).readonly(),
   subagentsByDepth: z.record(z.string(), count).readonly(),
-  /** What somebody must answer before the run can go on. */
   questions: z.array(QuestionSchema).readonly(),
   /** Questions that were answered before: their answers are not taken again. */
   answered: z.array(QuestionIdSchema).readonly(),
-  /** The root first, parents before their children. */
   agents: z.array(PausedAgentSchema).min(1).readonly(),
-  /** The texts that the steps of its agents speak of, by their hash (C28). */
   definitions: DefinitionsSchema,
   /** What the calls so far were charged at. */
   prices: z.array(PriceUsedSchema).readonly(),
   accounts: z.array(AccountSchema).min(1).readonly(),
   /** The session on which it was started. */
   session: SessionRefSchema.exactOptional(),
-});
-/** A run at rest: plain JSON, to be stored anywhere and handed to `orchestrator.resume`. Take `questions` from it; the rest is ours. */
-export type PausedRun = Readonly<z.infer<typeof PausedRunSchema>>;
+}) satisfies z.ZodType<PausedRun>;
+/** All of a paused run. */
+export type PausedRunRecord = Readonly<z.infer<typeof PausedRunSchema>>;
 
 /**
  * Reads what was stored: a value or its JSON text.
@@ -105,6 +130,11 @@ export type PausedRun = Readonly<z.infer<typeof PausedRunSchema>>;
  * @throws EspalierError `unsupported_version` or `invalid_paused_run`.
  */
 export function readPausedRun(stored: unknown): PausedRun {
+  return parsePausedRun(stored);
+}
+
+/** The same, with all that is in it. */
+export function parsePausedRun(stored: unknown): PausedRunRecord {
   const value = typeof stored === "string" ? parsed(stored) : stored;
   const version: unknown =
     typeof value === "object" && value !== null ? Reflect.get(value, "version") : undefined;
@@ -122,7 +152,7 @@ export function readPausedRun(stored: unknown): PausedRun {
 }
 
 /** Its agents that failed, by the time of their end; of one millisecond, subagents before those that started them. */
-export function failedIn({ agents }: PausedRun): readonly AgentId[] {
+export function failedIn({ agents }: PausedRunRecord): readonly AgentId[] {
   return agents
     .filter(({ state }) => state.log.errors.length > 0)
     .toReversed()
@@ -134,7 +164,7 @@ function endedAtMs({ state }: PausedAgent): number {
   return state.telemetry.endedAtMs ?? Infinity;
 }
 
-function checked(value: unknown): PausedRun {
+function checked(value: unknown): PausedRunRecord {
   try {
     return PausedRunSchema.parse(value);
   } catch (cause) {
@@ -162,13 +192,13 @@ function parsed(text: string): unknown {
 }
 
 /** What does not fit together in it; undefined: nothing. */
-function inconsistency(run: PausedRun): string | undefined {
+function inconsistency(run: PausedRunRecord): string | undefined {
   const [root] = run.agents;
   if (root?.parentAgentId !== null) return "its first agent is not a root";
   return strangeAgent(run) ?? strangeAccount(run) ?? strangeQuestion(run) ?? strangeDefinition(run);
 }
 
-function strangeAgent({ agents }: PausedRun): string | undefined {
+function strangeAgent({ agents }: PausedRunRecord): string | undefined {
   const seen = new Set<string>();
   const executions = new Set<string>();
   const known = new Set(agents.map(({ agentId }) => agentId));
@@ -195,7 +225,7 @@ function strangeAgent({ agents }: PausedRun): string | undefined {
 }
 
 /** Every agent has one account, below its parent's, and nobody else has one. */
-function strangeAccount({ agents, accounts }: PausedRun): string | undefined {
+function strangeAccount({ agents, accounts }: PausedRunRecord): string | undefined {
   if (accounts.length !== agents.length) return "its accounts are not those of its agents";
   const opened = new Set<string | null>([null]);
   for (const { agentId, parentId, path } of accounts) {
@@ -210,7 +240,7 @@ function strangeAccount({ agents, accounts }: PausedRun): string | undefined {
 }
 
 /** What people answer is what the agents wait for, to the letter (X17). */
-function strangeQuestion({ agents, questions }: PausedRun): string | undefined {
+function strangeQuestion({ agents, questions }: PausedRunRecord): string | undefined {
   const waiting = agents.flatMap((agent) =>
     deferralsOf(agent).flatMap((one) => (one.type === "question" ? [one] : [])),
   );
@@ -226,7 +256,7 @@ function strangeQuestion({ agents, questions }: PausedRun): string | undefined {
 }
 
 /** A text under the hash of another would be taken for it. */
-function strangeDefinition({ definitions }: PausedRun): string | undefined {
+function strangeDefinition({ definitions }: PausedRunRecord): string | undefined {
   const forged = Object.entries(definitions).find(([hash, text]) => textHash(text) !== hash);
   return forged === undefined ? undefined : `the definition ${forged[0]} was changed`;
 }

@@ -5,7 +5,7 @@ import type { AgentState, PendingState, RestingState } from "../../agent/agent-s
 import type { InFlightWork } from "../../agent/in-flight.ts";
 import type { KeptHold } from "../budget/ledger-operation.ts";
 import type { AgentId } from "../../protocol/ids.ts";
-import { failedIn, type PausedAgent, type PausedRun } from "./paused-run.ts";
+import { failedIn, type PausedAgent, type PausedRunRecord } from "./paused-run.ts";
 
 /** One of its agents. */
 export interface RestoredAgent extends Omit<PausedAgent, "state"> {
@@ -16,7 +16,7 @@ export interface RestoredAgent extends Omit<PausedAgent, "state"> {
   readonly kept?: AgentState;
 }
 
-export interface RestoredRun extends Omit<PausedRun, "version" | "agents"> {
+export interface RestoredRun extends Omit<PausedRunRecord, "version" | "agents"> {
   readonly agents: readonly RestoredAgent[];
   /** Those that failed, in the order in which they did. */
   readonly failedIds: readonly AgentId[];
@@ -25,7 +25,7 @@ export interface RestoredRun extends Omit<PausedRun, "version" | "agents"> {
 }
 
 /** The run behind a paused one. */
-export function standing(paused: PausedRun): RestoredRun {
+export function standing(paused: PausedRunRecord): RestoredRun {
   const { version: _form, agents, ...run } = paused;
   return {
     ...run,

@@ -3,7 +3,8 @@
 import { instructionsFor } from "../../agent/agent-role.ts";
 import { steadyClock } from "../../kernel/clock.ts";
 import type { ResumeOptions } from "./run-options.ts";
-import { EVENT_SCHEMA_VERSION, type EventBody } from "../../protocol/event.ts";
+import { EVENT_SCHEMA_VERSION } from "../../protocol/event-bodies.ts";
+import type { EventBody } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { checkAnswers } from "./check-answers.ts";

@@ -23,12 +23,12 @@ import type { StepRecord } from "../../protocol/step-record.ts";
 import { childNameOf } from "../../agent/agent-identity.ts";
 import { spendLimitsOf, tighterLimits, type Budget } from "../../policies/budget.ts";
 import { openAccount } from "../budget/ledger-account.ts";
-import type { PausedAgent, PausedRun } from "../durability/paused-run.ts";
+import type { PausedAgent, PausedRunRecord } from "../durability/paused-run.ts";
 import type { ForkOptions } from "./run-options.ts";
 
 /** A run that has not begun, out of another. */
 export interface ForkedRun {
-  readonly run: PausedRun;
+  readonly run: PausedRunRecord;
   /** What its root is told next. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: NonNullable<EventBody<"run.started">["forkedFrom"]>;
@@ -44,7 +44,7 @@ interface Means {
  * the root begins with the input that it had then.
  */
 export function forkedRun(
-  original: PausedRun,
+  original: PausedRunRecord,
   { atStep, message, budget = {} }: ForkOptions,
   means: Means,
 ): ForkedRun {

@@ -6,7 +6,7 @@ import type { AgentId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import { continueAgent } from "../tree/create-agent.ts";
 import { resumedJournal } from "../durability/open-journal.ts";
-import { readPausedRun, type PausedRun } from "../durability/paused-run.ts";
+import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { standing, type RestoredRun } from "../durability/restored-run.ts";
 import type { RunJournal } from "../durability/run-journal.ts";
 import { assertReady, rootRole } from "./check-continuation.ts";
@@ -29,7 +29,7 @@ export function forkRun(
 ): LiveRun {
   checkForkOptions(options);
   const { onText, context, role } = options;
-  const original = readPausedRun(stored);
+  const original = parsePausedRun(stored);
   const registry = new RoleRegistry(
     rootRole(standing(original), role, settings.roles),
     settings.roles,

@@ -12,7 +12,11 @@ import { AgentRuntime } from "../../agent/agent-runtime.ts";
 import { agentRecord } from "../durability/agent-record.ts";
 import { restoredToolLimits } from "../tree/child-facts.ts";
 import { draftedRole } from "../tree/dynamic-role.ts";
-import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "../durability/paused-run.ts";
+import {
+  PAUSED_RUN_VERSION,
+  type PausedAgent,
+  type PausedRunRecord,
+} from "../durability/paused-run.ts";
 import { pricesUsed } from "../budget/prices-used.ts";
 import type { RoleRegistry } from "../tree/role-registry.ts";
 import type { RunRuntime } from "../tree/run-runtime.ts";
@@ -28,7 +32,7 @@ export interface PauseFacts {
 }
 
 /** Everything that another process needs to go on. All agents must be at rest, and their clocks closed. */
-export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRun {
+export function pausedRunOf(runtime: RunRuntime, facts: PauseFacts): PausedRunRecord {
   const { runId, tree, ledger, recorder, clock, definitions } = runtime;
   const { subagentsByDepth, refusalsByCode, limits, nodes } = tree;
   const questions = nodes.flatMap(({ rested }) =>

@@ -5,7 +5,11 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, type JsonValue } from "../../kernel/json.ts";
 import { invalidJournal, type FoldedRun } from "../durability/fold-journal.ts";
 import type { RecordOf } from "../durability/journal-record.ts";
-import { PAUSED_RUN_VERSION, type PausedAgent, type PausedRun } from "../durability/paused-run.ts";
+import {
+  PAUSED_RUN_VERSION,
+  type PausedAgent,
+  type PausedRunRecord,
+} from "../durability/paused-run.ts";
 import { subtractUsage } from "../../protocol/usage.ts";
 import { runResult, type RunResult } from "./run-result.ts";
 import type { RestedAgent } from "../tree/agent-report.ts";
@@ -99,7 +103,7 @@ function restedAgents(
   });
 }
 
-function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): PausedRun {
+function pausedRun({ run }: FoldedRun, { atMs, prices }: RecordOf<"result">): PausedRunRecord {
   const { leases: _none, failedIds: _derived, agents, ...rest } = run;
   return {
     ...rest,

@@ -6,7 +6,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { deepFreeze, isRecord } from "../../kernel/json.ts";
 import { RunIdSchema, type AgentId, type RunId } from "../../protocol/ids.ts";
 import { foldJournal } from "../durability/fold-journal.ts";
-import { readPausedRun, type PausedRun } from "../durability/paused-run.ts";
+import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { standing, type RestoredAgent } from "../durability/restored-run.ts";
 
 /** Which request is meant. */
@@ -30,7 +30,7 @@ export function rebuildRequest(
   options: RebuildOptions,
 ): RebuiltRequest {
   checkKeys("rebuild options", options, FIELDS);
-  return rebuiltFrom(standing(readPausedRun(stored)), options);
+  return rebuiltFrom(standing(parsePausedRun(stored)), options);
 }
 
 /**

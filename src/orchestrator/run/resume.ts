@@ -3,7 +3,7 @@
 import type { Tracing } from "../../protocol/tracing.ts";
 import type { Answer } from "../../protocol/question.ts";
 import { alreadyResumed, resumedJournal } from "../durability/open-journal.ts";
-import { readPausedRun, type PausedRun } from "../durability/paused-run.ts";
+import { parsePausedRun, type PausedRun } from "../durability/paused-run.ts";
 import { standing, type RestoredRun } from "../durability/restored-run.ts";
 import type { Settings } from "../tree/settings.ts";
 import { continueRun, readyToContinue } from "./continue-run.ts";
@@ -18,7 +18,7 @@ export function resumeRun(
   options: ResumeOptions,
 ): LiveRun {
   checkResumeOptions(options);
-  const paused = readPausedRun(stored);
+  const paused = parsePausedRun(stored);
   const run = standing(paused);
   const ready = readyToContinue(settings, run, options, { answers, areAllNeeded: true });
   const giveBack = takePause(run, settings.givenTracing); // Where nothing happens it may be tried again.

@@ -12,22 +12,78 @@ import {
   RunIdSchema,
   SessionIdSchema,
   stepIdOf,
+  type AgentId,
+  type ExecutionId,
+  type RunId,
   type SessionId,
 } from "../../protocol/ids.ts";
 import { StoredMessageSchema, type StoredMessage } from "../../protocol/message.ts";
-import { StopReasonSchema, TerminalStatusSchema } from "../../protocol/stop.ts";
-import { NO_USAGE, UsageSchema } from "../../protocol/usage.ts";
+import {
+  StopReasonSchema,
+  TerminalStatusSchema,
+  type StopReason,
+  type TerminalStatus,
+} from "../../protocol/stop.ts";
+import { NO_USAGE, UsageSchema, type Usage } from "../../protocol/usage.ts";
 import { repairMessages } from "../../policies/message-repair.ts";
 
 /** Version of the form in which a session is kept: since 2, messages have parts. Version 1 is read, too. */
 const SESSION_VERSION = 2;
 const READABLE_VERSIONS = [1, SESSION_VERSION] as const;
 
+/** The record of one execution of a session, made at its end: the boundary to the next (R152). */
+export interface SessionExecution {
+  readonly executionId: ExecutionId;
+  /** The root of its run. */
+  readonly agentId: AgentId;
+  readonly runId: RunId;
+  readonly role: string;
+  readonly status: TerminalStatus;
+  readonly reason: StopReason;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  /** Steps that it took. */
+  readonly steps: number;
+  /** The numbers of those that have a reply in the history, or had one. */
+  readonly repliedSteps: readonly number[];
+  /** What it consumed, with all its subagents; in a fork nothing. */
+  readonly usage: Usage;
+  /** True if its messages were taken out. */
+  readonly isRemoved: boolean;
+  /** The execution of which it is a copy. */
+  readonly forkedFrom?: { readonly sessionId: SessionId; readonly executionId: ExecutionId };
+}
+
+/** Where a session was forked from. */
+export interface SessionFork {
+  readonly sessionId: SessionId;
+  readonly executionId: ExecutionId;
+  /** The last step that was taken over. */
+  readonly stepNumber: number;
+  /** What the origin had consumed by then; it does not count for the fork. */
+  readonly usage: Usage;
+}
+
+/** A session as it is kept. */
+export interface SessionRecord {
+  readonly version: typeof SESSION_VERSION;
+  readonly sessionId: SessionId;
+  readonly createdAtMs: number;
+  /** Without instructions: each execution has those of its role. */
+  readonly messages: readonly StoredMessage[];
+  /** Oldest first. Of those whose messages are gone only the latest. */
+  readonly executions: readonly SessionExecution[];
+  /** Executions that it ever had. */
+  readonly executionCount: number;
+  /** What they consumed. */
+  readonly usage: Usage;
+  readonly forkedFrom?: SessionFork;
+}
+
 const count = z.int().nonnegative();
 
 export const SessionExecutionSchema = z.strictObject({
   executionId: ExecutionIdSchema,
-  /** The root of its run. */
   agentId: AgentIdSchema,
   runId: RunIdSchema,
   role: z.string(),
@@ -35,49 +91,32 @@ export const SessionExecutionSchema = z.strictObject({
   reason: StopReasonSchema,
   startedAtMs: z.number(),
   endedAtMs: z.number(),
-  /** Steps that it took. */
   steps: count,
-  /** The numbers of those that have a reply in the history, or had one. */
   repliedSteps: z.array(z.int().positive()).readonly(),
-  /** What it consumed, with all its subagents; in a fork nothing. */
   usage: UsageSchema,
-  /** True if its messages were taken out. */
   isRemoved: z.boolean(),
-  /** The execution of which it is a copy. */
   forkedFrom: z
     .strictObject({ sessionId: SessionIdSchema, executionId: ExecutionIdSchema })
     .exactOptional(),
-});
-/** The record of one execution of a session, made at its end: the boundary to the next (R152). */
-export type SessionExecution = Readonly<z.infer<typeof SessionExecutionSchema>>;
+}) satisfies z.ZodType<SessionExecution>;
 
 const SessionForkSchema = z.strictObject({
   sessionId: SessionIdSchema,
   executionId: ExecutionIdSchema,
-  /** The last step that was taken over. */
   stepNumber: count,
-  /** What the origin had consumed by then; it does not count for the fork. */
   usage: UsageSchema,
-});
-/** Where a session was forked from. */
-export type SessionFork = Readonly<z.infer<typeof SessionForkSchema>>;
+}) satisfies z.ZodType<SessionFork>;
 
-const SessionRecordSchema = z.strictObject({
+export const SessionRecordSchema = z.strictObject({
   version: z.literal(READABLE_VERSIONS).transform((): typeof SESSION_VERSION => SESSION_VERSION),
   sessionId: SessionIdSchema,
   createdAtMs: z.number(),
-  /** Without instructions: each execution has those of its role. */
   messages: z.array(StoredMessageSchema).readonly(),
-  /** Oldest first. Of those whose messages are gone only the latest. */
   executions: z.array(SessionExecutionSchema).readonly(),
-  /** Executions that it ever had. */
   executionCount: count,
-  /** What they consumed. */
   usage: UsageSchema,
   forkedFrom: SessionForkSchema.exactOptional(),
-});
-/** A session as it is kept. */
-export type SessionRecord = Readonly<z.infer<typeof SessionRecordSchema>>;
+}) satisfies z.ZodType<SessionRecord>;
 
 /** A session that nobody has used yet. */
 export function emptyRecord(sessionId: SessionId, createdAtMs: number): SessionRecord {

@@ -101,8 +101,8 @@ export class AgentTally {
 
   /** What was used before this stretch belongs to the limit as to the use: pauses change nothing. */
   #measureBudget({ status, usage }: EventBody<"agent.ended">): void {
-    const used: Readonly<Record<string, number>> = usage.total;
-    const spent: Readonly<Record<string, number>> = this.#spent;
+    const used: Readonly<Record<string, number>> = { ...usage.total };
+    const spent: Readonly<Record<string, number>> = { ...this.#spent };
     for (const [axis, left] of Object.entries(this.#budget)) {
       const [amount, since] = [used[axis], spent[axis]];
       if (amount === undefined || since === undefined) continue;

@@ -8,7 +8,7 @@ import { EspalierError } from "../../kernel/error.ts";
 import { keptState, stateFromKept } from "../../agent/kept-state.ts";
 import { foldJournal, type FoldedRun } from "../../orchestrator/durability/fold-journal.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
-import { readPausedRun } from "../../orchestrator/durability/paused-run.ts";
+import { parsePausedRun } from "../../orchestrator/durability/paused-run.ts";
 import type { ResumeGrant } from "../../orchestrator/run/run-options.ts";
 import { standing, type RestoredRun } from "../../orchestrator/durability/restored-run.ts";
 import type { EventBody } from "../../protocol/event.ts";
@@ -18,7 +18,7 @@ import type { Answer } from "../../protocol/question.ts";
 import type { AgentPlaces } from "./deeds.ts";
 
 /** How a process comes by a run. */
-export type StretchBegin = Beginning["type"];
+export type StretchBegin = "started" | "forked" | "resumed" | "recovered";
 
 /** What one process did of a run. */
 export interface Stretch {
@@ -161,7 +161,7 @@ export async function beginningOf(stretch: Stretch): Promise<Beginning | undefin
   }
   if (begin === "resumed") {
     const restored = records.find((record) => record.type === "restored");
-    const run = standing(readPausedRun(restored?.run));
+    const run = standing(parsePausedRun(restored?.run));
     const first = records.find((record) => record.type === "event");
     if (first?.event.type === "run.started") return forkOf(records, first, run);
     return { type: begin, folded: undefined, run, ...goingOnOf(records, run) };

@@ -1,0 +1,390 @@
+// The schemas of what events say, one for each entry of `EventBodies`. For what was stored or received.
+
+import { z } from "zod";
+
+import { GrantedBudgetSchema } from "./account.ts";
+import { ContextManifestSchema } from "./context-manifest.ts";
+import { HashSchema } from "./definition.ts";
+import { EVENT_SCHEMA_VERSION, type EventBodies, type WorkType } from "./event-bodies.ts";
+import {
+  AgentIdSchema,
+  CallIdSchema,
+  LeaseIdSchema,
+  QuestionIdSchema,
+  RunIdSchema,
+  SessionIdSchema,
+} from "./ids.ts";
+import { JsonValueSchema } from "./json-value.ts";
+import { ModelSettingsSchema, ToolChoiceSchema } from "./model-settings.ts";
+import { AnswerTypeSchema, QuestionSchema } from "./question.ts";
+import { StepTimingSchema } from "./step-timing.ts";
+import {
+  ErrorRecordSchema,
+  StopReasonSchema,
+  StopSignalSchema,
+  TerminalStatusSchema,
+} from "./stop.ts";
+import { SpawnRefusalSchema, SubagentOutcomeSchema } from "./subagent.ts";
+import { ToolErrorSeveritySchema } from "./tool-error-record.ts";
+import { ToolOutcomeTypeSchema } from "./tool-outcome.ts";
+import { UsageReportSchema, UsageSchema } from "./usage.ts";
+
+const count = z.int().nonnegative();
+const RemainingSchema = z.record(z.string(), z.number()).readonly();
+const LimitsSchema = z.strictObject({
+  maxDepth: count,
+  maxBreadthPerParent: count,
+  maxTotalSubagents: count,
+});
+const ToolKindSchema = z.enum(["function", "delegation", "external", "finish"]);
+/** Events of early releases have none. */
+const StopSignalsSchema = z.array(StopSignalSchema).readonly().default([]);
+const GuardDecisionSchema = z.enum(["allow", "ask", "deny"]);
+const WorkTypeSchema = z.enum([
+  "tool_calls",
+  "messages",
+  "subtasks",
+  "subagents",
+  "veto",
+  "missing_reply",
+  "missing_output",
+  "overflow",
+]) satisfies z.ZodType<WorkType>;
+const ServerSchema = z.strictObject({ address: z.string(), port: count.optional() });
+const ForkOriginSchema = z.strictObject({
+  runId: RunIdSchema,
+  stepNumber: count,
+  traceId: z.string(),
+  spanId: z.string().optional(),
+  isSampled: z.boolean().optional(),
+});
+const LostCallSchema = z.strictObject({ provider: z.string(), model: z.string() });
+
+export const EVENT_SCHEMAS = {
+  "run.started": {
+    schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
+    role: z.string(),
+    task: z.string(),
+    limits: LimitsSchema,
+    budget: RemainingSchema,
+    sessionId: SessionIdSchema.optional(),
+    forkedFrom: ForkOriginSchema.optional(),
+  },
+  "run.ended": {
+    status: TerminalStatusSchema,
+    reason: StopReasonSchema,
+    error: ErrorRecordSchema.optional(),
+    signals: StopSignalsSchema,
+    usage: UsageReportSchema,
+    subagentsByDepth: z.record(z.string(), count).readonly(),
+    refusalsByCode: z.record(z.string(), count).readonly(),
+    durationMs: z.number(),
+  },
+  "run.paused": {
+    reason: StopReasonSchema,
+    questions: z.array(QuestionSchema).readonly(),
+    usage: UsageReportSchema,
+    durationMs: z.number(),
+  },
+  "run.resumed": {
+    schemaVersion: z.literal(EVENT_SCHEMA_VERSION),
+    role: z.string(),
+    task: z.string(),
+    limits: LimitsSchema,
+    budget: RemainingSchema,
+    pauses: count,
+    pausedMs: z.number(),
+    sessionId: SessionIdSchema.optional(),
+    previousTraceId: z.string(),
+    previousSpanId: z.string().optional(),
+    wasSampled: z.boolean().optional(),
+    answers: count,
+    recovery: z.strictObject({ lostCalls: count }).optional(),
+  },
+  "agent.started": {
+    role: z.string(),
+    purpose: z.string().optional(),
+    provider: z.string(),
+    model: z.string(),
+    task: z.string(),
+    spawnCallId: CallIdSchema.nullable(),
+    budget: RemainingSchema,
+  },
+  "agent.paused": {
+    role: z.string(),
+    reason: StopReasonSchema,
+    steps: count,
+    usage: UsageReportSchema,
+  },
+  "agent.resumed": {
+    role: z.string(),
+    purpose: z.string().optional(),
+    provider: z.string(),
+    model: z.string(),
+    task: z.string(),
+    spawnCallId: CallIdSchema.nullable(),
+    budget: RemainingSchema,
+  },
+  "agent.ended": {
+    role: z.string(),
+    status: TerminalStatusSchema,
+    reason: StopReasonSchema,
+    steps: count,
+    text: z.string(),
+    usage: UsageReportSchema,
+    error: ErrorRecordSchema.optional(),
+    signals: StopSignalsSchema,
+    durationMs: z.number(),
+  },
+  "step.started": {
+    number: z.int().positive(),
+    promptHash: HashSchema,
+    toolsHash: HashSchema,
+  },
+  "step.completed": {
+    number: z.int().positive(),
+    usage: UsageSchema,
+    timing: StepTimingSchema,
+    toolCalls: count,
+    error: ErrorRecordSchema.optional(),
+  },
+  "model.requested": {
+    provider: z.string(),
+    model: z.string(),
+    server: ServerSchema.optional(),
+    messageCount: count,
+    toolNames: z.array(z.string()).readonly(),
+    estimatedInputTokens: count,
+    isEstimated: z.boolean(),
+    maxOutputTokens: count,
+    temperature: z.number().optional(),
+    settings: ModelSettingsSchema.readonly().optional(),
+    toolChoice: ToolChoiceSchema.optional(),
+    streaming: z.boolean(),
+    prefix: z
+      .strictObject({
+        isHeld: z.boolean(),
+        messages: count,
+        changed: z.enum(["tools", "messages"]).optional(),
+      })
+      .optional(),
+  },
+  "model.retried": { attempt: z.int().positive(), error: ErrorRecordSchema, delayMs: z.number() },
+  "model.warned": { warning: z.string() },
+  "model.replied": {
+    finishReason: z.string(),
+    rawFinishReason: z.string().optional(),
+    toolCalls: count,
+    usage: UsageSchema,
+    cacheWriteInputTokens: count.optional(),
+    attempts: z.int().positive(),
+    responseId: z.string().optional(),
+    responseModel: z.string().optional(),
+    queuedMs: z.number(),
+  },
+  "model.failed": {
+    error: ErrorRecordSchema,
+    isRetryable: z.boolean(),
+    usage: UsageSchema,
+    attempts: z.int().positive(),
+    queuedMs: z.number(),
+  },
+  "tool.started": {
+    toolName: z.string(),
+    kind: ToolKindSchema,
+    description: z.string(),
+  },
+  "tool.rejected": {
+    toolName: z.string(),
+    kind: ToolKindSchema,
+    description: z.string(),
+    outcome: ToolOutcomeTypeSchema.exclude(["succeeded"]),
+    errorCode: z.string(),
+    severity: ToolErrorSeveritySchema,
+    blockedBy: z.string().exactOptional(),
+    reason: z.string().exactOptional(),
+    spawn: z
+      .strictObject({
+        role: z.string(),
+        isKnownRole: z.literal(true).exactOptional(),
+        refusal: SpawnRefusalSchema,
+      })
+      .exactOptional(),
+    resultCharacters: count,
+    shownCharacters: count.exactOptional(),
+  },
+  "tool.paused": { toolName: z.string() },
+  "tool.resumed": { toolName: z.string(), kind: ToolKindSchema, description: z.string() },
+  "tool.ended": {
+    toolName: z.string(),
+    outcome: ToolOutcomeTypeSchema,
+    success: z.boolean(),
+    errorCode: z.string().optional(),
+    severity: ToolErrorSeveritySchema.optional(),
+    blockedBy: z.string().optional(),
+    resultCharacters: count,
+    shownCharacters: count.optional(),
+    attachments: count.optional(),
+    durationMs: z.number(),
+    queuedMs: z.number(),
+    usage: UsageSchema.optional(),
+  },
+  "tool.guarded": {
+    toolName: z.string(),
+    decision: GuardDecisionSchema,
+    answers: z
+      .array(
+        z.strictObject({
+          guard: z.string(),
+          answer: GuardDecisionSchema,
+          reason: z.string().optional(),
+        }),
+      )
+      .readonly(),
+  },
+  "tool.retried": {
+    toolName: z.string(),
+    attempt: z.int().positive(),
+    error: ErrorRecordSchema,
+    delayMs: z.number(),
+  },
+  "tool.progressed": {
+    toolName: z.string(),
+    done: z.number().optional(),
+    total: z.number().optional(),
+    message: z.string().optional(),
+  },
+  "result.summarized": {
+    toolName: z.string(),
+    resultCharacters: count,
+    shownCharacters: count,
+    usage: UsageSchema,
+  },
+  "tools.filtered": {
+    removed: z.array(z.strictObject({ toolName: z.string(), filter: z.string() })).readonly(),
+  },
+  "reply.filtered": { toolName: z.string(), characters: count },
+  "question.asked": { question: QuestionSchema },
+  "question.answered": {
+    questionId: QuestionIdSchema,
+    toolName: z.string(),
+    answer: AnswerTypeSchema,
+    by: z.enum(["approver", "caller", "deadline", "nobody", "end"]),
+    reason: z.string().optional(),
+    arguments: JsonValueSchema.optional(),
+    waitedMs: z.number(),
+  },
+  "hook.applied": {
+    point: z.string(),
+    changedBy: z
+      .array(z.strictObject({ hook: z.string(), fields: z.array(z.string()).readonly() }))
+      .readonly(),
+    before: JsonValueSchema.optional(),
+    after: JsonValueSchema.optional(),
+  },
+  "request.repaired": {
+    repairs: count,
+    types: z.array(z.string()).readonly().optional(),
+  },
+  "conversation.compacted": {
+    messagesBefore: count,
+    messagesAfter: count,
+    tokensBefore: count,
+    tokensAfter: count,
+    summaryCharacters: count.optional(),
+    usage: UsageSchema.optional(),
+  },
+  "section.cleared": {
+    name: z.string(),
+    count,
+  },
+  "message.delivered": {
+    origin: z.enum(["steering", "subtask", "report"]),
+    characters: count,
+    fromAgentId: AgentIdSchema.optional(),
+  },
+  "subagent.spawned": {
+    childId: AgentIdSchema,
+    childPath: z.string(),
+    role: z.string(),
+    childDepth: z.int().positive(),
+    task: z.string(),
+    isBackground: z.boolean(),
+    context: ContextManifestSchema,
+    subagentsByDepth: z.record(z.string(), count).readonly(),
+  },
+  "subagent.continued": {
+    childId: AgentIdSchema,
+    childPath: z.string(),
+    role: z.string(),
+    childDepth: z.int().positive(),
+    task: z.string(),
+    isBackground: z.boolean(),
+    execution: z.int().min(2),
+  },
+  "subagent.detached": { childId: AgentIdSchema, childPath: z.string(), role: z.string() },
+  "subagent.refused": {
+    role: z.string(),
+    isKnownRole: z.literal(true).exactOptional(),
+    childDepth: z.int().positive(),
+    refusal: SpawnRefusalSchema,
+  },
+  "subagent.ended": {
+    childId: AgentIdSchema,
+    childPath: z.string(),
+    role: z.string(),
+    childDepth: z.int().positive(),
+    outcome: SubagentOutcomeSchema,
+    status: TerminalStatusSchema,
+    reason: StopReasonSchema,
+    usage: UsageReportSchema,
+  },
+  "budget.reserved": {
+    leaseId: LeaseIdSchema,
+    inputTokens: count,
+    maxOutputTokens: count,
+    waitedMs: z.number(),
+  },
+  "budget.settled": {
+    leaseId: LeaseIdSchema,
+    usage: UsageSchema,
+    remaining: RemainingSchema,
+    runRemaining: RemainingSchema,
+    lostCall: LostCallSchema.optional(),
+  },
+  "budget.released": { leaseId: LeaseIdSchema },
+  "budget.denied": {
+    axis: z.string(),
+    accountPath: z.string(),
+    maximum: z.number(),
+    spent: z.number(),
+    asked: z.number(),
+    kept: z.number().optional(),
+  },
+  "budget.threshold_reached": {
+    axis: z.string(),
+    accountPath: z.string(),
+    threshold: z.number(),
+    spent: z.number(),
+    maximum: z.number(),
+  },
+  "budget.granted": {
+    accountPath: z.string(),
+    budget: GrantedBudgetSchema,
+    by: z.string(),
+    remaining: RemainingSchema,
+  },
+  "signal.raised": { signal: StopSignalSchema },
+  "continuation.evaluated": {
+    decision: z.enum(["continue", "stop", "compact", "retry"]),
+    work: z.array(WorkTypeSchema).readonly(),
+    vetoedBy: z.string().optional(),
+    signals: z.array(StopSignalSchema).readonly(),
+    winner: StopReasonSchema.optional(),
+  },
+} as const satisfies {
+  // zod's brands show in `$ZodType` only.
+  readonly [T in keyof EventBodies]: {
+    readonly [Field in keyof EventBodies[T]]-?: z.core.$ZodType<EventBodies[T][Field]>;
+  };
+};

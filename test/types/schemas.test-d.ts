@@ -1,0 +1,230 @@
+// Goal: what users see of data is an interface, and the schema beside it reads that and nothing else: no field more or less, none
+// optional that is not, no value more or less.
+// Method: `satisfies` beside each schema says that it gives no more than the interface allows; here both must be equal, at any depth.
+
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+import type { HistoryChange, HistoryChangeSchema } from "../../src/agent/history-change.ts";
+import type { FinishReason, FinishReasonSchema } from "../../src/model/model.ts";
+import type { PriceUsed, PriceUsedSchema } from "../../src/orchestrator/budget/prices-used.ts";
+import type {
+  SessionExecution,
+  SessionExecutionSchema,
+  SessionRecord,
+  SessionRecordSchema,
+} from "../../src/orchestrator/sessions/session-record.ts";
+import type {
+  Account,
+  AccountGrant,
+  AccountSchema,
+  GrantSchema,
+} from "../../src/protocol/account.ts";
+import type { Attachment, AttachmentSchema } from "../../src/protocol/attachment.ts";
+import type {
+  ContextManifest,
+  ContextManifestSchema,
+} from "../../src/protocol/context-manifest.ts";
+import type { Definitions, DefinitionsSchema } from "../../src/protocol/definition.ts";
+import type { EventBodies } from "../../src/protocol/event-bodies.ts";
+import type { EVENT_SCHEMAS } from "../../src/protocol/event-schemas.ts";
+import type { EspalierEvent, EventBody, EventType, StampSchema } from "../../src/protocol/event.ts";
+import type {
+  AgentId,
+  AgentIdSchema,
+  CallId,
+  CallIdSchema,
+  ExecutionId,
+  ExecutionIdSchema,
+  LeaseId,
+  LeaseIdSchema,
+  MessageId,
+  MessageIdSchema,
+  QuestionId,
+  QuestionIdSchema,
+  RunId,
+  RunIdSchema,
+  SessionId,
+  SessionIdSchema,
+  StepId,
+  StepIdSchema,
+} from "../../src/protocol/ids.ts";
+import type {
+  AssistantMessage,
+  AssistantMessageSchema,
+  Message,
+  MessageSchema,
+  MessageTag,
+  MessageTagSchema,
+  ReplyPart,
+  ReplyPartSchema,
+  StoredMessage,
+  StoredMessageSchema,
+  ToolCall,
+  ToolCallSchema,
+} from "../../src/protocol/message.ts";
+import type {
+  ModelSettings,
+  ModelSettingsSchema,
+  ToolChoice,
+  ToolChoiceSchema,
+} from "../../src/protocol/model-settings.ts";
+import type {
+  Answer,
+  AnswerSchema,
+  AnswerType,
+  AnswerTypeSchema,
+  Question,
+  QuestionSchema,
+} from "../../src/protocol/question.ts";
+import type {
+  ShownPart,
+  ShownPartSchema,
+  StepContext,
+  StepContextSchema,
+} from "../../src/protocol/step-context.ts";
+import type { StepRecord, StepRecordSchema } from "../../src/protocol/step-record.ts";
+import type {
+  StepTiming,
+  StepTimingSchema,
+  TimeSpan,
+  TimeSpanSchema,
+} from "../../src/protocol/step-timing.ts";
+import type {
+  ErrorRecord,
+  ErrorRecordSchema,
+  StopReason,
+  StopReasonSchema,
+  StopSignal,
+  StopSignalSchema,
+  TerminalStatus,
+  TerminalStatusSchema,
+} from "../../src/protocol/stop.ts";
+import type {
+  RoleDraft,
+  RoleDraftSchema,
+  SpawnRefusal,
+  SpawnRefusalSchema,
+  SpawnRequest,
+  SpawnRequestSchema,
+  SubagentOutcome,
+  SubagentOutcomeSchema,
+  SubagentResult,
+  SubagentResultSchema,
+} from "../../src/protocol/subagent.ts";
+import type {
+  ToolErrorRecord,
+  ToolErrorRecordSchema,
+  ToolErrorSeverity,
+  ToolErrorSeveritySchema,
+} from "../../src/protocol/tool-error-record.ts";
+import type {
+  ToolExecution,
+  ToolExecutionSchema,
+  ToolOutcomeType,
+  ToolOutcomeTypeSchema,
+} from "../../src/protocol/tool-outcome.ts";
+import type {
+  RemovedTool,
+  RemovedToolSchema,
+  ToolRule,
+  ToolRuleSchema,
+} from "../../src/protocol/tool-rule.ts";
+import type {
+  Usage,
+  UsageReport,
+  UsageReportSchema,
+  UsageSchema,
+} from "../../src/protocol/usage.ts";
+
+type Primitive = string | number | boolean | null | undefined;
+/** `T` as nothing of it can be written: schemas do not say `readonly` of what is in an object. */
+type Frozen<T> = T extends Primitive ? T : { readonly [K in keyof T]: Frozen<T[K]> };
+/** What a schema reads. */
+type Read<Schema> = Frozen<z.output<Schema>>;
+
+test("what differs is found, wherever it is", () => {
+  const part = z.strictObject({ text: z.string(), note: z.enum(["a", "b"]).exactOptional() });
+  type Parts = Read<z.ZodArray<typeof part>>;
+  expectTypeOf<Parts>().toEqualTypeOf<
+    readonly { readonly text: string; readonly note?: "a" | "b" }[]
+  >();
+  expectTypeOf<Parts>().not.toEqualTypeOf<readonly { readonly text: string }[]>();
+  expectTypeOf<Parts>().not.toEqualTypeOf<
+    readonly { readonly text: string; readonly note?: "a" | "b" | undefined }[]
+  >();
+  expectTypeOf<Parts>().not.toEqualTypeOf<
+    readonly { readonly text: string; readonly note?: "a" | "b"; readonly more?: string }[]
+  >();
+  expectTypeOf<Parts>().not.toEqualTypeOf<
+    readonly { readonly text: string; readonly note?: "a" | "b" | "c" }[]
+  >();
+  expectTypeOf<Read<typeof RunIdSchema>>().not.toEqualTypeOf<AgentId>();
+});
+
+test("the schema of each event reads what the event says", () => {
+  expectTypeOf<{
+    [T in EventType]: Read<z.ZodObject<(typeof EVENT_SCHEMAS)[T], z.core.$strict>>;
+  }>().toEqualTypeOf<{ [T in EventType]: Frozen<EventBodies[T]> }>();
+  expectTypeOf<Read<typeof StampSchema>>().toEqualTypeOf<
+    Frozen<Omit<EspalierEvent<"model.warned">, keyof EventBody<"model.warned">>>
+  >();
+});
+
+test("the schema beside an interface reads what the interface says", () => {
+  expectTypeOf<Read<typeof AccountSchema>>().toEqualTypeOf<Frozen<Account>>();
+  expectTypeOf<Read<typeof GrantSchema>>().toEqualTypeOf<Frozen<AccountGrant>>();
+  expectTypeOf<Read<typeof AttachmentSchema>>().toEqualTypeOf<Frozen<Attachment>>();
+  expectTypeOf<Read<typeof ContextManifestSchema>>().toEqualTypeOf<Frozen<ContextManifest>>();
+  expectTypeOf<Read<typeof DefinitionsSchema>>().toEqualTypeOf<Frozen<Definitions>>();
+  expectTypeOf<Read<typeof ToolCallSchema>>().toEqualTypeOf<Frozen<ToolCall>>();
+  expectTypeOf<Read<typeof ReplyPartSchema>>().toEqualTypeOf<Frozen<ReplyPart>>();
+  expectTypeOf<Read<typeof AssistantMessageSchema>>().toEqualTypeOf<Frozen<AssistantMessage>>();
+  expectTypeOf<Read<typeof MessageSchema>>().toEqualTypeOf<Frozen<Message>>();
+  expectTypeOf<Read<typeof MessageTagSchema>>().toEqualTypeOf<Frozen<MessageTag>>();
+  expectTypeOf<Read<typeof StoredMessageSchema>>().toEqualTypeOf<Frozen<StoredMessage>>();
+  expectTypeOf<Read<typeof ModelSettingsSchema>>().toEqualTypeOf<Frozen<ModelSettings>>();
+  expectTypeOf<Read<typeof ToolChoiceSchema>>().toEqualTypeOf<Frozen<ToolChoice>>();
+  expectTypeOf<Read<typeof QuestionSchema>>().toEqualTypeOf<Frozen<Question>>();
+  expectTypeOf<Read<typeof AnswerSchema>>().toEqualTypeOf<Frozen<Answer>>();
+  expectTypeOf<Read<typeof AnswerTypeSchema>>().toEqualTypeOf<AnswerType>();
+  expectTypeOf<Read<typeof ShownPartSchema>>().toEqualTypeOf<Frozen<ShownPart>>();
+  expectTypeOf<Read<typeof StepContextSchema>>().toEqualTypeOf<Frozen<StepContext>>();
+  expectTypeOf<Read<typeof StepRecordSchema>>().toEqualTypeOf<Frozen<StepRecord>>();
+  expectTypeOf<Read<typeof StepTimingSchema>>().toEqualTypeOf<Frozen<StepTiming>>();
+  expectTypeOf<Read<typeof TimeSpanSchema>>().toEqualTypeOf<Frozen<TimeSpan>>();
+  expectTypeOf<Read<typeof TerminalStatusSchema>>().toEqualTypeOf<TerminalStatus>();
+  expectTypeOf<Read<typeof StopReasonSchema>>().toEqualTypeOf<Frozen<StopReason>>();
+  expectTypeOf<Read<typeof StopSignalSchema>>().toEqualTypeOf<Frozen<StopSignal>>();
+  expectTypeOf<Read<typeof ErrorRecordSchema>>().toEqualTypeOf<Frozen<ErrorRecord>>();
+  expectTypeOf<Read<typeof RoleDraftSchema>>().toEqualTypeOf<Frozen<RoleDraft>>();
+  expectTypeOf<Read<typeof SpawnRequestSchema>>().toEqualTypeOf<Frozen<SpawnRequest>>();
+  expectTypeOf<Read<typeof SpawnRefusalSchema>>().toEqualTypeOf<Frozen<SpawnRefusal>>();
+  expectTypeOf<Read<typeof SubagentOutcomeSchema>>().toEqualTypeOf<SubagentOutcome>();
+  expectTypeOf<Read<typeof SubagentResultSchema>>().toEqualTypeOf<Frozen<SubagentResult>>();
+  expectTypeOf<Read<typeof ToolErrorSeveritySchema>>().toEqualTypeOf<ToolErrorSeverity>();
+  expectTypeOf<Read<typeof ToolErrorRecordSchema>>().toEqualTypeOf<Frozen<ToolErrorRecord>>();
+  expectTypeOf<Read<typeof ToolOutcomeTypeSchema>>().toEqualTypeOf<ToolOutcomeType>();
+  expectTypeOf<Read<typeof ToolExecutionSchema>>().toEqualTypeOf<Frozen<ToolExecution>>();
+  expectTypeOf<Read<typeof ToolRuleSchema>>().toEqualTypeOf<Frozen<ToolRule>>();
+  expectTypeOf<Read<typeof RemovedToolSchema>>().toEqualTypeOf<Frozen<RemovedTool>>();
+  expectTypeOf<Read<typeof UsageSchema>>().toEqualTypeOf<Frozen<Usage>>();
+  expectTypeOf<Read<typeof UsageReportSchema>>().toEqualTypeOf<Frozen<UsageReport>>();
+  expectTypeOf<Read<typeof FinishReasonSchema>>().toEqualTypeOf<FinishReason>();
+  expectTypeOf<Read<typeof HistoryChangeSchema>>().toEqualTypeOf<Frozen<HistoryChange>>();
+  expectTypeOf<Read<typeof PriceUsedSchema>>().toEqualTypeOf<Frozen<PriceUsed>>();
+  expectTypeOf<Read<typeof SessionExecutionSchema>>().toEqualTypeOf<Frozen<SessionExecution>>();
+  expectTypeOf<Read<typeof SessionRecordSchema>>().toEqualTypeOf<Frozen<SessionRecord>>();
+});
+
+test("the schema of an id reads that id", () => {
+  expectTypeOf<Read<typeof RunIdSchema>>().toEqualTypeOf<RunId>();
+  expectTypeOf<Read<typeof AgentIdSchema>>().toEqualTypeOf<AgentId>();
+  expectTypeOf<Read<typeof ExecutionIdSchema>>().toEqualTypeOf<ExecutionId>();
+  expectTypeOf<Read<typeof StepIdSchema>>().toEqualTypeOf<StepId>();
+  expectTypeOf<Read<typeof CallIdSchema>>().toEqualTypeOf<CallId>();
+  expectTypeOf<Read<typeof LeaseIdSchema>>().toEqualTypeOf<LeaseId>();
+  expectTypeOf<Read<typeof SessionIdSchema>>().toEqualTypeOf<SessionId>();
+  expectTypeOf<Read<typeof MessageIdSchema>>().toEqualTypeOf<MessageId>();
+  expectTypeOf<Read<typeof QuestionIdSchema>>().toEqualTypeOf<QuestionId>();
+});
