@@ -48,7 +48,7 @@ assert.equal(shuffled.text, text);
 await assert.rejects(replay(recording, { role: buyer("You find out prices. Be brief.") }), {
   code: "replay_diverged",
   data: {
-    stretch: 1,
+    segment: 1,
     agentPath: "buyer",
     stepNumber: 0,
     field: "state.conversation.messages[0].text",
@@ -57,7 +57,7 @@ await assert.rejects(replay(recording, { role: buyer("You find out prices. Be br
   },
 });
 
-// How far it came: a run that was paused, or whose process died, has several stretches.
+// How far it came: a run that was paused, or whose process died, has several segments.
 const { status, played, unplayed } = await replay(recording, { role });
 console.log(status, played, unplayed); // completed [{ begin: "started", end: "ended" }] undefined
 assert.deepEqual([status, played.length, unplayed], ["completed", 1, undefined]);

@@ -29,7 +29,7 @@ function draw(tree: Drawing, event: EspalierEvent): void {
   const here = tree.open.get(keyOf(event));
   switch (event.type) {
     case "agent.started":
-      tree.agents.set(event.agentId, branch(event.agentPath, birthplace(tree, event)));
+      tree.agents.set(event.agentId, branch(event.agentPath, spawningCall(tree, event)));
       break;
     case "step.started":
       tree.open.set(keyOf(event), branch(`step ${event.number}`, tree.agents.get(event.agentId)));
@@ -45,21 +45,21 @@ function draw(tree: Drawing, event: EspalierEvent): void {
       break;
     }
     case "tool.ended":
-      say(
+      describe(
         here,
         event.errorCode === undefined ? event.outcome : `${event.outcome} (${event.errorCode})`,
       );
       break;
     case "model.replied":
-      say(here, event.toolCalls === 0 ? "answered" : `asked for ${event.toolCalls}`);
+      describe(here, event.toolCalls === 0 ? "answered" : `asked for ${event.toolCalls}`);
       break;
     case "model.failed":
-      say(here, event.error.code);
+      describe(here, event.error.code);
       break;
     case "agent.ended": {
       const { own, total } = event.usage;
       const tokens = `${own.totalTokens} of ${total.totalTokens} tokens`;
-      say(
+      describe(
         tree.agents.get(event.agentId),
         `${event.status} (${event.reason.code}) ${event.steps} steps, ${tokens}`,
       );
@@ -77,14 +77,14 @@ function draw(tree: Drawing, event: EspalierEvent): void {
 }
 
 /** The call that spawned an agent, among those of its parent. */
-function birthplace(
+function spawningCall(
   tree: Drawing,
-  born: EspalierEvent & { readonly type: "agent.started" },
+  start: EspalierEvent & { readonly type: "agent.started" },
 ): Branch | undefined {
-  const parent = tree.agents.get(born.parentAgentId ?? born.agentId);
+  const parent = tree.agents.get(start.parentAgentId ?? start.agentId);
   for (const [key, call] of tree.open) {
     const isParents = parent?.below.some((step) => step.below.includes(call)) === true;
-    if (isParents && key.endsWith(` ${born.spawnCallId}`)) return call;
+    if (isParents && key.endsWith(` ${start.spawnCallId}`)) return call;
   }
   return undefined;
 }
@@ -93,7 +93,7 @@ function keyOf(event: EspalierEvent): string {
   return `${event.executionId} ${event.callId ?? event.stepId}`;
 }
 
-function say(branch: Branch | undefined, words: string): void {
+function describe(branch: Branch | undefined, words: string): void {
   if (branch !== undefined) branch.label += ` ${words}`;
 }
 

@@ -17,11 +17,11 @@ export { storeContract, type StoreCheck } from "./store-contract.ts";
 export { recordingOf, type Recording } from "./replay/recording.ts";
 export {
   replay,
-  type PlayedStretch,
+  type PlayedSegment,
   type ReplayOptions,
   type ReplayResult,
 } from "./replay/replay.ts";
-export type { StretchEnd } from "./replay/score.ts";
-export type { StretchBegin } from "./replay/stretch.ts";
+export type { SegmentEnd } from "./replay/replay-script.ts";
+export type { SegmentBegin } from "./replay/segment.ts";
 export type { ReplayOrder } from "./replay/replayer.ts";
 export { goldenTree } from "./golden-tree.ts";

@@ -43,7 +43,7 @@ export class ManualClock implements Clock {
     this.#originMs = toMs - this.#monotonicMs;
   }
 
-  /** Moves time on and wakes, in order, every timer that is due on the way. What they set going runs in later ticks. */
+  /** Moves time on and wakes, in order, every timer that is due on the way. What they start runs in later ticks. */
   advance(byMs: number): void {
     const untilMs = toMicroseconds(this.#monotonicMs + byMs);
     for (;;) {
@@ -56,7 +56,7 @@ export class ManualClock implements Clock {
     this.#monotonicMs = untilMs;
   }
 
-  /** Timers that nobody has stopped or let run out: none may be left when a run has ended. */
+  /** Timers that neither were stopped nor ran out: none may be left when a run has ended. */
   get pendingTimers(): number {
     return this.#timers.size;
   }

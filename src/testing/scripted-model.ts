@@ -32,7 +32,7 @@ export interface ScriptedReply {
   readonly error?: Error;
   /** The reply comes when this resolves; an abort comes through at once. */
   readonly after?: Promise<unknown>;
-  /** With `after`: do not heed the signal either, like a client that hangs. */
+  /** With `after`: ignore the signal too, like a client that hangs. */
   readonly ignoresSignal?: boolean;
 }
 
@@ -124,7 +124,7 @@ export class ScriptedModel implements Model {
     return answer;
   }
 
-  /** Throws `script_mismatch` if replies are left that nobody asked for. */
+  /** Throws `script_mismatch` if replies are left over. */
   assertComplete(): void {
     const expected = typeof this.#steps === "function" ? this.requests.length : this.#steps.length;
     if (this.requests.length >= expected) return;

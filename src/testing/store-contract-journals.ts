@@ -51,7 +51,7 @@ export const journalChecks: readonly StoreCheck[] = [
       recordCount: 0,
     });
     await store.append(ownership, next(1, "1", "2", "3"));
-    const misfits = [
+    const unfitting = [
       next(5, "5"), // something is missing before it
       next(1, "1", "other", "3"),
       next(2, "1"),
@@ -59,8 +59,8 @@ export const journalChecks: readonly StoreCheck[] = [
       next(1, "1", "2", "3", "4"),
       next(2 ** 31 - 1, "1"),
     ];
-    for (const misfit of misfits)
-      await rejects(store.append(ownership, misfit), "journal_conflict");
+    for (const records of unfitting)
+      await rejects(store.append(ownership, records), "journal_conflict");
     deepStrictEqual(await all(store.read(run1)), ["1", "2", "3"]);
     await store.append(ownership, next(4, "4"));
     deepStrictEqual(await all(store.read(run1, 4)), ["4"]);
@@ -91,7 +91,7 @@ export const journalChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run1))?.owner, ownerOf("a"));
   }),
 
-  check("records are kept to the letter", async (store) => {
+  check("records are kept character by character", async (store) => {
     const ownership = await store.create(run1, "", ownerOf("a"));
     const values = [
       "\ud800",

@@ -45,7 +45,7 @@ const creation: readonly StoreCheck[] = [
   check("a run is made once", async (store) => {
     const ownership = await store.create(run1, "the first", ownerOf("a"));
     await rejects(store.create(run1, "another", ownerOf("b")), "run_exists", { runId: run1 });
-    // Whoever made it, and has not heard of it, may ask again.
+    // The process that made it, and never got the answer, may ask again.
     deepStrictEqual(await store.create(run1, "the first", ownerOf("a")), ownership);
     await store.append(ownership, { firstNumber: 1, records: ["1"] });
     await rejects(store.create(run1, "the first", ownerOf("a")), "run_exists");
@@ -74,28 +74,31 @@ const creation: readonly StoreCheck[] = [
     deepStrictEqual((await store.find(run2))?.title.slice(0, 8), "longlong");
   }),
 
-  check("ids of runs are told apart to the letter, and none is unsuitable", async (store) => {
-    const names = ["a", "A", "a ", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "__proto__"];
-    const ids = names.map((name) => RunIdSchema.parse(name));
-    for (const id of ids) await store.create(id, id, ownerOf(`of ${id}`));
-    for (const id of ids) deepStrictEqual((await store.find(id))?.title, id);
-    for (const name of ["\ud800", "\0", "x".repeat(513)]) {
-      const id = RunIdSchema.parse(name);
-      await rejects(store.create(id, "", ownerOf("a")), "store_failed", UNSUITABLE);
-      await rejects(store.claim(id, claimBy("a")), "store_failed", UNSUITABLE);
-      await rejects(store.find(id), "store_failed", UNSUITABLE);
-      await rejects(all(store.read(id)), "store_failed", UNSUITABLE);
-      await rejects(store.remove(id, NEVER_MS), "store_failed", UNSUITABLE);
-    }
-    const owners = [
-      { ...ownerOf("a"), token: "" },
-      { ...ownerOf("a"), hostname: "\ud800" },
-      ...[-1, 0.5, Number.NaN, 2 ** 40].map((processId) => ({ ...ownerOf("a"), processId })),
-    ];
-    for (const owner of owners)
-      await rejects(store.create(run1, "", owner), "store_failed", UNSUITABLE);
-    deepStrictEqual(await store.find(run1), undefined);
-  }),
+  check(
+    "ids of runs are distinguished character by character, and none is unsuitable",
+    async (store) => {
+      const names = ["a", "A", "a ", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "__proto__"];
+      const ids = names.map((name) => RunIdSchema.parse(name));
+      for (const id of ids) await store.create(id, id, ownerOf(`of ${id}`));
+      for (const id of ids) deepStrictEqual((await store.find(id))?.title, id);
+      for (const name of ["\ud800", "\0", "x".repeat(513)]) {
+        const id = RunIdSchema.parse(name);
+        await rejects(store.create(id, "", ownerOf("a")), "store_failed", UNSUITABLE);
+        await rejects(store.claim(id, claimBy("a")), "store_failed", UNSUITABLE);
+        await rejects(store.find(id), "store_failed", UNSUITABLE);
+        await rejects(all(store.read(id)), "store_failed", UNSUITABLE);
+        await rejects(store.remove(id, NEVER_MS), "store_failed", UNSUITABLE);
+      }
+      const owners = [
+        { ...ownerOf("a"), token: "" },
+        { ...ownerOf("a"), hostname: "\ud800" },
+        ...[-1, 0.5, Number.NaN, 2 ** 40].map((processId) => ({ ...ownerOf("a"), processId })),
+      ];
+      for (const owner of owners)
+        await rejects(store.create(run1, "", owner), "store_failed", UNSUITABLE);
+      deepStrictEqual(await store.find(run1), undefined);
+    },
+  ),
 
   check("what is not there is not found", async (store) => {
     const ownership = { runId: run1, token: "a", epoch: 1 };
@@ -114,7 +117,7 @@ const creation: readonly StoreCheck[] = [
 ];
 
 const ownership: readonly StoreCheck[] = [
-  check("a run that is owned by somebody alive is not taken over", async (store) => {
+  check("a run that is owned by a live process is not taken over", async (store) => {
     const first = await store.create(run1, "", ownerOf("a"));
     await store.append(first, next(1, "1"));
     const before = await store.find(run1);
@@ -150,14 +153,14 @@ const ownership: readonly StoreCheck[] = [
     deepStrictEqual(await store.remove(run2, NEVER_MS), true);
   }),
 
-  check("whoever takes a run over takes it from whoever has it", async (store) => {
+  check("a takeover takes the run from its present owner", async (store) => {
     await store.create(run1, "", ownerOf("a"));
     for (const [index, token] of ["b", "c"].entries()) {
       const taken = await store.claim(run1, claimBy(token, { takeOver: true }));
       deepStrictEqual(taken, { runId: run1, token, epoch: index + 2 });
       deepStrictEqual((await store.find(run1))?.owner, ownerOf(token));
     }
-    // Whoever has it, and has not heard of it, may ask again.
+    // The owner that never got the answer may ask again.
     deepStrictEqual((await store.claim(run1, claimBy("c"))).epoch, 3);
   }),
 
@@ -219,7 +222,7 @@ const ownership: readonly StoreCheck[] = [
         { status: found?.status, owner, heartbeatAtMs, epoch: found?.epoch },
         { status, owner: null, heartbeatAtMs: null, epoch },
       );
-      // Whoever gave it up, and has not heard of it, may do so again, and nothing else.
+      // The process that gave it up, and never got the answer, may do so again, and nothing else.
       await store.release(held, status);
       const other = status === "paused" ? "ended" : "paused";
       await rejects(store.release(held, other), "run_fenced", { epoch, foundEpoch: epoch });
@@ -273,8 +276,8 @@ const lists: readonly StoreCheck[] = [
   }),
 
   check("a run that is removed is gone with its journal, and may be made anew", async (store) => {
-    const kept = await store.create(run2, "", ownerOf("a"));
-    await store.append(kept, next(1, '"kept"'));
+    const stored = await store.create(run2, "", ownerOf("a"));
+    await store.append(stored, next(1, '"kept"'));
     const held = await store.create(run1, "", ownerOf("a"));
     await store.append(held, next(1, "1", "2"));
     await store.release(held, "ended");

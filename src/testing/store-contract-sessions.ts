@@ -81,7 +81,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.writeSession(session1, 0, "4"), 1);
   }),
 
-  check("a session is kept to the letter, however long", async (store) => {
+  check("a session is kept character by character, however long", async (store) => {
     const lines = '{\n  "text": "\u{1F600} \u2028 \\ud800 \\u0000 \\" \'"\r\n}';
     await store.writeSession(session1, 0, lines);
     deepStrictEqual((await store.readSession(session1))?.body, lines);
@@ -90,7 +90,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual((await store.readSession(session1))?.body === long, true);
   }),
 
-  check("ids of sessions are told apart to the letter", async (store) => {
+  check("ids of sessions are distinguished character by character", async (store) => {
     const names = ["a", "A", "a ", " a", "á", "a\u0301", "%", "_", "'", '"', "\\", "../a", "é"];
     const ids = names.map(sessionId);
     for (const [index, id] of ids.entries()) await store.writeSession(id, 0, String(index));
@@ -99,7 +99,7 @@ export const sessionStoreChecks: readonly StoreCheck[] = [
     deepStrictEqual(await store.listSessions(), ids.toReversed());
   }),
 
-  check("a session that cannot be kept to the letter is refused", async (store) => {
+  check("a session that cannot be kept unchanged is refused", async (store) => {
     const failure = { reason: "unsuitable", isTransient: false };
     for (const body of ['"\ud800"', '"\0"'])
       await rejects(store.writeSession(session1, 0, body), "store_failed", failure);

@@ -67,12 +67,12 @@ export function ownerOf(token: string): RunOwner {
 /** Higher than the id of any process that a system hands out. */
 export const NO_PROCESS_ID = 2 ** 30;
 
-/** Nobody is ever stale. */
+/** No owner is ever stale. */
 export const NEVER_MS = Number.MAX_SAFE_INTEGER;
 /** Everybody is always stale. */
 export const ALWAYS_MS = 0;
 
-/** A claim by a living owner; of what is owned by nobody, unless the options say otherwise. */
+/** A claim by a living owner; of what has no owner, unless the options say otherwise. */
 export function claimBy(
   token: string,
   options: Omit<Partial<ClaimOptions>, "owner"> = {},

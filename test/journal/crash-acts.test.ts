@@ -76,7 +76,12 @@ test("D2: what a call did to a subagent is not done twice, and a cancel is over 
       await turns(2);
       return { text: `${text}.` };
     });
-    return { role, calls, options: { hooks: [slowly] }, deeds: [opens(written, isWritten)] };
+    return {
+      role,
+      calls,
+      options: { hooks: [slowly] },
+      callerActions: [opens(written, isWritten)],
+    };
   });
 });
 
@@ -108,7 +113,7 @@ function paused(goesOnBy: "recover" | "resume"): Play {
     calls,
     goesOnBy,
     answer: ({ questionId, argumentsHash }) => ({ type: "approved", questionId, argumentsHash }),
-    deeds: [
+    callerActions: [
       {
         when: ({ type }) => type === "tool.started",
         act: (run) => void run.steer("Hurry.").catch(() => undefined),
@@ -152,13 +157,13 @@ test("D2: an agent whose time is over ends, also if its process dies right then"
       ),
       subagents: [endless],
     });
-    const deed = {
+    const callerAction = {
       when: ({ type, agentPath }: EspalierEvent): boolean =>
         type === "tool.started" && agentPath === "lead/endless#1",
       act: () => clock.advance(500),
       isKept: isOver,
     };
-    return { role, calls, options: { clock }, deeds: [deed] };
+    return { role, calls, options: { clock }, callerActions: [callerAction] };
   }, checkOverdue);
 });
 

@@ -12,7 +12,7 @@ import {
   killedEverywhere,
   opens,
   turns,
-  type Deed,
+  type CallerAction,
   type Play,
   type Story,
 } from "./crash-play.ts";
@@ -53,7 +53,7 @@ function team(calls: Map<string, number>, until: Promise<void>) {
 function whenBothWork(
   act: (run: Run) => unknown,
   isKept: (record: JournalRecord) => boolean,
-): Deed {
+): CallerAction {
   const atWork = new Set<string>();
   return {
     when: ({ type, agentPath }) =>
@@ -70,7 +70,7 @@ test("D2: messages that were written to agents are read once, before and after a
     return {
       role: team(calls, written.opened),
       calls,
-      deeds: [
+      callerActions: [
         whenBothWork((run) => {
           void run.steer("One.").catch(() => undefined);
         }, isLetter("One.")),
@@ -106,8 +106,8 @@ const NEVER = new Promise<void>(() => undefined);
 test("D2: a run that was cancelled ends cancelled, and nobody in it lives on", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
-    const deeds = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
-    return { role: team(calls, NEVER), calls, deeds };
+    const callerActions = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
+    return { role: team(calls, NEVER), calls, callerActions };
   });
 });
 
@@ -130,8 +130,8 @@ test("D2: a run that was cancelled while subtasks were worked off", async () => 
       ],
       subagents: lead.subagents,
     });
-    const deeds = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
-    return { role, calls, deeds };
+    const callerActions = [whenBothWork((run) => run.cancel("Enough."), isRecord("cancel"))];
+    return { role, calls, callerActions };
   });
 });
 
@@ -139,7 +139,7 @@ test("D2: an agent that was cancelled ends, and the others go on", async () => {
   await killedEverywhere((): Play => {
     const calls = new Map<string, number>();
     const cancelled = gate();
-    const deeds: readonly Deed[] = [
+    const callerActions: readonly CallerAction[] = [
       {
         when: isFirstAtWork,
         act: (run, { agentId }) => run.cancelAgent(agentId, "Not you."),
@@ -150,7 +150,7 @@ test("D2: an agent that was cancelled ends, and the others go on", async () => {
         ({ type, agentPath }) => type === "agent.ended" && agentPath === "lead/worker#1",
       ),
     ];
-    return { role: team(calls, cancelled.opened), calls, deeds };
+    return { role: team(calls, cancelled.opened), calls, callerActions };
   });
 });
 
@@ -159,7 +159,7 @@ test("D2: a run that was asked to stop stops, and what was under way then is not
     (): Play => {
       const calls = new Map<string, number>();
       const stopped = gate();
-      const deeds: readonly Deed[] = [
+      const callerActions: readonly CallerAction[] = [
         whenBothWork((run) => run.requestStop("That will do."), isRecord("stop")),
         {
           when: ({ type }) => type === "tool.started",
@@ -167,7 +167,7 @@ test("D2: a run that was asked to stop stops, and what was under way then is not
           isKept: () => false,
         },
       ];
-      return { role: team(calls, stopped.opened), calls, deeds };
+      return { role: team(calls, stopped.opened), calls, callerActions };
     },
     (story, plain) => {
       expect(endings(story)).toEqual(endings(plain));
@@ -186,7 +186,7 @@ test("D2: what was granted stays granted, once", async () => {
     (): Play => {
       const calls = new Map<string, number>();
       const granted = gate();
-      const deeds: readonly Deed[] = [
+      const callerActions: readonly CallerAction[] = [
         whenBothWork(
           (run) => run.grant({ steps: 10 }, { by: "the boss" }),
           (record) => record.type === "ledger" && record.done.operation === "grant",
@@ -194,7 +194,7 @@ test("D2: what was granted stays granted, once", async () => {
         opens(granted, ({ type }) => type === "budget.granted"),
       ];
       const start = { budget: { steps: 3 } };
-      return { role: team(calls, granted.opened), calls, deeds, start };
+      return { role: team(calls, granted.opened), calls, callerActions, start };
     },
     (story) => {
       expect(story.result?.accounts[0]?.grants.length ?? 1).toBe(1);

@@ -60,7 +60,7 @@ test("D2: agents that live on after the root has ended", async () => {
       ),
       subagents: [worker(calls, () => over.opened)],
     });
-    return { role, calls, deeds: [opens(over, hasEnded)] };
+    return { role, calls, callerActions: [opens(over, hasEnded)] };
   });
 });
 

@@ -36,7 +36,7 @@ export interface Play {
   readonly options?: OrchestratorOptions;
   readonly start?: StartOptions;
   /** What the caller does. */
-  readonly deeds?: readonly Deed[];
+  readonly callerActions?: readonly CallerAction[];
   /** Executions of tools in this process, by their idempotency keys. */
   readonly calls?: ReadonlyMap<string, number>;
   readonly answer?: (question: Question) => Answer;
@@ -47,7 +47,7 @@ export interface Play {
 }
 
 /** Something that the caller does once, when something has happened. */
-export interface Deed {
+export interface CallerAction {
   readonly when: (event: EspalierEvent) => boolean;
   readonly act: (run: Run, event: EspalierEvent) => void;
   /** True for the record that says that it was done. */
@@ -282,19 +282,19 @@ class Process {
   /** Does what the caller does, unless it is done already. */
   watch(run: Run, before: readonly JournalRecord[]): void {
     const events = eventsIn(before);
-    for (const deed of this.play.deeds ?? []) {
-      if (before.some(deed.isKept)) continue;
-      const due = events.find(deed.when);
-      if (due !== undefined) deed.act(run, due);
-      else this.#await(run, deed);
+    for (const callerAction of this.play.callerActions ?? []) {
+      if (before.some(callerAction.isKept)) continue;
+      const due = events.find(callerAction.when);
+      if (due !== undefined) callerAction.act(run, due);
+      else this.#await(run, callerAction);
     }
   }
 
-  #await(run: Run, deed: Deed): void {
+  #await(run: Run, callerAction: CallerAction): void {
     const listener = (event: EspalierEvent): void => {
-      if (!deed.when(event)) return;
+      if (!callerAction.when(event)) return;
       this.#listeners.delete(listener);
-      queueMicrotask(() => deed.act(run, event));
+      queueMicrotask(() => callerAction.act(run, event));
     };
     this.#listeners.add(listener);
   }
@@ -370,7 +370,7 @@ export async function turns(count: number): Promise<void> {
 }
 
 /** Opens a gate as soon as something has happened, also in an earlier process. */
-export function opens(gate: Gate, when: Deed["when"]): Deed {
+export function opens(gate: Gate, when: CallerAction["when"]): CallerAction {
   return { when, act: () => gate.open(), isKept: () => false };
 }
 

@@ -215,7 +215,7 @@ test("D2: a call that must not be repeated is reported, also if the agent was to
       return {
         role,
         calls,
-        deeds: [
+        callerActions: [
           {
             when: ({ type }) => type === "tool.started",
             act: (run) => void turns(4).then(() => run.cancel().catch(() => undefined)),

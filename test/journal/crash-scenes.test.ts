@@ -83,7 +83,7 @@ test("D2: subagents in the background, that are waited for, written to and cance
       }),
       subagents: [slow, worker(calls, () => awaited.opened)],
     });
-    return { role, calls, deeds: [opens(written, isWritten), opens(awaited, isAwaited)] };
+    return { role, calls, callerActions: [opens(written, isWritten), opens(awaited, isAwaited)] };
   });
 });
 
@@ -111,7 +111,7 @@ test("D2: a subagent that goes on, before its parent's eyes and in the backgroun
         worker(calls, (task) => (task === "third" ? answered.opened : Promise.resolve())),
       ],
     });
-    return { role, calls, deeds: [opens(answered, hasAnswered)] };
+    return { role, calls, callerActions: [opens(answered, hasAnswered)] };
   });
 });
 

@@ -12,8 +12,8 @@ import type { Recording } from "../../src/testing/replay/recording.ts";
 import { replay } from "../../src/testing/replay/replay.ts";
 import { defineTool } from "../../src/tools/define-tool.ts";
 import { toolGuard } from "../../src/tools/tool-guard.ts";
-import { Comparison } from "../../src/testing/replay/compare-deeds.ts";
-import { DeedReader } from "../../src/testing/replay/deeds.ts";
+import { Comparison } from "../../src/testing/replay/compare-actions.ts";
+import { ActionReader } from "../../src/testing/replay/actions.ts";
 import { proves } from "../harness/proves.ts";
 import { Cast, type Build } from "../journals/cast.ts";
 import { recorded, replayed } from "../journals/play.ts";
@@ -272,8 +272,12 @@ function limitReached(axis: string, current: number): JournalRecord {
 
 test("how much of a time was over when a limit was reached is not compared, other amounts are", () => {
   const found = ["wallTimeMs", "totalTokens"].map((axis) => {
-    const compared = new Comparison({ isInOrder: true, places: new Map(), untold: new Set() });
-    const expected = new DeedReader(new Map()).read(limitReached(axis, 1_000));
+    const compared = new Comparison({
+      isInOrder: true,
+      positions: new Map(),
+      ignoredCalls: new Set(),
+    });
+    const expected = new ActionReader(new Map()).read(limitReached(axis, 1_000));
     compared.take(limitReached(axis, 1_007));
     return expected === undefined ? "nothing" : compared.check(expected)?.field;
   });

@@ -1,5 +1,5 @@
 // Goal: a replay comes to the same where a process dies while somebody is asked, and where something is wanted right after a recovery.
-// Method: the first process is cut off from its store in the midst of a tool call; another one takes over; all stretches are replayed.
+// Method: the first process is cut off from its store in the midst of a tool call; another one takes over; all segments are replayed.
 
 import { expect, test } from "vitest";
 

@@ -1,4 +1,4 @@
-// Replays a run with all its pauses and deaths: every stretch of it, to the same result.
+// Replays a run with all its pauses and deaths: every segment of it, to the same result.
 
 import { expect } from "vitest";
 
@@ -39,7 +39,7 @@ export async function replaysToTheSame(
   });
   if (result !== undefined && more.order === undefined) expect(gist(again)).toEqual(gist(result));
   const lives = recording.split("\n").filter((line) => /^\{"type":"(?:run|recovered)"/u.test(line));
-  expect(again.played.length, "every stretch is played").toBe(lives.length);
+  expect(again.played.length, "every segment is played").toBe(lives.length);
   expect(again.unplayed).toBeUndefined();
   return again;
 }

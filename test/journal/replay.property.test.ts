@@ -178,9 +178,9 @@ const deaths = fc.array(
 
 proves(
   ["R175", "X25", "S7.31"],
-  "trees whose processes die come to the same, stretch by stretch",
+  "trees whose processes die come to the same, segment by segment",
   async () => {
-    let stretches = 0;
+    let segments = 0;
     await fc.assert(
       fc.asyncProperty(fc.oneof(calm, rough), deaths, async (world, planned) => {
         const build = sceneOf({ ...world, wish: "none" });
@@ -194,10 +194,10 @@ proves(
           (startMs) => new TickingClock(startMs),
         );
         const again = await replaysToTheSame(play(false), story);
-        stretches += again.played.length;
+        segments += again.played.length;
       }),
       { numRuns },
     );
-    expect(stretches, "processes died").toBeGreaterThan(numRuns);
+    expect(segments, "processes died").toBeGreaterThan(numRuns);
   },
 );

@@ -1,13 +1,13 @@
-// What somebody outside wanted of a recorded run, wanted once more; and the ends of agents' time.
+// The commands that a recorded run got from outside, given once more; and the ends of agents' time.
 
 import { EspalierError } from "../../kernel/error.ts";
 import { sameJson } from "../../kernel/json.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import type { Run } from "../../orchestrator/run/run.ts";
 import type { RunRuntime } from "../../orchestrator/tree/run-runtime.ts";
-import type { CommandRecord } from "./score.ts";
+import type { CommandRecord } from "./replay-script.ts";
 
-/** Gives commands of the recording, each once. Owns which signals the agents have put in by themselves. */
+/** Gives commands of the recording, each once. Owns the signals that the agents have raised by themselves. */
 export class Commands {
   readonly #runtime: RunRuntime;
   readonly #run: Run;
@@ -19,7 +19,7 @@ export class Commands {
     this.#run = run;
   }
 
-  /** Something that the replay wrote. */
+  /** Takes what the replay wrote. */
   take(record: JournalRecord): void {
     if (record.type === "signal") this.#raised.push(record);
   }
@@ -28,7 +28,7 @@ export class Commands {
     return this.#done.has(record);
   }
 
-  /** True if a hook has put the signal in, as it did in the recording. */
+  /** True if a hook has raised the signal, as it did in the recording. */
   takeRaised(record: RecordOf<"signal">): boolean {
     const at = this.#raised.findIndex((one) => sameJson(one, record));
     if (at !== -1) this.#raised.splice(at, 1);

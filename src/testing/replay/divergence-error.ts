@@ -1,36 +1,36 @@
-// How a divergence is told.
+// The error for a divergence. Owns the texts behind hashes.
 
 import { EspalierError } from "../../kernel/error.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
-import type { Divergence } from "./compare-deeds.ts";
+import type { Divergence } from "./compare-actions.ts";
 
 const MOST_CHARACTERS = 200;
 /** So much is shown before the first character that differs. */
 const LEAD_IN = 40;
 
-export class DivergenceTeller {
+export class DivergenceReporter {
   readonly #texts = new Map<string, string>();
-  readonly #stretch: number;
+  readonly #segment: number;
 
-  /** `stretch`: which one of the recording is played, from 1. */
-  constructor(records: readonly JournalRecord[], stretch: number) {
-    this.#stretch = stretch;
+  /** `segment`: which one of the recording is replayed, from 1. */
+  constructor(records: readonly JournalRecord[], segment: number) {
+    this.#segment = segment;
     for (const record of records) this.take(record);
   }
 
-  /** Takes note of the texts behind hashes. */
+  /** Collects the texts behind hashes. */
   take(record: JournalRecord): void {
     if (record.type === "definition") this.#texts.set(record.hash, record.text);
   }
 
   error({ agentPath, stepNumber, field, expected, got }: Divergence): EspalierError {
     const [was, is] = this.#shown(expected, got);
-    const stretch = this.#stretch;
-    const where = `in step ${stepNumber}${stretch === 1 ? "" : ` of stretch ${stretch}`}`;
+    const segment = this.#segment;
+    const where = `in step ${stepNumber}${segment === 1 ? "" : ` of segment ${segment}`}`;
     return new EspalierError({
       code: "replay_diverged",
       message: `Expected ${agentPath} to do ${where} what was recorded, got another ${field}: ${was} was recorded, ${is} came. Find what changed in roles, prompts or tools, or record the run anew.`,
-      data: { stretch, agentPath, stepNumber, field, expected: was, got: is },
+      data: { segment, agentPath, stepNumber, field, expected: was, got: is },
     });
   }
 

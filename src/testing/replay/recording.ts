@@ -12,7 +12,7 @@ import {
 import { readRecord } from "../../orchestrator/durability/text-table.ts";
 import { RunIdSchema } from "../../protocol/ids.ts";
 import type { RunStore } from "../../store/run-store.ts";
-import { headless, stretchesIn, type ReadLine, type Stretch } from "./stretch.ts";
+import { headless, segmentsIn, type ReadLine, type Segment } from "./segment.ts";
 
 /** The journal of one run: lines of JSON, with a line break after each. Good to keep in a file and to look at in a review. */
 export type Recording = string;
@@ -29,8 +29,8 @@ export async function recordingOf(store: RunStore, runId: string): Promise<Recor
   return lines.join("");
 }
 
-/** What a recording holds, stretch by stretch. Throws `invalid_journal`, naming the line, or `unsupported_version`. */
-export function stretchesOf(recording: unknown): readonly Stretch[] {
+/** What a recording holds, segment by segment. Throws `invalid_journal`, naming the line, or `unsupported_version`. */
+export function segmentsOf(recording: unknown): readonly Segment[] {
   if (typeof recording !== "string")
     throw mismatch("recording", "text", recording, "Hand in what recordingOf gave.");
   const texts: string[] = [];
@@ -44,7 +44,7 @@ export function stretchesOf(recording: unknown): readonly Stretch[] {
     lines.push({ line, record, number });
   }
   if (lines.length === 0) throw headless(1);
-  return stretchesIn(lines);
+  return segmentsIn(lines);
 }
 
 /** Editors put it at the beginning of a file. */

@@ -15,17 +15,17 @@ import { sameJson } from "../../kernel/json.ts";
 import type { CallId } from "../../protocol/ids.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { RejectedCall } from "../../tools/rejected-call.ts";
-import type { ReplayStage } from "./replay-stage.ts";
+import type { RecordedOutcomes } from "./recorded-outcomes.ts";
 
 type Work = (call: PlannedCall) => Promise<CallEnd>;
 
 export class ReplayEffects implements EffectLog {
-  readonly #stage: ReplayStage;
+  readonly #outcomes: RecordedOutcomes;
   readonly #agent: AgentRuntime;
   readonly #permits = new Map<string, unknown>();
 
-  constructor(stage: ReplayStage, agent: AgentRuntime) {
-    this.#stage = stage;
+  constructor(outcomes: RecordedOutcomes, agent: AgentRuntime) {
+    this.#outcomes = outcomes;
     this.#agent = agent;
   }
 
@@ -49,14 +49,14 @@ export class ReplayEffects implements EffectLog {
     const known = this.outcome(name);
     if (known !== undefined) return Promise.resolve(ofCall(known, call));
     if (!isWork && call.deferral === undefined) {
-      this.#stage.pass(agentId, name);
+      this.#outcomes.pass(agentId, name);
       return work(call);
     }
     const { callId } = call.call;
     const isAgain =
-      type === "delegation" && !this.#stage.isUnallowed(agentId, place.stepId, callId);
+      type === "delegation" && !this.#outcomes.isUnallowed(agentId, place.stepId, callId);
     if (isAgain || !isWork) return this.#delegated(place, call, work);
-    this.#stage.begin(agentId, place.stepId, callId);
+    this.#outcomes.begin(agentId, place.stepId, callId);
     // As it was looked for when the call was made.
     if (!this.hadBegun(name)) this.outcome(permitOf(place, call));
     const refused = this.#refused(place, call);
@@ -68,7 +68,7 @@ export class ReplayEffects implements EffectLog {
   /** The delegation as a call that a guard or a hook has forbidden; undefined: none has. */
   #refused({ stepId }: EffectPosition, { call, bound }: PlannedCall): RejectedCall | undefined {
     const { agentId } = this.#agent.identity;
-    const refusal = this.#stage.forbiddance(agentId, stepId, call.callId);
+    const refusal = this.#outcomes.forbiddance(agentId, stepId, call.callId);
     if (refusal === undefined || bound.type !== "delegation") return undefined;
     return { type: "rejected", tool: bound.tool, code: refusal.code, text: refusal.message };
   }
@@ -87,7 +87,7 @@ export class ReplayEffects implements EffectLog {
   /** The subagents are replayed themselves; the call begins and ends in its turn. */
   async #delegated(place: EffectPosition, call: PlannedCall, work: Work): Promise<CallEnd> {
     const permit = permitOf(place, call);
-    if (this.#stage.hasEnd(this.#agent.identity.agentId, permit)) {
+    if (this.#outcomes.hasEnd(this.#agent.identity.agentId, permit)) {
       const allowed = await this.#turn(permit);
       if (allowed === undefined) return this.#givenUp(call);
       this.#permits.set(permit, allowed);
@@ -103,11 +103,11 @@ export class ReplayEffects implements EffectLog {
   }
 
   #turn(name: string): Promise<unknown> {
-    return this.#stage.turn(this.#agent.identity.agentId, name);
+    return this.#outcomes.turn(this.#agent.identity.agentId, name);
   }
 
   async consult<T>(work: () => Promise<T>): Promise<T> {
-    const rest = this.#stage.working();
+    const rest = this.#outcomes.working();
     try {
       return await work();
     } finally {

@@ -8,10 +8,10 @@ import { checkRole, type AgentRole } from "../../agent/agent-role.ts";
 import type { OrchestratorOptions } from "../../orchestrator/tree/orchestrator-options.ts";
 import { settingsOf } from "../../orchestrator/tree/settings.ts";
 import type { RunResult } from "../../orchestrator/run/run-result.ts";
-import { stretchesOf, type Recording } from "./recording.ts";
+import { segmentsOf, type Recording } from "./recording.ts";
 import { Replayer, type ReplayOrder } from "./replayer.ts";
-import { scoreOf, type StretchEnd } from "./score.ts";
-import { beginningOf, type StretchBegin } from "./stretch.ts";
+import { scriptOf, type SegmentEnd } from "./replay-script.ts";
+import { beginningOf, type SegmentBegin } from "./segment.ts";
 
 /** What the run had besides its recording: hooks, guards and the like are code, and run again. */
 export interface ReplayOptions<out Output = unknown, in out Context = unknown> extends Pick<
@@ -42,26 +42,26 @@ const FIELDS = [
 ];
 
 /** What one process did of the run: from its start, a resume or a recovery to its end, a pause, or the death of the process. */
-export interface PlayedStretch {
-  readonly begin: StretchBegin;
+export interface PlayedSegment {
+  readonly begin: SegmentBegin;
   /** `broken`: its process died, or the recording breaks off. */
-  readonly end: StretchEnd;
+  readonly end: SegmentEnd;
 }
 
-/** The result of a replay: that of the last stretch that was played. */
+/** The result of a replay: that of the last segment that was played. */
 export interface ReplayResult<out Output = unknown> extends RunResult<Output> {
-  /** The stretches that were played, in their order. */
-  readonly played: readonly PlayedStretch[];
-  /** How many stretches follow in the recording that were not played, and why; undefined: none. */
-  readonly unplayed: { readonly stretches: number; readonly reason: string } | undefined;
+  /** The segments that were played, in their order. */
+  readonly played: readonly PlayedSegment[];
+  /** How many segments follow in the recording that were not played, and why; undefined: none. */
+  readonly unplayed: { readonly segments: number; readonly reason: string } | undefined;
 }
 
 /**
  * Runs a recording again and gives its result, the same as that of the recorded run except for times and traces. A run that was paused, or
- * whose process died, is replayed stretch by stretch: each goes on from what was kept. A recording that breaks off is replayed up to there:
+ * whose process died, is replayed segment by segment: each continues from what was persisted. A recording that breaks off is replayed up to there:
  * the result then is cancelled, since "The recording ends here.".
  *
- * Rejects with `replay_diverged` at the first thing that an agent does otherwise: `data` names stretch, agent, step and field, what was
+ * Rejects with `replay_diverged` at the first thing that an agent does otherwise: `data` names segment, agent, step and field, what was
  * recorded and what came instead. Rejects with `invalid_journal`, `invalid_paused_run`, `invalid_answer` or `unsupported_version` for what
  * is no recording, with `invalid_option`, and with what `Orchestrator.start` and `resume` throw of roles. A `pausedRun` in the result is
  * there to be looked at: resume that of the recorded run instead.
@@ -76,25 +76,25 @@ export async function replay(recording: Recording, options: ReplayOptions): Prom
   checkRole("role", role);
   checkOrder(order);
   settingsOf(means);
-  const stretches = stretchesOf(recording);
-  const last = stretches.findIndex(({ isMarked }) => !isMarked);
-  const playable = last === -1 ? stretches : stretches.slice(0, last);
-  const records = stretches.flatMap((one) => one.records);
-  const played: PlayedStretch[] = [];
+  const segments = segmentsOf(recording);
+  const last = segments.findIndex(({ isMarked }) => !isMarked);
+  const playable = last === -1 ? segments : segments.slice(0, last);
+  const records = segments.flatMap((one) => one.records);
+  const played: PlayedSegment[] = [];
   let result: RunResult | undefined;
-  for (const [index, stretch] of playable.entries()) {
-    const beginning = await beginningOf(stretch);
+  for (const [index, segment] of playable.entries()) {
+    const beginning = await beginningOf(segment);
     if (beginning === undefined) continue;
     const earlier = playable.slice(0, index).flatMap((one) => one.records);
-    const score = scoreOf(stretch, beginning, earlier);
+    const script = scriptOf(segment, beginning, earlier);
     const place = { number: index + 1, isLast: index === playable.length - 1 };
-    const parts = { ...place, score, beginning, stretch, records, role, context, means, order };
+    const parts = { ...place, script, beginning, segment, records, role, context, means, order };
     result = await new Replayer(parts).play();
-    played.push({ begin: beginning.type, end: score.end });
+    played.push({ begin: beginning.type, end: script.end });
   }
   if (result === undefined) throw brokenOff(records.length);
-  const count = stretches.length - playable.length;
-  const unplayed = count === 0 ? undefined : { stretches: count, reason: UNMARKED };
+  const count = segments.length - playable.length;
+  const unplayed = count === 0 ? undefined : { segments: count, reason: UNMARKED };
   return Object.freeze({ ...result, played, unplayed });
 }
 

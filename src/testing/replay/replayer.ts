@@ -1,4 +1,4 @@
-// Replayer: plays one recording. Owns its clock, and how far it has come.
+// Replayer: replays one segment of a recording. Owns its clock, and how far it has come.
 // An effect comes to its end when its turn in the recording has come, and not before: so the interleavings of the recording are made again.
 
 import { sleep, systemClock } from "../../kernel/clock.ts";
@@ -16,35 +16,35 @@ import type { RunResult } from "../../orchestrator/run/run-result.ts";
 import type { EventSink } from "../../protocol/event-sink.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { Commands } from "./commands.ts";
-import { Comparison, type Divergence } from "./compare-deeds.ts";
-import type { Deed } from "./deeds.ts";
-import { DivergenceTeller } from "./divergence-error.ts";
+import { Comparison, type Divergence } from "./compare-actions.ts";
+import type { Action } from "./actions.ts";
+import { DivergenceReporter } from "./divergence-error.ts";
 import { ReplayEffects } from "./replay-effects.ts";
-import { ReplayStage } from "./replay-stage.ts";
+import { RecordedOutcomes } from "./recorded-outcomes.ts";
 import {
   isLease,
-  type CommandCue,
+  type CommandEntry,
   type CommandRecord,
-  type Cue,
-  type EffectCue,
-  type Score,
-} from "./score.ts";
-import { beginsAtMs, placesOf, rootOf, type Beginning, type Stretch } from "./stretch.ts";
-import { setStage, type Means } from "./stage-set.ts";
+  type ScriptEntry,
+  type EffectEntry,
+  type ReplayScript,
+} from "./replay-script.ts";
+import { beginsAtMs, positionsOf, rootOf, type Beginning, type Segment } from "./segment.ts";
+import { setUpRun, type Means } from "./set-up-run.ts";
 import { passages, randomFrom } from "./shuffle.ts";
 
 /** The order in which effects end that are under way at the same time. */
 export type ReplayOrder = "recorded" | { readonly shuffledBy: number };
 
 export interface ReplayerParts {
-  /** The stretch that is played, from 1. */
+  /** Of the segment that is replayed, from 1. */
   readonly number: number;
-  readonly score: Score;
+  readonly script: ReplayScript;
   readonly beginning: Beginning;
-  readonly stretch: Stretch;
+  readonly segment: Segment;
   /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
-  /** No other stretch follows. */
+  /** No other segment follows. */
   readonly isLast: boolean;
   readonly role: AgentRole;
   readonly context: unknown;
@@ -61,61 +61,65 @@ const DERIVED = /^budget\.|Hash$/u;
 const NEVER = new AbortController().signal;
 
 export class Replayer {
-  readonly #score: Score;
+  readonly #script: ReplayScript;
   readonly #root: ReturnType<typeof rootOf>;
   readonly #order: ReplayOrder;
   readonly #clock = new ManualClock();
-  readonly #stage: ReplayStage;
+  readonly #outcomes: RecordedOutcomes;
   readonly #compared: Comparison;
-  readonly #teller: DivergenceTeller;
-  readonly #deeds: readonly Deed[];
-  /** What was wanted right after so many deeds. */
-  readonly #atOnce: ReadonlyMap<number, readonly CommandCue[]>;
+  readonly #reporter: DivergenceReporter;
+  readonly #actions: readonly Action[];
+  /** Commands that came right after so many actions. */
+  readonly #atOnce: ReadonlyMap<number, readonly CommandEntry[]>;
   readonly #run: Run;
   #commands: Commands | undefined;
-  /** Deeds of the replay so far, and leases. */
+  /** Actions of the replay so far, and leases. */
   #done = 0;
-  /** Deeds of the recording that were looked at. */
+  /** Actions of the recording that were looked at. */
   #seen = 0;
   #result: RunResult | undefined;
-  /** Nobody is told what becomes of agents that go on in the next stretch. */
+  /** The user's sinks get no events: the agents continue in the next segment. */
   #isSilent = false;
   readonly #isLast: boolean;
   readonly #runtime: RunRuntime;
 
   constructor(parts: ReplayerParts) {
-    const { score, beginning, stretch, records, role, context, means, order, number } = parts;
-    this.#score = score;
+    const { script, beginning, segment, records, role, context, means, order, number } = parts;
+    this.#script = script;
     this.#order = order;
     this.#isLast = parts.isLast;
     this.#root = rootOf(beginning);
-    this.#teller = new DivergenceTeller(records, number);
+    this.#reporter = new DivergenceReporter(records, number);
     this.#checkRole(role);
-    this.#deeds = score.cues.flatMap((cue) => (cue.type === "deed" ? [cue.deed] : []));
-    this.#atOnce = Map.groupBy(
-      score.cues.flatMap((cue) => (cue.type === "command" && cue.isAtOnce ? [cue] : [])),
-      ({ deedsBefore }) => deedsBefore,
+    this.#actions = script.entries.flatMap((entry) =>
+      entry.type === "action" ? [entry.action] : [],
     );
-    const effects = stretch.records.filter((record) => record.type === "effect");
-    this.#stage = new ReplayStage(effects, score, (call) => this.#giveAt(call));
+    this.#atOnce = Map.groupBy(
+      script.entries.flatMap((entry) =>
+        entry.type === "command" && entry.isAtOnce ? [entry] : [],
+      ),
+      ({ actionsBefore }) => actionsBefore,
+    );
+    const effects = segment.records.filter((record) => record.type === "effect");
+    this.#outcomes = new RecordedOutcomes(effects, script, (call) => this.#giveAt(call));
     const isInOrder = order === "recorded";
     this.#compared = new Comparison({
       isInOrder,
-      places: placesOf(beginning),
-      untold: score.unrun,
+      positions: positionsOf(beginning),
+      ignoredCalls: script.unrun,
     });
-    this.#clock.advance(beginsAtMs(beginning, stretch));
+    this.#clock.advance(beginsAtMs(beginning, segment));
     const sinks = (means.sinks ?? []).map((sink) => this.#heard(sink));
-    const { runtime, run } = setStage({
-      score,
+    const { runtime, run } = setUpRun({
+      script,
       beginning,
       records,
-      own: stretch.records,
+      own: segment.records,
       clock: this.#clock,
       role,
       context,
       means: { ...means, sinks: [...sinks, { take: () => this.#giveDue() }] },
-      logOf: (agent) => new ReplayEffects(this.#stage, agent),
+      logOf: (agent) => new ReplayEffects(this.#outcomes, agent),
       append: (record) => this.#take(record),
     });
     this.#run = run;
@@ -128,7 +132,8 @@ export class Replayer {
   async play(): Promise<RunResult> {
     try {
       await endOfTurn();
-      if (this.#order === "recorded") for (const cue of this.#score.cues) await this.#follow(cue);
+      if (this.#order === "recorded")
+        for (const entry of this.#script.entries) await this.#follow(entry);
       else await this.#shuffle(this.#order.shuffledBy);
       return await this.#end();
     } catch (cause) {
@@ -140,7 +145,7 @@ export class Replayer {
   #checkRole({ name: got }: AgentRole): void {
     const { agentPath = "", role: expected } = this.#root ?? {};
     const place = { agentPath, stepNumber: 0, field: "role" };
-    if (got !== expected) throw this.#teller.error({ ...place, expected, got });
+    if (got !== expected) throw this.#reporter.error({ ...place, expected, got });
   }
 
   #heard(sink: EventSink): EventSink {
@@ -151,42 +156,42 @@ export class Replayer {
     };
   }
 
-  async #follow(cue: Cue): Promise<void> {
-    switch (cue.type) {
+  async #follow(entry: ScriptEntry): Promise<void> {
+    switch (entry.type) {
       case "effect":
-        return await this.#release(cue);
+        return await this.#release(entry);
       case "booking":
         if (this.#order !== "recorded") return; // Leases have other ids, and each settlement books all of its call.
         await this.#rest();
-        this.#moveTo(cue.atMs);
-        this.#runtime.ledger.redo(cue.done);
+        this.#moveTo(entry.atMs);
+        this.#runtime.ledger.redo(entry.done);
         return await endOfTurn();
       case "command":
-        return await this.#command(cue.record);
-      case "deed":
-        this.#moveTo(cue.atMs);
-        return await this.#see(cue.deed);
+        return await this.#command(entry.record);
+      case "action":
+        this.#moveTo(entry.atMs);
+        return await this.#see(entry.action);
       case "time":
-        this.#moveTo(cue.atMs);
+        this.#moveTo(entry.atMs);
     }
   }
 
   async #shuffle(seed: number): Promise<void> {
     const random = randomFrom(seed);
-    for (const passage of passages(this.#score)) {
-      // Within it time stands still: whoever comes before its turn must not come after its time.
+    for (const passage of passages(this.#script)) {
+      // Within it time stands still: an effect that comes before its turn must not come after its time.
       const [first] = passage;
       if (first !== undefined && "atMs" in first) this.#moveTo(first.atMs);
-      const left = passage.filter((cue) => cue.type === "effect");
+      const left = passage.filter((entry) => entry.type === "effect");
       while (left.length > 0) {
         await this.#rest();
-        const ready = left.filter(({ record }) => this.#stage.isAwaited(record));
+        const ready = left.filter(({ record }) => this.#outcomes.isAwaited(record));
         const chosen = ready[Math.floor(random() * ready.length)] ?? left[0];
         if (chosen === undefined) break;
         left.splice(left.indexOf(chosen), 1);
         await this.#release({ ...chosen, atMs: undefined });
       }
-      for (const cue of passage) if (cue.type !== "effect") await this.#follow(cue);
+      for (const entry of passage) if (entry.type !== "effect") await this.#follow(entry);
     }
   }
 
@@ -195,13 +200,13 @@ export class Replayer {
   }
 
   /** Waits until the agent asks for the effect, and lets it end. */
-  async #release(cue: EffectCue): Promise<void> {
-    const { record } = cue;
+  async #release(entry: EffectEntry): Promise<void> {
+    const { record } = entry;
     const isPermit = record.name.startsWith("permit.");
-    const isAwaited = (): boolean => isPermit || this.#stage.isAwaited(record);
+    const isAwaited = (): boolean => isPermit || this.#outcomes.isAwaited(record);
     if (!isAwaited() && !(await this.#until(isAwaited))) throw this.#missing(record);
-    this.#moveTo(this.#timeOf(cue));
-    this.#stage.release(record);
+    this.#moveTo(this.#timeOf(entry));
+    this.#outcomes.release(record);
     await endOfTurn();
   }
 
@@ -209,28 +214,30 @@ export class Replayer {
    * By then what comes of it was done. What is decided in between was decided a little earlier: the time of an agent is over only where the
    * recording says so.
    */
-  #timeOf({ record, atMs, isLate }: EffectCue): number | undefined {
-    if (atMs === undefined || isLate || this.#score.hasDeadlines) return atMs;
+  #timeOf({ record, atMs, isLate }: EffectEntry): number | undefined {
+    if (atMs === undefined || isLate || this.#script.hasDeadlines) return atMs;
     const deadlineAtMs = this.#runtime.tree.find(record.agentId)?.account.deadlineAtMs() ?? null;
     return deadlineAtMs === null ? atMs : Math.min(atMs, deadlineAtMs - 1);
   }
 
   /** Waits until the agent has done what was recorded, and compares. */
-  async #see(deed: Deed): Promise<void> {
-    const hasCome = (): boolean => this.#compared.hasNext(deed);
-    if (!hasCome() && !(await this.#until(hasCome))) throw this.#missing(deed);
-    const found = this.#compared.check(deed);
+  async #see(action: Action): Promise<void> {
+    const hasCome = (): boolean => this.#compared.hasNext(action);
+    if (!hasCome() && !(await this.#until(hasCome))) throw this.#missing(action);
+    const found = this.#compared.check(action);
     this.#seen += 1;
-    if (found !== undefined) throw this.#teller.error(this.#moreTelling(deed, found));
+    if (found !== undefined) throw this.#reporter.error(this.#moreSpecific(action, found));
   }
 
-  /** A request of another size is told by what is in it, where that is known. */
-  #moreTelling({ agentId }: Deed, found: Divergence): Divergence {
-    const following = this.#deeds.slice(this.#seen).filter((deed) => deed.agentId === agentId);
+  /** For a request of another size, the first difference in its content, where that is known. */
+  #moreSpecific({ agentId }: Action, found: Divergence): Divergence {
+    const following = this.#actions
+      .slice(this.#seen)
+      .filter((action) => action.agentId === agentId);
     let best = found;
-    for (const deed of following.slice(0, 3)) {
-      if (!DERIVED.test(best.field) || !this.#compared.hasNext(deed)) break;
-      best = this.#compared.check(deed) ?? best;
+    for (const action of following.slice(0, 3)) {
+      if (!DERIVED.test(best.field) || !this.#compared.hasNext(action)) break;
+      best = this.#compared.check(action) ?? best;
     }
     return best;
   }
@@ -241,7 +248,7 @@ export class Replayer {
     if (record.type === "signal") {
       let isRaised = commands.takeRaised(record);
       if (!isRaised)
-        await this.#until(() => !this.#stage.isBusy || (isRaised = commands.takeRaised(record)));
+        await this.#until(() => !this.#outcomes.isBusy || (isRaised = commands.takeRaised(record)));
       if (isRaised) return;
     }
     await this.#rest();
@@ -268,14 +275,14 @@ export class Replayer {
   #take(record: JournalRecord): void {
     const copy = JournalRecordSchema.parse(JSON.parse(JSON.stringify(record)));
     this.#commands?.take(copy);
-    this.#teller.take(copy);
-    const isDeed = this.#compared.take(copy);
-    if (!isDeed && !isLease(copy)) return;
+    this.#reporter.take(copy);
+    const isAction = this.#compared.take(copy);
+    if (!isAction && !isLease(copy)) return;
     this.#done += 1;
-    if (record.type !== "event") this.#giveDue(); // Of an event others hear first.
+    if (record.type !== "event") this.#giveDue(); // An event reaches the other sinks first.
   }
 
-  /** What was wanted right after what the agents have done by now. */
+  /** Gives the commands that came right after what the agents have done by now. */
   #giveDue(): void {
     const commands = this.#commands;
     if (commands === undefined) return;
@@ -283,27 +290,27 @@ export class Replayer {
       if (!commands.isDone(record)) commands.give(record);
   }
 
-  /** What was wanted before the run began, or went on. */
+  /** Gives the commands that came before the run began or continued. */
   #giveEarly(): void {
-    const early = [...this.#atOnce].filter(([deedsBefore]) => deedsBefore <= this.#done);
-    for (const { record } of early.flatMap(([, cues]) => cues))
+    const early = [...this.#atOnce].filter(([actionsBefore]) => actionsBefore <= this.#done);
+    for (const { record } of early.flatMap(([, entries]) => entries))
       if (!this.commands.isDone(record)) this.commands.give(record);
   }
 
-  /** What was wanted right after the beginning of a call. */
+  /** Gives the commands that came right after the beginning of a call. */
   #giveAt(call: string): void {
     const commands = this.#commands;
     if (commands === undefined) return;
-    for (const cue of this.#score.cues)
-      if (cue.type === "command" && cue.call === call && !commands.isDone(cue.record))
-        commands.give(cue.record);
+    for (const entry of this.#script.entries)
+      if (entry.type === "command" && entry.call === call && !commands.isDone(entry.record))
+        commands.give(entry.record);
   }
 
   /** False: it did not come in time. */
   async #until(isSo: () => boolean): Promise<boolean> {
     const sinceMs = systemClock.monotonicMs();
     for (let turns = 0; !isSo(); turns += 1) {
-      const isPatient = this.#stage.isBusy && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
+      const isPatient = this.#outcomes.isBusy && systemClock.monotonicMs() - sinceMs < PATIENCE_MS;
       if (turns >= MOST_TURNS && !isPatient) return false;
       await (turns < MOST_TURNS ? endOfTurn() : sleep(systemClock, 1, NEVER));
     }
@@ -311,16 +318,16 @@ export class Replayer {
   }
 
   async #end(): Promise<RunResult> {
-    if (this.#score.end === "broken") {
+    if (this.#script.end === "broken") {
       for (let turns = 0; turns < 3; turns += 1) await endOfTurn();
       if (this.#result !== undefined) return this.#result;
       return await this.#leave("The recording ends here.");
     }
     await this.#until(() => this.#result !== undefined);
     const found = this.#compared.surplus();
-    if (found !== undefined) throw this.#teller.error(found);
+    if (found !== undefined) throw this.#reporter.error(found);
     if (this.#result !== undefined) return this.#result;
-    throw this.#teller.error({
+    throw this.#reporter.error({
       agentPath: this.#root?.agentPath ?? "",
       stepNumber: 0,
       field: "result",
@@ -330,21 +337,23 @@ export class Replayer {
   }
 
   /** What was recorded does not come: the first difference of all that has come, or else what is waited for instead. */
-  #missing(expected: Deed | RecordOf<"effect"> | CommandRecord): EspalierError {
-    const found = this.#compared.firstIn(this.#deeds.slice(this.#seen));
-    if (found !== undefined) return this.#teller.error(found);
+  #missing(expected: Action | RecordOf<"effect"> | CommandRecord): EspalierError {
+    const found = this.#compared.firstIn(this.#actions.slice(this.#seen));
+    if (found !== undefined) return this.#reporter.error(found);
     if (!("type" in expected)) {
       const { agentPath, stepNumber, what, facts, agentId } = expected;
-      const unknown = this.#stage.unknownOf(agentId);
+      const unknown = this.#outcomes.unknownOf(agentId);
       const field = unknown === undefined ? what : "effect";
-      return this.#teller.error({ agentPath, stepNumber, field, expected: facts, got: unknown });
+      return this.#reporter.error({ agentPath, stepNumber, field, expected: facts, got: unknown });
     }
     const agentId = "agentId" in expected ? expected.agentId : (this.#root?.agentId ?? "");
-    const last = this.#deeds.slice(0, this.#seen).findLast((deed) => deed.agentId === agentId);
+    const last = this.#actions
+      .slice(0, this.#seen)
+      .findLast((action) => action.agentId === agentId);
     const { agentPath = agentId, stepNumber = 0 } = last ?? {};
     const field = expected.type;
     const what = expected.type === "effect" ? expected.name : expected;
-    return this.#teller.error({ agentPath, stepNumber, field, expected: what, got: undefined });
+    return this.#reporter.error({ agentPath, stepNumber, field, expected: what, got: undefined });
   }
 
   /** Ends what is under way, and waits for it. */
@@ -352,7 +361,7 @@ export class Replayer {
     this.#isSilent = !this.#isLast;
     const ending = this.#run.cancel(message);
     ending.catch(() => undefined);
-    this.#stage.close();
+    this.#outcomes.close();
     for (let turns = 0; turns < MOST_TURNS && this.#result === undefined; turns += 1) {
       await endOfTurn();
       if (turns % 10 === 9) this.#clock.advance(this.#runtime.settings.graceMs);

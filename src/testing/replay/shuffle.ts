@@ -2,43 +2,43 @@
 // may; a race between agents is decided by its order, so that one is kept. Pure.
 
 import { isRecord } from "../../kernel/json.ts";
-import type { Cue, Score } from "./score.ts";
+import type { ScriptEntry, ReplayScript } from "./replay-script.ts";
 
-/** The score in pieces: effects of one piece may end in any order, and what comes of them stands in the same piece. */
-export function passages({ cues }: Score): readonly (readonly Cue[])[] {
-  const races = racesIn(cues);
-  const pieces: Cue[][] = [[]];
+/** The script in pieces: effects of one piece may end in any order, and what comes of them stands in the same piece. */
+export function passages({ entries }: ReplayScript): readonly (readonly ScriptEntry[])[] {
+  const races = racesIn(entries);
+  const pieces: ScriptEntry[][] = [[]];
   const begin = (): void => {
     if (pieces.at(-1)?.length !== 0) pieces.push([]);
   };
-  for (const [index, cue] of cues.entries()) {
-    const isAlone = cue.type === "command" || races.has(index);
+  for (const [index, entry] of entries.entries()) {
+    const isAlone = entry.type === "command" || races.has(index);
     if (isAlone) begin();
-    pieces.at(-1)?.push(cue);
-    if (cue.type === "command") begin();
+    pieces.at(-1)?.push(entry);
+    if (entry.type === "command") begin();
   }
   return pieces;
 }
 
 /** Effects whose order among all others is kept. */
-function racesIn(cues: readonly Cue[]): ReadonlySet<number> {
-  const { racing, parents } = racersIn(cues);
+function racesIn(entries: readonly ScriptEntry[]): ReadonlySet<number> {
+  const { racing, parents } = racersIn(entries);
   const races = new Set<number>();
   const lastOf = new Map<string, number>();
   let lastOfAll: number | undefined;
-  for (const [index, cue] of cues.entries()) {
-    if (cue.type === "effect") {
-      const { agentId } = cue.record;
+  for (const [index, entry] of entries.entries()) {
+    if (entry.type === "effect") {
+      const { agentId } = entry.record;
       lastOfAll = index;
       lastOf.set(agentId, index);
       if (racing.has(agentId)) races.add(index);
     }
-    // What was wanted in the midst of what came of an effect is wanted there again.
-    const isAmid = cue.type === "command" && (cue.isAtOnce || cue.call !== undefined);
+    // A command that came in the midst of what an effect led to comes there again.
+    const isAmid = entry.type === "command" && (entry.isAtOnce || entry.call !== undefined);
     if (isAmid && lastOfAll !== undefined) races.add(lastOfAll);
-    if (cue.type !== "deed") continue;
-    const { agentId, what } = cue.deed;
-    const isLate = isRecord(cue.deed.facts) && isTimeLimit(cue.deed.facts["signal"]);
+    if (entry.type !== "action") continue;
+    const { agentId, what } = entry.action;
+    const isLate = isRecord(entry.action.facts) && isTimeLimit(entry.action.facts["signal"]);
     if (isLate) races.add(index);
     const isEnd = what === "agent.ended" && racing.has(parents.get(agentId) ?? "");
     const last = isEnd || isLate ? lastOf.get(agentId) : undefined;
@@ -58,13 +58,13 @@ interface Racers {
   readonly parents: ReadonlyMap<string, string>;
 }
 
-function racersIn(cues: readonly Cue[]): Racers {
+function racersIn(entries: readonly ScriptEntry[]): Racers {
   const parents = new Map<string, string>();
   const racing = new Set<string>();
   let isCrowded = false;
-  for (const cue of cues) {
-    if (cue.type !== "deed" || !isRecord(cue.deed.facts)) continue;
-    const { agentId, what, facts } = cue.deed;
+  for (const entry of entries) {
+    if (entry.type !== "action" || !isRecord(entry.action.facts)) continue;
+    const { agentId, what, facts } = entry.action;
     const parent = parents.get(agentId);
     if (what === "agent" && typeof facts["parentAgentId"] === "string")
       parents.set(agentId, facts["parentAgentId"]);

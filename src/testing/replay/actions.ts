@@ -1,10 +1,10 @@
-// Deeds: what agents did, as far as a replay does it anew. Made alike from what was recorded and from what is replayed.
+// Actions: what agents did, as far as a replay does it again. Made alike from what was recorded and from what is replayed.
 
 import { isRecord } from "../../kernel/json.ts";
 import type { JournalRecord, RecordOf } from "../../orchestrator/durability/journal-record.ts";
 
 /** One thing that an agent did, as it is compared. */
-export interface Deed {
+export interface Action {
   readonly agentId: string;
   readonly agentPath: string;
   /** 0: before the first step of the execution. */
@@ -17,44 +17,45 @@ export interface Deed {
 const OUTSIDE =
   /^(?:model|tool|question|guards?|hook|result|reply|external|budget\.threshold)[._]/u;
 
-/** Where agents stand, by their ids. */
-export type AgentPlaces = ReadonlyMap<string, Pick<Deed, "agentPath" | "stepNumber">>;
+/** Where agents are, by their ids. */
+export type AgentPositions = ReadonlyMap<string, Pick<Action, "agentPath" | "stepNumber">>;
 
-/** Reads records one after the other. Owns where each agent stands. */
-export class DeedReader {
-  readonly #untold: ReadonlySet<string>;
+/** Reads records one after the other. Owns the position of each agent. */
+export class ActionReader {
+  readonly #ignoredCalls: ReadonlySet<string>;
   readonly #paths: Map<string, string>;
   readonly #steps: Map<string, number>;
 
-  /** `places`: of agents that live already. `untold`: delegations whose beginning is not compared, by `callKey`. Default: none. */
-  constructor(places: AgentPlaces, untold: ReadonlySet<string> = new Set()) {
-    this.#paths = new Map([...places].map(([id, { agentPath }]) => [id, agentPath]));
-    this.#steps = new Map([...places].map(([id, { stepNumber }]) => [id, stepNumber]));
-    this.#untold = untold;
+  /** `positions`: of agents that exist already. `ignoredCalls`: delegations whose beginning is not compared, by `callKey`. Default: none. */
+  constructor(positions: AgentPositions, ignoredCalls: ReadonlySet<string> = new Set()) {
+    this.#paths = new Map([...positions].map(([id, { agentPath }]) => [id, agentPath]));
+    this.#steps = new Map([...positions].map(([id, { stepNumber }]) => [id, stepNumber]));
+    this.#ignoredCalls = ignoredCalls;
   }
 
   /** Undefined: the record is nothing that is compared. */
-  read(record: JournalRecord): Deed | undefined {
+  read(record: JournalRecord): Action | undefined {
     const facts = factsOf(record);
     if (facts === undefined) return undefined;
-    if (facts.what === "tool.started" && this.#untold.has(callKey(facts.value))) return undefined;
+    if (facts.what === "tool.started" && this.#ignoredCalls.has(callKey(facts.value)))
+      return undefined;
     const { agentId, what, value } = facts;
     if (record.type === "agent") this.#paths.set(agentId, record.agent.agentPath);
     if (record.type === "execution") this.#steps.set(agentId, 0);
     if (record.type === "event" && what === "step.started")
       this.#steps.set(agentId, Number(record.event["number"]));
-    return { ...this.placeOf(agentId), what, facts: value };
+    return { ...this.positionOf(agentId), what, facts: value };
   }
 
-  placeOf(agentId: string): Pick<Deed, "agentId" | "agentPath" | "stepNumber"> {
+  positionOf(agentId: string): Pick<Action, "agentId" | "agentPath" | "stepNumber"> {
     const agentPath = this.#paths.get(agentId) ?? agentId;
     return { agentId, agentPath, stepNumber: this.#steps.get(agentId) ?? 0 };
   }
 }
 
-/** A call by its place. */
-export function callKey(place: unknown): string {
-  const { agentId, stepId, callId } = isRecord(place) ? place : {};
+/** A call by its position. */
+export function callKey(position: unknown): string {
+  const { agentId, stepId, callId } = isRecord(position) ? position : {};
   return [agentId, stepId, callId].map(String).join(" ");
 }
 
@@ -67,7 +68,7 @@ interface Facts {
 function factsOf(record: JournalRecord): Facts | undefined {
   switch (record.type) {
     case "agent":
-      return { agentId: record.agent.agentId, what: "agent", value: birthOf(record) };
+      return { agentId: record.agent.agentId, what: "agent", value: creationOf(record) };
     case "execution":
       return { agentId: record.agentId, what: "execution", value: record };
     case "state": {
@@ -86,12 +87,12 @@ function factsOf(record: JournalRecord): Facts | undefined {
   }
 }
 
-function birthOf({ agent, isBackground, account }: RecordOf<"agent">): object {
+function creationOf({ agent, isBackground, account }: RecordOf<"agent">): object {
   const { limits, reserve, timeLimitMs: timeLimit } = account;
   return { ...agent, isBackground, account: { limits, reserve, timeLimit } };
 }
 
-/** Times, what is counted in them, and places in a trace, whether it is shown, and places in the order of all agents. */
+/** Times, what is counted in them, and positions in a trace, whether it is shown, and positions in the order of all agents. */
 export function isTime(key: string): boolean {
   return key.endsWith("Ms") || key === "seq" || TRACE_PLACE.test(key);
 }
@@ -105,7 +106,7 @@ export function isTimeOnly(value: unknown): boolean {
   return Object.entries(value).every(([key, part]) => isTime(key) || isTimeOnly(part));
 }
 
-/** A change as what it leaves, as far as it says: fields are named as they are in the state, places in lists as `[3]`. */
+/** A change as what it leaves, as far as it says: fields are named as they are in the state, positions in lists as `[3]`. */
 function spread(delta: unknown): unknown {
   if (!isRecord(delta)) return delta;
   if ("set" in delta) return delta["set"];

@@ -1,5 +1,5 @@
-// Stretches of a recording: what one process did of a run. A run that was paused, or whose process died, goes on in a further one. Each
-// begins from what is kept, so that each is replayed by itself. Owns how a recording is cut.
+// Segments of a recording: what one process did of a run. A run that was paused, or whose process died, continues in a further one. Each
+// begins from what was persisted, so that each is replayed by itself. Owns how a recording is cut.
 
 import { z } from "zod";
 
@@ -15,16 +15,16 @@ import type { EventBody } from "../../protocol/event.ts";
 import { RunIdSchema, type RunId } from "../../protocol/ids.ts";
 import type { UserMessage } from "../../protocol/message.ts";
 import type { Answer } from "../../protocol/question.ts";
-import type { AgentPlaces } from "./deeds.ts";
+import type { AgentPositions } from "./actions.ts";
 
 /** How a process comes by a run. */
-export type StretchBegin = "started" | "forked" | "resumed" | "recovered";
+export type SegmentBegin = "started" | "forked" | "resumed" | "recovered";
 
 /** What one process did of a run. */
-export interface Stretch {
+export interface Segment {
   readonly runId: RunId;
   /** `resumed`: or forked. */
-  readonly begin: Exclude<StretchBegin, "forked">;
+  readonly begin: Exclude<SegmentBegin, "forked">;
   readonly records: readonly JournalRecord[];
   /** The lines before it since the journal was opened last. */
   readonly before: readonly string[];
@@ -41,23 +41,23 @@ export interface ReadLine {
 }
 
 /** Cuts a recording. Throws `invalid_journal`, naming the line, for one that does not begin with a run. */
-export function stretchesIn(lines: readonly ReadLine[]): readonly Stretch[] {
+export function segmentsIn(lines: readonly ReadLine[]): readonly Segment[] {
   const cutter = new Cutter();
   for (const line of lines) cutter.take(line);
-  return cutter.stretches;
+  return cutter.segments;
 }
 
 class Cutter {
-  readonly stretches: Stretch[] = [];
+  readonly segments: Segment[] = [];
   #records: JournalRecord[] = [];
   /** Since the journal was opened last. */
   #lines: string[] = [];
-  /** The event with which a run begins, or goes on, stands in the stretch. */
+  /** The segment has the event with which a run begins or continues. */
   #isOpen = false;
   #runId: RunId | undefined;
 
   take({ line, record, number }: ReadLine): void {
-    const isFirst = this.stretches.length === 0;
+    const isFirst = this.segments.length === 0;
     if (isFirst && record.type !== "run") throw headless(number);
     if (record.type === "run") {
       this.#runId = record.runId;
@@ -65,13 +65,13 @@ class Cutter {
     } else if (record.type === "recovered") this.#begin({ begin: "recovered", isMarked: true });
     else if (record.type === "restored") this.#restore(number);
     else if (isResumption(record) || isStart(record)) this.#open();
-    else if (record.type !== "text" && this.#isHead && this.stretches.length > 1)
+    else if (record.type !== "text" && this.#isHead && this.segments.length > 1)
       throw headless(number);
     this.#records.push(record);
     this.#lines.push(line);
   }
 
-  /** Nothing stands in the stretch but how its journal was opened. One that is opened once more says next from what. */
+  /** The segment has nothing but how its journal was opened. One that is opened once more says next from what. */
   get #isHead(): boolean {
     return (
       this.#records[0]?.type === "run" &&
@@ -79,20 +79,20 @@ class Cutter {
     );
   }
 
-  #begin({ begin, isMarked }: Pick<Stretch, "begin" | "isMarked">): void {
+  #begin({ begin, isMarked }: Pick<Segment, "begin" | "isMarked">): void {
     const before = begin === "recovered" ? this.#lines : [];
     this.#records = [];
     this.#lines = [...before];
     this.#isOpen = false;
     const [runId, records] = [this.#runId, this.#records];
     if (runId === undefined) throw headless(1);
-    this.stretches.push({ runId, begin, isMarked, before, records });
+    this.segments.push({ runId, begin, isMarked, before, records });
   }
 
   #restore(number: number): void {
     if (!this.#isHead) throw headless(number);
-    const opened = this.stretches.pop();
-    if (opened !== undefined) this.stretches.push({ ...opened, begin: "resumed" });
+    const opened = this.segments.pop();
+    if (opened !== undefined) this.segments.push({ ...opened, begin: "resumed" });
   }
 
   #open(): void {
@@ -117,19 +117,19 @@ export function headless(number: number): EspalierError {
   });
 }
 
-/** A run that begins: its root as it was born, and what that began with, as it is kept. */
+/** A run that begins: its root as it was created, and the first state of that, as it was persisted. */
 export interface Start {
   readonly type: "started";
   readonly head: RecordOf<"run">;
-  readonly birth: RecordOf<"agent">;
+  readonly rootRecord: RecordOf<"agent">;
   readonly opening: unknown;
 }
 
-/** A run that goes on. */
-export interface GoingOn {
+/** A run that continues. */
+export interface Continuation {
   readonly type: "resumed" | "recovered";
   readonly run: RestoredRun;
-  /** How the journal tells of it, where it was recovered. */
+  /** As the journal has it, where it was recovered. */
   readonly folded: FoldedRun | undefined;
   readonly answers: readonly Answer[];
   readonly grants: readonly ResumeGrant[];
@@ -141,38 +141,38 @@ export interface GoingOn {
 export interface ForkStart {
   readonly type: "forked";
   readonly run: RestoredRun;
-  /** What its root is told. */
+  /** For its root. */
   readonly message: UserMessage | undefined;
   readonly forkedFrom: EventBody<"run.started">["forkedFrom"];
 }
 
-/** From what a stretch begins. */
-export type Beginning = Start | ForkStart | GoingOn;
+/** From what a segment begins. */
+export type Beginning = Start | ForkStart | Continuation;
 
 /** Undefined: there is nothing to replay, since it breaks off before. Rejects with `invalid_journal` or `invalid_paused_run`. */
-export async function beginningOf(stretch: Stretch): Promise<Beginning | undefined> {
-  const { begin, records, before, runId } = stretch;
+export async function beginningOf(segment: Segment): Promise<Beginning | undefined> {
+  const { begin, records, before, runId } = segment;
   const head = records.find((record) => record.type === "run");
   const hasBegun = records.some(({ type }) => type === "event");
   if (!hasBegun && begin !== "started") return undefined;
   if (begin === "recovered") {
     const folded = await foldJournal(runId, before);
-    return { type: begin, folded, run: folded.run, ...goingOnOf(records, folded.run) };
+    return { type: begin, folded, run: folded.run, ...continuationOf(records, folded.run) };
   }
   if (begin === "resumed") {
     const restored = records.find((record) => record.type === "restored");
     const run = standing(parsePausedRun(restored?.run));
     const first = records.find((record) => record.type === "event");
     if (first?.event.type === "run.started") return forkOf(records, first, run);
-    return { type: begin, folded: undefined, run, ...goingOnOf(records, run) };
+    return { type: begin, folded: undefined, run, ...continuationOf(records, run) };
   }
-  const birth = records.find((record) => record.type === "agent");
+  const rootRecord = records.find((record) => record.type === "agent");
   const first = records.find((record) => record.type === "state");
-  if (head === undefined || birth === undefined || first === undefined) return undefined;
+  if (head === undefined || rootRecord === undefined || first === undefined) return undefined;
   return {
     type: "started",
     head,
-    birth,
+    rootRecord,
     opening: "set" in first.delta ? first.delta.set : undefined,
   };
 }
@@ -188,8 +188,10 @@ function forkOf(
   const forkedFrom = given.data;
   if (root === undefined || began === undefined)
     return { type: "forked", run: { ...run, agents: others }, message: undefined, forkedFrom };
-  const told = stateFromKept(withDelta(keptState(root.state), began.delta)).conversation.messages;
-  const last = told.length > root.state.conversation.messages.length ? told.at(-1) : undefined;
+  const messages = stateFromKept(withDelta(keptState(root.state), began.delta)).conversation
+    .messages;
+  const isLonger = messages.length > root.state.conversation.messages.length;
+  const last = isLonger ? messages.at(-1) : undefined;
   const message = last?.role === "user" ? last : undefined;
   const agents = [{ ...root, execution: root.execution - 1 }, ...others];
   return { type: "forked", run: { ...run, agents }, message, forkedFrom };
@@ -202,11 +204,11 @@ const ForkedFromSchema = z.object({
   spanId: z.string().optional(),
 });
 
-/** What whoever went on with the run gave it: that stands before the event by which it goes on. */
-function goingOnOf(
+/** What the run was given to continue: recorded before the event by which it continues. */
+function continuationOf(
   records: readonly JournalRecord[],
   { agents }: RestoredRun,
-): Pick<GoingOn, "answers" | "grants" | "granted"> {
+): Pick<Continuation, "answers" | "grants" | "granted"> {
   const at = records.findIndex((record) => isResumption(record) || record.type === "execution");
   const opening = at === -1 ? records : records.slice(0, at);
   const granted = opening.filter(isGrant);
@@ -229,15 +231,15 @@ function isGrant(record: JournalRecord): record is GrantRecord {
   return record.type === "ledger" && record.done.operation === "grant";
 }
 
-/** The root, when the stretch begins. */
+/** The root, when the segment begins. */
 export function rootOf(
   beginning: Beginning,
 ): Pick<RestoredRun["agents"][number], "agentId" | "agentPath" | "role"> | undefined {
-  return beginning.type === "started" ? beginning.birth.agent : beginning.run.agents[0];
+  return beginning.type === "started" ? beginning.rootRecord.agent : beginning.run.agents[0];
 }
 
-/** Where agents stand when the stretch begins. */
-export function placesOf(beginning: Beginning): AgentPlaces {
+/** Where agents are when the segment begins. */
+export function positionsOf(beginning: Beginning): AgentPositions {
   if (beginning.type === "started") return new Map();
   return new Map(
     beginning.run.agents.map(({ agentId, agentPath, state }) => {
@@ -247,9 +249,9 @@ export function placesOf(beginning: Beginning): AgentPlaces {
   );
 }
 
-/** The time when the stretch begins. */
-export function beginsAtMs(beginning: Beginning, { records }: Pick<Stretch, "records">): number {
-  if (beginning.type === "started") return beginning.birth.agent.startedAtMs;
+/** The time when the segment begins. */
+export function beginsAtMs(beginning: Beginning, { records }: Pick<Segment, "records">): number {
+  if (beginning.type === "started") return beginning.rootRecord.agent.startedAtMs;
   const first = records.find((record) => record.type === "event");
   return first?.event.atMs ?? beginning.run.pausedAtMs;
 }

@@ -1,4 +1,4 @@
-// Score: a recording as what is to be done and seen, in its order. Pure.
+// ReplayScript: a recording as what a replay has to do and to expect, in its order. Pure.
 
 import { isRecord } from "../../kernel/json.ts";
 import type { IdSource } from "../../kernel/id-source.ts";
@@ -6,15 +6,15 @@ import type { JournalRecord, RecordOf } from "../../orchestrator/durability/jour
 import type { Booking } from "../../orchestrator/budget/ledger-operation.ts";
 import { AgentIdSchema, type AgentId } from "../../protocol/ids.ts";
 import { SpawnRefusalSchema, type SpawnRefusal } from "../../protocol/subagent.ts";
-import { callKey, DeedReader, type Deed } from "./deeds.ts";
-import { placesOf, type Beginning, type Stretch } from "./stretch.ts";
+import { callKey, ActionReader, type Action } from "./actions.ts";
+import { positionsOf, type Beginning, type Segment } from "./segment.ts";
 
-/** Somebody outside wanted something of the run, or its time was over. */
+/** A command from outside the run, or the end of an agent's time. */
 export type CommandRecord = RecordOf<
   "cancel" | "deadline" | "letter" | "pause" | "signal" | "skip" | "stop" | "ledger"
 >;
 
-export interface EffectCue {
+export interface EffectEntry {
   readonly type: "effect";
   readonly record: RecordOf<"effect">;
   /** The time by which what comes of it is done, where that is known. */
@@ -23,12 +23,12 @@ export interface EffectCue {
   readonly isLate: boolean;
 }
 
-export interface CommandCue {
+export interface CommandEntry {
   readonly type: "command";
   readonly record: CommandRecord;
   /** What the agents had done by then, in all. */
-  readonly deedsBefore: number;
-  /** It was wanted right after the last of that, with nothing in between. */
+  readonly actionsBefore: number;
+  /** It came right after the last of that, with nothing in between. */
   readonly isAtOnce: boolean;
   /** The call whose beginning it followed at once, or that was to begin already when it came, by `callKey`. */
   readonly call: string | undefined;
@@ -37,71 +37,71 @@ export interface CommandCue {
 /** An attempt of a model call was charged, or the lease was made to cover one more. A replay makes no attempts. */
 export type BookingRecord = RecordOf<"ledger"> & { readonly done: Booking };
 
-export type Cue =
-  | EffectCue
+export type ScriptEntry =
+  | EffectEntry
   | { readonly type: "booking"; readonly done: Booking; readonly atMs: number | undefined }
-  | CommandCue
-  | { readonly type: "deed"; readonly deed: Deed; readonly atMs: number | undefined }
+  | CommandEntry
+  | { readonly type: "action"; readonly action: Action; readonly atMs: number | undefined }
   | { readonly type: "time"; readonly atMs: number };
 
-export interface Score {
-  readonly cues: readonly Cue[];
+export interface ReplayScript {
+  readonly entries: readonly ScriptEntry[];
   /** Delegations that were left open, or denied. */
   readonly unallowed: ReadonlySet<string>;
-  /** Delegations that a guard or a hook forbade, with what their agents were told, by `callKey`. */
+  /** Delegations that a guard or a hook forbade, with the refusals that their agents got, by `callKey`. */
   readonly forbidden: ReadonlyMap<string, SpawnRefusal>;
-  /** Delegations that were refused: releases before `tool.rejected` told that they began. */
+  /** Delegations that were refused: releases before `tool.rejected` recorded a beginning of them. */
   readonly unrun: ReadonlySet<string>;
   /** True if agents end by the clock: the recording does not say when their time was over, as those of early releases did not. */
   readonly hasDeadlines: boolean;
   /** How the run was left. */
-  readonly end: StretchEnd;
+  readonly end: SegmentEnd;
 }
 
 /** `broken`: the process died, or the recording breaks off. */
-export type StretchEnd = "ended" | "paused" | "broken";
+export type SegmentEnd = "ended" | "paused" | "broken";
 
-/** What one stretch of a recording says is to be done. `earlier`: the records of those before it. */
-export function scoreOf(
-  { records }: Pick<Stretch, "records">,
+/** What one segment of a recording says is to be done. `earlier`: the records of those before it. */
+export function scriptOf(
+  { records }: Pick<Segment, "records">,
   beginning: Beginning,
   earlier: readonly JournalRecord[],
-): Score {
+): ReplayScript {
   const unallowed = unallowedIn([...earlier, ...records]);
   const unrun = unrunIn(records);
   const writer = new Writer(beginning, new Set([...unallowed, ...unrun]));
   return {
-    cues: timed(writer.written(records)),
+    entries: timed(writer.written(records)),
     unallowed,
     forbidden: forbiddenIn(records),
     unrun,
-    hasDeadlines: hasUntoldDeadline(records, earlier),
+    hasDeadlines: hasUnrecordedDeadline(records, earlier),
     end: endOf(records),
   };
 }
 
-function endOf(records: readonly JournalRecord[]): StretchEnd {
-  const told = new Set(records.flatMap((one) => (one.type === "event" ? [one.event.type] : [])));
-  if (told.has("run.ended")) return "ended";
-  return told.has("run.paused") ? "paused" : "broken";
+function endOf(records: readonly JournalRecord[]): SegmentEnd {
+  const types = new Set(records.flatMap((one) => (one.type === "event" ? [one.event.type] : [])));
+  if (types.has("run.ended")) return "ended";
+  return types.has("run.paused") ? "paused" : "broken";
 }
 
-/** True if an agent ended at a deadline of which no record tells. */
-function hasUntoldDeadline(
+/** True if an agent ended at a deadline that no record has. */
+function hasUnrecordedDeadline(
   records: readonly JournalRecord[],
   earlier: readonly JournalRecord[],
 ): boolean {
-  const told = new Set(
+  const recorded = new Set(
     [...earlier, ...records].flatMap((one) => (one.type === "deadline" ? [one.agentId] : [])),
   );
   return records.some((record) => {
     if (record.type !== "event" || record.event.type !== "signal.raised") return false;
     const ended = deadlineIn(record.event["signal"]);
-    return ended !== undefined && !told.has(ended);
+    return ended !== undefined && !recorded.has(ended);
   });
 }
 
-/** Whose deadline a signal tells of; undefined: of none. */
+/** The agent whose deadline a signal names; undefined: it names none. */
 function deadlineIn(signal: unknown): AgentId | undefined {
   const reason = isRecord(signal) ? signal["reason"] : undefined;
   const data = isRecord(reason) && reason["code"] === "time_limit" ? reason["data"] : undefined;
@@ -111,28 +111,28 @@ function deadlineIn(signal: unknown): AgentId | undefined {
 
 /** An effect is acted upon when its agent does the next thing, and not before: what others do in between comes before it. */
 class Writer {
-  readonly #reader: DeedReader;
-  readonly #cues: Cue[] = [];
-  /** Effects that have ended, and that nobody has acted upon, by their agents. */
+  readonly #reader: ActionReader;
+  readonly #entries: ScriptEntry[] = [];
+  /** Effects that have ended and that their agents have not acted upon, by agent. */
   readonly #due = new Map<string, RecordOf<"effect">[]>();
-  /** Grants with which the run goes on. */
+  /** Grants with which the run continues. */
   readonly #granted: ReadonlySet<JournalRecord>;
-  #deeds = 0;
-  #isAfterDeed: boolean;
-  /** The call whose beginning was told last, if nothing was told since. */
+  #actions = 0;
+  #isAfterAction: boolean;
+  /** The call whose beginning is the last event. */
   #lastCall: string | undefined;
 
-  constructor(beginning: Beginning, untold: ReadonlySet<string>) {
+  constructor(beginning: Beginning, ignoredCalls: ReadonlySet<string>) {
     const isNew = beginning.type === "started";
-    this.#reader = new DeedReader(placesOf(beginning), untold);
+    this.#reader = new ActionReader(positionsOf(beginning), ignoredCalls);
     this.#granted = "granted" in beginning ? beginning.granted : new Set();
-    this.#isAfterDeed = !isNew;
+    this.#isAfterAction = !isNew;
   }
 
-  written(records: readonly JournalRecord[]): readonly Cue[] {
+  written(records: readonly JournalRecord[]): readonly ScriptEntry[] {
     for (const [index, record] of records.entries()) this.#take(record, records[index + 1]);
     for (const agentId of this.#due.keys()) this.#act(agentId);
-    return this.#cues;
+    return this.#entries;
   }
 
   #take(record: JournalRecord, next: JournalRecord | undefined): void {
@@ -141,40 +141,40 @@ class Writer {
       const due = this.#due.get(record.agentId);
       if (due === undefined) this.#due.set(record.agentId, [record]);
       else due.push(record);
-      this.#isAfterDeed = false;
+      this.#isAfterAction = false;
       return;
     }
-    for (const agentId of doersOf(record)) this.#act(agentId);
+    for (const agentId of actorsOf(record)) this.#act(agentId);
     const atMs = record.type === "event" ? record.event.atMs : undefined;
-    const deed = this.#reader.read(record);
+    const action = this.#reader.read(record);
     if (record.type === "event") {
       const { event } = record;
       this.#lastCall = beginsCall(event) ? callKey(event) : undefined;
     }
-    if (deed !== undefined) {
-      this.#cues.push({ type: "deed", deed, atMs });
-      this.#deeds += 1;
-      this.#isAfterDeed = true;
+    if (action !== undefined) {
+      this.#entries.push({ type: "action", action, atMs });
+      this.#actions += 1;
+      this.#isAfterAction = true;
     } else if (isLease(record)) {
-      this.#deeds += 1;
-      this.#isAfterDeed = true;
+      this.#actions += 1;
+      this.#isAfterAction = true;
     } else if (isBooking(record)) {
-      this.#cues.push({ type: "booking", done: record.done, atMs: undefined });
-      this.#isAfterDeed = false;
+      this.#entries.push({ type: "booking", done: record.done, atMs: undefined });
+      this.#isAfterAction = false;
       this.#lastCall = undefined;
     } else if (isCommand(record)) {
       const isApart = record.type === "signal" || record.isApart === true;
       if (isApart) {
-        this.#isAfterDeed = false;
+        this.#isAfterAction = false;
         this.#lastCall = undefined;
       }
-      const [deedsBefore, following] = [this.#deeds, callBegunDespite(record, next)];
-      const isAtOnce = this.#isAfterDeed && following === undefined;
+      const [actionsBefore, following] = [this.#actions, callBegunDespite(record, next)];
+      const isAtOnce = this.#isAfterAction && following === undefined;
       const call = this.#lastCall ?? following;
-      this.#cues.push({ type: "command", record, deedsBefore, isAtOnce, call });
+      this.#entries.push({ type: "command", record, actionsBefore, isAtOnce, call });
     } else if (atMs !== undefined) {
-      this.#cues.push({ type: "time", atMs });
-      this.#isAfterDeed = false;
+      this.#entries.push({ type: "time", atMs });
+      this.#isAfterAction = false;
     }
   }
 
@@ -182,12 +182,12 @@ class Writer {
     const due = this.#due.get(agentId) ?? [];
     this.#due.delete(agentId);
     for (const record of due)
-      this.#cues.push({ type: "effect", record, atMs: undefined, isLate: false });
+      this.#entries.push({ type: "effect", record, atMs: undefined, isLate: false });
   }
 }
 
-/** Whose doing a record shows. */
-function doersOf(record: JournalRecord): readonly string[] {
+/** The agents that a record shows at work. */
+function actorsOf(record: JournalRecord): readonly string[] {
   switch (record.type) {
     case "agent":
       return record.agent.parentAgentId === null ? [] : [record.agent.parentAgentId];
@@ -201,7 +201,7 @@ function doersOf(record: JournalRecord): readonly string[] {
   }
 }
 
-/** Told in an agent's name while it waits for something else. */
+/** Events in an agent's name while it waits for something else. */
 const BY_OTHERS: ReadonlySet<string> = new Set([
   "budget.granted",
   "budget.threshold_reached",
@@ -227,22 +227,22 @@ function isCommand(record: JournalRecord): record is CommandRecord {
   }
 }
 
-/** The call that begins right after a wish that nothing begin: it had been decided before. */
+/** The call that begins right after a request that none begin: it had been decided before. */
 function callBegunDespite(
   { type }: CommandRecord,
   next: JournalRecord | undefined,
 ): string | undefined {
-  const isWish = type === "pause" || type === "stop";
+  const isStopRequest = type === "pause" || type === "stop";
   const isCall = next?.type === "event" && beginsCall(next.event);
-  return isWish && isCall ? callKey(next.event) : undefined;
+  return isStopRequest && isCall ? callKey(next.event) : undefined;
 }
 
-/** True for the first that is said of a call in its turn. */
+/** True for the first event of a call in its turn. */
 function beginsCall({ type }: RecordOf<"event">["event"]): boolean {
   return type === "tool.started" || type === "tool.rejected";
 }
 
-/** A lease is told by no event of its own, and somebody may want something right after it: it counts like a deed. */
+/** A lease has no event of its own, and a command may come right after it: it counts as an action. */
 export function isLease(record: JournalRecord): boolean {
   return record.type === "ledger" && record.done.operation === "lease";
 }
@@ -255,28 +255,28 @@ function isBooking(record: JournalRecord): record is BookingRecord {
 }
 
 /** What comes of an effect has the time of the next event, unless something else comes first. */
-function timed(cues: readonly Cue[]): readonly Cue[] {
+function timed(entries: readonly ScriptEntry[]): readonly ScriptEntry[] {
   let nextAtMs: number | undefined;
   const late = new Set<string>();
-  return cues
+  return entries
     .toReversed()
-    .map((cue) => {
-      if (cue.type === "effect") {
-        const timely = { ...cue, atMs: nextAtMs, isLate: late.delete(cue.record.agentId) };
+    .map((entry) => {
+      if (entry.type === "effect") {
+        const timely = { ...entry, atMs: nextAtMs, isLate: late.delete(entry.record.agentId) };
         nextAtMs = undefined;
         return timely;
       }
-      if (cue.type === "booking") return { ...cue, atMs: nextAtMs };
-      if (cue.type === "command") nextAtMs = undefined;
-      else nextAtMs = cue.atMs ?? nextAtMs;
-      if (cue.type === "deed" && saysLate(cue.deed)) late.add(cue.deed.agentId);
-      return cue;
+      if (entry.type === "booking") return { ...entry, atMs: nextAtMs };
+      if (entry.type === "command") nextAtMs = undefined;
+      else nextAtMs = entry.atMs ?? nextAtMs;
+      if (entry.type === "action" && saysLate(entry.action)) late.add(entry.action.agentId);
+      return entry;
     })
     .toReversed();
 }
 
-/** True for a wish to stop, a refusal or a state by which a time is over. */
-function saysLate({ what, facts }: Deed): boolean {
+/** True for a signal, a refusal or a state by which a time is over. */
+function saysLate({ what, facts }: Action): boolean {
   return MAY_BE_LATE.has(what) && LATE.test(JSON.stringify(facts));
 }
 
@@ -297,7 +297,7 @@ function unrunIn(records: readonly JournalRecord[]): ReadonlySet<string> {
 
 const UNRUN: ReadonlySet<string> = new Set(["refused", "retry", "not_executed"]);
 
-/** Calls of delegations about which somebody was asked, and that nobody allowed, by `callKey`. */
+/** Calls of delegations about which a question was asked, and that were not allowed, by `callKey`. */
 function unallowedIn(records: readonly JournalRecord[]): ReadonlySet<string> {
   const permits = new Set<string>();
   const asked = new Map<string, string>();
@@ -328,7 +328,7 @@ function forbiddenIn(records: readonly JournalRecord[]): ReadonlyMap<string, Spa
 export function idsOf(records: readonly JournalRecord[], beginning: Beginning): IdSource {
   const ids = new Map<string, string>();
   const paths = new Map(
-    [...placesOf(beginning)].map(([id, { agentPath }]) => [id, agentPath] as const),
+    [...positionsOf(beginning)].map(([id, { agentPath }]) => [id, agentPath] as const),
   );
   for (const record of records) {
     if (record.type === "run") ids.set("run", record.runId);

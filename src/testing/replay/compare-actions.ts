@@ -1,9 +1,9 @@
-// Comparison: what a replay did against what was recorded, agent by agent. Owns what the replay did and nobody has looked at yet.
-// Ids agree, since a replay is given those of the recording; times and places in traces need not.
+// Comparison: what a replay did against what was recorded, agent by agent. Owns what the replay did that was not compared yet.
+// Ids agree, since a replay is given those of the recording; times and positions in traces need not.
 
 import { isRecord } from "../../kernel/json.ts";
 import type { JournalRecord } from "../../orchestrator/durability/journal-record.ts";
-import { DeedReader, isTime, isTimeOnly, type AgentPlaces, type Deed } from "./deeds.ts";
+import { ActionReader, isTime, isTimeOnly, type AgentPositions, type Action } from "./actions.ts";
 
 /** Where a replay goes its own way. */
 export interface Divergence {
@@ -38,8 +38,8 @@ const FOREIGN: ReadonlySet<string> = new Set([
   "toolCalls",
 ]);
 
-/** What is said by later releases only: a recording that does not have it is as good. */
-const YOUNG: ReadonlySet<string> = new Set([
+/** Fields that later releases added: a recording may lack them. */
+const ADDED_LATER: ReadonlySet<string> = new Set([
   "arguments",
   "cacheWriteInputTokens",
   "fromAgentId",
@@ -52,59 +52,59 @@ const YOUNG: ReadonlySet<string> = new Set([
 
 export interface ComparisonOptions {
   readonly isInOrder: boolean;
-  readonly places: AgentPlaces;
+  readonly positions: AgentPositions;
   /** Delegations whose beginning is not compared, by `callKey`. */
-  readonly untold: ReadonlySet<string>;
+  readonly ignoredCalls: ReadonlySet<string>;
 }
 
 export class Comparison {
-  readonly #reader: DeedReader;
-  readonly #deeds = new Map<string, Deed[]>();
+  readonly #reader: ActionReader;
+  readonly #actions = new Map<string, Action[]>();
   readonly #isInOrder: boolean;
 
-  /** `isInOrder`: effects end in the order in which they did. `places`: where agents stand that live already. */
-  constructor({ isInOrder, places, untold }: ComparisonOptions) {
-    this.#reader = new DeedReader(places, untold);
+  /** `isInOrder`: effects end in the order in which they did. `positions`: of agents that exist already. */
+  constructor({ isInOrder, positions, ignoredCalls }: ComparisonOptions) {
+    this.#reader = new ActionReader(positions, ignoredCalls);
     this.#isInOrder = isInOrder;
   }
 
-  /** Takes in what the replay wrote. True: it is a deed. */
+  /** Takes what the replay wrote. True: it is an action. */
   take(record: JournalRecord): boolean {
-    const deed = this.#reader.read(record);
-    if (deed === undefined) return false;
-    const line = this.#lineOf(deed);
-    const deeds = this.#deeds.get(line);
-    if (deeds === undefined) this.#deeds.set(line, [deed]);
-    else deeds.push(deed);
+    const action = this.#reader.read(record);
+    if (action === undefined) return false;
+    const line = this.#lineOf(action);
+    const actions = this.#actions.get(line);
+    if (actions === undefined) this.#actions.set(line, [action]);
+    else actions.push(action);
     return true;
   }
 
-  /** Deeds of an agent come one after the other; in another order, what it says of one subagent does not wait for what it says of others. */
-  #lineOf({ agentId, what, facts }: Deed): string {
+  /** Actions of an agent come one after the other; in another order, what concerns one subagent does not wait for what concerns others. */
+  #lineOf({ agentId, what, facts }: Action): string {
     const isOfOne = what.startsWith("subagent.") || what === "tool.started";
     if (this.#isInOrder || !isOfOne || !isRecord(facts)) return agentId;
     return `${agentId} ${String(facts["childId"] ?? facts["callId"])}`;
   }
 
-  /** True if the agent has done something instead of this that nobody has looked at. */
-  hasNext(expected: Deed): boolean {
-    return (this.#deeds.get(this.#lineOf(expected))?.length ?? 0) > 0;
+  /** True if the agent has done something instead of this that was not compared yet. */
+  hasNext(expected: Action): boolean {
+    return (this.#actions.get(this.#lineOf(expected))?.length ?? 0) > 0;
   }
 
-  /** Looks at the next deed of the agent; undefined: it is what was recorded. */
-  check(expected: Deed): Divergence | undefined {
-    const got = this.#deeds.get(this.#lineOf(expected))?.shift();
+  /** Looks at the next action of the agent; undefined: it is what was recorded. */
+  check(expected: Action): Divergence | undefined {
+    const got = this.#actions.get(this.#lineOf(expected))?.shift();
     const { what, facts } = expected;
     if (got === undefined)
-      return { ...placeOf(expected), field: what, expected: facts, got: undefined };
+      return { ...positionOf(expected), field: what, expected: facts, got: undefined };
     if (what !== got.what)
-      return { ...placeOf(expected), field: "record", expected: what, got: got.what };
+      return { ...positionOf(expected), field: "record", expected: what, got: got.what };
     const found = this.#differenceIn(what, facts, got.facts);
-    return found === undefined ? undefined : { ...placeOf(expected), ...found };
+    return found === undefined ? undefined : { ...positionOf(expected), ...found };
   }
 
   /** The first difference in what follows, as far as the replay has come. */
-  firstIn(following: readonly Deed[]): Divergence | undefined {
+  firstIn(following: readonly Action[]): Divergence | undefined {
     for (const expected of following) {
       const found = this.hasNext(expected) ? this.check(expected) : undefined;
       if (found !== undefined) return found;
@@ -114,14 +114,19 @@ export class Comparison {
 
   /** Something that was done and not recorded. */
   surplus(): Divergence | undefined {
-    for (const [deed] of this.#deeds.values())
-      if (deed !== undefined)
-        return { ...placeOf(deed), field: deed.what, expected: undefined, got: deed.facts };
+    for (const [action] of this.#actions.values())
+      if (action !== undefined)
+        return {
+          ...positionOf(action),
+          field: action.what,
+          expected: undefined,
+          got: action.facts,
+        };
     return undefined;
   }
 
   #isLeftOut(key: string, expected: unknown): boolean {
-    if (isTime(key) || (YOUNG.has(key) && expected === undefined)) return true;
+    if (isTime(key) || (ADDED_LATER.has(key) && expected === undefined)) return true;
     return !this.#isInOrder && SHARED.has(key);
   }
 
@@ -173,6 +178,9 @@ function pairsOf(expected: unknown, got: unknown): readonly Pair[] | undefined {
   return [...keys].map((key) => [key, expected[key], got[key]]);
 }
 
-function placeOf({ agentPath, stepNumber }: Deed): Pick<Divergence, "agentPath" | "stepNumber"> {
+function positionOf({
+  agentPath,
+  stepNumber,
+}: Action): Pick<Divergence, "agentPath" | "stepNumber"> {
   return { agentPath, stepNumber };
 }

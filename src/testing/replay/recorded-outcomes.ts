@@ -1,30 +1,30 @@
-// ReplayStage: stands for the world in a replay. Owns what the agents wait for, and what they may act upon already.
+// RecordedOutcomes: the outcomes of effects in a replay. Owns what the agents wait for, and what they may act upon already.
 
 import type { RecordOf } from "../../orchestrator/durability/journal-record.ts";
 import type { SpawnRefusal } from "../../protocol/subagent.ts";
-import { callKey } from "./deeds.ts";
-import type { Score } from "./score.ts";
+import { callKey } from "./actions.ts";
+import type { ReplayScript } from "./replay-script.ts";
 
-export class ReplayStage {
-  /** Who waits for the end of an effect. */
+export class RecordedOutcomes {
+  /** The waiters for the end of an effect. */
   readonly #waiting = new Map<string, ((outcome: unknown) => void)[]>();
-  /** Outcomes that nobody has waited for yet. */
+  /** Outcomes that were not waited for yet. */
   readonly #outcomes = new Map<string, unknown[]>();
   /** Effects that end in this recording, as often as they do. */
   readonly #known = new Map<string, number>();
-  /** Calls of delegations about which somebody was asked, and that nobody allowed. */
+  /** Calls of delegations about which a question was asked, and that were not allowed. */
   readonly #unallowed: ReadonlySet<string>;
-  readonly #forbidden: Score["forbidden"];
+  readonly #forbidden: ReplayScript["forbidden"];
   /** Effects that came to their end by themselves, before their turn. */
   readonly #passed = new Map<string, number>();
   readonly #onCall: (call: string) => void;
   #isOver = false;
   #works = 0;
 
-  /** `onCall`: is told of each call that would begin now, by `callKey`. */
+  /** `onCall`: called with each call that would begin now, by `callKey`. */
   constructor(
     effects: readonly RecordOf<"effect">[],
-    { unallowed, forbidden }: Pick<Score, "unallowed" | "forbidden">,
+    { unallowed, forbidden }: Pick<ReplayScript, "unallowed" | "forbidden">,
     onCall: (call: string) => void,
   ) {
     this.#onCall = onCall;
@@ -36,7 +36,7 @@ export class ReplayStage {
     this.#forbidden = forbidden;
   }
 
-  /** Lets an effect come to its end, at once or as soon as somebody waits for it. */
+  /** Lets an effect come to its end, at once or as soon as it is waited for. */
   release({ agentId, name, outcome }: RecordOf<"effect">): void {
     const key = keyOf(agentId, name);
     this.#known.set(key, (this.#known.get(key) ?? 0) - 1);
@@ -61,7 +61,7 @@ export class ReplayStage {
     return this.#waiting.has(key) || (this.#passed.get(key) ?? 0) > 0;
   }
 
-  /** Nobody waits for the turn of an effect that needs nothing of the world. */
+  /** Lets an effect that needs nothing from outside end before its turn. */
   pass(agentId: string, name: string): void {
     const key = keyOf(agentId, name);
     this.#passed.set(key, (this.#passed.get(key) ?? 0) + 1);
@@ -78,7 +78,7 @@ export class ReplayStage {
     });
   }
 
-  /** True if the recording has an end of this effect that nobody has taken. */
+  /** True if the recording has an end of this effect that was not taken yet. */
   hasEnd(agentId: string, name: string): boolean {
     const key = keyOf(agentId, name);
     return (this.#known.get(key) ?? 0) > 0 || (this.#outcomes.get(key)?.length ?? 0) > 0;
@@ -119,7 +119,7 @@ export class ReplayStage {
     return () => void (this.#works -= 1);
   }
 
-  /** Whatever is waited for, now or later, is given up. */
+  /** Gives up all waits, present and later ones. */
   close(): void {
     this.#isOver = true;
     const waiting = [...this.#waiting.values()].flat();

@@ -59,7 +59,7 @@ function smallWorld(): Play {
   return world({ leads: 1, workers: 3 });
 }
 
-function stretchesOf({ played }: ReplayResult): readonly string[] {
+function segmentsOf({ played }: ReplayResult): readonly string[] {
   return played.map(({ begin, end }) => `${begin}, ${end}`);
 }
 
@@ -82,11 +82,7 @@ for (const goesOnBy of ["recover", "resume"] as const)
     const play = asking(goesOnBy);
     const again = await inEveryOrder(play, await playThrough(play));
     const second = goesOnBy === "resume" ? "resumed" : "recovered";
-    expect(stretchesOf(again)).toEqual([
-      "started, paused",
-      `${second}, paused`,
-      `${second}, ended`,
-    ]);
+    expect(segmentsOf(again)).toEqual(["started, paused", `${second}, paused`, `${second}, ended`]);
     expect(again.text).toContain("pay of bill 0 pay of bill 1");
   });
 
@@ -100,7 +96,7 @@ proves(
       { at: 6, how: "before" },
     ];
     const again = await inEveryOrder(smallWorld, await playThrough(smallWorld, deaths));
-    expect(stretchesOf(again)).toEqual([
+    expect(segmentsOf(again)).toEqual([
       "started, broken",
       "recovered, broken",
       "recovered, broken",
@@ -118,7 +114,7 @@ test("X25: deaths before, in the midst of and after a pause", async () => {
       { at, how: "before" },
       { at: 2, how: "after" },
     ]);
-    seen.add(stretchesOf(await replaysToTheSame(play(), story)).join("; "));
+    seen.add(segmentsOf(await replaysToTheSame(play(), story)).join("; "));
   }
   expect(seen.size, "deaths at different places").toBeGreaterThan(3);
 });
@@ -146,12 +142,12 @@ async function divergence(recording: Recording, role: AgentRole): Promise<unknow
     return (await replay(recording, { role })).status;
   } catch (cause) {
     if (!EspalierError.is(cause)) throw cause;
-    const { stretch, agentPath, stepNumber, field } = cause.data;
-    return [cause.code, stretch, agentPath, stepNumber, field, cause.message.slice(0, 70)];
+    const { segment, agentPath, stepNumber, field } = cause.data;
+    return [cause.code, segment, agentPath, stepNumber, field, cause.message.slice(0, 70)];
   }
 }
 
-proves(["R175"], "a divergence after a pause names the stretch", async () => {
+proves(["R175"], "a divergence after a pause names the segment", async () => {
   const play = asking("recover");
   const { recording } = await playThrough(play);
   const impatient = askingRole({
@@ -167,7 +163,7 @@ proves(["R175"], "a divergence after a pause names the stretch", async () => {
     "lead",
     1,
     "record",
-    "Expected lead to do in step 1 of stretch 3 what was recorded, got anot",
+    "Expected lead to do in step 1 of segment 3 what was recorded, got anot",
   ]);
 });
 
@@ -179,11 +175,11 @@ proves(
     const { recording } = await playThrough(play);
     const unmarked = recording.replaceAll('{"type":"recovered"}\n', "");
     const again = await replay(unmarked, { role: askingRole() });
-    expect([again.status, stretchesOf(again), again.unplayed]).toEqual([
+    expect([again.status, segmentsOf(again), again.unplayed]).toEqual([
       "paused",
       ["started, paused"],
       {
-        stretches: 2,
+        segments: 2,
         reason:
           "The journal does not say where the run was recovered: an early release wrote it. Record it anew.",
       },
@@ -191,7 +187,7 @@ proves(
   },
 );
 
-test("R175: a recording that breaks off anywhere, also in a later stretch, is replayed up to there", async () => {
+test("R175: a recording that breaks off anywhere, also in a later segment, is replayed up to there", async () => {
   const play = asking("resume");
   const { recording } = await playThrough(play, [{ at: 6, how: "before" }]);
   const lines = recording.trimEnd().split("\n");
@@ -241,9 +237,9 @@ function forking(): Play {
 
 test("R175: what went on with more of the budget, and what was forked", async () => {
   const raised = await inEveryOrder(limited, await playThrough(limited));
-  expect(stretchesOf(raised)).toEqual(["started, ended", "resumed, ended"]);
+  expect(segmentsOf(raised)).toEqual(["started, ended", "resumed, ended"]);
   const forked = await inEveryOrder(forking, await playThrough(forking));
-  expect([stretchesOf(forked), forked.text]).toEqual([["forked, ended"], "seen seen Stop here."]);
+  expect([segmentsOf(forked), forked.text]).toEqual([["forked, ended"], "seen seen Stop here."]);
 });
 
 test("R175: a run on a session that is paused and resumed", async () => {

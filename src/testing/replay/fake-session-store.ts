@@ -1,4 +1,4 @@
-// The store of a session in a replay: nobody's session is read or written. It answers as the store of the recorded run did, so that the
+// The store of a session in a replay: no real session is read or written. It answers as the store of the recorded run did, so that the
 // session of the replay comes to what is on record.
 
 import { z } from "zod";
@@ -12,13 +12,13 @@ import type { ErrorRecord } from "../../protocol/stop.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { Store } from "../../store/store.ts";
 
-/** `ref`: what the run knows of its session when the stretch begins; undefined: it has none. `records`: of the stretch. */
-export function sessionStandIn(
+/** `ref`: what the run knows of its session when the segment begins; undefined: it has none. `records`: of the segment. */
+export function fakeSessionStore(
   ref: SessionRef | undefined,
   records: readonly JournalRecord[],
 ): Store {
   const others = memoryStore();
-  const said = outcomeIn(records);
+  const recorded = outcomeIn(records);
   return {
     create: (...asked) => others.create(...asked),
     claim: (...asked) => others.claim(...asked),
@@ -38,7 +38,7 @@ export function sessionStandIn(
       return Promise.resolve(version === 0 ? undefined : { version, body });
     },
     writeSession: (_sessionId, expectedVersion) => {
-      const { error, version = expectedVersion + 1 } = said ?? {};
+      const { error, version = expectedVersion + 1 } = recorded ?? {};
       return error === undefined ? Promise.resolve(version) : Promise.reject(failure(error));
     },
   };

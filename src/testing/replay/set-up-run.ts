@@ -1,4 +1,4 @@
-// The run of a replay before its first step: the recorded root, or all agents as they stood, led by the real loop, tree, ledger and policies.
+// The run of a replay before its first step: the recorded root, or all agents as they were, under the real loop, tree, ledger and policies.
 
 import { isRecord } from "../../kernel/json.ts";
 import { stateFromKept } from "../../agent/kept-state.ts";
@@ -26,9 +26,9 @@ import type { EffectLog } from "../../agent/effect-log.ts";
 import { RunSession } from "../../orchestrator/sessions/run-session.ts";
 import { spendLimitsOf, tighterLimits } from "../../policies/budget.ts";
 import type { ManualClock } from "../manual-clock.ts";
-import { idsOf, type Score } from "./score.ts";
-import { sessionStandIn } from "./session-stand-in.ts";
-import type { Beginning, ForkStart, GoingOn, Start } from "./stretch.ts";
+import { idsOf, type ReplayScript } from "./replay-script.ts";
+import { fakeSessionStore } from "./fake-session-store.ts";
+import type { Beginning, ForkStart, Continuation, Start } from "./segment.ts";
 
 /** What the run had besides its roles. */
 export type Means = Pick<
@@ -36,12 +36,12 @@ export type Means = Pick<
   "roles" | "hooks" | "guards" | "sinks" | "hookTimeoutMs" | "graceMs"
 >;
 
-export interface SetParts {
-  readonly score: Pick<Score, "hasDeadlines">;
+export interface SetUpParts {
+  readonly script: Pick<ReplayScript, "hasDeadlines">;
   readonly beginning: Beginning;
   /** Of the whole recording. */
   readonly records: readonly JournalRecord[];
-  /** Of the stretch. */
+  /** Of the segment. */
   readonly own: readonly JournalRecord[];
   readonly clock: ManualClock;
   readonly role: AgentRole;
@@ -52,7 +52,7 @@ export interface SetParts {
   readonly append: (record: JournalRecord) => void;
 }
 
-export function setStage(parts: SetParts): ContinuedRun {
+export function setUpRun(parts: SetUpParts): ContinuedRun {
   const { beginning } = parts;
   switch (beginning.type) {
     case "started":
@@ -61,13 +61,13 @@ export function setStage(parts: SetParts): ContinuedRun {
       return forkAgain(parts, beginning);
     case "resumed":
     case "recovered":
-      return goOnAgain(parts, beginning);
+      return continueAgain(parts, beginning);
   }
 }
 
-/** With the clock and the ids of the recording: nobody is asked, since answers are in it. */
+/** With the clock and the ids of the recording. No approval handler: the answers are in the recording. */
 function settingsFor(
-  { clock, means, records, beginning }: SetParts,
+  { clock, means, records, beginning }: SetUpParts,
   limits: OrchestratorOptions["limits"] & object,
   more: Pick<OrchestratorOptions, "store"> = {},
 ): ReturnType<typeof settingsOf> {
@@ -75,7 +75,7 @@ function settingsFor(
   return settingsOf({ ...means, limits, clock, ids, unanswered: "pause", ...more });
 }
 
-function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
+function startAnew(parts: SetUpParts, beginning: Start): ContinuedRun {
   const { clock, role, context, own } = parts;
   const { head } = beginning;
   const settings = settingsFor(parts, head.limits);
@@ -84,7 +84,7 @@ function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
   const session =
     head.session === undefined
       ? undefined
-      : RunSession.again(head.session, { store: sessionStandIn(head.session, own), clock, ids });
+      : RunSession.again(head.session, { store: fakeSessionStore(head.session, own), clock, ids });
   const journal = (): RunJournal => journalOf(parts);
   const supervisor = new Supervisor(settings, {
     registry,
@@ -103,7 +103,7 @@ function startAnew(parts: SetParts, beginning: Start): ContinuedRun {
   return { runtime, run };
 }
 
-function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): ContinuedRun {
+function forkAgain(parts: SetUpParts, { run, message, forkedFrom }: ForkStart): ContinuedRun {
   const { role, context } = parts;
   const settings = settingsFor(parts, run.limits);
   const root = rootRole(run, role, settings.roles);
@@ -111,31 +111,31 @@ function forkAgain(parts: SetParts, { run, message, forkedFrom }: ForkStart): Co
   const roles = rolesOf(run, registry);
   const journal = journalOf(parts);
   const instructions = instructionsFor(registry.root, context);
-  const told = { instructions, message, forkedFrom, onText: undefined, context };
-  return startFork(settings, { run, registry, roles, journal, ...told });
+  const texts = { instructions, message, forkedFrom, onText: undefined, context };
+  return startFork(settings, { run, registry, roles, journal, ...texts });
 }
 
-/** By the machinery of a resume. */
-function goOnAgain(parts: SetParts, beginning: GoingOn): ContinuedRun {
+/** By the code of a resume. */
+function continueAgain(parts: SetUpParts, beginning: Continuation): ContinuedRun {
   const { role, context, own } = parts;
   const { run, folded, answers, grants } = beginning;
-  const store = sessionStandIn(run.session, own); // The run is not kept.
+  const store = fakeSessionStore(run.session, own); // The run is not persisted.
   const settings = settingsFor(parts, run.limits, { store });
   const areAllNeeded = folded?.status !== "open";
-  const going = readyToContinue(
+  const ready = readyToContinue(
     settings,
     run,
     { role, context, grants },
     { answers, areAllNeeded },
   );
   const journal = journalOf(parts);
-  return continueRun(settings, run, going, {
+  return continueRun(settings, run, ready, {
     journal,
     ...(folded === undefined ? {} : { folded }),
   });
 }
 
-function journalOf({ append, logOf, score: { hasDeadlines } }: SetParts): RunJournal {
+function journalOf({ append, logOf, script: { hasDeadlines } }: SetUpParts): RunJournal {
   const writer = {
     append,
     broken: new Promise<never>(() => undefined),
@@ -150,10 +150,10 @@ function journalOf({ append, logOf, score: { hasDeadlines } }: SetParts): RunJou
 /** The root as it was started. What its role allows now may be less than what was recorded. */
 function rootAgain(
   runtime: RunRuntime,
-  { role, context }: SetParts,
-  { birth, ...start }: Start,
+  { role, context }: SetUpParts,
+  { rootRecord, ...start }: Start,
 ): AgentRuntime {
-  const { agent, account } = birth;
+  const { agent, account } = rootRecord;
   const limitsMs = [account.timeLimitMs, role.budget.wallTimeMs].flatMap((ms) => ms ?? []);
   return createAgent(runtime, {
     ...AS_ROOT,
